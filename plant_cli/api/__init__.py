@@ -1,0 +1,27 @@
+"""The contract between `plant` and its plugins. Imports no torch; all that a plugin needs beside `plant_cli.kit`."""
+
+from plant_cli.api.context import StageContext
+from plant_cli.api.corpus import SPLITS, Corpus, Dataset, LabelIndex, Split, SplitName
+from plant_cli.api.errors import (
+    ArtefactError,
+    ComponentError,
+    DataError,
+    GateFailed,
+    Interrupted,
+    PlantError,
+    PluginError,
+    RecipeError,
+    ResourceError,
+    TrainingError,
+    UsageError,
+    near_names,
+)
+from plant_cli.api.hooks import hookimpl
+from plant_cli.api.metrics import MetricInput, MetricValue
+from plant_cli.api.model import Backbone, Decoder, DecoderShape, LabelLoss, RankLoss, TokenBatch
+from plant_cli.api.options import Choice, NoOptions, Options, choice, option
+from plant_cli.api.output import Column, Result, Table
+from plant_cli.api.reporting import Reporter, SilentReporter, Task
+from plant_cli.api.sections import DataSection, MachineSection, ModelSection
+from plant_cli.api.signals import Counts
+from plant_cli.api.specs import BackboneSpec, DatasetSpec, DecoderSpec, LossSpec, MetricSpec, SignalSpec, Spec, StageSpec

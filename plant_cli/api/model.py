@@ -1,0 +1,148 @@
+"""Roles of the network's parts. B documents, T tokens, H hidden size, L labels, l selected labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import torch
+    from torch import Tensor, nn
+
+    IntArray = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenBatch:
+    """Tokenised documents, ragged: one entry a document, special tokens not included.
+
+    Args:
+        ids: token ids [n] of each document.
+        spans: character offsets [n, 2] of each token in its document (code points, end exclusive).
+        dropped: tokens beyond the backbone's limit, per document; counted and reported, never silent.
+    """
+
+    ids: Sequence[IntArray]
+    spans: Sequence[IntArray]
+    dropped: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def select(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> TokenBatch:
+        """The given documents, in that order."""
+        return TokenBatch(
+            ids=[self.ids[i] for i in rows], spans=[self.spans[i] for i in rows], dropped=[self.dropped[i] for i in rows]
+        )
+
+
+@runtime_checkable
+class Backbone(Protocol):
+    """Reads text. Hidden states are those of content tokens only: special tokens and padding are left out or masked."""
+
+    hidden_size: int
+    max_length: int
+    tokenizer_hash: str
+
+    def tokenize(self, texts: Sequence[str]) -> TokenBatch:
+        """Cut texts into tokens with character offsets."""
+        ...
+
+    def encode(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
+        """Hidden states [B, T, H] and mask [B, T] (true = a real token). Long documents: windows, joined."""
+        ...
+
+    def module(self) -> nn.Module:
+        """The trainable network."""
+        ...
+
+    def layer_groups(self) -> Sequence[Sequence[nn.Parameter]]:
+        """Trainable parameters from the first layers to the last, for gradual unfreezing."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write what fine-tuning changed (safetensors)."""
+        ...
+
+    def restore(self, folder: Path) -> None:
+        """Read back what `save` wrote."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecoderShape:
+    """What a decoder is built for.
+
+    Args:
+        hidden: the backbone's hidden size H.
+        labels: number of labels L.
+        prior: share of training documents that carry each label [L], for the bias (None: no prior bias).
+        queries: initial label queries [L, H], such as encoded titles (None: random).
+    """
+
+    hidden: int
+    labels: int
+    prior: Tensor | None = None
+    queries: Tensor | None = None
+
+
+@runtime_checkable
+class Decoder(Protocol):
+    """Two faces over the same weights: ranking words for a label (stage 1) and scoring labels (stage 2). An `nn.Module`."""
+
+    def rank(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
+        """Log attention [B, l, T] of the labels (indices [l]) on every position; −inf where masked."""
+        ...
+
+    def forward(self, hidden: Tensor, mask: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Logits [B, L], or [B, l] for the given label indices [l]."""
+        ...
+
+    def attention(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
+        """Attention weights [B, l, T]; rows sum to 1 over real tokens."""
+        ...
+
+    def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
+        """Every parameter once, by role: `attention` (what stage 1 trains), `value`, `head`."""
+        ...
+
+
+class RankLoss(Protocol):
+    """Stage 1 loss over ragged lists."""
+
+    def __call__(self, scores: Tensor, relevance: Tensor, offsets: Tensor) -> Tensor:
+        """Mean loss over lists.
+
+        Args:
+            scores: item scores [n], differentiable.
+            relevance: item relevances [n] ≥ 0.
+            offsets: list boundaries [lists + 1], int64: list i is `offsets[i]:offsets[i+1]`.
+        """
+        ...
+
+
+class LabelLoss(Protocol):
+    """Stage 2 loss. `hard_negatives` > 0: only positives, that many hardest negatives and the random ones count."""
+
+    hard_negatives: int
+    random_negatives: int
+
+    def __call__(self, logits: Tensor, targets: Tensor, selected: Tensor | None = None) -> Tensor:
+        """Mean loss over documents.
+
+        Args:
+            logits: [B, l].
+            targets: 0/1 [B, l].
+            selected: bool [B, l], the cells that count (None: the loss selects by itself).
+        """
+        ...
+
+    def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """The cells that count: positives, the hardest negatives, random negatives. bool [B, l]."""
+        ...
+
+

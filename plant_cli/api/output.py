@@ -1,0 +1,41 @@
+"""What a stage or action hands back to be shown; the console decides how, the shell chooses the format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Cell = str | int | float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column of a table. `points`: a fraction shown times 100 with one decimal; `exact`: a number shown as it is."""
+
+    name: str
+    kind: Literal["text", "count", "points", "exact"] = "text"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows for a person (or, in another format, for a program)."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What a stage or action gives back.
+
+    `tables` go to stdout; `data` is what `--format json` prints (default: the tables); `next_step` is one line that
+    tells a person at a terminal what they may want to do now; `summary` is recorded in stage.json.
+    """
+
+    tables: Sequence[Table] = ()
+    data: Any = None
+    next_step: str | None = None
+    summary: dict[str, Any] = field(default_factory=dict)

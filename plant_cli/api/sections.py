@@ -1,0 +1,45 @@
+"""Recipe sections that several stages share: the corpus, the network and the machine."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from plant_cli.api.options import Choice, Options, choice, option
+
+
+class DataSection(Options):
+    """Which corpus, and how its columns are named (recipe section `data`)."""
+
+    path: str | None = option(
+        None, "The corpus: a file with a split column, or a folder of train, validation and test files.", argument=True
+    )
+    dataset: Choice = choice("dataset", "files", "The dataset plugin that reads the corpus.")
+    text_column: str = option("text", "The column that holds the text.")
+    labels_column: str = option("labels", "The column that holds the list of labels.")
+    id_column: str | None = option(None, "The column that holds the document id (default: doc_id if there is one, else the row number).")
+    split_column: str = option("split", "The column that says train, validation or test, when all splits are in one file.")
+    label_separator: str | None = option(None, "How labels are separated when a cell is one string (default: ';', '|' or ',' by content).")
+    titles: str | None = option(None, "A table of label titles (default: a labels file beside the corpus).")
+    validation_share: float = option(0.05, "Share of train held out as validation when there is no validation split.", gt=0, lt=1)
+    validation_minimum: int = option(200, "At least this many documents are held out (never more than a fifth of train).", ge=1)
+
+
+class ModelSection(Options):
+    """The network: which backbone reads the text and which decoder scores the labels (recipe section `model`)."""
+
+    backbone: Choice = choice("backbone", "minilm", "The backbone that turns text into hidden states.")
+    decoder: Choice = choice("decoder", "label-attention", "The decoder that turns hidden states into label scores.")
+
+
+class MachineSection(Options):
+    """Randomness and hardware (recipe section `machine`)."""
+
+    seed: int = option(0, "Every random choice follows from this number.", ge=0)
+    device: str = option("auto", "auto, cpu, cuda, cuda:1, mps.")
+    precision: Literal["auto", "fp32", "bf16"] = option(
+        "auto", "Number format of matrix products; softmax and losses are always fp32. auto: bf16 where the device has it."
+    )
+    threads: int | None = option(None, "CPU threads (default: all cores).", ge=1)
+
+
+SHARED_SECTIONS: dict[str, type[Options]] = {"data": DataSection, "model": ModelSection, "machine": MachineSection}

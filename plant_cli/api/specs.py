@@ -1,0 +1,119 @@
+"""What a plugin registers: frozen descriptions of components. Building one costs nothing; work begins in its callable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from plant_cli.api.context import StageContext
+from plant_cli.api.corpus import Dataset
+from plant_cli.api.model import Backbone, Decoder, DecoderShape, LabelLoss, RankLoss
+from plant_cli.api.options import NoOptions, Options
+from plant_cli.api.output import Result
+from plant_cli.api.sections import DataSection, MachineSection
+from plant_cli.api.signals import Counts
+
+if TYPE_CHECKING:
+    from plant_cli.api.metrics import MetricInput, MetricValue
+    from plant_cli.api.signals import Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """What every component has.
+
+    Args:
+        name: kebab-case, unique within its kind.
+        summary: one sentence for lists and help.
+        options: the model of its options.
+        source: where it comes from (paper and equation, or empty).
+    """
+
+    name: str
+    summary: str
+    options: type[Options] = NoOptions
+    source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageSpec(Spec):
+    """A step of an experiment with a folder of its own in the run, or an action without one.
+
+    Args:
+        run: does the work: `run(context, options) -> Result`.
+        sections: shared recipe sections whose options this stage takes as flags too, from `data`, `model`, `machine`.
+        writes: false for an action: it leaves no folder and needs no lock. An action's name may have two words (`mig show`).
+        needs_run: false for an action that works outside any run folder (`data make`).
+        panel: heading under which `plant --help` lists it.
+    """
+
+    run: Callable[[StageContext, Any], Result]
+    sections: tuple[Literal["data", "model", "machine"], ...] = ()
+    writes: bool = True
+    needs_run: bool = True
+    panel: str = "Stages"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackboneSpec(Spec):
+    """`load(options, machine) -> Backbone`; torch is imported inside, random weights follow torch's generator."""
+
+    load: Callable[[Any, MachineSection], Backbone]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecoderSpec(Spec):
+    """`build(options, shape) -> Decoder`."""
+
+    build: Callable[[Any, DecoderShape], Decoder]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossSpec(Spec):
+    """`build(options) -> RankLoss` for stage "rank", `LabelLoss` for stage "label"."""
+
+    stage: Literal["rank", "label"]
+    build: Callable[[Any], RankLoss | LabelLoss]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignalSpec(Spec):
+    """`score(counts, options) -> values`, same shape as the counts, float64; pure.
+
+    Args:
+        needs_occurrences: true if it reads `Counts.occurrences`.
+        signed: true if its values already say which way the association goes (negative = the word's absence tells).
+    """
+
+    score: Callable[[Counts, Any], Floats]
+    needs_occurrences: bool = False
+    signed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetSpec(Spec):
+    """`load(data, options) -> Dataset`."""
+
+    load: Callable[[DataSection, Any], Dataset]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricSpec(Spec):
+    """A family of metrics. `compute(input, options) -> values`, each with per-document values where they exist.
+
+    The name is the family (`precision`); the values carry the field's names (`P@1`, `P@5`).
+    """
+
+    compute: Callable[[MetricInput, Any], list[MetricValue]]
+
+
+COMPONENT_KINDS: dict[str, type[Spec]] = {
+    "stage": StageSpec,
+    "backbone": BackboneSpec,
+    "decoder": DecoderSpec,
+    "loss": LossSpec,
+    "signal": SignalSpec,
+    "dataset": DatasetSpec,
+    "metric": MetricSpec,
+}
