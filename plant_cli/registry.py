@@ -75,7 +75,7 @@ class Registry:
     def _take(self, module: ModuleType, record: PluginRecord) -> None:
         specs = [(kind, spec) for hook, kind in hooks.HOOKS.items() for spec in _call(module, hook, kind)]
         _refuse_misspelt(module)
-        if not specs:
+        if not any(hasattr(module, hook) for hook in hooks.HOOKS):
             raise TypeError(f"no plugin hook in it; hooks are {', '.join(hooks.HOOKS)}, marked with @hookimpl")
         self._manager.register(module, record.name)
         for kind, spec in specs:
