@@ -1,0 +1,107 @@
+"""Counting hits in top-K lists, and building metrics that resampling can recompute; never a documents x labels array.
+
+N documents, K predictions a document, L labels, R resamples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, hstack
+
+from plant_cli.api.metrics import MetricInput, MetricValue
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+
+
+def find_hits(top: Integers, gold: csr_array) -> Booleans:
+    """Whether each predicted label is a gold label of its document [N, K]; negative entries of `top` never are."""
+    width = max(gold.shape[1], 1)
+    rows, columns = gold.nonzero()
+    gold_keys = np.sort(rows.astype(np.int64) * width + columns)
+    if gold_keys.size == 0:
+        return np.zeros(top.shape, dtype=bool)
+    keys = np.arange(len(top), dtype=np.int64)[:, None] * width + top
+    places = np.minimum(np.searchsorted(gold_keys, keys), gold_keys.size - 1)
+    hits: Booleans = (gold_keys[places] == keys) & (top >= 0)
+    return hits
+
+
+def count_gold(data: MetricInput) -> Integers:
+    """Gold labels per document [N], those that no training document has included."""
+    counts: Integers = np.asarray(data.gold.sum(axis=1)).ravel().astype(np.int64) + data.unseen
+    return counts
+
+
+def labels_counted(data: MetricInput) -> Booleans:
+    """The labels [L] that ideals and macro averages know of: those of train, or all under `settings["label_set"] = "all"`."""
+    if data.settings.get("label_set", "train") == "all":
+        return np.ones(data.gold.shape[1], dtype=bool)
+    return data.train_counts > 0
+
+
+def find_assigned(data: MetricInput) -> Booleans:
+    """Which predictions [N, K] reach the threshold; labels unknown to the corpus (−2) are held to the lowest one."""
+    threshold = np.asarray(data.threshold, dtype=np.float64)
+    if threshold.ndim == 0:
+        needed: Any = threshold
+    else:
+        needed = np.where(data.top >= 0, threshold[np.maximum(data.top, 0)], threshold.min())
+    assigned: Booleans = (data.scores >= needed) & (data.top != -1)
+    return assigned
+
+
+def divide(numerator: npt.NDArray[Any], denominator: npt.NDArray[Any]) -> Floats:
+    """Elementwise ratio, 0 where the denominator is 0."""
+    result: Floats = np.divide(numerator, denominator, out=np.zeros(np.shape(numerator), dtype=np.float64), where=denominator != 0)
+    return result
+
+
+def mean_of_documents(name: str, values: Floats) -> MetricValue:
+    """A mean over documents; NaN marks a document on which the metric is undefined."""
+    defined = ~np.isnan(values)
+    contributions = np.column_stack([np.where(defined, values, 0.0), defined.astype(np.float64)])
+    return MetricValue(name=name, contributions=contributions, combine=_first_over_second, per_document=values)
+
+
+def ratio_of_sums(name: str, numerator: Floats, denominator: Floats) -> MetricValue:
+    """Numerators summed over documents, divided by the summed denominators; per document the ratio where there is one."""
+    per_document = np.where(denominator > 0, divide(numerator, denominator), np.nan)
+    contributions = np.column_stack([numerator, denominator]).astype(np.float64)
+    return MetricValue(name=name, contributions=contributions, combine=_first_over_second, per_document=per_document)
+
+
+def _first_over_second(sums: Floats) -> Floats:
+    return divide(sums[:, 0], sums[:, 1])
+
+
+def count_assignments(data: MetricInput) -> csr_array:
+    """Per document and label: true positives, assigned, gold, side by side as csr [N, 3 L] of 0/1."""
+    assigned = find_assigned(data) & (data.top >= 0)
+    hits = find_hits(data.top, data.gold)
+    parts = [_mark(data, assigned & hits), _mark(data, assigned), data.gold.astype(np.float64)]
+    return csr_array(hstack(parts, format="csr"))
+
+
+def _mark(data: MetricInput, chosen: Booleans) -> csr_array:
+    rows, places = np.nonzero(chosen)
+    ones = np.ones(rows.size, dtype=np.float64)
+    return csr_array((ones, (rows, data.top[rows, places])), shape=data.gold.shape)
+
+
+def split_counters(sums: Floats) -> tuple[Floats, Floats, Floats]:
+    """Summed counters [R, 3 L] of `count_assignments` as true positives, assigned and gold, each [R, L]."""
+    tp, assigned, gold = np.split(sums, 3, axis=1)
+    return tp, assigned, gold
+
+
+def compute_value(metric: MetricValue) -> float:
+    """The metric on the documents as they are, each with weight 1."""
+    sums = np.asarray(metric.contributions.sum(axis=0), dtype=np.float64).reshape(1, -1)
+    combine: Callable[[Floats], Floats] = metric.combine
+    return float(combine(sums)[0])
