@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from plant_cli.api.errors import DataError
+from plant_cli.kit.tables import collect, scan_table, table_format, write_table
+
+FRAME = pl.DataFrame(
+    {
+        "doc_id": ["007", "b"],
+        "text": ['He said "no", twice.\nThen\tleft; ünïcode नमस्ते', "plain"],
+        "labels": [["one label", "two,three"], ['quo"te']],
+    }
+)
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.jsonl", "x.ndjson", "x.json", "x.jsonl.gz"])
+def test_formats_with_lists_survive_the_round_trip(tmp_path: Path, name: str) -> None:
+    write_table(FRAME, tmp_path / name)
+    assert_frame_equal(scan_table(tmp_path / name).collect(), FRAME)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.csv.gz", "x.tsv.gz"])
+def test_separated_formats_hold_lists_as_json(tmp_path: Path, name: str) -> None:
+    write_table(FRAME, tmp_path / name)
+    read = scan_table(tmp_path / name).collect()
+    assert_frame_equal(read.drop("labels"), FRAME.drop("labels"))
+    assert read["labels"].to_list() == ['["one label", "two,three"]', '["quo\\"te"]']
+
+
+def test_the_content_decides_and_not_the_name(tmp_path: Path) -> None:
+    FRAME.write_parquet(tmp_path / "really-parquet.csv")
+    (tmp_path / "really-tabs.csv").write_text("text\tlabels\na, b\tx\n")
+    assert_frame_equal(scan_table(tmp_path / "really-parquet.csv").collect(), FRAME)
+    assert scan_table(tmp_path / "really-tabs.csv").collect().to_dicts() == [{"text": "a, b", "labels": "x"}]
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_tolerated(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_bytes(b"\xef\xbb\xbftext;labels\r\nfoo;bar\r\n")
+    assert scan_table(tmp_path / "x.csv").collect().to_dicts() == [{"text": "foo", "labels": "bar"}]
+
+
+def test_a_name_with_glob_characters_is_only_a_name(tmp_path: Path) -> None:
+    write_table(FRAME, tmp_path / "a[1]*.parquet")
+    assert scan_table(tmp_path / "a[1]*.parquet").collect().height == 2
+
+
+def test_a_huge_field_is_read(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("text,labels\n" + '"' + "word, " * 200_000 + '",a\n')
+    assert scan_table(tmp_path / "x.csv").collect()["text"].str.len_chars().item() == 1_200_000
+
+
+def test_equal_tables_give_equal_compressed_bytes(tmp_path: Path) -> None:
+    write_table(FRAME, tmp_path / "a.jsonl.gz")
+    write_table(FRAME, tmp_path / "b.jsonl.gz")
+    assert (tmp_path / "a.jsonl.gz").read_bytes() == (tmp_path / "b.jsonl.gz").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("a.csv", ".csv"), ("a.b.csv.gz", ".csv"), ("a.parquet", ".parquet"), ("a.gz", None), ("a.xlsx", None), ("csv", None)],
+)
+def test_the_format_that_a_name_promises(name: str, form: str | None) -> None:
+    assert table_format(Path(name)) == form
+
+
+BAD = {
+    "empty": (b"", "the file is empty", "x.bin"),
+    "blank": (b" \n\n", "the file is empty", "x.bin"),
+    "truncated parquet": (b"PAR1" + b"\0" * 100, "truncated or damaged", "104 bytes"),
+    "parquet with a false footer": (b"PAR1" + b"\0" * 100 + b"PAR1", "truncated or damaged", "108 bytes"),
+    "truncated gzip": (gzip.compress(b"text,labels\n" * 99)[:-9], "gzip file is truncated", "x.bin"),
+    "latin 1": ("text,labels\na,b\ncaf\u00e9,b\n".encode("latin-1"), "not UTF-8", "line 3, byte 19 (0xe9)"),
+    "utf 16": ("text,labels\na,b\n".encode("utf-16"), "UTF-16", "x.bin"),
+    "binary": (b"\x7fELF\0\0\0\1", "not text", "line 1"),
+    "late zero byte": (b"text,labels\n" + b"a,b\n" * 2000 + b"\0,b\n", "zero byte", "line 2002"),
+    "archive": (b"PK\x03\x04rest", "zip archive", "x.bin"),
+    "zstd": (b"\x28\xb5\x2f\xfdrest", "zstd", "x.bin"),
+    "prose": (b"Dear all\nthis is prose\n", "not a table", "line 1: 'Dear all'"),
+    "too many fields": (b'text,labels\n"a\nb",c\nd,e,f\n', "3 fields, the header 2", "line 4, row 2"),
+    "open quotes": (b'text,labels\na,b\nc,"d\n', "not closed", "line 3"),
+    "broken json line": (b'{"text": "a"}\n{"text": \n', "not JSON", "line 2"),
+    "list on a json line": (b'{"text": "a"}\n[1]\n', "a JSON list", "line 2"),
+    "json with other types": (b'{"t": "a", "labels": ["x"]}\n{"t": "b", "labels": {"y": 1}}\n', "'labels' is of type dict", "line 2"),
+    "json list of numbers": (b"[1, 2]", "does not hold objects", "x.bin"),
+    "broken json": (b'[{"a": 1},\n', "cannot be read", "line 2"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files_are_explained(tmp_path: Path, case: str) -> None:
+    content, what, where = BAD[case]
+    (tmp_path / "x.bin").write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        collect(scan_table(tmp_path / "x.bin"), "x.bin")
+    assert what in caught.value.what
+    assert where in caught.value.where
+    assert caught.value.expected
+    assert caught.value.todo
+    assert caught.value.exit_code == 4
+
+
+def test_a_missing_file_names_its_neighbours(tmp_path: Path) -> None:
+    (tmp_path / "reports.csv").touch()
+    with pytest.raises(DataError) as caught:
+        scan_table(tmp_path / "report.csv")
+    assert caught.value.expected == "did you mean 'reports.csv'?"
+
+
+def test_a_folder_is_not_a_table(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="folder"):
+        scan_table(tmp_path)
+
+
+def test_damage_behind_a_good_footer_is_found_when_collecting(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pl.DataFrame({"text": [f"some text {i}" for i in range(2000)]}).write_parquet(path, compression="zstd")
+    content = bytearray(path.read_bytes())
+    content[10:600] = b"\xff" * 590
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="cannot be read"):
+        collect(scan_table(path), str(path))
+
+
+@pytest.mark.parametrize("name", ["x.xlsx", "x", "x.parquet.gz"])
+def test_an_output_of_unknown_format_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DataError, match="no table format"):
+        write_table(FRAME, tmp_path / name)
+    assert not list(tmp_path.iterdir())
