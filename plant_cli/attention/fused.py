@@ -1,0 +1,143 @@
+"""Label attention whose values are numbers instead of vectors, forward and backward without a [B, L, H] array.
+
+Pooling and projecting the attention output is linear, so a label sees a position only through one number per head, g_l · v_t:
+
+    logit[b, l] = Σ_heads Σ_t softmax_t(q_l · k_t / √d) · (g_l · v_t)
+
+Work goes document by document (each cut to its real positions, so padding costs nothing) and in blocks of labels (so that the
+scores in hand stay in cache). The backward pass computes the scores again, and only for cells whose gradient is not zero: a loss
+that looks at a few labels of each document pays for these alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+CELLS = {"cpu": 1 << 19, "cuda": 1 << 26}
+"""Scores (heads x labels x positions) held at a time: 2 MB on a CPU, a quarter of a GB on a GPU."""
+
+
+def label_attention(
+    queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int, cells: int | None = None
+) -> Tensor:
+    """Sum over heads of the attention-weighted mean of the scalar values `directions · values`.
+
+    Matrix products run in the type of the inputs (bf16: products of bf16, summed in fp32); softmax in fp32 or better.
+
+    Args:
+        queries: q [L, H], heads side by side.
+        directions: g [L, H], heads side by side.
+        keys: k [B, T, H].
+        values: v [B, T, H].
+        mask: bool [B, T], true for positions that count; a document without any gets zeros.
+        heads: number of heads, a divisor of H.
+        cells: scores held at a time, the bound on memory (default: `CELLS` of the device).
+
+    Returns:
+        [B, L] in fp32, or fp64 for fp64 inputs.
+    """
+    budget = cells or CELLS.get(queries.device.type, CELLS["cuda"])
+    result: Tensor = _LabelAttention.apply(queries, directions, keys, values, mask, heads, budget)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _LabelAttention(torch.autograd.Function):
+    """Keeps, beside its inputs, one number per document, head and label."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, heads: int, cells: int
+    ) -> Tensor:
+        exact = torch.promote_types(queries.dtype, torch.float32)
+        means = queries.new_zeros(len(keys), heads, len(queries), dtype=exact)
+        scale = (queries.shape[1] // heads) ** -0.5
+        for document, places in _documents(mask):
+            k, v = _split(keys[document, places] * scale, heads), _split(values[document, places], heads)
+            for rows in _blocks(len(queries), heads * len(places), cells):
+                weights = _weights(_split(queries[rows], heads), k, exact)
+                worth = torch.bmm(_split(directions[rows], heads), v.mT).to(exact)
+                means[document, :, rows] = worth.mul_(weights).sum(-1)
+        ctx.save_for_backward(queries, directions, keys, values, mask, means)
+        ctx.heads, ctx.cells = heads, cells
+        return means.sum(1)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        queries, directions, keys, values, mask, means = ctx.saved_tensors
+        d_queries, d_directions, d_keys, d_values = (torch.zeros_like(x, dtype=means.dtype) for x in (queries, directions, keys, values))
+        scale = (queries.shape[1] // ctx.heads) ** -0.5
+        for document, places in _documents(mask):
+            picked = gradient[document].nonzero().squeeze(1)
+            rows = slice(None) if len(picked) == len(queries) else picked
+            dq, dg, dk, dv = _document_gradients(
+                queries[rows],
+                directions[rows],
+                _split(keys[document, places] * scale, ctx.heads),
+                _split(values[document, places], ctx.heads),
+                means[document][:, rows],
+                gradient[document][rows].to(means.dtype),
+                ctx.cells,
+            )
+            d_queries[rows] += dq
+            d_directions[rows] += dg
+            d_keys[document, places] = dk * scale
+            d_values[document, places] = dv
+        dtype = queries.dtype
+        return d_queries.to(dtype), d_directions.to(dtype), d_keys.to(dtype), d_values.to(dtype), None, None, None
+
+
+def _document_gradients(
+    queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, means: Tensor, gradient: Tensor, cells: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of one document: queries and directions [l, H], keys and values [t, H].
+
+    With p the attention and u = g · v, the logit moves with a score by p·(u − Σ p·u) and with a value by p.
+    """
+    heads, length, _ = keys.shape
+    dtype, exact = queries.dtype, means.dtype
+    d_queries, d_directions = (torch.empty_like(x, dtype=exact) for x in (queries, directions))
+    d_keys, d_values = (torch.zeros_like(x, dtype=exact) for x in (keys, values))
+    for rows in _blocks(len(queries), heads * length, cells):
+        q, g, upstream = _split(queries[rows], heads), _split(directions[rows], heads), gradient[rows].unsqueeze(1)
+        weights = _weights(q, keys, exact)
+        pull = torch.bmm(g, values.mT).to(exact).sub_(means[:, rows].unsqueeze(2)).mul_(weights).to(dtype)
+        weights = weights.to(dtype)
+        d_queries[rows] = _join(torch.bmm(pull, keys)) * upstream
+        d_directions[rows] = _join(torch.bmm(weights, values)) * upstream
+        d_keys += torch.bmm(pull.mT, (q * upstream).to(dtype))
+        d_values += torch.bmm(weights.mT, (g * upstream).to(dtype))
+    return d_queries, d_directions, _join(d_keys), _join(d_values)
+
+
+def _weights(queries: Tensor, keys: Tensor, exact: torch.dtype) -> Tensor:
+    """Attention [h, l, t] of queries [h, l, d] on scaled keys [h, t, d]."""
+    return torch.softmax(torch.bmm(queries, keys.mT), dim=-1, dtype=exact)
+
+
+def _documents(mask: Tensor) -> Iterator[tuple[int, Tensor]]:
+    """The documents that have a position, each with its positions."""
+    for document, row in enumerate(mask):
+        places = row.nonzero().squeeze(1)
+        if len(places):
+            yield document, places
+
+
+def _blocks(labels: int, cells_of_label: int, cells: int) -> Iterator[slice]:
+    """Slices over the labels, each of at most `cells` scores (but at least one label)."""
+    step = max(1, cells // cells_of_label)
+    return (slice(start, min(start + step, labels)) for start in range(0, labels, step))
+
+
+def _split(x: Tensor, heads: int) -> Tensor:
+    """[n, H] -> [h, n, d]."""
+    return x.reshape(len(x), heads, -1).transpose(0, 1)
+
+
+def _join(x: Tensor) -> Tensor:
+    """[h, n, d] -> [n, H]."""
+    return x.transpose(0, 1).flatten(1)

@@ -1,0 +1,145 @@
+"""The fused label attention equals the literal network, values and gradients, and keeps its numerical promises."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from plant_cli.attention import LiteralHead, label_attention, literal_logits, pooling_matrix
+
+LABELS, HIDDEN, HEADS, POSITIONS = 7, 12, 4, 9
+
+
+def random_head(pool: int, generator: torch.Generator) -> LiteralHead:
+    """Random weights everywhere, biases included."""
+
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
+
+    attention = nn.MultiheadAttention(HIDDEN, HEADS, batch_first=True, dtype=torch.float64)
+    with torch.no_grad():
+        for parameter in attention.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.5)
+    return LiteralHead(
+        queries=draw(LABELS, HIDDEN),
+        attention=attention,
+        boost_scale=draw(LABELS, HIDDEN),
+        boost_shift=draw(LABELS, HIDDEN),
+        projection=draw(pool),
+        bias=draw(LABELS),
+    )
+
+
+def fused_logits(head: LiteralHead, hidden: Tensor, mask: Tensor, cells: int) -> Tensor:
+    """The same network through the fused form, from the same weights."""
+    mixed = head.attention
+    wq, wk, wv = mixed.in_proj_weight.chunk(3)
+    bq, bk, bv = mixed.in_proj_bias.chunk(3)
+    per_place = pooling_matrix(HIDDEN, len(head.projection)).to(head.projection).T @ head.projection
+    scale = head.boost_scale * per_place
+    logits = label_attention(
+        nn.functional.linear(head.queries, wq, bq),
+        scale @ mixed.out_proj.weight,
+        nn.functional.linear(hidden, wk, bk),
+        nn.functional.linear(hidden, wv, bv),
+        mask,
+        heads=HEADS,
+        cells=cells,
+    )
+    return logits + scale @ mixed.out_proj.bias + head.boost_shift @ per_place + head.bias
+
+
+def inputs(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    hidden = torch.randn(3, POSITIONS, HIDDEN, generator=generator, dtype=torch.float64).requires_grad_()
+    mask = torch.ones(3, POSITIONS, dtype=torch.bool)
+    mask[0, 5:] = False  # padding at the end
+    mask[1, [0, 4]] = False  # special positions inside
+    return hidden, mask
+
+
+@pytest.mark.parametrize("pool", [1, 4, 5, 12, 17], ids=lambda p: f"pool{p}")  # 5 does not divide 12; 17 is wider than it
+@pytest.mark.parametrize("cells", [1, 100, 10**6])
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_equals_the_literal_network(pool: int, cells: int, share: float) -> None:
+    generator = torch.Generator().manual_seed(pool)
+    head, (hidden, mask) = random_head(pool, generator), inputs(generator)
+    weights = [head.queries, head.boost_scale, head.boost_shift, head.projection, head.bias, hidden, *head.attention.parameters()]
+    expected, actual = literal_logits(head, hidden, mask)[0], fused_logits(head, hidden, mask, cells)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-10)
+    upstream = torch.randn(expected.shape, generator=generator, dtype=torch.float64)
+    upstream *= torch.rand(expected.shape, generator=generator) < share  # a loss that looks at some cells only
+    gradients = torch.autograd.grad(actual, weights, upstream), torch.autograd.grad(expected, weights, upstream)
+    for ours, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-10)
+
+
+def test_a_single_position_is_the_plain_product() -> None:
+    q, g = torch.tensor([[5.0, -3.0]]), torch.tensor([[2.0, 1.0]])
+    k, v = torch.tensor([[[1.0, 1.0]]]), torch.tensor([[[3.0, 4.0]]])
+    assert label_attention(q, g, k, v, torch.ones(1, 1, dtype=torch.bool), heads=2).item() == 10.0
+
+
+def test_golden_number() -> None:
+    # one head of width 1: scores 0 and ln 3, so weights 1/4 and 3/4; values 2 and 6 -> 5
+    q, g = torch.tensor([[1.0]]), torch.tensor([[1.0]])
+    k, v = torch.tensor([[[0.0], [math.log(3.0)]]]), torch.tensor([[[2.0], [6.0]]])
+    torch.testing.assert_close(label_attention(q, g, k, v, torch.ones(1, 2, dtype=torch.bool), heads=1), torch.tensor([[5.0]]))
+
+
+def random_tensors(dtype: torch.dtype, seed: int = 0) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    shapes = [(LABELS, HIDDEN), (LABELS, HIDDEN), (3, POSITIONS, HIDDEN), (3, POSITIONS, HIDDEN)]
+    return [torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype).requires_grad_() for shape in shapes]
+
+
+def test_padding_changes_nothing() -> None:
+    q, g, k, v = random_tensors(torch.float32)
+    mask = torch.ones(3, POSITIONS, dtype=torch.bool)
+    padded_k, padded_v = (torch.cat([x, torch.full((3, 4, HIDDEN), 1e4)], 1) for x in (k, v))
+    padded_mask = torch.cat([mask, torch.zeros(3, 4, dtype=torch.bool)], 1)
+    assert torch.equal(label_attention(q, g, k, v, mask, heads=HEADS), label_attention(q, g, padded_k, padded_v, padded_mask, heads=HEADS))
+
+
+def test_order_of_documents_and_labels_permutes_the_result() -> None:
+    q, g, k, v = random_tensors(torch.float64)
+    mask = torch.ones(3, POSITIONS, dtype=torch.bool)
+    documents, labels = torch.tensor([2, 0, 1]), torch.randperm(LABELS, generator=torch.Generator().manual_seed(1))
+    expected = label_attention(q, g, k, v, mask, heads=HEADS)[documents][:, labels]
+    actual = label_attention(q[labels], g[labels], k[documents], v[documents], mask, heads=HEADS)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
+
+
+def test_a_document_without_positions_gives_zeros_and_no_gradient() -> None:
+    q, g, k, v = random_tensors(torch.float32)
+    mask = torch.ones(3, POSITIONS, dtype=torch.bool)
+    mask[1] = False
+    logits = label_attention(q, g, k, v, mask, heads=HEADS)
+    assert torch.equal(logits[1], torch.zeros(LABELS))
+    gradients = torch.autograd.grad(logits.sum(), (q, g, k, v))
+    assert all(torch.isfinite(x).all() for x in gradients)
+    assert not gradients[2][1].any()
+
+
+def test_huge_scores_stay_finite() -> None:
+    q, g, k, v = random_tensors(torch.float32)
+    logits = label_attention(q * 1e4, g, k * 1e4, v, torch.ones(3, POSITIONS, dtype=torch.bool), heads=HEADS)
+    assert torch.isfinite(logits).all()
+    assert torch.isfinite(torch.autograd.grad(logits.sum(), q)[0]).all()
+
+
+def test_half_precision_stays_near_and_returns_fp32() -> None:
+    mask = torch.ones(3, POSITIONS, dtype=torch.bool)
+    exact, coarse = random_tensors(torch.float32), random_tensors(torch.bfloat16)
+    expected, actual = label_attention(*exact, mask, heads=HEADS), label_attention(*coarse, mask, heads=HEADS)
+    assert actual.dtype == torch.float32
+    torch.testing.assert_close(actual, expected, rtol=0.05, atol=0.1)
+    for ours, theirs in zip(torch.autograd.grad(actual.sum(), coarse), torch.autograd.grad(expected.sum(), exact), strict=True):
+        assert ours.dtype == torch.bfloat16
+        torch.testing.assert_close(ours.float(), theirs, rtol=0.1, atol=0.15)
+
+
+def test_gradcheck() -> None:
+    mask = torch.ones(3, POSITIONS, dtype=torch.bool)
+    mask[0, 6:] = False
+    assert torch.autograd.gradcheck(lambda *x: label_attention(*x, mask, heads=HEADS, cells=50), random_tensors(torch.float64))
