@@ -46,6 +46,7 @@ class StageSpec(Spec):
         writes: false for an action: it leaves no folder and needs no lock. An action's name may have two words (`mig show`).
         needs_run: false for an action that works outside any run folder (`data make`).
         panel: heading under which `plant --help` lists it.
+        examples: one or two whole command lines for `--help`.
     """
 
     run: Callable[[StageContext, Any], Result]
@@ -53,6 +54,7 @@ class StageSpec(Spec):
     writes: bool = True
     needs_run: bool = True
     panel: str = "Stages"
+    examples: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,12 +84,15 @@ class SignalSpec(Spec):
     """`score(counts, options) -> values`, same shape as the counts, float64; pure.
 
     Args:
-        needs_occurrences: true if it reads `Counts.occurrences`.
-        signed: true if its values already say which way the association goes (negative = the word's absence tells).
+        needs_occurrences: true if it reads `Counts.occurrences` and `Counts.words_with_label`.
+        needs_cells: true if it reads `Counts.cells`; then only words that meet the label are scored.
+        signed: true if its values already say which way the association goes (negative = the word's absence tells);
+            then only words that meet the label are scored.
     """
 
     score: Callable[[Counts, Any], Floats]
     needs_occurrences: bool = False
+    needs_cells: bool = False
     signed: bool = False
 
 

@@ -1,0 +1,1 @@
+"""Everything that a terminal shows: commands and flags, progress, tables, errors. Knows stages; no stage knows it."""

@@ -1,0 +1,165 @@
+"""The tree of commands: one for each registered stage or action, built only when it is asked for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from plant_cli.api import StageSpec, near_names
+from plant_cli.console.execution import execute
+from plant_cli.console.flags import given_values, stage_flags
+from plant_cli.registry import Registry
+
+WORKFLOW = ("mig", "pretrain-attn", "finetune", "predict", "eval", "significance", "run", "quickstart")
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+PANELS = ("Stages", "Corpus", "Tools")
+
+# Typer hands its commands a context and a formatter whose classes it keeps private: they are `Any` here.
+
+
+class StageGroup(TyperGroup):
+    """Commands of stages. Names have one word or two (`mig show`); the first may be a stage too (`mig`) or only a group (`data`)."""
+
+    def __init__(self, *, registry: Registry, prefix: str = "", **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.registry = registry
+        self.prefix = prefix
+        specs = [s for s in registry.specs("stage") if isinstance(s, StageSpec)]
+        self.specs = {s.name.removeprefix(prefix): s for s in specs if s.name.startswith(prefix)}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """First words only, in the order of work; the rest by name."""
+        order = {name: position for position, name in enumerate(WORKFLOW)}
+        return sorted({name.split()[0] for name in self.specs}, key=lambda name: (order.get(name, len(order)), name))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Build one command; None if there is no such name."""
+        actions = {name: spec for name, spec in self.specs.items() if name.startswith(cmd_name + " ")}
+        spec = self.specs.get(cmd_name)
+        if spec is not None:
+            return stage_command(spec, cmd_name, self.registry, actions)
+        if not actions:
+            return None
+        return StageGroup(
+            registry=self.registry,
+            prefix=f"{self.prefix}{cmd_name} ",
+            name=cmd_name,
+            help=_group_summary(actions),
+            no_args_is_help=True,
+            rich_markup_mode=None,
+            context_settings=dict(CONTEXT),
+        )
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Take two words where they name an action, else one; an unknown one is a usage error with near names."""
+        for words in (2, 1):
+            name = " ".join(args[:words])
+            if name in self.specs or (words == 1 and self.get_command(ctx, name)):
+                return name, self.get_command(ctx, name), args[words:]
+        return self._unknown(ctx, args)
+
+    def _unknown(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        if name.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        full = self.prefix + name
+        owners = self.registry.owner("stage", full)
+        if owners is not None:  # registered twice, else it were listed: the registry says by whom
+            self.registry.find("stage", full)
+        broken = _broken_plugins(self.registry)
+        blame = f" Broken plugins may have held it ({broken}): `plant plugins` says why." if broken else ""
+        return ctx.fail(f"there is no command '{full}'; {near_names(name, self.list_commands(ctx))}{blame}")
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands under the headings of their specs, without building any."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            actions = {n: s for n, s in self.specs.items() if n.split()[0] == name}
+            spec = actions.get(name)
+            panel = (spec or next(iter(actions.values()))).panel
+            panels.setdefault(panel, []).append((name, spec.summary if spec else _group_summary(actions)))
+        known = [p for p in PANELS if p in panels]
+        for panel in [*known, *sorted(set(panels) - set(known))]:
+            with formatter.section(panel):
+                formatter.write_dl(panels[panel])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the hint, and which plugins are broken."""
+        super().format_epilog(ctx, formatter)
+        broken = _broken_plugins(self.registry)
+        if broken:
+            formatter.write_text(f"Broken plugins, left out: {broken}. `plant plugins` says why.")
+
+
+class StageCommand(TyperCommand):
+    """A stage's command that also lists its actions (`mig` lists `mig show`) and its examples."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.actions: dict[str, StageSpec] = {}
+        self.examples: Sequence[str] = ()
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write actions and examples below the flags."""
+        if self.actions:
+            with formatter.section("Actions"):
+                formatter.write_dl([(name, spec.summary) for name, spec in self.actions.items()])
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"  {example}\n")
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Offer the second words of the actions beside the flags."""
+        found = super().shell_complete(ctx, incomplete)
+        if not found:
+            return found
+        words = [name.split()[-1] for name in self.actions]
+        return [type(found[0])(word) for word in words if word.startswith(incomplete)] + found
+
+
+def stage_command(spec: StageSpec, name: str, registry: Registry, actions: dict[str, StageSpec]) -> Any:
+    """The Typer command of one stage or action."""
+    flags = stage_flags(spec, registry)
+
+    def body(values: dict[str, Any]) -> None:
+        execute(spec, registry, given_values(flags, values))
+
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    text = spec.summary + (f"\n\nSource: {spec.source}" if spec.source else "")
+    function = _with_signature(body, (flag.parameter for flag in flags))
+    app.command(name=name, cls=StageCommand, help=text, context_settings=dict(CONTEXT))(function)
+    command = get_command(app)
+    command.actions = actions  # type: ignore[attr-defined]
+    command.examples = spec.examples or (_plain_example(spec),)  # type: ignore[attr-defined]
+    return command
+
+
+def _with_signature(body: Callable[[dict[str, Any]], None], parameters: Iterable[inspect.Parameter]) -> Callable[..., None]:
+    def function(**values: Any) -> None:
+        body(values)
+
+    function.__signature__ = inspect.Signature(list(parameters))  # type: ignore[attr-defined]
+    return function
+
+
+def _plain_example(spec: StageSpec) -> str:
+    arguments = [
+        name.upper()
+        for name, info in spec.options.model_fields.items()
+        if isinstance(info.json_schema_extra, dict) and info.json_schema_extra.get("argument") and info.is_required()
+    ]
+    return " ".join(["plant", spec.name, *arguments])
+
+
+def _broken_plugins(registry: Registry) -> str:
+    return ", ".join(record.name for record in registry.plugins if record.error)
+
+
+def _group_summary(actions: dict[str, StageSpec]) -> str:
+    return "Actions: " + ", ".join(sorted(name.split()[-1] for name in actions)) + "."

@@ -1,0 +1,43 @@
+"""From a parsed command line to a result on stdout."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from plant_cli.api import StageSpec
+from plant_cli.console.failures import reported_failures
+from plant_cli.console.flags import GENERAL
+from plant_cli.registry import Registry
+
+DEFAULT_RUN = Path("plant-run")
+
+
+def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]]) -> None:
+    """Run a stage or action with what the user gave and show its result; errors leave with their exit code.
+
+    `given` holds flag values by recipe section, and under `general` those of the command itself.
+    """
+    general = given.pop(GENERAL, {})
+    owner = registry.owner("stage", spec.name)
+    with reported_failures(owner.distribution if owner else "plant-cli"):
+        from plant_cli.console.progress import ConsoleReporter
+        from plant_cli.console.tables import show
+        from plant_cli.stages.runner import print_config, run_stage
+
+        reporter = ConsoleReporter(quiet=general.get("quiet", False))
+        request: dict[str, Any] = {
+            "registry": registry,
+            "run_path": general.get("run", DEFAULT_RUN),
+            "name": spec.name,
+            "tag": general.get("tag"),
+            "recipe": general.get("recipe"),
+            "sets": general.get("set", []),
+            "flags": given,
+        }
+        if general.get("print_config"):
+            sys.stdout.write(print_config(**request))
+            return
+        result = run_stage(**request, reporter=reporter, force=general.get("force", False), resume=general.get("resume", False))
+        show(result, general.get("format", "table"), quiet=general.get("quiet", False))

@@ -1,0 +1,61 @@
+"""Turns an error into what a person can act on (four lines on stderr) and what a shell can (an exit code)."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from plant_cli.api import PlantError
+
+BUG = 1
+INTERRUPTED = 130
+CLOSED_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
+
+
+@contextmanager
+def reported_failures(who: str = "plant-cli") -> Iterator[None]:
+    """Report whatever is raised inside and leave with its exit code; no trace on the screen.
+
+    Args:
+        who: the distribution to report a bug to.
+    """
+    try:
+        yield
+    except PlantError as error:
+        _leave(describe(error), error.exit_code)
+    except KeyboardInterrupt:
+        _leave("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes stdout once more at exit
+        raise SystemExit(CLOSED_PIPE) from None
+    except Exception as error:
+        _leave(describe_bug(error, who), BUG)
+
+
+def describe(error: PlantError) -> str:
+    """The four parts of an error, one a line."""
+    return f"error: {error.what}\n  where:      {error.where}\n  expected:   {error.expected}\n  what to do: {error.todo}"
+
+
+def describe_bug(error: Exception, who: str) -> str:
+    """One line about an error that nobody foresaw, and the file that holds its whole trace."""
+    handle, path = tempfile.mkstemp(prefix="plant-trace-", suffix=".txt")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write("".join(traceback.format_exception(error)))
+    first = str(error).strip().splitlines()[:1]
+    return (
+        f"error: a bug: {type(error).__name__}{': ' + first[0] if first else ''}\n"
+        f"  where:      {path} holds the trace\n"
+        "  expected:   every failure to be explained\n"
+        f"  what to do: report it to the authors of {who}, with that file"
+    )
+
+
+def _leave(message: str, code: int) -> NoReturn:
+    print(message, file=sys.stderr, flush=True)
+    raise SystemExit(code)

@@ -1,0 +1,146 @@
+"""Command-line flags made from options models: the options are declared once, and Typer parameters follow from them."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Optional, Union, get_args, get_origin
+
+import typer
+from pydantic.fields import FieldInfo
+
+from plant_cli.api import Choice, StageSpec
+from plant_cli.api.option_table import default_text
+from plant_cli.api.sections import SHARED_SECTIONS
+from plant_cli.registry import Registry
+
+Format = Literal["table", "json", "jsonl", "csv", "tsv", "md", "latex"]
+GENERAL = "general"
+SCALARS = (str, int, float, bool, Path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flag:
+    """One Typer parameter and the recipe value it stands for.
+
+    Args:
+        section: the recipe section (`mig`, `data`, …), or `general` for what every command has.
+        field: the option's name in that section.
+        positional: true for an argument, false for a `--flag`.
+    """
+
+    section: str
+    field: str
+    positional: bool
+    parameter: inspect.Parameter
+
+
+def stage_flags(spec: StageSpec, registry: Registry) -> list[Flag]:
+    """The flags of a stage's command: its own options, its shared sections, and the general ones; a name is given once, first come."""
+    sections = {spec.name: spec.options} | {name: SHARED_SECTIONS[name] for name in spec.sections}
+    flags = [
+        flag
+        for section, model in sections.items()
+        for name, info in model.model_fields.items()
+        if (flag := _option_flag(section, name, info, spec, registry)) is not None
+    ]
+    taken: set[str] = set()
+    kept: list[Flag] = []
+    for flag in [*flags, *_general_flags(spec)]:
+        if flag.field not in taken:
+            taken.add(flag.field)
+            kept.append(flag)
+    return sorted(kept, key=lambda flag: not flag.positional)
+
+
+def given_values(flags: Sequence[Flag], values: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What the user really gave, by section: every flag defaults to None, so that recipe and defaults keep their say."""
+    given: dict[str, dict[str, Any]] = {}
+    for flag in flags:
+        value = values.get(flag.parameter.name)
+        if value is not None and value != []:
+            given.setdefault(flag.section, {})[flag.field] = value
+    return given
+
+
+def _option_flag(section: str, name: str, info: FieldInfo, spec: StageSpec, registry: Registry) -> Flag | None:
+    extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+    kind = flag_type(info.annotation)
+    if kind is None:
+        return None
+    text = _help_text(info, extra.get("kind"), registry)
+    if extra.get("argument"):
+        required = info.is_required() and section == spec.name and not spec.writes
+        settings: Any = typer.Argument(metavar=name.upper(), help=text, show_default=False)
+        return _flag(section, name, kind, settings, positional=True, default=inspect.Parameter.empty if required else None)
+    long = "--" + name.replace("_", "-")
+    names = [f"{long}/--no-{long[2:]}"] if kind is bool else [long]
+    short = extra.get("short")
+    settings = typer.Option(*([str(short)] if short else []), *names, help=text, show_default=False)
+    return _flag(section, name, kind, settings)
+
+
+def flag_type(annotation: Any) -> Any:
+    """The type Typer parses for an option's annotation; None when it has no flag and is reached with `--set`."""
+    origin, args = get_origin(annotation), [a for a in get_args(annotation) if a is not type(None)]
+    if origin in (Union, types.UnionType):
+        kinds = [flag_type(a) for a in args]
+        return None if None in kinds else kinds[0] if len(kinds) == 1 else str
+    if origin in (list, tuple):
+        kind = flag_type(args[0])
+        return None if kind is None else types.GenericAlias(list, (kind,))
+    if origin is Literal:
+        return annotation if all(isinstance(a, str) for a in args) else type(args[0])
+    if annotation is Choice:
+        return str
+    return annotation if annotation in SCALARS else None
+
+
+def _help_text(info: FieldInfo, kind: Any, registry: Registry) -> str:
+    text = info.description or ""
+    if kind:
+        names = ", ".join(s.name for s in registry.specs(str(kind)))
+        text += f" One of: {names}." if names else ""
+    default = default_text(info)
+    return f"{text}  [default: {default}]" if default else text
+
+
+def _flag(section: str, field: str, kind: Any, settings: Any, *, positional: bool = False, default: Any = None) -> Flag:
+    name = f"{section}__{field}".replace("-", "_").replace(" ", "_")
+    accepted: Any = kind if default is inspect.Parameter.empty else Optional[kind]  # noqa: UP045 (the type is a value here)
+    annotation: Any = Annotated[accepted, settings]
+    parameter = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return Flag(section=section, field=field, positional=positional, parameter=parameter)
+
+
+def _general_flags(spec: StageSpec) -> list[Flag]:
+    flags: list[tuple[bool, str, Any, Any]] = [
+        (spec.needs_run, "run", Path, typer.Option("--run", envvar="PLANT_RUN", help="The run folder.  [default: plant-run]")),
+        (spec.writes, "tag", str, typer.Option("--tag", help="Keep this variant of the stage beside the others, under this name.")),
+        (
+            spec.writes or bool(spec.sections),
+            "recipe",
+            str,
+            typer.Option("--recipe", help="Take options from a recipe: a file, or a shipped one's name."),
+        ),
+        (
+            spec.writes or bool(spec.sections),
+            "set",
+            list[str],
+            typer.Option("--set", metavar="KEY=VALUE", help="Set any recipe value: model.backbone.max_tokens=512 (repeatable)."),
+        ),
+        (spec.writes, "force", bool, typer.Option("--force", "-f", help="Replace a finished result.")),
+        (spec.writes, "resume", bool, typer.Option("--resume", help="Continue an interrupted or failed one.")),
+        (True, "format", Format, typer.Option("--format", help="How the result is written to stdout.  [default: table]")),
+        (True, "quiet", bool, typer.Option("--quiet", "-q", help="No progress, notes or hints on stderr.")),
+        (
+            spec.writes,
+            "print_config",
+            bool,
+            typer.Option("--print-config", help="Show what this would run with, as a recipe, and stop."),
+        ),
+    ]
+    return [_flag(GENERAL, field, kind, settings) for wanted, field, kind, settings in flags if wanted]

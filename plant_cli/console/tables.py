@@ -1,0 +1,161 @@
+"""Writes a result to stdout: for a person as tables, for a program as JSON, CSV or TSV, for a paper as Markdown or LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TextIO
+
+from plant_cli.api import Column, Result, Table
+from plant_cli.api.output import Cell
+
+NUMBERS = ("count", "points", "exact")
+LATEX_ESCAPES = str.maketrans(
+    {c: f"\\{c}" for c in "&%$#_{}"} | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
+)
+
+
+def show(result: Result, form: str, *, quiet: bool = False, stream: TextIO | None = None) -> None:
+    """Write a result in a form of `--format`; the next step goes to stderr, for a person at a terminal."""
+    out = stream or sys.stdout
+    if form == "table" and out.isatty():
+        _show_on_terminal(result, out)
+    else:
+        out.write(FORMS[form](result))
+        out.flush()
+    if form == "table" and result.next_step and not quiet:
+        print(f"next: {result.next_step}", file=sys.stderr)
+
+
+def format_cell(value: Cell, column: Column) -> str:
+    """A cell for a person: fractions as points with one decimal, nothing for None and NaN."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, str):
+        return value
+    if column.kind == "points":
+        return f"{100 * value:.1f}"
+    if column.kind == "count":
+        return f"{value:,.0f}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _show_on_terminal(result: Result, out: TextIO) -> None:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    console = Console(file=out)  # rich heeds NO_COLOR
+    for table in result.tables:
+        drawn = RichTable(
+            title=table.title or None, title_justify="left", title_style="bold", box=None, header_style="bold", pad_edge=False
+        )
+        for column in table.columns:
+            drawn.add_column(Text(column.name), justify="right" if column.kind in NUMBERS else "left")
+        for row in table.rows:
+            drawn.add_row(*(Text(text) for text in _texts(table, row)))
+        console.print(drawn)
+        for note in table.notes:
+            console.print(Text(note, style="dim"))
+        console.print()
+
+
+def _texts(table: Table, row: Sequence[Cell]) -> list[str]:
+    return [format_cell(value, column) for value, column in zip(row, table.columns, strict=True)]
+
+
+def _plain(result: Result) -> str:
+    return "\n".join(_plain_table(table) for table in result.tables)
+
+
+def _plain_table(table: Table) -> str:
+    rows = [[column.name for column in table.columns], *(_texts(table, row) for row in table.rows)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
+    right = [column.kind in NUMBERS for column in table.columns]
+    lines = ["  ".join(t.rjust(w) if r else t.ljust(w) for t, w, r in zip(row, widths, right, strict=True)).rstrip() for row in rows]
+    return "".join(f"{line}\n" for line in [*([table.title] if table.title else []), *lines, *table.notes])
+
+
+def _markdown(result: Result) -> str:
+    return "\n".join(_markdown_table(table) for table in result.tables)
+
+
+def _markdown_table(table: Table) -> str:
+    def line(texts: Iterable[str]) -> str:
+        return "| " + " | ".join(text.replace("|", "\\|").replace("\n", " ") for text in texts) + " |\n"
+
+    head = f"**{table.title}**\n\n" if table.title else ""
+    rule = "|" + "|".join("--:" if column.kind in NUMBERS else "---" for column in table.columns) + "|\n"
+    body = "".join(line(_texts(table, row)) for row in table.rows)
+    return head + line(column.name for column in table.columns) + rule + body + "".join(f"\n{note}\n" for note in table.notes)
+
+
+def _latex(result: Result) -> str:
+    return "\n".join(_latex_table(table) for table in result.tables)
+
+
+def _latex_table(table: Table) -> str:
+    def line(texts: Iterable[str]) -> str:
+        return " & ".join(text.translate(LATEX_ESCAPES) for text in texts) + r" \\" + "\n"
+
+    shape = "".join("r" if column.kind in NUMBERS else "l" for column in table.columns)
+    body = "".join(line(_texts(table, row)) for row in table.rows)
+    head = f"% {table.title}\n" if table.title else ""
+    notes = "".join(f"% {note}\n" for note in table.notes)
+    names = line(column.name for column in table.columns)
+    return f"{head}\\begin{{tabular}}{{{shape}}}\n\\toprule\n{names}\\midrule\n{body}\\bottomrule\n\\end{{tabular}}\n{notes}"
+
+
+def _separated(delimiter: str) -> Callable[[Result], str]:
+    def write(result: Result) -> str:
+        parts = []
+        for table in result.tables:
+            buffer = io.StringIO()
+            writer = csv.writer(buffer, delimiter=delimiter, lineterminator="\n")
+            writer.writerow([column.name for column in table.columns])
+            writer.writerows([["" if value is None else value for value in row] for row in table.rows])
+            parts.append(buffer.getvalue())
+        return "\n".join(parts)
+
+    return write
+
+
+def _json(result: Result) -> str:
+    data = result.data if result.data is not None else {"tables": [{"title": t.title, "rows": _records(t)} for t in result.tables]}
+    return json.dumps(_finite(data), ensure_ascii=False, indent=2) + "\n"
+
+
+def _json_lines(result: Result) -> str:
+    many = len(result.tables) > 1
+    records = [{"table": t.title, **record} if many else record for t in result.tables for record in _records(t)]
+    return "".join(json.dumps(_finite(record), ensure_ascii=False) + "\n" for record in records)
+
+
+def _records(table: Table) -> list[dict[str, Cell]]:
+    return [dict(zip((column.name for column in table.columns), row, strict=True)) for row in table.rows]
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity: they become null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value
+
+
+FORMS: dict[str, Callable[[Result], str]] = {
+    "table": _plain,
+    "md": _markdown,
+    "latex": _latex,
+    "json": _json,
+    "jsonl": _json_lines,
+    "csv": _separated(","),
+    "tsv": _separated("\t"),
+}

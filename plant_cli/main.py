@@ -1,0 +1,53 @@
+"""The `plant` command: assembles the commands of the registered stages and runs the one that was asked for."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+import plant_cli
+from plant_cli.console.commands import CONTEXT, StageGroup
+from plant_cli.console.failures import reported_failures
+from plant_cli.registry import Registry, installed
+
+SUMMARY = "Extreme multi-label text classification with planted attention, and honest statistics."
+HINT = "`plant quickstart` shows everything on a small corpus in three minutes; `plant COMMAND --help` explains one command."
+
+
+def build(registry: Registry) -> StageGroup:
+    """The command tree over a registry."""
+    shell = typer.Typer(name="plant", rich_markup_mode=None, pretty_exceptions_enable=False)
+    shell.callback()(_root)
+    frame = get_command(shell)  # `--version` and the completion flags, as Typer makes them
+    return StageGroup(
+        registry=registry,
+        name="plant",
+        help=SUMMARY,
+        epilog=HINT,
+        params=frame.params,
+        callback=frame.callback,
+        no_args_is_help=True,
+        context_settings=dict(CONTEXT),
+        rich_markup_mode=None,
+    )
+
+
+def main() -> None:
+    """Entry point of the `plant` script."""
+    with reported_failures():
+        build(installed())(prog_name="plant")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"plant {plant_cli.__version__}\n")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")] = False,
+) -> None:
+    return None
