@@ -1,0 +1,115 @@
+"""Registers the metric families; numpy and scipy are imported when the first one is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pydantic import PositiveInt
+
+from plant_cli.api import MetricSpec, Options, hookimpl, option
+
+if TYPE_CHECKING:
+    from plant_cli.api import MetricInput, MetricValue
+
+CUT_OFFS = "The cut-offs k: how many of a document's highest-scored labels are looked at."
+JAIN = "Jain, Prabhu and Varma 2016, Extreme multi-label loss functions, equation 2"
+
+
+class PrecisionOptions(Options):
+    """Cut-offs of P@k."""
+
+    k: list[PositiveInt] = option([1, 3, 5, 8, 15], CUT_OFFS)
+
+
+class RecallOptions(Options):
+    """Cut-offs of R@k."""
+
+    k: list[PositiveInt] = option([5, 8, 10, 15, 50], CUT_OFFS)
+
+
+class CappedRecallOptions(Options):
+    """Cut-offs of RP@k."""
+
+    k: list[PositiveInt] = option([5, 15], CUT_OFFS)
+
+
+class GainOptions(Options):
+    """Cut-offs of nDCG@k."""
+
+    k: list[PositiveInt] = option([1, 3, 5, 10, 15], CUT_OFFS)
+
+
+class PropensityOptions(Options):
+    """Cut-offs of PSP@k and PSnDCG@k, and the two constants of the propensity model."""
+
+    k: list[PositiveInt] = option([1, 3, 5], CUT_OFFS)
+    a: float = option(0.55, "A of the propensity model (0.5 Wikipedia-500K, 0.6 Amazon).", gt=0)
+    b: float = option(1.5, "B of the propensity model (0.4 Wikipedia-500K, 2.6 Amazon).", gt=0)
+
+
+def _later(module: str, function: str) -> Callable[[MetricInput, Any], list[MetricValue]]:
+    def compute(data: MetricInput, options: Any) -> list[MetricValue]:
+        values: list[MetricValue] = getattr(import_module(f"plant_metrics.{module}"), function)(data, options)
+        return values
+
+    return compute
+
+
+@hookimpl
+def plant_register_metrics() -> Sequence[MetricSpec]:
+    """The families that `plant eval` always reports."""
+    return [
+        MetricSpec(
+            name="precision",
+            summary="P@k: share of the k highest-scored labels that are right.",
+            options=PrecisionOptions,
+            compute=_later("ranking", "compute_precision"),
+        ),
+        MetricSpec(
+            name="recall",
+            summary="R@k: share of a document's labels that are among the k highest-scored.",
+            options=RecallOptions,
+            compute=_later("ranking", "compute_recall"),
+        ),
+        MetricSpec(
+            name="rp",
+            summary="RP@k: hits among the k highest-scored, divided by the smaller of k and the number of labels.",
+            options=CappedRecallOptions,
+            compute=_later("ranking", "compute_capped_recall"),
+        ),
+        MetricSpec(
+            name="r-precision",
+            summary="R-precision: precision at the document's own number of labels.",
+            compute=_later("ranking", "compute_r_precision"),
+        ),
+        MetricSpec(
+            name="map", summary="MAP: mean over documents of the average precision.", compute=_later("ranking", "compute_average_precision")
+        ),
+        MetricSpec(
+            name="ndcg",
+            summary="nDCG@k: hits discounted by the logarithm of their rank, relative to the best order.",
+            options=GainOptions,
+            compute=_later("ranking", "compute_ndcg"),
+        ),
+        MetricSpec(
+            name="psp",
+            summary="PSP@k: precision with rare labels weighted up by their inverse propensity, relative to the best attainable.",
+            options=PropensityOptions,
+            source=JAIN,
+            compute=_later("propensity", "compute_psp"),
+        ),
+        MetricSpec(
+            name="psndcg",
+            summary="PSnDCG@k: discounted gain with inverse propensities, relative to the best attainable.",
+            options=PropensityOptions,
+            source=JAIN,
+            compute=_later("propensity", "compute_psndcg"),
+        ),
+        MetricSpec(
+            name="f1",
+            summary="micro-F1 and macro-F1 (all labels, labels present, harmonic) of the labels assigned at the threshold.",
+            compute=_later("assignment", "compute_f1"),
+        ),
+    ]

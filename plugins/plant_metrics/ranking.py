@@ -1,0 +1,90 @@
+"""Metrics of the order of predictions: values per document, then their mean.
+
+Gold labels that no training document has are part of |Y|, so that no system looks better for labels it could not know.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plant_cli.api import MetricInput, MetricValue
+from plant_cli.kit.metrics import Floats, Integers, count_gold, divide, find_hits, labels_counted, mean_of_documents
+
+if TYPE_CHECKING:
+    from plant_metrics.plugin import CappedRecallOptions, GainOptions, PrecisionOptions, RecallOptions
+
+
+def compute_precision(data: MetricInput, options: PrecisionOptions) -> list[MetricValue]:
+    """P@k = hits among the first k / k, even where fewer were predicted.
+
+    `settings["precision_by"] = "returned"` divides by the number of labels predicted, at most k.
+    """
+    found = _hits_at(data, options.k)
+    returned = (data.top != -1).sum(axis=1)
+    shared = data.settings.get("precision_by", "k") == "returned"
+    sizes = {k: np.minimum(k, returned) if shared else np.full(len(returned), k) for k in options.k}
+    return [mean_of_documents(f"P@{k}", divide(found[k], sizes[k])) for k in options.k]
+
+
+def compute_recall(data: MetricInput, options: RecallOptions) -> list[MetricValue]:
+    """R@k = hits among the first k / |Y|; `settings["recall_by"] = "smaller"` divides by min(k, |Y|)."""
+    if data.settings.get("recall_by", "gold") == "smaller":
+        return _capped(data, options.k, "R")
+    found, gold = _hits_at(data, options.k), count_gold(data)
+    return [mean_of_documents(f"R@{k}", divide(found[k], gold)) for k in options.k]
+
+
+def compute_capped_recall(data: MetricInput, options: CappedRecallOptions) -> list[MetricValue]:
+    """RP@k = hits among the first k / min(k, |Y|)."""
+    return _capped(data, options.k, "RP")
+
+
+def compute_r_precision(data: MetricInput, options: object) -> list[MetricValue]:
+    """Hits among the first |Y|, divided by |Y|."""
+    gold = count_gold(data)
+    within = np.arange(data.top.shape[1]) < gold[:, None]
+    hits = find_hits(data.top, data.gold) & within
+    return [mean_of_documents("R-precision", divide(hits.sum(axis=1), gold))]
+
+
+def compute_average_precision(data: MetricInput, options: object) -> list[MetricValue]:
+    """AP = Σ over hits at rank i of P@i / |Y|; labels that were not predicted at all count as missed."""
+    hits = find_hits(data.top, data.gold)
+    precisions = np.cumsum(hits, axis=1) / np.arange(1, hits.shape[1] + 1)
+    return [mean_of_documents("MAP", divide((precisions * hits).sum(axis=1), count_gold(data)))]
+
+
+def compute_ndcg(data: MetricInput, options: GainOptions) -> list[MetricValue]:
+    """nDCG@k = Σ over hits at rank i ≤ k of 1/log2(i+1), divided by the same sum for the best order.
+
+    Both sums know the labels of train only (all under `settings["label_set"] = "all"`). A document without any such label
+    counts 0; one without gold counts `settings["ndcg_of_empty"]` (0).
+    """
+    counted = labels_counted(data)
+    reach = max(options.k)
+    top = data.top[:, :reach]
+    hits = find_hits(top, data.gold) & counted[top]
+    discounts = 1.0 / np.log2(np.arange(2, reach + 2))
+    best = np.concatenate([[0.0], np.cumsum(discounts)])
+    outside = data.unseen if data.settings.get("label_set", "train") == "all" else 0
+    attainable = data.gold @ counted.astype(np.int64) + outside
+    values = []
+    for k in options.k:
+        gains = hits[:, :k] @ discounts[: hits[:, :k].shape[1]]
+        per_document = divide(gains, best[np.minimum(k, attainable)])
+        per_document[count_gold(data) == 0] = data.settings.get("ndcg_of_empty", 0.0)
+        values.append(mean_of_documents(f"nDCG@{k}", per_document))
+    return values
+
+
+def _hits_at(data: MetricInput, cut_offs: list[int]) -> dict[int, Integers]:
+    hits = find_hits(data.top[:, : max(cut_offs)], data.gold)
+    return {k: hits[:, :k].sum(axis=1) for k in cut_offs}
+
+
+def _capped(data: MetricInput, cut_offs: list[int], name: str) -> list[MetricValue]:
+    found, gold = _hits_at(data, cut_offs), count_gold(data)
+    capped: dict[int, Floats] = {k: divide(found[k], np.minimum(k, gold)) for k in cut_offs}
+    return [mean_of_documents(f"{name}@{k}", values) for k, values in capped.items()]
