@@ -1,0 +1,135 @@
+"""The decoder `label-attention`: label queries attend to positions; boost, pooling and projection turn what they gather into logits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from plant_cli.api import ComponentError, DecoderShape
+from plant_cli.kit.attention import label_attention, log_attention, pooling_matrix
+from plant_decoders.options import LabelAttentionOptions
+
+PRIOR_MARGIN = 1e-6
+"""Shares of documents are kept this far from 0 and 1, so that their log-odds are finite."""
+
+
+class LabelAttention(nn.Module):
+    """PLANT's label attention, computed in its fused form: no [B, L, H] array, exactly the literal network.
+
+    Args:
+        options: see `LabelAttentionOptions`.
+        shape: the sizes, and what initialises bias and queries.
+
+    Raises:
+        ComponentError: the heads do not divide the hidden size.
+    """
+
+    boost_scale: nn.Parameter
+    boost_shift: nn.Parameter
+
+    def __init__(self, options: LabelAttentionOptions, shape: DecoderShape) -> None:
+        super().__init__()
+        _check_heads(options.heads, shape.hidden)
+        labels, hidden = shape.labels, shape.hidden
+        self.heads, self.cells = options.heads, options.cells
+        self.dropout = nn.Dropout(options.dropout)
+        self.norm = nn.LayerNorm(hidden) if options.norm == "layer" else nn.Identity()
+        queries, basis = _initial_queries(options, shape)
+        self.queries = nn.Parameter(queries)
+        self.query_basis = None if basis is None else nn.Parameter(basis)
+        self.to_query, self.to_key, self.to_value, self.to_output = (nn.Linear(hidden, hidden) for _ in range(4))
+        for linear in (self.to_query, self.to_key, self.to_value):
+            nn.init.xavier_uniform_(linear.weight)
+        for linear in (self.to_query, self.to_key, self.to_value, self.to_output):
+            nn.init.zeros_(linear.bias)
+        self.boost_scale = nn.Parameter(torch.ones(labels, hidden))
+        self.boost_shift = nn.Parameter(torch.zeros(labels, hidden))
+        self.projection = nn.Parameter(torch.empty(options.pool).uniform_(-1, 1) * options.pool**-0.5)
+        self.bias = nn.Parameter(_initial_bias(shape)) if options.prior_bias else None
+        self.register_buffer("pooling", pooling_matrix(hidden, options.pool).float(), persistent=False)
+
+    def forward(self, hidden: Tensor, mask: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
+        states = self._states(hidden)
+        per_place = self.projection @ self.get_buffer("pooling")
+        scale = _rows(self.boost_scale, labels) * per_place
+        logits = label_attention(
+            self.to_query(self._queries(labels)),
+            scale @ self.to_output.weight,
+            self.to_key(states),
+            self.to_value(states),
+            mask,
+            heads=self.heads,
+            cells=self.cells,
+        )
+        # What every document adds, in fp32 under autocast too: the biases, and the shift of the boost.
+        constant = (scale * self.to_output.bias + _rows(self.boost_shift, labels) * per_place).sum(-1)
+        if self.bias is not None:
+            constant = constant + (self.bias if labels is None else self.bias[labels])
+        return logits + constant
+
+    def rank(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
+        """Log attention [B, l, T], averaged over heads; −inf where masked."""
+        return log_attention(self.to_query(self._queries(labels)), self.to_key(self._states(hidden)), mask, heads=self.heads)
+
+    def attention(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
+        """Attention [B, l, T], averaged over heads; rows sum to 1 over real positions."""
+        return self.rank(hidden, mask, labels).exp()
+
+    def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
+        """`attention`: what stage 1 trains; `value`: what is gathered; `head`: what turns it into logits."""
+        queries = [self.queries] if self.query_basis is None else [self.queries, self.query_basis]
+        head = [self.boost_scale, self.boost_shift, self.projection]
+        return {
+            "attention": [*queries, *self.norm.parameters(), *self.to_query.parameters(), *self.to_key.parameters()],
+            "value": [*self.to_value.parameters(), *self.to_output.parameters()],
+            "head": head if self.bias is None else [*head, self.bias],
+        }
+
+    def _states(self, hidden: Tensor) -> Tensor:
+        normed: Tensor = self.norm(hidden.to(self.to_key.weight.dtype))
+        dropped: Tensor = self.dropout(normed)
+        return dropped
+
+    def _queries(self, labels: Tensor | None) -> Tensor:
+        queries = _rows(self.queries, labels)
+        return queries if self.query_basis is None else queries @ self.query_basis
+
+
+def _rows(table: Tensor, labels: Tensor | None) -> Tensor:
+    return table if labels is None else functional.embedding(labels, table)
+
+
+def _check_heads(heads: int, hidden: int) -> None:
+    if hidden % heads:
+        near = [n for n in range(1, hidden + 1) if hidden % n == 0 and n <= 2 * heads]
+        raise ComponentError(
+            f"{heads} heads do not divide the hidden size {hidden}",
+            where=f"decoder 'label-attention', option heads = {heads}",
+            expected=f"one of {', '.join(map(str, near))}",
+            todo=f"--set model.decoder.heads={near[-1]}",
+        )
+
+
+def _initial_bias(shape: DecoderShape) -> Tensor:
+    if shape.prior is None:
+        return torch.zeros(shape.labels)
+    return torch.logit(shape.prior.float(), eps=PRIOR_MARGIN)
+
+
+def _initial_queries(options: LabelAttentionOptions, shape: DecoderShape) -> tuple[Tensor, Tensor | None]:
+    """Label queries [L, H] and None, or their factors [L, r] and [r, H]."""
+    rank = options.label_rank
+    if shape.queries is None:
+        if rank is None:
+            return torch.randn(shape.labels, shape.hidden) * options.init_scale, None
+        return torch.randn(shape.labels, rank) * options.init_scale, torch.randn(rank, shape.hidden) * rank**-0.5
+    queries = shape.queries.detach().float().clone()
+    if rank is None:
+        return queries, None
+    # The best approximation of rank r: onto the leading eigenvectors of the H x H Gram matrix, which is cheap for any L.
+    basis = torch.linalg.eigh(queries.T @ queries).eigenvectors[:, -rank:]
+    return queries @ basis, basis.T.contiguous()

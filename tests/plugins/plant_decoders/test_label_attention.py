@@ -1,0 +1,179 @@
+"""The decoder equals the literal network, and keeps the promises of every decoder."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from plant_decoders.label_attention import LabelAttention
+from plant_decoders.options import LabelAttentionOptions
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from plant_cli.api import ComponentError, Decoder, DecoderShape
+from plant_cli.attention import LiteralHead, literal_logits, pooling_matrix
+
+LABELS, HIDDEN = 11, 12
+
+
+def build(
+    seed: int = 0, dtype: torch.dtype = torch.float32, stir: bool = True, shape: DecoderShape | None = None, **options: object
+) -> LabelAttention:
+    """A decoder; stirred: every parameter away from its neutral start, so that nothing can hide."""
+    torch.manual_seed(seed)
+    decoder = LabelAttention(
+        LabelAttentionOptions(**{"heads": 3, "pool": 5, **options}), shape or DecoderShape(hidden=HIDDEN, labels=LABELS)
+    ).to(dtype)
+    if stir:
+        with torch.no_grad():
+            for parameter in decoder.parameters():
+                parameter += 0.5 * torch.randn_like(parameter)
+    return decoder
+
+
+def batch(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+    hidden = torch.randn(4, 6, HIDDEN, generator=torch.Generator().manual_seed(9), dtype=torch.float64).to(dtype)
+    mask = torch.ones(4, 6, dtype=torch.bool)
+    mask[1, 3:] = False
+    mask[2, 0] = False
+    return hidden, mask
+
+
+def literal(decoder: LabelAttention) -> LiteralHead:
+    """The same weights in the paper's form."""
+    attention = nn.MultiheadAttention(HIDDEN, decoder.heads, batch_first=True, dtype=torch.float64)
+    maps = (decoder.to_query, decoder.to_key, decoder.to_value)
+    attention.in_proj_weight.data = torch.cat([m.weight for m in maps]).detach()
+    attention.in_proj_bias.data = torch.cat([m.bias for m in maps]).detach()
+    attention.out_proj.load_state_dict(decoder.to_output.state_dict())
+    bias = torch.zeros(LABELS, dtype=torch.float64) if decoder.bias is None else decoder.bias
+    return LiteralHead(
+        queries=decoder.queries if decoder.query_basis is None else decoder.queries @ decoder.query_basis,
+        attention=attention,
+        boost_scale=decoder.boost_scale,
+        boost_shift=decoder.boost_shift,
+        projection=decoder.projection,
+        bias=bias,
+    )
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"norm": "none"}, {"prior_bias": False}, {"label_rank": 2}, {"pool": 4, "heads": 1}, {"cells": 1}], ids=str
+)
+def test_equals_the_literal_network(options: dict[str, object]) -> None:
+    decoder = build(dtype=torch.float64, **options)
+    decoder.pooling = pooling_matrix(HIDDEN, len(decoder.projection))  # the decoder's own is in fp32
+    hidden, mask = batch(torch.float64)
+    logits, weights = literal_logits(literal(decoder), decoder.norm(hidden), mask)
+    torch.testing.assert_close(decoder(hidden, mask), logits, rtol=0, atol=1e-10)
+    torch.testing.assert_close(decoder.attention(hidden, mask, torch.arange(LABELS)), weights, rtol=0, atol=1e-10)
+
+
+def test_fulfils_the_protocol() -> None:
+    assert isinstance(build(), Decoder)
+
+
+def test_chosen_labels_are_rows_of_all_labels_with_the_same_gradients() -> None:
+    decoder = build(label_rank=4)
+    hidden, mask = batch()
+    labels = torch.tensor([7, 2, 10])
+    every, some = decoder(hidden, mask), decoder(hidden, mask, labels)
+    torch.testing.assert_close(some, every[:, labels])
+    parameters = list(decoder.parameters())
+    upstream = torch.randn(4, 3)
+    ours = torch.autograd.grad(some, parameters, upstream)
+    theirs = torch.autograd.grad(every[:, labels], parameters, upstream)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_padding_and_batch_order_change_nothing() -> None:
+    decoder = build()
+    hidden, mask = batch()
+    expected = decoder(hidden, mask)
+    padded = decoder(torch.cat([hidden, torch.randn(4, 3, HIDDEN)], 1), torch.cat([mask, torch.zeros(4, 3, dtype=torch.bool)], 1))
+    torch.testing.assert_close(padded, expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(decoder(hidden.flip(0), mask.flip(0)), expected.flip(0), rtol=0, atol=1e-5)
+    torch.testing.assert_close(torch.cat([decoder(hidden[i : i + 1], mask[i : i + 1]) for i in range(4)]), expected, rtol=0, atol=1e-5)
+
+
+def test_a_single_position_takes_all_attention() -> None:
+    decoder = build()
+    weights = decoder.attention(torch.randn(1, 1, HIDDEN), torch.ones(1, 1, dtype=torch.bool), torch.arange(LABELS))
+    torch.testing.assert_close(weights, torch.ones(1, LABELS, 1))
+
+
+def test_attention_rows_sum_to_one_over_real_positions() -> None:
+    hidden, mask = batch()
+    weights = build().attention(hidden, mask, torch.arange(LABELS))
+    torch.testing.assert_close(weights.sum(-1), torch.ones(4, LABELS))
+    assert not weights.masked_select(~mask[:, None, :]).any()
+
+
+def test_a_document_without_positions_gets_the_constant_part() -> None:
+    decoder = build()
+    hidden, mask = batch()
+    mask[0] = False
+    logits = decoder(hidden, mask)
+    logits.sum().backward()
+    assert torch.isfinite(logits).all()
+    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in decoder.parameters())
+
+
+def test_starts_at_the_prior() -> None:
+    prior = torch.tensor([0.5, 0.25, 0.0, 1.0, *[0.1] * 7])
+    decoder = build(stir=False, shape=DecoderShape(hidden=HIDDEN, labels=LABELS, prior=prior))
+    assert decoder.bias is not None
+    torch.testing.assert_close(decoder.bias[:2], torch.tensor([0.0, -1.0986123]))
+    assert torch.isfinite(decoder.bias).all()
+    assert build(prior_bias=False).bias is None
+
+
+def test_starts_at_the_given_queries_in_full_or_low_rank() -> None:
+    low = torch.randn(LABELS, 3) @ torch.randn(3, HIDDEN)
+    shape = DecoderShape(hidden=HIDDEN, labels=LABELS, queries=low)
+    assert torch.equal(build(stir=False, shape=shape).queries, low)
+    factored = build(stir=False, shape=shape, label_rank=3)
+    assert factored.query_basis is not None
+    torch.testing.assert_close(factored.queries @ factored.query_basis, low, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("options", [{}, {"norm": "none", "prior_bias": False, "label_rank": 2}], ids=str)
+def test_every_parameter_has_exactly_one_role(options: dict[str, object]) -> None:
+    decoder = build(**options)
+    roles = decoder.parameter_roles()
+    assert set(roles) == {"attention", "value", "head"}
+    listed = [id(p) for parameters in roles.values() for p in parameters]
+    assert sorted(listed) == sorted(id(p) for p in decoder.parameters())
+
+
+def test_stage_1_trains_the_attention_role_alone() -> None:
+    decoder = build()
+    decoder.rank(*batch(), torch.arange(LABELS))[:, :, 1].sum().backward()
+    touched = {id(p) for p in decoder.parameters() if p.grad is not None}
+    assert touched == {id(p) for p in decoder.parameter_roles()["attention"]}
+
+
+def test_half_precision_is_near_and_gives_fp32_logits() -> None:
+    decoder = build()
+    hidden, mask = batch()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        coarse = decoder(hidden.bfloat16(), mask)
+    assert coarse.dtype == torch.float32
+    expected = decoder(hidden, mask)
+    assert (coarse - expected).abs().max() < 0.05 * expected.abs().max()
+    assert torch.equal(decoder(hidden.bfloat16(), mask), decoder(hidden.bfloat16().float(), mask))
+
+
+def test_saved_and_loaded_gives_equal_logits(tmp_path: Path) -> None:
+    decoder, other = build(seed=0, label_rank=4), build(seed=1, label_rank=4)
+    save_file(decoder.state_dict(), tmp_path / "decoder.safetensors")
+    other.load_state_dict(load_file(tmp_path / "decoder.safetensors"))
+    assert torch.equal(decoder(*batch()), other(*batch()))
+
+
+def test_heads_that_do_not_divide_are_refused_with_what_would() -> None:
+    with pytest.raises(ComponentError) as caught:
+        build(heads=5)
+    assert "5 heads do not divide the hidden size 12" in str(caught.value)
+    assert "1, 2, 3, 4, 6" in caught.value.expected
+    assert caught.value.exit_code == 5
