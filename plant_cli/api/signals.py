@@ -23,6 +23,7 @@ class Counts:
         docs_with_both: documents with both, n_lw (0 for cells that never co-occur).
         occurrences: times the word occurs in the documents of the label (only when the signal asks for it).
         words_with_label: words, counted with repeats, in the documents of the label (likewise).
+        cells: a number for each cell, the same in every run: label index · V + word index (likewise).
     """
 
     n_docs: int
@@ -31,3 +32,4 @@ class Counts:
     docs_with_both: npt.NDArray[Any]
     occurrences: npt.NDArray[Any] | None = None
     words_with_label: npt.NDArray[Any] | None = None
+    cells: npt.NDArray[Any] | None = None

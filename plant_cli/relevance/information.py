@@ -1,0 +1,49 @@
+"""Mutual information of a label and a word, without computing a single logarithm per cell."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from plant_cli.api.signals import Counts
+
+
+def mutual_information(counts: Counts) -> npt.NDArray[np.float64]:
+    """Mutual information gain in nats: Σ over the four cells of p(x,y) ln(p(x,y) / p(x)p(y)), with 0 ln 0 = 0.
+
+    Counts are integers up to N, so every term is a look-up in a table of n ln n:
+    N · I = Σ f(cells) − Σ f(margins) + f(N). The sums are grouped so that a word and its complement tie exactly.
+
+    Returns:
+        float64, at least 0, in the shape the counts broadcast to.
+    """
+    total = counts.n_docs
+    table = _n_log_n(total)
+    both = np.asarray(counts.docs_with_both, dtype=np.intp)
+    word = np.asarray(counts.docs_with_word, dtype=np.intp)
+    label = np.asarray(counts.docs_with_label, dtype=np.intp)
+    only_word = word - both
+    cells = (table[both] + table[only_word]) + (table[label - both] + table[(total - label) - only_word])
+    margins = (table[word] + table[total - word]) + (table[label] + table[total - label])
+    gain: npt.NDArray[np.float64] = np.maximum((cells - margins + table[total]) / total, 0.0)
+    return gain
+
+
+def entropy(share: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Entropy in nats of a yes/no variable that is "yes" with the given probability."""
+    gain = np.zeros_like(share)
+    for part in (share, 1.0 - share):
+        inside = part > 0
+        gain[inside] -= part[inside] * np.log(part[inside])
+    return gain
+
+
+@lru_cache(maxsize=4)
+def _n_log_n(total: int) -> npt.NDArray[np.float64]:
+    """Table of n ln n for n = 0 … total; float64, because its values reach 5.7e5 at 52,722 documents."""
+    numbers = np.arange(total + 1, dtype=np.float64)
+    table = numbers * np.log(np.maximum(numbers, 1.0))
+    table.flags.writeable = False
+    return table

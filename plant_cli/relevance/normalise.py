@@ -1,0 +1,57 @@
+"""From a signal's values to relevance in [0, 1]."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from plant_cli.relevance.information import entropy
+from plant_cli.relevance.kept import KeptWords
+
+Norm = Literal["label-max", "global-max", "none", "rank", "jaccard"]
+Floats = npt.NDArray[np.float64]
+
+
+def normalise(
+    kept: KeptWords, norm: Norm, *, n_docs: int, docs_with_word: npt.NDArray[np.int64], docs_with_label: npt.NDArray[np.int64]
+) -> Floats:
+    """Relevance of the kept words, float64 [K] in [0, 1]; negative values become 0.
+
+    Args:
+        kept: the kept words with their raw values.
+        norm: `label-max` divides by the label's largest value; `global-max` by the largest of all labels; `none` only clips;
+            `rank` is the share of the label's kept words that are no better; `jaccard` is I / (H_word + H_label − I), for
+            mutual information only.
+        n_docs: training documents N.
+        docs_with_word: documents that hold each word [V].
+        docs_with_label: documents that carry each label [L].
+    """
+    values = np.maximum(kept.values, 0.0)
+    if norm == "label-max":
+        lengths = np.diff(kept.offsets)
+        values = _divide(values, np.repeat(values[kept.ranks == 1], lengths[lengths > 0]))
+    elif norm == "global-max":
+        values = _divide(values, np.full_like(values, values.max(initial=0.0)))
+    elif norm == "rank":
+        values = _rank_shares(kept)
+    elif norm == "jaccard":
+        words, labels = entropy(docs_with_word / n_docs), entropy(docs_with_label / n_docs)
+        values = _divide(values, words[kept.words] + labels[kept.labels] - values)
+    return np.minimum(values, 1.0)
+
+
+def _divide(values: Floats, largest: Floats) -> Floats:
+    return np.divide(values, largest, out=np.zeros_like(values), where=largest > 0)
+
+
+def _rank_shares(kept: KeptWords) -> Floats:
+    """1 for the best word of a label down to 1/n for the last of n; equal values get the share of the first of them."""
+    position = np.arange(len(kept.values))
+    is_first = kept.ranks == 1
+    is_first[1:] |= kept.values[1:] != kept.values[:-1]
+    first_equal = np.maximum.accumulate(np.where(is_first, position, 0))
+    lengths = np.diff(kept.offsets)[kept.labels]
+    shares: Floats = 1.0 - (kept.ranks[first_equal] - 1) / lengths
+    return shares
