@@ -1,0 +1,194 @@
+"""`plant doctor`: looks at this machine and this installation, and says what will work and how to mend what will not."""
+
+from __future__ import annotations
+
+import locale
+import os
+import platform
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import TYPE_CHECKING, Literal
+
+from plant_cli.api import Column, NoOptions, Result, StageContext, StageSpec, Table
+from plant_cli.registry import installed
+
+if TYPE_CHECKING:
+    import torch
+
+DISTRIBUTION = "plant-cli"
+GIB = 1024**3
+LOW_DISK = 5 * GIB
+LOW_MEMORY = 4 * GIB
+REQUIREMENT = re.compile(r"""^([A-Za-z0-9._-]+)\s*([^;]*?)\s*(?:;.*extra\s*==\s*['"]([^'"]+)['"].*)?$""")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing looked at. `todo` is a command or an advice; empty where all is well."""
+
+    topic: str
+    name: str
+    state: Literal["ok", "warn"]
+    found: str
+    todo: str = ""
+
+
+def examine(context: StageContext, options: NoOptions) -> Result:
+    """Run every check and report in one table."""
+    findings = [finding for check in CHECKS for finding in check()]
+    columns = [Column(name=name) for name in ("topic", "what", "state", "found", "what to do")]
+    warnings = sum(finding.state == "warn" for finding in findings)
+    table = Table(
+        title="What this installation can do",
+        columns=columns,
+        rows=[(f.topic, f.name, f.state, f.found, f.todo) for f in findings],
+        notes=[f"{warnings} of {len(findings)} checks ask for attention" if warnings else "everything is in order"],
+    )
+    return Result(tables=[table], data={"findings": [asdict(f) for f in findings]})
+
+
+def check_system() -> Iterator[Finding]:
+    """Python, memory, disk and the terminal's encoding."""
+    yield Finding(topic="system", name="python", state="ok", found=f"{platform.python_version()} on {platform.platform(terse=True)}")
+    memory = available_memory()
+    if memory is not None:
+        low = memory < LOW_MEMORY
+        todo = "close other programs, or use a smaller backbone and batch" if low else ""
+        yield Finding(topic="system", name="free memory", state="warn" if low else "ok", found=f"{memory / GIB:.1f} GiB", todo=todo)
+    disk = shutil.disk_usage(os.getcwd()).free
+    low = disk < LOW_DISK
+    todo = "free some space, or keep the run elsewhere with --run DIR" if low else ""
+    yield Finding(topic="system", name="free disk here", state="warn" if low else "ok", found=f"{disk / GIB:.1f} GiB", todo=todo)
+    encoding = sys.stdout.encoding or locale.getpreferredencoding(False)
+    plain = encoding.lower().replace("-", "") != "utf8"
+    todo = "export PYTHONUTF8=1" if plain else ""
+    yield Finding(topic="system", name="output encoding", state="warn" if plain else "ok", found=encoding, todo=todo)
+
+
+def check_devices() -> Iterator[Finding]:
+    """What torch can compute on, and whether bf16 pays there."""
+    import torch
+
+    devices = [torch.device("cpu")]
+    yield Finding(topic="device", name="cpu", state="ok", found=f"{torch.get_num_threads()} threads of {os.cpu_count()} cores")
+    for index in range(torch.cuda.device_count()):
+        devices.append(torch.device("cuda", index))
+        free, total = torch.cuda.mem_get_info(index)
+        found = f"{torch.cuda.get_device_name(index)}, {free / GIB:.0f} of {total / GIB:.0f} GiB free"
+        yield Finding(topic="device", name=f"cuda:{index}", state="ok", found=found)
+    if torch.backends.mps.is_available():
+        devices.append(torch.device("mps"))
+        yield Finding(topic="device", name="mps", state="ok", found="available")
+    if len(devices) == 1:
+        todo = "fine for encoders up to MiniLM's size; larger ones want a GPU"
+        yield Finding(topic="device", name="gpu", state="warn", found="none", todo=todo)
+    yield from map(compare_precisions, devices)
+
+
+def compare_precisions(device: torch.device) -> Finding:
+    """Time a matrix product in bf16 and in fp32."""
+    import torch
+
+    slow, fast = time_product(device, torch.float32), time_product(device, torch.bfloat16)
+    pays = fast < slow
+    found = f"bf16 {slow / fast:.1f}x the speed of fp32"
+    return Finding(
+        topic="precision", name=str(device), state="ok", found=found, todo="" if pays else "--precision fp32 is the faster one here"
+    )
+
+
+def time_product(device: torch.device, kind: torch.dtype, size: int = 512, repeats: int = 4) -> float:
+    """Seconds of one [size, size] matrix product: the best of a few, so that warm-up does not count."""
+    import torch
+
+    left = torch.ones(size, size, device=device, dtype=kind)
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        (left @ left)[0, 0].item()  # reading a value waits for the device
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def check_packages() -> Iterator[Finding]:
+    """The packages `plant` needs, and those its extras need."""
+    try:
+        declared = requires(DISTRIBUTION) or []
+    except PackageNotFoundError:
+        yield Finding(topic="package", name=DISTRIBUTION, state="warn", found="not installed", todo="pip install .")
+        return
+    for line in declared:
+        match = REQUIREMENT.match(line)
+        if match is None or match[3] == "test":
+            continue
+        name, wanted, extra = match.groups()
+        found = installed_version(name)
+        target = f"{DISTRIBUTION}[{extra}]" if extra else DISTRIBUTION
+        label = f"{name} (extra {extra})" if extra else name
+        if found is None:
+            yield Finding(topic="package", name=label, state="warn", found="missing", todo=f"pip install '{target}'")
+        else:
+            yield Finding(topic="package", name=label, state="ok", found=f"{found} ({wanted})" if wanted else found)
+
+
+def check_plugins() -> Iterator[Finding]:
+    """Every plugin, and whether it could be loaded."""
+    for record in installed().plugins:
+        if record.error:
+            todo = f"mend or uninstall distribution {record.distribution}"
+            yield Finding(topic="plugin", name=record.name, state="warn", found=record.error, todo=todo)
+        else:
+            yield Finding(topic="plugin", name=record.name, state="ok", found=f"{len(record.components)} components")
+
+
+def check_features() -> Iterator[Finding]:
+    """What larger undertakings need."""
+    import torch
+
+    cuda = torch.cuda.is_available()
+    quantised = cuda and installed_version("bitsandbytes") is not None
+    found = "cuda and bitsandbytes" if quantised else "no cuda device" if not cuda else "bitsandbytes is missing"
+    todo = "" if quantised else "use an encoder such as minilm, or a machine with an NVIDIA GPU" if not cuda else "pip install bitsandbytes"
+    yield Finding(topic="feature", name="4-bit language models", state="ok" if quantised else "warn", found=found, todo=todo)
+    offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
+    todo = "unset HF_HUB_OFFLINE, or give a local folder" if offline else ""
+    found = "switched off by HF_HUB_OFFLINE" if offline else "allowed (not tried)"
+    yield Finding(topic="feature", name="models from the hub", state="warn" if offline else "ok", found=found, todo=todo)
+
+
+def available_memory() -> int | None:
+    """Bytes of memory that a new process may take; None where the system does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            lines = dict(line.split(":", 1) for line in file)
+        return int(lines["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return None
+
+
+def installed_version(name: str) -> str | None:
+    """The version of an installed distribution, or None."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (check_system, check_devices, check_packages, check_plugins, check_features)
+
+SPECS = (
+    StageSpec(
+        name="doctor",
+        summary="Say what will work on this machine: devices, precision, packages, plugins, disk and memory.",
+        run=examine,
+        writes=False,
+        needs_run=False,
+        panel="Tools",
+        examples=("plant doctor", "plant doctor --format json"),
+    ),
+)

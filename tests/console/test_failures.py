@@ -1,0 +1,61 @@
+"""What a person and a shell see of an error."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plant_cli.api import ArtefactError, DataError, GateFailed, Interrupted, PlantError, RecipeError, ResourceError, UsageError
+from plant_cli.console.failures import reported_failures
+
+
+def _leave(error: BaseException) -> int:
+    with pytest.raises(SystemExit) as left, reported_failures("plant-garden"):
+        raise error
+    return int(left.value.code or 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [(UsageError, 2), (RecipeError, 3), (DataError, 4), (ArtefactError, 4), (ResourceError, 6), (GateFailed, 7), (Interrupted, 130)],
+)
+def test_four_lines_and_the_exit_code(kind: type[PlantError], code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _leave(kind("a is b", where="x.csv:3", expected="c", todo="do d")) == code
+    assert capsys.readouterr().err.splitlines() == [
+        "error: a is b",
+        "  where:      x.csv:3",
+        "  expected:   c",
+        "  what to do: do d",
+    ]
+
+
+def test_a_bug_leaves_its_trace_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _leave(ZeroDivisionError("one over none\nmore")) == 1
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    assert "ZeroDivisionError: one over none\n" in said
+    assert "plant-garden" in said
+    trace = Path(said.split("where:")[1].split()[0])
+    assert "Traceback" in trace.read_text()
+    trace.unlink()
+
+
+def test_interruption_exits_130(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _leave(KeyboardInterrupt()) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_a_reader_that_leaves_early_is_no_failure() -> None:
+    code = "from plant_cli.console.failures import reported_failures as r\nwith r():\n    while True: print('x' * 1000)"
+    writer = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ)
+    assert writer.stdout is not None
+    writer.stdout.readline()
+    writer.stdout.close()
+    assert writer.wait(timeout=20) == 141
+    assert writer.stderr is not None
+    assert writer.stderr.read() == b""
+    writer.stderr.close()

@@ -1,0 +1,92 @@
+"""A result in every form of `--format`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from plant_cli.api import Column, Result, Table
+from plant_cli.console.tables import FORMS, format_cell, show
+
+TABLE = Table(
+    title="Main",
+    columns=[Column(name="metric"), Column(name="P_@5 %", kind="points"), Column(name="N", kind="count"), Column(name="p", kind="exact")],
+    rows=[("a|b", 0.23456, 12345, 0.000123), ("c,d", float("nan"), None, 1)],
+    notes=["averages over documents"],
+)
+RESULT = Result(tables=[TABLE])
+
+
+def test_cells() -> None:
+    points, count, exact = Column(name="x", kind="points"), Column(name="x", kind="count"), Column(name="x", kind="exact")
+    assert [format_cell(v, points) for v in (0.2345, 1.0, None, float("nan"), "–")] == ["23.4", "100.0", "", "", "–"]
+    assert format_cell(1234567, count) == "1,234,567"
+    assert [format_cell(v, exact) for v in (0.000123456, 3)] == ["0.0001235", "3"]
+
+
+def test_plain_columns_line_up() -> None:
+    assert FORMS["table"](RESULT).splitlines() == [
+        "Main",
+        "metric  P_@5 %       N         p",
+        "a|b       23.5  12,345  0.000123",
+        "c,d                            1",
+        "averages over documents",
+    ]
+
+
+@pytest.mark.parametrize(("form", "delimiter"), [("csv", ","), ("tsv", "\t")])
+def test_separated_holds_raw_fractions(form: str, delimiter: str) -> None:
+    rows = list(csv.reader(io.StringIO(FORMS[form](RESULT)), delimiter=delimiter))
+    assert rows == [["metric", "P_@5 %", "N", "p"], ["a|b", "0.23456", "12345", "0.000123"], ["c,d", "nan", "", "1"]]
+
+
+def test_json_is_strict_and_prefers_data() -> None:
+    rows = json.loads(FORMS["json"](RESULT), parse_constant=pytest.fail)["tables"][0]["rows"]
+    assert rows == [{"metric": "a|b", "P_@5 %": 0.23456, "N": 12345, "p": 0.000123}, {"metric": "c,d", "P_@5 %": None, "N": None, "p": 1}]
+    assert json.loads(FORMS["json"](Result(tables=[TABLE], data={"a": float("inf")}))) == {"a": None}
+
+
+def test_json_lines_name_the_table_when_there_are_several() -> None:
+    one = [json.loads(line) for line in FORMS["jsonl"](RESULT).splitlines()]
+    assert [record["metric"] for record in one] == ["a|b", "c,d"]
+    assert "table" not in one[0]
+    assert json.loads(FORMS["jsonl"](Result(tables=[TABLE, TABLE])).splitlines()[0])["table"] == "Main"
+
+
+def test_markdown_escapes_and_aligns() -> None:
+    text = FORMS["md"](RESULT)
+    assert "| a\\|b | 23.5 | 12,345 | 0.000123 |" in text
+    assert "|---|--:|--:|--:|" in text
+
+
+def test_latex_has_booktabs_and_escapes() -> None:
+    text = FORMS["latex"](RESULT)
+    assert r"\begin{tabular}{lrrr}" in text
+    assert r"metric & P\_@5 \% & N & p \\" in text
+    assert all(rule in text for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_the_same_figures(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    terminal = _Terminal()
+    show(Result(tables=[TABLE], next_step="plant eval"), "table", stream=terminal)
+    text = terminal.getvalue()
+    assert all(part in text for part in ("Main", "a|b", "23.5", "12,345", "averages over documents"))
+    assert "\x1b[3" not in text  # no colour
+    assert capsys.readouterr().err == "next: plant eval\n"
+
+
+def test_quiet_and_machine_forms_say_nothing_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    result = Result(tables=[TABLE], next_step="plant eval")
+    show(result, "table", quiet=True)
+    show(result, "json")
+    assert capsys.readouterr().err == ""

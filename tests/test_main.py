@@ -1,0 +1,44 @@
+"""The installed command: what it imports, how long it takes, and its version."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import plant_cli
+
+HEAVY = ("torch", "transformers", "polars", "scipy", "rich", "numpy")
+BUDGET = 0.4  # seconds of CPU for `plant --help`
+PROBE = """
+import sys
+sys.argv = ["plant", {argument!r}]
+from plant_cli.main import main
+try:
+    main()
+except SystemExit as left:
+    import resource
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print(left.code or 0, used.ru_utime + used.ru_stime, *(m for m in {heavy!r} if m in sys.modules), file=sys.stderr)
+"""
+
+
+def _probe(argument: str) -> tuple[str, list[str]]:
+    done = subprocess.run([sys.executable, "-c", PROBE.format(argument=argument, heavy=HEAVY)], capture_output=True, text=True, check=True)
+    return done.stdout, done.stderr.split()
+
+
+def test_help_is_cheap() -> None:
+    measured = [_probe("--help")[1] for _ in range(3)]
+    assert all(code == "0" and heavy == [] for code, _, *heavy in measured)
+    assert min(float(seconds) for _, seconds, *_ in measured) < BUDGET
+
+
+def test_version() -> None:
+    text, (code, *_) = _probe("--version")
+    assert text == f"plant {plant_cli.__version__}\n"
+    assert code == "0"
+
+
+def test_completion_is_offered() -> None:
+    done = subprocess.run([sys.executable, "-m", "plant_cli", "--help"], capture_output=True, text=True, check=True)
+    assert "--install-completion" in done.stdout
