@@ -24,6 +24,7 @@ class Dataset:
         evidence: lazy frame `doc_id, label, start, end, text` of gold spans (character offsets, end exclusive), or None.
         access: `local` files of the user, `bundled` with a package, or fetched from a `hub`.
         files: what was read, for the run's hashes.
+        remarks: what was guessed on reading and the user should know (no split column: how it was split).
     """
 
     splits: Mapping[SplitName, pl.LazyFrame]
@@ -33,6 +34,7 @@ class Dataset:
     citation: str = ""
     access: Literal["local", "bundled", "hub"] = "local"
     files: Sequence[str] = ()
+    remarks: Sequence[str] = ()
 
 
 class LabelIndex(Protocol):

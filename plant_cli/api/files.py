@@ -60,7 +60,10 @@ def read_json(path: Path, what: str) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ArtefactError(
-            f"{what} is missing", where=str(path), expected="a file written by an earlier command", todo="run the stage that writes it again"
+            f"{what} is missing",
+            where=str(path),
+            expected="a file written by an earlier command",
+            todo="run the stage that writes it again",
         ) from error
     except json.JSONDecodeError as error:
         raise ArtefactError(

@@ -29,6 +29,9 @@ class ModelSection(Options):
 
     backbone: Choice = choice("backbone", "minilm", "The backbone that turns text into hidden states.")
     decoder: Choice = choice("decoder", "label-attention", "The decoder that turns hidden states into label scores.")
+    label_queries: Literal["random", "titles"] = option(
+        "random", "What label queries start from: random vectors, or the labels' titles as the backbone reads them."
+    )
 
 
 class MachineSection(Options):

@@ -1,0 +1,48 @@
+"""Grouping a network's parameters by layer and keeping only what training changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from plant_cli.api import ArtefactError
+from plant_cli.api.files import replacing
+
+LAYER_NUMBER = re.compile(r"\.(?:layer|layers|h|blocks)\.(\d+)\.")
+
+
+def layer_groups(module: nn.Module) -> Sequence[Sequence[nn.Parameter]]:
+    """Trainable parameters from first to last: what stands before the layers, then each layer (what stands after, with the last)."""
+    groups: dict[int, list[nn.Parameter]] = {}
+    deepest = -1
+    for name, parameter in module.named_parameters():
+        found = LAYER_NUMBER.search(f".{name}")
+        deepest = int(found.group(1)) if found else deepest
+        if parameter.requires_grad:
+            groups.setdefault(deepest, []).append(parameter)
+    return [groups[number] for number in sorted(groups)]
+
+
+def save_trainable(module: nn.Module, path: Path) -> None:
+    """Write the trainable parameters of a network as safetensors."""
+    changed = {n: p.detach().contiguous().cpu() for n, p in module.named_parameters() if p.requires_grad}
+    with replacing(path) as partial:
+        save_file(changed, str(partial))
+
+
+def restore_trainable(module: nn.Module, path: Path) -> None:
+    """Read back what `save_trainable` wrote; every name and shape must fit."""
+    known = dict(module.named_parameters())
+    for name, tensor in load_file(str(path)).items():
+        if name not in known or known[name].shape != tensor.shape:
+            raise ArtefactError(
+                f"the saved backbone has a parameter '{name}' of shape {list(tensor.shape)} that this backbone has not",
+                where=str(path),
+                expected=f"shape {list(known[name].shape)}" if name in known else "a parameter of that name",
+                todo="use the backbone and options that the run was trained with (recipe.yaml in the run folder)",
+            )
+        known[name].data.copy_(tensor)

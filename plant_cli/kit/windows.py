@@ -1,0 +1,80 @@
+"""Overlapping windows over long documents, and joining their hidden states back into one sequence a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from plant_cli.api.model import TokenBatch
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windows:
+    """Cut documents of one batch.
+
+    Args:
+        ids: token ids [W, S] of W windows, special tokens included, padded to the longest.
+        mask: [W, S], true on real positions (special tokens too).
+        source: flat index [n] into [W·S] of every content position of every window.
+        target: flat index [n] into [B·T] of the document position it belongs to.
+        shape: (B, T).
+    """
+
+    ids: Tensor
+    mask: Tensor
+    source: Tensor
+    target: Tensor
+    shape: tuple[int, int]
+
+
+def window_starts(length: int, size: int, overlap: int) -> list[int]:
+    """Where windows of `size` tokens begin so that they cover `length` tokens with at least `overlap` in common."""
+    if length <= size:
+        return [0]
+    step = max(1, size - overlap)
+    return [*range(0, length - size, step), length - size]
+
+
+def cut(batch: TokenBatch, *, size: int, overlap: int, prefix: Sequence[int], suffix: Sequence[int], pad: int) -> Windows:
+    """Cut every document into windows of at most `size` positions, special tokens of each window included."""
+    content = size - len(prefix) - len(suffix)
+    pieces = [(row, start) for row, ids in enumerate(batch.ids) for start in window_starts(len(ids), content, overlap)]
+    lengths = [min(content, len(batch.ids[row]) - start) for row, start in pieces]
+    width = max(lengths) + len(prefix) + len(suffix)
+    longest = max(1, max(len(ids) for ids in batch.ids))
+    ids = np.full((len(pieces), width), pad, dtype=np.int64)
+    mask = np.zeros((len(pieces), width), dtype=bool)
+    source: list[IntArray] = []
+    target: list[IntArray] = []
+    for window, ((row, start), length) in enumerate(zip(pieces, lengths, strict=True)):
+        whole = [*prefix, *batch.ids[row][start : start + length].tolist(), *suffix]
+        ids[window, : len(whole)] = whole
+        mask[window, : len(whole)] = True
+        source.append(window * width + len(prefix) + np.arange(length))
+        target.append(row * longest + start + np.arange(length))
+    return Windows(
+        ids=torch.from_numpy(ids),
+        mask=torch.from_numpy(mask),
+        source=torch.from_numpy(np.concatenate(source)),
+        target=torch.from_numpy(np.concatenate(target)),
+        shape=(len(batch), longest),
+    )
+
+
+def join(hidden: Tensor, windows: Windows) -> tuple[Tensor, Tensor]:
+    """Hidden states [B, T, H] and mask [B, T] of documents from those of windows [W, S, H]; overlaps are averaged."""
+    rows, longest = windows.shape
+    source, target = windows.source.to(hidden.device), windows.target.to(hidden.device)
+    flat = hidden.reshape(-1, hidden.shape[-1]).index_select(0, source)
+    counts = torch.bincount(target, minlength=rows * longest)
+    joined = flat.new_zeros((rows * longest, flat.shape[-1])).index_add(0, target, flat)
+    if int(counts.max()) > 1:
+        joined = joined / counts.clamp(min=1).unsqueeze(1).to(joined.dtype)
+    return joined.view(rows, longest, -1), (counts > 0).view(rows, longest)

@@ -1,0 +1,167 @@
+"""The whole network: a backbone that reads, a decoder that scores labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from plant_cli.api import ArtefactError, Backbone, Corpus, Decoder, DecoderShape, LabelIndex, ModelSection, StageContext
+from plant_cli.api.files import read_json, replacing, write_json
+from plant_cli.api.specs import BackboneSpec, DecoderSpec
+
+WEIGHTS = "model.safetensors"
+DESCRIPTION = "model.json"
+
+
+class Network(nn.Module):
+    """Backbone and decoder under one roof.
+
+    Args:
+        section: the recipe section that describes it.
+        labels: the label index its rows stand for.
+    """
+
+    decoder: nn.Module
+
+    def __init__(self, backbone: Backbone, decoder: Decoder, section: ModelSection, labels: LabelIndex) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.reader = backbone.module()
+        self.decoder = cast(nn.Module, decoder)
+        self.section = section
+        self.labels = len(labels)
+        self.label_hash = labels.hash
+
+    @property
+    def scorer(self) -> Decoder:
+        """The decoder in its role."""
+        return cast(Decoder, self.decoder)
+
+    def freeze_backbone(self) -> None:
+        """Keep the backbone as it is: no gradients, no dropout."""
+        self.reader.requires_grad_(False)
+        self.reader.eval()
+
+    @property
+    def backbone_is_frozen(self) -> bool:
+        """Whether nothing in the backbone can be trained."""
+        return not any(p.requires_grad for p in self.reader.parameters())
+
+    def train(self, mode: bool = True) -> Network:
+        """Training mode; a frozen backbone stays in evaluation mode."""
+        super().train(mode)
+        if self.backbone_is_frozen:
+            self.reader.eval()
+        return self
+
+
+def assemble(context: StageContext, corpus: Corpus, section: ModelSection) -> Network:
+    """Build the network of a model section with fresh weights that follow from the machine's seed."""
+    backbone_spec, backbone_options = context.component("backbone", section.backbone)
+    decoder_spec, decoder_options = context.component("decoder", section.decoder)
+    torch.manual_seed(context.machine.seed)
+    backbone = cast(BackboneSpec, backbone_spec).load(backbone_options, context.machine)
+    documents = max(1, len(corpus.split("train")))
+    shape = DecoderShape(
+        hidden=backbone.hidden_size,
+        labels=len(corpus.labels),
+        prior=torch.tensor(np.asarray(corpus.labels.train_counts) / documents, dtype=torch.float32),
+        queries=title_queries(backbone, corpus) if section.label_queries == "titles" else None,
+    )
+    torch.manual_seed(context.machine.seed + 1)  # the decoder's weights do not depend on how many the backbone drew
+    decoder = cast(DecoderSpec, decoder_spec).build(decoder_options, shape)
+    return Network(backbone, decoder, section, corpus.labels)
+
+
+@torch.no_grad()
+def title_queries(backbone: Backbone, corpus: Corpus, batch: int = 64) -> Tensor:
+    """Mean hidden state [L, H] of each label's title (the id where there is none)."""
+    texts = [title or label for label, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)]
+    backbone.module().eval()
+    rows: list[Tensor] = []
+    for start in range(0, len(texts), batch):
+        hidden, mask = backbone.encode(backbone.tokenize(texts[start : start + batch]))
+        weight = mask.unsqueeze(-1).to(hidden.dtype)
+        rows.append(((hidden * weight).sum(1) / weight.sum(1).clamp(min=1)).float().cpu())
+    return torch.cat(rows)
+
+
+def save_network(network: Network, folder: Path) -> None:
+    """Write decoder weights, the backbone's changes and a description; each file atomically."""
+    metadata = {"label_hash": network.label_hash, "tokenizer_hash": network.backbone.tokenizer_hash, "format": "1"}
+    tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in network.decoder.state_dict().items()}
+    with replacing(folder / WEIGHTS) as partial:
+        save_file(tensors, str(partial), metadata=metadata)
+    changed = not network.backbone_is_frozen
+    if changed:
+        network.backbone.save(folder)
+    section = network.section
+    description: dict[str, Any] = {
+        "backbone": section.backbone.to_recipe(),
+        "decoder": section.decoder.to_recipe(),
+        "label_queries": section.label_queries,
+        "backbone_changed": changed,
+        **metadata,
+    }
+    write_json(folder / DESCRIPTION, description)
+
+
+def described_section(folder: Path) -> ModelSection:
+    """The model section that a saved network was built from."""
+    known = read_json(folder / DESCRIPTION, "the description of the saved model")
+    return ModelSection(**{name: known[name] for name in ModelSection.model_fields if name in known})
+
+
+def restore_network(network: Network, folder: Path) -> None:
+    """Read weights back into a network of the same description.
+
+    Raises:
+        ArtefactError: the weights belong to another label order, tokenizer or shape.
+    """
+    path = folder / WEIGHTS
+    with safe_open(str(path), framework="pt") as stored:
+        metadata = stored.metadata() or {}
+        tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (not a dict)
+    wanted = {"label_hash": network.label_hash, "tokenizer_hash": network.backbone.tokenizer_hash}
+    for name, value in wanted.items():
+        if metadata.get(name) != value:
+            raise ArtefactError(
+                f"the model and the run do not agree on the {name.replace('_hash', '')}s: their hashes differ",
+                where=f"{path} ({metadata.get(name, 'no hash')[:12]}…) and {folder.parent / 'corpus'} ({value[:12]}…)",
+                expected="a model of this corpus, in this label order, with this tokenizer",
+                todo="use the run folder that the model was trained in, or train again with --force",
+            )
+    _load(network.decoder, tensors, path)
+    if read_json(folder / DESCRIPTION, "the description of the saved model").get("backbone_changed"):
+        network.backbone.restore(folder)
+
+
+def _load(module: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
+    try:
+        module.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise ArtefactError(
+            f"the weights do not fit the decoder: {str(error).splitlines()[-1].strip()}",
+            where=str(path),
+            expected="the decoder and options that the stage was run with (model.json beside the weights)",
+            todo="run the stage again with --force, or set the options back",
+        ) from error
+
+
+def backbone_groups(network: Network) -> Sequence[Sequence[nn.Parameter]]:
+    """The backbone's trainable parameters from first layers to last; empty when frozen."""
+    return network.backbone.layer_groups()
+
+
+def restored(context: StageContext, corpus: Corpus, folder: Path) -> Network:
+    """The trained network of a finished stage, built as its description says."""
+    network = assemble(context, corpus, described_section(folder))
+    restore_network(network, folder)
+    return network

@@ -1,0 +1,71 @@
+"""From rows of a tokenised split to hidden states: the one way in which training and scoring read documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from plant_cli.api import Reporter, TokenBatch
+from plant_cli.model.hardware import Hardware
+from plant_cli.model.network import Network
+
+Rows = npt.NDArray[np.int64]
+
+
+class HiddenReader(Protocol):
+    """Gives hidden states of documents."""
+
+    tokens: TokenBatch
+
+    def read(self, rows: Rows) -> tuple[Tensor, Tensor]:
+        """Hidden states [B, T, H] and mask [B, T] of the given documents."""
+        ...
+
+
+class LiveReader:
+    """Runs the backbone every time; gradients flow unless it is frozen."""
+
+    def __init__(self, network: Network, tokens: TokenBatch, hardware: Hardware) -> None:
+        self.network = network
+        self.tokens = tokens
+        self.hardware = hardware
+
+    def read(self, rows: Rows) -> tuple[Tensor, Tensor]:
+        """See `HiddenReader.read`."""
+        with self.hardware.autocast(), torch.set_grad_enabled(torch.is_grad_enabled() and not self.network.backbone_is_frozen):
+            return self.network.backbone.encode(self.tokens.select(rows))
+
+
+def tokenize(network: Network, texts: Sequence[str], reporter: Reporter, name: str, batch: int = 512) -> TokenBatch:
+    """Tokenise a split, with progress and a note on what lies beyond the backbone's limit."""
+    parts: list[TokenBatch] = []
+    with reporter.progress(f"tokenising {name}", len(texts), "documents") as task:
+        for start in range(0, len(texts), batch):
+            parts.append(network.backbone.tokenize(texts[start : start + batch]))
+            task.advance(len(parts[-1]))
+    tokens = TokenBatch(
+        ids=[i for p in parts for i in p.ids], spans=[s for p in parts for s in p.spans], dropped=[d for p in parts for d in p.dropped]
+    )
+    cut = sum(1 for d in tokens.dropped if d)
+    if cut:
+        reporter.warn(
+            f"{name}: {cut} of {len(texts)} documents are longer than {network.backbone.max_length} tokens; "
+            f"{sum(tokens.dropped)} tokens beyond are not read (--set model.backbone.max_tokens=… raises the limit)"
+        )
+    return tokens
+
+
+def lengths(tokens: TokenBatch) -> npt.NDArray[np.int64]:
+    """Tokens of each document."""
+    return np.array([len(ids) for ids in tokens.ids], dtype=np.int64)
+
+
+def sorted_batches(lengths: Rows, size: int) -> list[Rows]:
+    """All rows by length, for scoring: the longest first, so that memory runs out at once or never."""
+    order = np.argsort(-lengths, kind="stable")
+    return [order[i : i + size] for i in range(0, len(order), size)]

@@ -1,0 +1,166 @@
+"""Stage 2, `plant finetune`: train the whole network to assign labels, from planted or from random attention."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from plant_cli.api import ArtefactError, Choice, Column, Result, StageContext, StageSpec, Table, choice, option
+from plant_cli.training.options import TrainingOptions
+
+if TYPE_CHECKING:
+    from plant_cli.model.hardware import Hardware
+    from plant_cli.model.network import Network
+    from plant_cli.training.finetuning import Anchor
+    from plant_cli.training.loop import Outcome
+    from plant_cli.training.materials import Material
+    from plant_cli.training.survival import AttentionMeasure
+    from plant_cli.stages.validation import Validation
+
+
+class FinetuneOptions(TrainingOptions):
+    """Options of `finetune`."""
+
+    init: Literal["planted", "random"] = option(
+        "planted", "Where attention starts: planted by pretrain-attn, or random weights (the clean contrast: same network, same budget)."
+    )
+    loss: Choice = choice("loss", "focal-hnm", "The loss over labels.")
+    rate_head: float = option(5e-3, "Peak learning rate of the value path, boost and head.", gt=0)
+    unfreeze: Literal["gradual", "all"] = option(
+        "gradual", "gradual: first value path and head, then attention at a smaller rate, then the backbone from its last layers."
+    )
+    attention_factor: float = option(0.3, "Factor on the attention's rate under gradual unfreezing.", gt=0, le=1)
+    anchor: float = option(0.0, "Weight of the stage 1 loss as an auxiliary term that fades out; 0: none.", ge=0)
+    anchor_epochs: int = option(5, "Epochs over which the anchor fades out.", ge=1)
+    anchor_loss: Choice = choice("loss", "lambda", "The ranking loss of the anchor.")
+    monitor: Literal["MAP", "macro-F1", "micro-F1", "P@5"] = option(
+        "MAP", "Validation figure that decides which epoch is kept; F1 at the threshold tuned on validation."
+    )
+    threshold: Literal["micro-F1", "macro-F1"] = option("micro-F1", "What the decision threshold, tuned on validation, maximises.")
+
+
+def run(context: StageContext, options: FinetuneOptions) -> Result:
+    """Fine-tune, keep the best epoch on validation, and tune the decision threshold there."""
+    from plant_cli.api.files import write_json
+    from plant_cli.model.hardware import choose_hardware
+    from plant_cli.model.network import assemble, save_network
+    from plant_cli.model.reading import lengths
+    from plant_cli.training.finetuning import FineTuning
+    from plant_cli.training.loop import Training, make_plan
+    from plant_cli.training.losses import label_loss
+    from plant_cli.training.materials import gather
+
+    corpus = context.corpus()
+    hardware = choose_hardware(context.machine)
+    network = assemble(context, corpus, context.model).to(hardware.device)
+    if options.init == "planted":
+        _plant(context, network)
+    materials = gather(context, network, hardware, ("train", "validation"), options.cache_limit)
+    train = materials["train"]
+    loss = label_loss(context, options.loss)
+    step = FineTuning(network, train.reader, train.split, loss, hardware, _anchor(context, options, train))
+    validation = _validation(context, options, network, materials["validation"], hardware)
+    measure = _survival(context, options, network, materials["validation"], hardware)
+    plan = make_plan(
+        options,
+        context.machine,
+        monitor=options.monitor,
+        head=options.rate_head,
+        schedule=options.unfreeze,
+        attention_factor=options.attention_factor,
+    )
+    training = Training(context, network, hardware, plan, lengths(train.reader.tokens), frozenset({"attention", "value", "head", "backbone"}))
+    outcome = training.run(step, lambda epoch: {**validation(), **(measure() if measure else {})})
+    save_network(network, context.folder)
+    tuned = validation.tune()
+    write_json(
+        context.folder / "thresholds.json", {"value": tuned.value, "objective": options.threshold, "label_hash": corpus.labels.hash}
+    )
+    return _report(outcome, options, tuned.value, measure)
+
+
+def _plant(context: StageContext, network: Network) -> None:
+    from plant_cli.model.network import described_section, restore_network
+
+    folder = context.input("pretrain-attn")
+    planted = described_section(folder)
+    if planted != context.model:
+        raise ArtefactError(
+            "the attention was planted in another network than the one to be fine-tuned",
+            where=f"{folder} has {planted.backbone.to_recipe()} and {planted.decoder.to_recipe()}; "
+            f"this stage {context.model.backbone.to_recipe()} and {context.model.decoder.to_recipe()}",
+            expected="the same backbone, decoder and options in both stages",
+            todo="leave the model options to the run, or run plant pretrain-attn again with them and --force",
+        )
+    restore_network(network, folder)
+
+
+def _anchor(context: StageContext, options: FinetuneOptions, train: Material) -> Anchor | None:
+    if not options.anchor:
+        return None
+    from plant_cli.relevance.store import load_relevance
+    from plant_cli.training.finetuning import Anchor
+    from plant_cli.training.losses import rank_loss
+    from plant_cli.training.planting import Planter
+
+    table = load_relevance(context.input("mig"), context.corpus().labels.hash)
+    planter = Planter(table, train.split, train.reader.tokens, contrast=64, labels_per_document=64)
+    return Anchor(planter=planter, loss=rank_loss(context, options.anchor_loss), weight=options.anchor, epochs=options.anchor_epochs)
+
+
+def _validation(
+    context: StageContext, options: FinetuneOptions, network: Network, material: Material, hardware: Hardware
+) -> Validation:
+    from plant_cli.stages.validation import Validation
+
+    return Validation(context, network, material, hardware, batch=options.micro_batch, objective=options.threshold)
+
+
+def _survival(
+    context: StageContext, options: FinetuneOptions, network: Network, material: Material, hardware: Hardware
+) -> AttentionMeasure | None:
+    """The yardstick of stage 1, if the run has a relevance table: it shows after every epoch what stage 2 left of the planting."""
+    from plant_cli.relevance.store import load_relevance
+    from plant_cli.training.survival import AttentionMeasure
+
+    try:
+        table = load_relevance(context.input("mig"), context.corpus().labels.hash)
+    except ArtefactError:
+        return None
+    return AttentionMeasure(network, material, table, hardware, k=1000, batch=options.micro_batch)
+
+
+def _report(outcome: Outcome, options: FinetuneOptions, threshold: float, measure: AttentionMeasure | None) -> Result:
+    shown = ["MAP", "P@5", "micro-F1", "macro-F1"] + ([measure.name] if measure else [])
+    columns = [Column(name="epoch", kind="count"), Column(name="loss", kind="exact")]
+    columns += [Column(name=name if name != (measure.name if measure else "") else f"attention {name}", kind="points") for name in shown]
+    table = Table(
+        title="Fine-tuning (validation)",
+        columns=columns,
+        rows=[[e["epoch"], e["loss"], *(e[name] for name in shown)] for e in outcome.history],
+        notes=[f"kept: epoch {outcome.best_epoch + 1} by {options.monitor}; threshold {threshold:.4f} tuned on validation {options.threshold}"],
+    )
+    best = {name: outcome.history[outcome.best_epoch][name] for name in shown}
+    return Result(
+        tables=[table],
+        next_step="plant eval --bootstrap 1000",
+        summary={
+            **best,
+            "epochs": outcome.epochs,
+            "best_epoch": outcome.best_epoch + 1,
+            "threshold": threshold,
+            "documents_per_second": outcome.documents_per_second,
+            "padding_share": outcome.padding,
+        },
+    )
+
+
+SPECS = (
+    StageSpec(
+        name="finetune",
+        summary="Stage 2: train the network to assign labels, from planted attention or, for comparison, from random.",
+        options=FinetuneOptions,
+        source="PLANT, stage 2",
+        run=run,
+        sections=("data", "model", "machine"),
+    ),
+)

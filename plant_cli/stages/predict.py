@@ -1,0 +1,88 @@
+"""`plant predict`: score a split with the trained network and keep each document's best labels, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from plant_cli.api import Column, Options, Result, StageContext, StageSpec, Table, option
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from plant_cli.api import Corpus, Split
+    from plant_cli.inference.scoring import TopLabels
+
+FILE = "predictions.parquet"
+
+
+class PredictOptions(Options):
+    """Options of `predict`."""
+
+    split: Literal["train", "validation", "test"] = option("test", "The split to score.")
+    top_k: int = option(100, "Labels kept of each document.", ge=1)
+    batch: int = option(16, "Documents scored at once; lower it when memory runs out.", ge=1)
+
+
+def run(context: StageContext, options: PredictOptions) -> Result:
+    """Score every document of a split; the file holds label names, best first."""
+    from plant_cli.inference.scoring import score_documents
+    from plant_cli.model.hardware import choose_hardware
+    from plant_cli.model.network import restored
+    from plant_cli.model.reading import LiveReader, tokenize
+
+    corpus = context.corpus()
+    split = corpus.split(options.split)
+    hardware = choose_hardware(context.machine)
+    network = restored(context, corpus, context.input("finetune", context.tag)).to(hardware.device)
+    reader = LiveReader(network, tokenize(network, split.texts, context.reporter, options.split), hardware)
+    top = score_documents(
+        network,
+        reader,
+        hardware,
+        k=options.top_k,
+        batch=options.batch,
+        reporter=context.reporter,
+        description=f"scoring {options.split}",
+        context=context,
+    )
+    write_predictions(context.folder / FILE, top, split, corpus)
+    return _report(top, split, corpus)
+
+
+def write_predictions(path: Path, top: TopLabels, split: Split, corpus: Corpus) -> None:
+    """Write doc_id, labels and scores; the label-order hash goes with the file."""
+    import polars as pl
+
+    from plant_cli.api.files import replacing
+
+    ids = pl.Series("label", list(corpus.labels.ids), dtype=pl.String)
+    rows, k = top.labels.shape
+    names = ids.gather(top.labels.ravel()).reshape((rows, k)).arr.to_list()
+    frame = pl.DataFrame({"doc_id": list(split.doc_ids), "labels": names, "scores": pl.Series(top.scores.astype("float32")).arr.to_list()})
+    with replacing(path) as partial:
+        frame.write_parquet(partial, metadata={"label_hash": corpus.labels.hash, "split": split.name})
+
+
+def _report(top: TopLabels, split: Split, corpus: Corpus, shown: int = 5) -> Result:
+    titles = [title or label for label, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)]
+    rows = [
+        [split.doc_ids[row], "; ".join(f"{titles[label]} ({100 * score:.0f})" for label, score in zip(labels[:5], scores[:5], strict=True))]
+        for row, (labels, scores) in enumerate(zip(top.labels[:shown], top.scores[:shown], strict=True))
+    ]
+    table = Table(
+        title=f"First {len(rows)} of {len(split)} documents ({split.name})",
+        columns=[Column(name="document"), Column(name="best labels (probability in %)")],
+        rows=rows,
+    )
+    return Result(tables=[table], next_step="plant eval --bootstrap 1000", summary={"documents": len(split), "labels_kept": top.labels.shape[1]})
+
+
+SPECS = (
+    StageSpec(
+        name="predict",
+        summary="Score a split with the trained network; label names and probabilities, best first.",
+        options=PredictOptions,
+        run=run,
+        sections=("data", "machine"),
+    ),
+)

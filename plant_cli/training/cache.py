@@ -1,0 +1,113 @@
+"""Hidden states of a frozen backbone, computed once and kept on disk: later epochs cost only the label attention."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from plant_cli.api import Interrupted, StageContext, TokenBatch
+from plant_cli.api.files import read_json, write_json
+from plant_cli.api.hashing import hash_json
+from plant_cli.model.hardware import Hardware
+from plant_cli.model.network import Network
+from plant_cli.model.reading import HiddenReader, LiveReader, Rows, lengths, sorted_batches
+
+DONE = "done.json"
+STATES = "hidden.bin"
+
+
+class CachedReader:
+    """Reads hidden states from a memory-mapped file of 16-bit (or 32-bit) numbers (`plant_cli.model.reading.HiddenReader`)."""
+
+    def __init__(self, folder: Path, tokens: TokenBatch, hidden: int, hardware: Hardware) -> None:
+        self.tokens = tokens
+        self.hidden = hidden
+        self.hardware = hardware
+        self.sizes = lengths(tokens)
+        self.starts = np.concatenate([[0], np.cumsum(self.sizes)])
+        self.states = np.memmap(folder / STATES, dtype=_stored(hardware), mode="r", shape=(int(self.starts[-1]), hidden))
+
+    def read(self, rows: Rows) -> tuple[Tensor, Tensor]:
+        """See `plant_cli.model.reading.HiddenReader.read`."""
+        longest = max(1, int(self.sizes[rows].max()))
+        out = np.zeros((len(rows), longest, self.hidden), dtype=self.states.dtype)
+        for place, row in enumerate(rows):
+            out[place, : self.sizes[row]] = self.states[self.starts[row] : self.starts[row + 1]]
+        mask = torch.from_numpy(np.arange(longest)[None, :] < self.sizes[rows][:, None])
+        hidden = torch.from_numpy(out)
+        if hidden.dtype == torch.int16:
+            hidden = hidden.view(torch.bfloat16)
+        return hidden.to(self.hardware.device), mask.to(self.hardware.device)
+
+
+def cached_or_live(
+    network: Network, tokens: TokenBatch, hardware: Hardware, context: StageContext, *, name: str, data_hash: str, limit_gb: float
+) -> HiddenReader:
+    """A cached reader for a frozen backbone whose states fit the limit, else a live one.
+
+    The cache lies in the run folder, keyed by backbone, tokenizer, precision and data; a half-written one is written again.
+    """
+    live = LiveReader(network, tokens, hardware)
+    total = int(lengths(tokens).sum())
+    size_gb = total * network.backbone.hidden_size * _stored(hardware).itemsize / 1e9
+    if not network.backbone_is_frozen or total == 0:
+        return live
+    if size_gb > limit_gb:
+        context.reporter.note(f"hidden states of {name} would take {size_gb:.1f} GB (limit {limit_gb:g} GB): computed anew in every epoch")
+        return live
+    key = hash_json(
+        {
+            "backbone": network.section.backbone.to_recipe(),
+            "tokenizer": network.backbone.tokenizer_hash,
+            "dtype": str(hardware.dtype),
+            "data": data_hash,
+            "split": name,
+            "tokens": total,
+            "seed": context.machine.seed,
+        }
+    )
+    folder = context.run_path / "cache" / f"hidden-{name}-{key[:16]}"
+    if not (folder / DONE).exists():
+        _fill(folder, live, network.backbone.hidden_size, context, name)
+    elif read_json(folder / DONE, "the mark of a hidden-state cache")["tokens"] != total:
+        shutil.rmtree(folder)
+        _fill(folder, live, network.backbone.hidden_size, context, name)
+    return CachedReader(folder, tokens, network.backbone.hidden_size, hardware)
+
+
+def _stored(hardware: Hardware) -> np.dtype[np.int16] | np.dtype[np.float32]:
+    return np.dtype(np.int16) if hardware.dtype == torch.bfloat16 else np.dtype(np.float32)
+
+
+@torch.no_grad()
+def _fill(folder: Path, live: LiveReader, hidden: int, context: StageContext, name: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    sizes = lengths(live.tokens)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    states = np.memmap(folder / STATES, dtype=_stored(live.hardware), mode="w+", shape=(int(starts[-1]), hidden))
+    live.network.eval()
+    with context.reporter.progress(f"reading {name} once with the frozen backbone", len(sizes), "documents") as task:
+        for rows in sorted_batches(sizes, 16):
+            if context.stopping:
+                raise Interrupted(
+                    "stopped while hidden states were being cached",
+                    where=str(folder),
+                    expected="a finished cache",
+                    todo="run the same command again with --resume: the cache is made anew",
+                )
+            encoded, _ = live.read(rows)
+            for place, row in enumerate(rows):
+                states[starts[row] : starts[row + 1]] = _to_numpy(encoded[place, : sizes[row]], live.hardware)
+            task.advance(len(rows))
+    states.flush()
+    write_json(folder / DONE, {"tokens": int(starts[-1]), "hidden": hidden})
+
+
+def _to_numpy(states: Tensor, hardware: Hardware) -> np.ndarray[tuple[int, ...], np.dtype[np.int16] | np.dtype[np.float32]]:
+    if hardware.dtype == torch.bfloat16:
+        return states.to(torch.bfloat16).cpu().view(torch.int16).numpy()
+    return states.float().cpu().numpy()

@@ -1,0 +1,77 @@
+"""Stage 2 on batches: exact hard negatives, and the planted order kept as an anchor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from plant_cli.api import LabelLoss, RankLoss, Split
+from plant_cli.model.hardware import Hardware
+from plant_cli.model.network import Network
+from plant_cli.model.reading import HiddenReader
+from plant_cli.training.planting import Planter, planted_loss
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anchor:
+    """The stage 1 loss as an auxiliary term that fades out.
+
+    Args:
+        weight: λ in the first epoch; it falls linearly to zero over `epochs`.
+    """
+
+    planter: Planter
+    loss: RankLoss
+    weight: float
+    epochs: int
+
+    def strength(self, epoch: int) -> float:
+        """λ in an epoch."""
+        return self.weight * max(0.0, 1.0 - epoch / max(1, self.epochs))
+
+
+class FineTuning:
+    """Loss of one micro-batch of stage 2 (`plant_cli.training.loop.Step`).
+
+    When the loss looks only at the positives and the hardest negatives, all labels are scored once without gradient, and
+    only the chosen ones again with it: the same loss and gradient as scoring all and masking, at a fraction of the cost.
+    """
+
+    def __init__(
+        self, network: Network, reader: HiddenReader, split: Split, loss: LabelLoss, hardware: Hardware, anchor: Anchor | None = None
+    ) -> None:
+        self.network = network
+        self.reader = reader
+        self.gold = split.gold
+        self.loss = loss
+        self.hardware = hardware
+        self.anchor = anchor
+
+    def __call__(self, rows: Rows, *, epoch: int, seed: int) -> tuple[Tensor, float]:
+        """See `plant_cli.training.loop.Step`; the mean is over documents."""
+        hidden, mask = self.reader.read(rows)
+        targets = torch.from_numpy(self.gold[rows].toarray().astype(np.float32)).to(hidden.device)
+        with self.hardware.autocast():
+            loss = self._label_loss(hidden, mask, targets, seed)
+            if self.anchor is not None and self.anchor.strength(epoch) > 0:
+                planted, _ = planted_loss(self.network, self.anchor.planter, self.anchor.loss, hidden, mask, rows, seed)
+                loss = loss + self.anchor.strength(epoch) * planted
+        return loss, float(len(rows))
+
+    def _label_loss(self, hidden: Tensor, mask: Tensor, targets: Tensor, seed: int) -> Tensor:
+        wanted = self.loss.hard_negatives + self.loss.random_negatives
+        if not self.loss.hard_negatives or wanted >= targets.shape[1]:
+            return self.loss(self.network.decoder(hidden, mask).float(), targets)
+        with torch.no_grad():
+            scores = self.network.decoder(hidden, mask).float()
+            draw = torch.Generator(device=scores.device).manual_seed(seed)
+            selected = self.loss.select(scores, targets, draw)
+        labels = selected.any(dim=0).nonzero().squeeze(1)
+        logits = self.network.decoder(hidden, mask, labels).float()
+        return self.loss(logits, targets[:, labels], selected[:, labels])

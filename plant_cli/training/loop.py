@@ -1,0 +1,255 @@
+"""The one training loop: epochs of accumulated batches, validation, early stopping, exact resume."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from accelerate import Accelerator
+from torch import Tensor
+
+from plant_cli.api import Interrupted, MachineSection, StageContext, TrainingError
+from plant_cli.api.files import replacing
+from plant_cli.model.hardware import Hardware
+from plant_cli.model.network import Network
+from plant_cli.training import checkpoints, unfreezing
+from plant_cli.training.batches import make_batches, padding_share
+from plant_cli.training.checkpoints import Position
+from plant_cli.training.options import TrainingOptions
+
+Rows = npt.NDArray[np.int64]
+HISTORY = "history.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How long, how fast, and when to stop.
+
+    Args:
+        batch: documents of one optimiser step.
+        micro_batch: documents that are in memory at once.
+        monitor: key of the validation figures that decides which epoch is best (higher is better).
+        patience: epochs without a better value before training stops.
+        checkpoint_minutes: time between checkpoints within an epoch.
+    """
+
+    epochs: int
+    batch: int
+    micro_batch: int
+    rates: unfreezing.Rates
+    monitor: str
+    patience: int
+    weight_decay: float
+    warmup: float
+    clip: float
+    schedule: Literal["gradual", "all"]
+    attention_factor: float
+    checkpoint_minutes: float
+    seed: int
+
+
+def make_plan(
+    options: TrainingOptions,
+    machine: MachineSection,
+    *,
+    monitor: str,
+    head: float,
+    schedule: Literal["gradual", "all"] = "all",
+    attention_factor: float = 1.0,
+) -> Plan:
+    """The plan that a training stage's options describe; `head` is the peak rate of what is neither attention nor backbone."""
+    return Plan(
+        epochs=options.epochs,
+        batch=options.batch,
+        micro_batch=options.micro_batch,
+        rates=unfreezing.Rates(head=head, attention=options.rate_attention, backbone=options.rate_backbone),
+        monitor=monitor,
+        patience=options.patience,
+        weight_decay=options.weight_decay,
+        warmup=options.warmup,
+        clip=options.clip,
+        schedule=schedule,
+        attention_factor=attention_factor,
+        checkpoint_minutes=options.checkpoint_minutes,
+        seed=machine.seed,
+    )
+
+
+class Step(Protocol):
+    """Loss of one micro-batch."""
+
+    def __call__(self, rows: Rows, *, epoch: int, seed: int) -> tuple[Tensor, float]:
+        """The mean loss over the items of `rows` and how many items (documents, lists) that mean is over."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What training reached; the network holds the best epoch's weights."""
+
+    best_epoch: int
+    best: float
+    epochs: int
+    history: Sequence[dict[str, Any]]
+    padding: float
+    documents_per_second: float
+
+
+class Training:
+    """One training run of a network on rows of a split."""
+
+    def __init__(self, context: StageContext, network: Network, hardware: Hardware, plan: Plan, lengths: Rows, roles: frozenset[str]) -> None:
+        self.context = context
+        self.network = network
+        self.plan = plan
+        self.lengths = lengths
+        groups = [g for g in unfreezing.make_groups(network, plan.rates) if g.role in roles]
+        self.groups = groups
+        chosen = {id(p) for g in groups for p in g.parameters}
+        self.names = frozenset(n for n, p in network.named_parameters() if id(p) in chosen)
+        for name, parameter in network.named_parameters():
+            parameter.requires_grad_(name in self.names)
+        self.accelerator = Accelerator(cpu=hardware.device.type == "cpu")
+        self.optimizer = unfreezing.make_optimizer(groups, plan.weight_decay)
+        self.position = Position()
+        self.best: dict[str, Tensor] = {}
+        self.spent = 0.0
+        self.read = 0
+
+    def run(self, step: Step, validate: Callable[[int], dict[str, float]]) -> Outcome:
+        """Train to the end (or to the point where patience runs out) and leave the best weights in the network."""
+        if self.context.resume:
+            self._continue()
+        plan, position = self.plan, self.position
+        while position.epoch < plan.epochs and position.epoch - position.best_epoch <= plan.patience:
+            self._epoch(step)
+            self._close_epoch(validate)
+        for parameter in self._parameters():
+            parameter.requires_grad_(True)
+        checkpoints.load_state(self.network, self.best)
+        return Outcome(
+            best_epoch=position.best_epoch,
+            best=position.best if position.best is not None else math.nan,
+            epochs=position.epoch,
+            history=position.history,
+            padding=padding_share(self.lengths, make_batches(self.lengths, plan.micro_batch, seed=plan.seed, epoch=0)),
+            documents_per_second=self.read / self.spent if self.spent else 0.0,
+        )
+
+    def _parameters(self) -> list[torch.nn.Parameter]:
+        return [p for group in self.groups for p in group.parameters]
+
+    def _continue(self) -> None:
+        found = checkpoints.load_checkpoint(self.context.folder / "checkpoints", self.network, self.optimizer)
+        if found is None:
+            self.context.reporter.note("no whole checkpoint to resume from: training starts at the beginning")
+            return
+        self.position, self.best = found
+        _write_history(self.context.folder / HISTORY, self.position.history)
+        self.context.reporter.note(f"resumed in epoch {self.position.epoch + 1} after {self.position.step} steps")
+
+    def _save(self) -> None:
+        checkpoints.save_checkpoint(
+            self.context.folder / "checkpoints", self.network, self.names, self.optimizer, self.position, self.best
+        )
+
+    def _epoch(self, step: Step) -> None:
+        plan, position = self.plan, self.position
+        micro = make_batches(self.lengths, plan.micro_batch, seed=plan.seed, epoch=position.epoch)
+        together = max(1, round(plan.batch / plan.micro_batch))
+        steps = [micro[i : i + together] for i in range(0, len(micro), together)]
+        active = unfreezing.factors(self.groups, position.epoch, plan.schedule, plan.attention_factor)
+        unfreezing.thaw(self.groups, active)
+        self.network.train()
+        began = saved = time.monotonic()
+        documents = sum(len(rows) for batch in steps[position.batch :] for rows in batch)
+        with self.context.reporter.progress(f"epoch {position.epoch + 1}/{plan.epochs}", documents, "documents") as task:
+            for batch in steps[position.batch :]:
+                share = unfreezing.cosine(position.step, len(steps) * plan.epochs, plan.warmup)
+                unfreezing.set_rates(self.optimizer, self.groups, share, active)
+                self._step(step, batch)
+                done = sum(len(rows) for rows in batch)
+                self.read += done
+                task.advance(done, loss=position.loss_sum / max(position.weight_sum, 1e-9))
+                if self.context.stopping:
+                    self._stop()
+                if time.monotonic() - saved > 60 * plan.checkpoint_minutes:
+                    self._save()
+                    saved = time.monotonic()
+        self.spent += time.monotonic() - began
+
+    def _step(self, step: Step, batch: Sequence[Rows]) -> None:
+        plan, position = self.plan, self.position
+        total = 0.0
+        for number, rows in enumerate(batch):
+            seed = plan.seed * 1_000_003 + position.step * 64 + number
+            torch.manual_seed(seed)  # dropout depends on the position alone, so that a resumed run draws the same
+            loss, weight = step(rows, epoch=position.epoch, seed=seed)
+            if weight == 0:
+                continue
+            if not bool(torch.isfinite(loss)):
+                self._refuse_nan(rows)
+            self.accelerator.backward(loss * weight)
+            total += weight
+            position.loss_sum += float(loss.detach()) * weight
+            position.weight_sum += weight
+        if total:
+            learning = [p for p in self._parameters() if p.grad is not None]
+            for parameter in learning:
+                parameter.grad = None if parameter.grad is None else parameter.grad / total
+            self.accelerator.clip_grad_norm_(learning, plan.clip)
+            self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        position.step += 1
+        position.batch += 1
+
+    def _close_epoch(self, validate: Callable[[int], dict[str, float]]) -> None:
+        position = self.position
+        self.network.eval()
+        with torch.no_grad():
+            figures = validate(position.epoch)
+        value = figures[self.plan.monitor]
+        loss = position.loss_sum / max(position.weight_sum, 1e-9)
+        position.history.append({"epoch": position.epoch + 1, "loss": loss, **figures})
+        _write_history(self.context.folder / HISTORY, position.history)
+        shown = ", ".join(f"{name} {number:.4f}" for name, number in {"loss": loss, **figures}.items())
+        self.context.reporter.note(f"epoch {position.epoch + 1}: {shown}")
+        if position.best is None or value > position.best:
+            position.best, position.best_epoch = value, position.epoch
+            self.best = checkpoints.trained_state(self.network, self.names)
+        position.epoch += 1
+        position.batch = 0
+        position.loss_sum = position.weight_sum = 0.0
+        self._save()
+
+    def _stop(self) -> None:
+        self._save()
+        raise Interrupted(
+            f"stopped in epoch {self.position.epoch + 1} after {self.position.step} steps; a checkpoint is saved",
+            where=str(self.context.folder / "checkpoints"),
+            expected="nothing: this is what was asked for",
+            todo="run the same command again with --resume to go on exactly where it stopped",
+        )
+
+    def _refuse_nan(self, rows: Rows) -> None:
+        raise TrainingError(
+            f"the loss is not a number in epoch {self.position.epoch + 1}, step {self.position.step + 1}",
+            where=f"training documents in rows {', '.join(str(r) for r in rows[:8])}"
+            + (" …" if len(rows) > 8 else "")
+            + f"; {self.context.folder}",
+            expected="a finite loss",
+            todo="the last checkpoint is kept: lower the learning rates, or use --precision fp32, then --force (or --resume to go on from it)",
+        )
+
+
+def _write_history(path: Path, history: Sequence[dict[str, Any]]) -> None:
+    with replacing(path) as partial:
+        partial.write_text("".join(json.dumps(row) + "\n" for row in history), encoding="utf-8")

@@ -1,0 +1,226 @@
+"""Stage 1 on batches: for each document and label, the document's words as a list to be ranked by relevance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from plant_cli.api import RankLoss, Split, TokenBatch
+from plant_cli.corpus.words import words
+from plant_cli.model.hardware import Hardware
+from plant_cli.model.network import Network
+from plant_cli.model.reading import HiddenReader
+from plant_cli.relevance.table import RelevanceTable
+
+Rows = npt.NDArray[np.int64]
+SMALLEST_MASS = 1e-12
+OUTSIDE = -1  # a word that is not in the relevance table's vocabulary
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentWords:
+    """The distinct words of a document and the tokens that spell them.
+
+    Args:
+        vocabulary: row of each distinct word [U] in the relevance table, or `OUTSIDE`.
+        token: token positions [n], one entry for each (token, word) that overlap.
+        word: the word of each entry [n], 0 ≤ word < U.
+    """
+
+    vocabulary: Rows
+    token: Rows
+    word: Rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedLists:
+    """Ragged lists of one batch, ready for a rank loss."""
+
+    scores: Tensor
+    relevance: Tensor
+    offsets: Tensor
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+def match_words(text: str, spans: npt.NDArray[np.int32], positions: dict[str, int]) -> DocumentWords:
+    """Tie the words of a text to its tokens by character offsets.
+
+    Args:
+        text: the untouched text.
+        spans: character offsets [T, 2] of the tokens, in order.
+        positions: row of each word in the relevance table.
+    """
+    found = words(text)
+    distinct: dict[str, int] = {}
+    numbers = np.array([distinct.setdefault(word, len(distinct)) for word, _, _ in found], dtype=np.int64)
+    begins = np.array([start for _, start, _ in found], dtype=np.int64)
+    ends = np.array([end for _, _, end in found], dtype=np.int64)
+    first = np.searchsorted(spans[:, 1], begins, side="right")
+    last = np.searchsorted(spans[:, 0], ends, side="left")
+    counts = np.maximum(last - first, 0)
+    within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    token = np.repeat(first, counts) + within
+    word = np.repeat(numbers, counts)
+    seen = np.unique(word)  # words whose tokens lie beyond the backbone's limit have no position to be scored at
+    vocabulary = np.array([positions.get(w, OUTSIDE) for w in distinct], dtype=np.int64)[seen] if len(seen) else seen
+    return DocumentWords(vocabulary=vocabulary, token=token, word=np.searchsorted(seen, word))
+
+
+class Planter:
+    """Builds ranked lists from log attention.
+
+    Args:
+        table: relevance of words for labels.
+        split: the documents.
+        tokens: their tokens, same order.
+        contrast: words without relevance that join each document's lists (0: none, −1: all).
+        labels_per_document: labels sampled beside a batch's positives (−1: all labels).
+        score: a word's score: log of the attention mass on its tokens, that mass, or the log mean.
+    """
+
+    def __init__(
+        self,
+        table: RelevanceTable,
+        split: Split,
+        tokens: TokenBatch,
+        *,
+        contrast: int,
+        labels_per_document: int,
+        score: Literal["log-mass", "mass", "log-mean"] = "log-mass",
+    ) -> None:
+        self.table = table
+        self.gold = split.gold
+        self.contrast = contrast
+        self.labels_per_document = labels_per_document
+        self.score = score
+        positions = {word: row for row, word in enumerate(table.words)}
+        self.documents = [match_words(text, spans, positions) for text, spans in zip(split.texts, tokens.spans, strict=True)]
+
+    def choose_labels(self, rows: Rows, draw: np.random.Generator) -> tuple[Rows, npt.NDArray[np.bool_]]:
+        """Labels of a batch and which of them count for which document [B, l]: its positives and the shared sample."""
+        total = self.gold.shape[1]
+        gold = self.gold[rows]
+        if self.labels_per_document < 0 or self.labels_per_document >= total:
+            return np.arange(total), np.ones((len(rows), total), dtype=bool)
+        sample = draw.choice(total, size=self.labels_per_document, replace=False)
+        labels = np.union1d(sample, gold.indices)
+        counts = np.asarray(gold[:, labels].toarray() != 0) | np.isin(labels, sample)[None, :]
+        return labels, counts
+
+    def lists(self, log_attention: Tensor, rows: Rows, labels: Rows, counts: npt.NDArray[np.bool_], draw: np.random.Generator) -> RankedLists:
+        """Lists of a batch.
+
+        Args:
+            log_attention: [B, l, T] of the chosen labels.
+            rows: the documents [B].
+            labels: their labels [l].
+            counts: which labels count for which document [B, l].
+            draw: for the sample of words without relevance.
+        """
+        scores: list[Tensor] = []
+        relevance: list[npt.NDArray[np.float32]] = []
+        sizes: list[Rows] = []
+        for place, row in enumerate(rows):
+            document = self.documents[row]
+            chosen = np.flatnonzero(counts[place])
+            wanted = self._relevance(document, labels[chosen])
+            items = (wanted > 0) | self._contrast(len(document.vocabulary), draw)[None, :]
+            usable = ((wanted > 0).any(axis=1)) & (items.sum(axis=1) > 1)
+            if not usable.any():
+                continue
+            kept = torch.from_numpy(chosen[usable]).to(log_attention.device)
+            mass = self._word_scores(log_attention[place].index_select(0, kept), document)
+            items = items[usable]
+            scores.append(mass[torch.from_numpy(items).to(mass.device)])
+            relevance.append(wanted[usable][items])
+            sizes.append(items.sum(axis=1))
+        if not scores:
+            empty = log_attention.new_zeros(0)
+            return RankedLists(scores=empty, relevance=empty, offsets=torch.zeros(1, dtype=torch.int64))
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+        device = log_attention.device
+        return RankedLists(
+            scores=torch.cat(scores),
+            relevance=torch.from_numpy(np.concatenate(relevance)).to(device),
+            offsets=torch.from_numpy(offsets.astype(np.int64)).to(device),
+        )
+
+    def _contrast(self, size: int, draw: np.random.Generator) -> npt.NDArray[np.bool_]:
+        if self.contrast < 0 or self.contrast >= size:
+            return np.ones(size, dtype=bool)
+        joined = np.zeros(size, dtype=bool)
+        joined[draw.choice(size, size=self.contrast, replace=False)] = True
+        return joined
+
+    def _relevance(self, document: DocumentWords, labels: Rows) -> npt.NDArray[np.float32]:
+        """Relevance [l, U] of the document's words for the labels."""
+        table = self.table.matrix
+        known = document.vocabulary != OUTSIDE
+        place = np.full(table.shape[1], -1, dtype=np.int64)
+        place[document.vocabulary[known]] = np.flatnonzero(known)
+        starts, ends = table.indptr[labels], table.indptr[labels + 1]
+        counts = ends - starts
+        flat = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
+        column = place[table.indices[flat]]
+        hit = column >= 0
+        found = np.zeros((len(labels), len(document.vocabulary)), dtype=np.float32)
+        found[np.repeat(np.arange(len(labels)), counts)[hit], column[hit]] = table.data[flat][hit]
+        return found
+
+    def _word_scores(self, log_attention: Tensor, document: DocumentWords) -> Tensor:
+        """Scores [l, U] of words from log attention [l, T] on tokens."""
+        device = log_attention.device
+        token, word = torch.from_numpy(document.token).to(device), torch.from_numpy(document.word).to(device)
+        size = len(document.vocabulary)
+        on_tokens = log_attention.float().index_select(1, token).exp()
+        mass = on_tokens.new_zeros((len(log_attention), size)).index_add(1, word, on_tokens)
+        if self.score == "mass":
+            return mass
+        if self.score == "log-mean":
+            mass = mass / torch.bincount(word, minlength=size).to(mass.dtype)
+        return mass.clamp_min(SMALLEST_MASS).log()
+
+
+def positives_only(planter: Planter, rows: Rows) -> tuple[Rows, npt.NDArray[np.bool_]]:
+    """Labels of a batch when only each document's own count (validation)."""
+    gold = planter.gold[rows]
+    labels = np.unique(gold.indices).astype(np.int64)
+    return labels, np.asarray(gold[:, labels].toarray() != 0)
+
+
+
+class Planting:
+    """Loss of one micro-batch of stage 1 (`plant_cli.training.loop.Step`); the mean is over lists."""
+
+    def __init__(self, network: Network, reader: HiddenReader, planter: Planter, loss: RankLoss, hardware: Hardware) -> None:
+        self.network = network
+        self.reader = reader
+        self.planter = planter
+        self.loss = loss
+        self.hardware = hardware
+
+    def __call__(self, rows: Rows, *, epoch: int, seed: int) -> tuple[Tensor, float]:
+        """See `plant_cli.training.loop.Step`."""
+        hidden, mask = self.reader.read(rows)
+        with self.hardware.autocast():
+            return planted_loss(self.network, self.planter, self.loss, hidden, mask, rows, seed)
+
+
+def planted_loss(
+    network: Network, planter: Planter, loss: RankLoss, hidden: Tensor, mask: Tensor, rows: Rows, seed: int
+) -> tuple[Tensor, float]:
+    """The ranking loss of a batch for a fresh sample of labels and contrast words, and over how many lists it is a mean."""
+    draw = np.random.default_rng(seed)
+    labels, counts = planter.choose_labels(rows, draw)
+    attention = network.scorer.rank(hidden, mask, torch.from_numpy(labels).to(hidden.device))
+    lists = planter.lists(attention, rows, labels, counts, draw)
+    if len(lists) == 0:
+        return hidden.new_zeros(()), 0.0
+    return loss(lists.scores, lists.relevance, lists.offsets), float(len(lists))

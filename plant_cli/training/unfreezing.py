@@ -1,0 +1,93 @@
+"""Which parameters learn when, and how fast: optimiser groups by role, gradual unfreezing, the learning-rate curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import nn
+
+from plant_cli.model.network import Network
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rates:
+    """Peak learning rate of each role."""
+
+    head: float
+    attention: float
+    backbone: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Parameters that are thawed together."""
+
+    role: str
+    rate: float
+    parameters: tuple[nn.Parameter, ...]
+    depth: int = 0
+
+
+def make_groups(network: Network, rates: Rates) -> list[Group]:
+    """Optimiser groups: the decoder's roles, then the backbone's layer groups from last (depth 0) to first."""
+    roles = network.scorer.parameter_roles()
+    rate_of = {"attention": rates.attention, "value": rates.head, "head": rates.head}
+    groups = [Group(role=role, rate=rate_of.get(role, rates.head), parameters=tuple(found)) for role, found in roles.items() if found]
+    for depth, found in enumerate(reversed(network.backbone.layer_groups())):
+        groups.append(Group(role="backbone", rate=rates.backbone, parameters=tuple(found), depth=depth))
+    return groups
+
+
+def make_optimizer(groups: Sequence[Group], weight_decay: float) -> torch.optim.AdamW:
+    """AdamW with one entry a group, in the same order."""
+    entries = [{"params": list(group.parameters), "lr": group.rate} for group in groups]
+    return torch.optim.AdamW(entries, weight_decay=weight_decay)
+
+
+def gradual(group: Group, epoch: int, *, attention_factor: float) -> float:
+    """Factor on a group's rate in an epoch, 0 while it is frozen.
+
+    First what reads the attention (value path and head); from the second epoch the attention itself, at a smaller rate; from
+    the third the backbone, one group of layers more in every epoch, the last layers first. What was planted is thus never
+    exposed to the gradients of a head that is still random.
+    """
+    if group.role == "backbone":
+        return 1.0 if epoch >= 2 + group.depth else 0.0
+    if group.role == "attention":
+        return attention_factor if epoch >= 1 else 0.0
+    return 1.0
+
+
+def factors(groups: Sequence[Group], epoch: int, schedule: Literal["gradual", "all"], attention_factor: float) -> list[float]:
+    """The factor of every group in an epoch."""
+    if schedule == "all":
+        return [1.0] * len(groups)
+    return [gradual(group, epoch, attention_factor=attention_factor) for group in groups]
+
+
+def cosine(step: int, steps: int, warmup_share: float) -> float:
+    """Share of the peak rate at a step: a linear rise, then half a cosine down to zero."""
+    warmup = max(1, round(steps * warmup_share))
+    if step < warmup:
+        return (step + 1) / warmup
+    return 0.5 * (1.0 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, steps - warmup))))
+
+
+def set_rates(optimizer: torch.optim.Optimizer, groups: Sequence[Group], share: float, active: Sequence[float]) -> Mapping[str, float]:
+    """Set every group's rate for the next step; returns the rate by role for the history."""
+    shown: dict[str, float] = {}
+    for entry, group, factor in zip(optimizer.param_groups, groups, active, strict=True):
+        entry["lr"] = group.rate * share * factor
+        shown[group.role] = max(shown.get(group.role, 0.0), entry["lr"])
+    return shown
+
+
+def thaw(groups: Sequence[Group], active: Sequence[float]) -> None:
+    """Gradients only for groups that learn in this epoch: frozen ones cost nothing in the backward pass."""
+    for group, factor in zip(groups, active, strict=True):
+        for parameter in group.parameters:
+            parameter.requires_grad_(factor > 0)

@@ -1,0 +1,99 @@
+"""The network of backbone `tiny`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from plant_cli.api import ComponentError, TokenBatch
+from plant_cli.api.hashing import hash_strings
+from plant_cli.kit import layers
+from plant_cli.kit.windows import cut, join
+from plant_tiny.plugin import TinyOptions
+
+TOKEN = re.compile(r"\w+|[^\w\s]")
+PADDING = 0
+
+
+class TinyNetwork(nn.Module):
+    """Word and position embeddings, then a pre-norm transformer encoder."""
+
+    def __init__(self, options: TinyOptions) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(options.buckets + 1, options.hidden, padding_idx=PADDING)
+        self.position = nn.Embedding(options.window, options.hidden)
+        nn.init.normal_(self.position.weight, std=0.02)
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(
+                options.hidden, options.heads, 4 * options.hidden, options.dropout, activation="gelu", batch_first=True, norm_first=True
+            )
+            for _ in range(options.layers)
+        )
+        self.norm = nn.LayerNorm(options.hidden)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Hidden states [W, S, H] of token ids [W, S] with mask [W, S]."""
+        hidden: Tensor = self.embedding(ids) + self.position(torch.arange(ids.shape[1], device=ids.device))
+        padding = ~mask
+        padding[:, 0] = False  # a text without any word still needs one position to attend to
+        for layer in self.layers:
+            hidden = layer(hidden, src_key_padding_mask=padding)
+        normed: Tensor = self.norm(hidden)
+        return normed
+
+
+class TinyBackbone:
+    """`plant_cli.api.Backbone` over hashed words."""
+
+    def __init__(self, options: TinyOptions) -> None:
+        if options.hidden % options.heads:
+            raise ComponentError(
+                f"{options.heads} heads do not divide a hidden size of {options.hidden}",
+                where="backbone 'tiny': heads, hidden",
+                expected="a hidden size that is a multiple of the heads",
+                todo=f"--set model.backbone.hidden={options.heads * max(1, options.hidden // options.heads)}",
+            )
+        self.options = options
+        self.network = TinyNetwork(options)
+        self.hidden_size = options.hidden
+        self.max_length = options.max_tokens
+        self.tokenizer_hash = hash_strings(["tiny", TOKEN.pattern, str(options.buckets)])
+
+    def tokenize(self, texts: Sequence[str]) -> TokenBatch:
+        """Words and signs, lower-cased and hashed into buckets (CRC-32: the same on every machine)."""
+        ids, spans, dropped = [], [], []
+        for text in texts:
+            found = list(TOKEN.finditer(text))
+            kept = found[: self.max_length]
+            ids.append(np.array([1 + crc32(m.group().lower().encode()) % self.options.buckets for m in kept], dtype=np.int32))
+            spans.append(np.array([m.span() for m in kept], dtype=np.int32).reshape(-1, 2))
+            dropped.append(len(found) - len(kept))
+        return TokenBatch(ids=ids, spans=spans, dropped=dropped)
+
+    def encode(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
+        """See `plant_cli.api.Backbone.encode`."""
+        windows = cut(batch, size=self.options.window, overlap=self.options.overlap, prefix=[], suffix=[], pad=PADDING)
+        device = self.network.norm.weight.device
+        return join(self.network(windows.ids.to(device), windows.mask.to(device)), windows)
+
+    def module(self) -> nn.Module:
+        """See `plant_cli.api.Backbone.module`."""
+        return self.network
+
+    def layer_groups(self) -> Sequence[Sequence[nn.Parameter]]:
+        """See `plant_cli.api.Backbone.layer_groups`."""
+        return layers.layer_groups(self.network)
+
+    def save(self, folder: Path) -> None:
+        """See `plant_cli.api.Backbone.save`."""
+        layers.save_trainable(self.network, folder / "backbone.safetensors")
+
+    def restore(self, folder: Path) -> None:
+        """See `plant_cli.api.Backbone.restore`."""
+        layers.restore_trainable(self.network, folder / "backbone.safetensors")
