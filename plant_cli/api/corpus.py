@@ -40,10 +40,25 @@ class Dataset:
 class LabelIndex(Protocol):
     """The labels of train in sorted order: row number = label index everywhere."""
 
-    ids: Sequence[str]
-    titles: Sequence[str | None]
-    train_counts: Sequence[int]
-    hash: str
+    @property
+    def ids(self) -> Sequence[str]:
+        """Label ids, sorted."""
+        ...
+
+    @property
+    def titles(self) -> Sequence[str | None]:
+        """Their titles, None where there is none."""
+        ...
+
+    @property
+    def train_counts(self) -> Sequence[int]:
+        """Training documents of each label, at least 1."""
+        ...
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the ordered ids."""
+        ...
 
     def __len__(self) -> int: ...
 
@@ -75,8 +90,15 @@ class Split:
 class Corpus(Protocol):
     """A prepared corpus in a run folder."""
 
-    labels: LabelIndex
-    data_hash: str
+    @property
+    def labels(self) -> LabelIndex:
+        """The label index."""
+        ...
+
+    @property
+    def data_hash(self) -> str:
+        """SHA-256 over documents, labels and splits: equal for equal corpora, wherever they were read from."""
+        ...
 
     def split(self, name: SplitName) -> Split:
         """Read one split; `DataError` if the corpus has none of that name."""

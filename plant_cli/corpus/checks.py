@@ -1,0 +1,243 @@
+"""What may be wrong with a corpus. Each check is a function from frames to findings; the fatal ones stop a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from plant_cli.api.errors import DataError
+from plant_cli.corpus.frames import Frames, explode_labels, tidy
+from plant_cli.corpus.labels import count_labels
+
+SHORT = 20  # characters; less than this is seldom a document
+_SHOWN = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One kind of trouble in one place.
+
+    Args:
+        what: a sentence without its subject's number ("documents have an empty text").
+        where: the split, and the first few documents or labels.
+        count: how many there are.
+        fatal: true if no run can be made of this corpus.
+    """
+
+    what: str
+    where: str
+    count: int
+    expected: str
+    todo: str
+    fatal: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.count:,} {self.what} ({self.where})"
+
+    def to_error(self) -> DataError:
+        """The finding as the error that stops a run."""
+        return DataError(f"{self.count:,} {self.what}", where=self.where, expected=self.expected, todo=self.todo)
+
+
+Check = Callable[[Frames], Iterator[Finding]]
+
+
+def examine(frames: Frames, checks: tuple[Check, ...]) -> list[Finding]:
+    """All findings of the given checks, the fatal ones first. The frames hold labels as written, not tidied."""
+    return sorted((finding for check in checks for finding in check(frames)), key=lambda finding: not finding.fatal)
+
+
+def find_empty_train(frames: Frames) -> Iterator[Finding]:
+    """No training documents, or none with a label."""
+    train = frames.get("train", pl.DataFrame({"labels": []}, schema={"labels": pl.List(pl.String)}))
+    if not tidy(train)["labels"].list.len().sum():
+        yield Finding(
+            what="of the training documents have a label",
+            where=f"train, {train.height:,} documents",
+            count=0,
+            expected="at least one labelled training document",
+            todo="name the right column with --labels-column, and check the values of the split column",
+            fatal=True,
+        )
+
+
+def find_repeated_ids(frames: Frames) -> Iterator[Finding]:
+    """Documents of one id, within a split or across splits, or without id."""
+    ids = pl.concat(frame.select("doc_id", split=pl.lit(name)).with_row_index("row", offset=1) for name, frame in frames.items())
+    repeated = ids.filter(pl.col("doc_id").is_duplicated() | pl.col("doc_id").is_null()).sort("doc_id", maintain_order=True)
+    if repeated.height:
+        yield Finding(
+            what="documents share their id with another, or have none",
+            where=_shown([f"'{d}' in {s} row {r}" for r, d, s in repeated.head(_SHOWN + 1).iter_rows()], repeated.height),
+            count=repeated.height,
+            expected="an id for each document, over all splits",
+            todo="name another column with --id-column, or drop the repeated documents",
+            fatal=True,
+        )
+
+
+def find_empty_texts(frames: Frames) -> Iterator[Finding]:
+    """Documents with nothing but blanks."""
+    for name, frame in frames.items():
+        yield from _documents(
+            name,
+            frame.filter(~pl.col("text").str.contains(r"\S")),
+            what="documents have an empty text",
+            expected="some text in each document",
+            todo="remove these documents, or name the right column with --text-column",
+            fatal=True,
+        )
+
+
+def find_unlabelled(frames: Frames) -> Iterator[Finding]:
+    """Documents without labels: kept, and counted."""
+    for name, frame in frames.items():
+        yield from _documents(
+            name,
+            tidy(frame).filter(pl.col("labels").list.len() == 0),
+            what="documents have no label; they are kept",
+            expected="at least one label for each document",
+            todo="nothing, if that is what they are; else mend their labels",
+        )
+
+
+def find_unseen_labels(frames: Frames) -> Iterator[Finding]:
+    """Labels that only validation or test have: no model can propose them, and they count as missed."""
+    if "train" not in frames:
+        return
+    seen = count_labels(tidy(frames["train"]))
+    for name, frame in frames.items():
+        unseen = count_labels(tidy(frame)).join(seen, on="label", how="anti").sort("count", "label", descending=[True, False])
+        if unseen.height:
+            examples = _shown([f"'{label}'" for label in unseen["label"].head(_SHOWN + 1)], unseen.height)
+            yield Finding(
+                what=f"labels of {name} have no training document; their {unseen['count'].sum():,} assignments count as missed",
+                where=f"{name}: {examples}",
+                count=unseen.height,
+                expected="labels that train has too",
+                todo="nothing: recall counts them as missed, and the reports say how many there are",
+            )
+
+
+def find_leaks(frames: Frames) -> Iterator[Finding]:
+    """The same text, to the letter, in two splits."""
+    yield from _leak(_shared(frames, pl.col("text")), "documents have a text that another split holds too")
+
+
+def find_near_leaks(frames: Frames) -> Iterator[Finding]:
+    """The same text in two splits but for case, punctuation and blanks."""
+    letters = pl.col("text").str.to_lowercase().str.replace_all(r"[^\p{L}\p{M}\p{N}]+", " ")
+    near = _shared(frames, letters).join(_shared(frames, pl.col("text")), on=["doc_id", "split"], how="anti")
+    yield from _leak(near, "documents have a text that another split holds too, but for case, blanks and punctuation")
+
+
+def find_repeated_texts(frames: Frames) -> Iterator[Finding]:
+    """The same text twice in a split."""
+    for name, frame in frames.items():
+        yield from _documents(
+            name,
+            frame.filter(pl.col("text").is_duplicated() & pl.col("text").str.contains(r"\S")),
+            what="documents have a text that occurs twice in their split",
+            expected="each text once",
+            todo="drop the repetitions, or join their labels",
+        )
+
+
+def find_untidy_labels(frames: Frames) -> Iterator[Finding]:
+    """Labels that are trimmed or dropped on reading: blanks around them, repeated in a document, or empty."""
+    for name, frame in frames.items():
+        yield from _documents(
+            name,
+            frame.filter(pl.col("labels") != tidy(frame)["labels"]),
+            what="documents have labels with blanks around them, repeated or empty; they are put right on reading",
+            expected="each label once, without blanks around it",
+            todo="nothing; `plant data convert` writes them put right",
+        )
+
+
+def find_twin_labels(frames: Frames) -> Iterator[Finding]:
+    """Labels that differ only by case or by blanks within."""
+    labels = pl.concat(explode_labels(tidy(frame)).select("label") for frame in frames.values()).unique()
+    folded = labels.with_columns(key=pl.col("label").str.to_lowercase().str.replace_all(r"\s+", " "))
+    twins = folded.filter(pl.col("key").is_duplicated()).sort("key", "label")
+    if twins.height:
+        yield Finding(
+            what="labels differ from another only by case or blanks",
+            where=_shown([f"'{label}'" for label in twins["label"].head(_SHOWN + 1)], twins.height),
+            count=twins.height,
+            expected="one spelling for each label",
+            todo="make them one label, if they mean the same",
+        )
+
+
+def find_odd_characters(frames: Frames) -> Iterator[Finding]:
+    """Traces of a wrong encoding: replacement characters and control characters."""
+    kinds = {"\ufffd": "replacement characters (U+FFFD)", r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]": "control characters"}
+    for name, frame in frames.items():
+        for pattern, kind in kinds.items():
+            yield from _documents(
+                name,
+                frame.filter(pl.col("text").str.contains(pattern)),
+                what=f"documents hold {kind}",
+                expected="text that was read in its own encoding",
+                todo="make the corpus anew from its source, decoding it as what it is",
+            )
+
+
+def find_short_texts(frames: Frames) -> Iterator[Finding]:
+    """Texts too short to be documents."""
+    for name, frame in frames.items():
+        length = pl.col("text").str.strip_chars().str.len_chars()
+        yield from _documents(
+            name,
+            frame.filter(length.is_between(1, SHORT - 1)),
+            what=f"documents have fewer than {SHORT} characters",
+            expected="texts from which a person could tell the labels",
+            todo="check that --text-column names the whole text",
+        )
+
+
+REQUIRED: tuple[Check, ...] = (find_repeated_ids, find_empty_texts, find_empty_train, find_unlabelled, find_unseen_labels, find_leaks)
+"""Run before every experiment."""
+
+THOROUGH: tuple[Check, ...] = (
+    *REQUIRED,
+    find_near_leaks,
+    find_repeated_texts,
+    find_untidy_labels,
+    find_twin_labels,
+    find_odd_characters,
+    find_short_texts,
+)
+"""Run by `plant data check`."""
+
+
+def _documents(split: str, found: pl.DataFrame, *, what: str, expected: str, todo: str, fatal: bool = False) -> Iterator[Finding]:
+    if found.height:
+        ids = _shown([f"'{doc_id}'" for doc_id in found["doc_id"].head(_SHOWN + 1)], found.height)
+        yield Finding(what=what, where=f"{split}: {ids}", count=found.height, expected=expected, todo=todo, fatal=fatal)
+
+
+def _shared(frames: Frames, key: pl.Expr) -> pl.DataFrame:
+    """Documents whose key some other split holds too: `doc_id`, `split`, `key`, those of one key side by side."""
+    texts = pl.concat(frame.select("doc_id", split=pl.lit(name), key=key) for name, frame in frames.items())
+    shared = texts.filter(pl.col("key").str.contains(r"\S") & (pl.col("split").n_unique().over("key") > 1))
+    return shared.sort("key", maintain_order=True)
+
+
+def _leak(shared: pl.DataFrame, what: str) -> Iterator[Finding]:
+    if shared.height:
+        examples = [f"'{doc_id}' in {split}" for doc_id, split in shared.select("doc_id", "split").head(_SHOWN + 1).iter_rows()]
+        yield Finding(
+            what=what,
+            where=_shown(examples, shared.height),
+            count=shared.height,
+            expected="test and validation texts that training has not seen",
+            todo="drop them from train, or split anew with `plant data split`",
+        )
+
+
+def _shown(examples: list[str], total: int) -> str:
+    return ", ".join(examples[:_SHOWN]) + (f", … ({total:,} in all)" if total > _SHOWN else "")

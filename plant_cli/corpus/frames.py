@@ -1,0 +1,80 @@
+"""The corpus schema: what any dataset yields, read into frames of `doc_id: str, text: str, labels: list[str]`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from plant_cli.api.corpus import SPLITS, Dataset, SplitName
+from plant_cli.api.errors import DataError, near_names
+from plant_cli.kit.tables import collect
+
+Frames = Mapping[SplitName, pl.DataFrame]
+COLUMNS = ("doc_id", "text", "labels")
+_BLANKS = r"^\s+|\s+$"
+
+
+def read_frames(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:
+    """All splits of a dataset, in the order train, validation, test."""
+    return {name: read_frame(dataset, name) for name in SPLITS if name in dataset.splits}
+
+
+def read_frame(dataset: Dataset, split: SplitName) -> pl.DataFrame:
+    """One split: the three columns with their types, missing texts as "", missing label lists as []; labels still as written.
+
+    Raises:
+        DataError: a column is missing or of a type that cannot hold what it should.
+    """
+    where = f"split {split} of {', '.join(dataset.files) or 'the dataset'}"
+    source = collect(dataset.splits[split], where)
+    _refuse_missing(source.columns, where)
+    if source["text"].dtype not in (pl.String, pl.Null):
+        raise DataError(
+            f"the text is of type {source['text'].dtype}, not a string",
+            where=f"{where}, column text",
+            expected="the text of each document",
+            todo="name the right column with --text-column",
+        )
+    return source.select(
+        pl.col("doc_id").cast(pl.String),
+        pl.col("text").cast(pl.String).fill_null(""),
+        _as_label_lists(source["labels"], where).alias("labels"),
+    )
+
+
+def _refuse_missing(columns: list[str], where: str) -> None:
+    missing = [name for name in COLUMNS if name not in columns]
+    if missing:
+        raise DataError(
+            f"there is no column '{missing[0]}'",
+            where=where,
+            expected=near_names(missing[0], columns),
+            todo=f"the dataset must yield the columns {', '.join(COLUMNS)}",
+        )
+
+
+def _as_label_lists(column: pl.Series, where: str) -> pl.Series:
+    inner = column.dtype.inner if isinstance(column.dtype, pl.List) else column.dtype
+    scalar = inner in (pl.String, pl.Null) or (isinstance(inner, pl.DataType) and inner.is_integer())
+    if column.dtype != pl.Null and not (isinstance(column.dtype, pl.List) and scalar):
+        raise DataError(
+            f"the labels are of type {column.dtype}, not lists of strings",
+            where=f"{where}, column labels",
+            expected='a list of labels for each document, such as ["a", "b"]',
+            todo="name the right column with --labels-column",
+        )
+    filled = column.cast(pl.List(pl.String)).fill_null(pl.Series([[]], dtype=pl.List(pl.String)))
+    return filled.list.drop_nulls()
+
+
+def tidy(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same documents with labels trimmed, empty ones dropped, and each only once in a document (in the order of the first)."""
+    trimmed = pl.col("labels").list.eval(pl.element().str.replace_all(_BLANKS, "").filter(pl.element().str.contains(r"\S")))
+    return frame.with_columns(trimmed.list.unique(maintain_order=True))
+
+
+def explode_labels(frame: pl.DataFrame) -> pl.DataFrame:
+    """One row for each (document, label): `row: u32` (row number in the frame), `doc_id`, `label`."""
+    rows = frame.select("doc_id", label="labels").with_row_index("row")
+    return rows.explode("label").filter(pl.col("label").is_not_null())

@@ -1,0 +1,75 @@
+"""The label index: labels of train in sorted order, so that a row number means the same label everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from scipy.sparse import csr_array
+
+from plant_cli.api.errors import DataError, near_names
+from plant_cli.api.hashing import hash_strings
+from plant_cli.corpus.frames import explode_labels
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelTable:
+    """See `plant_cli.api.LabelIndex`."""
+
+    ids: Sequence[str]
+    titles: Sequence[str | None]
+    train_counts: Sequence[int]
+    hash: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hash", hash_strings(self.ids))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {label: position for position, label in enumerate(self.ids)}
+
+    def position(self, label: str) -> int:
+        """See `LabelIndex.position`."""
+        try:
+            return self._positions[label]
+        except KeyError as error:
+            raise DataError(
+                f"no training document has the label '{label}'",
+                where=f"the label index, {len(self)} labels",
+                expected=near_names(label, self.ids),
+                todo="`plant labels` lists the labels" if len(self) > 12 else "choose one of these",
+            ) from error
+
+
+def count_labels(frame: pl.DataFrame) -> pl.DataFrame:
+    """Documents of each label of a tidy frame: `label`, `count`, sorted by label."""
+    return explode_labels(frame).group_by("label").agg(count=pl.len()).sort("label")
+
+
+def encode_labels(frame: pl.DataFrame, ids: Sequence[str]) -> tuple[csr_array, csr_array, list[str]]:
+    """The gold of a tidy frame as sparse 0/1 matrices.
+
+    Returns:
+        [N, L] over `ids`, [N, U] over the labels that are not in `ids`, and these labels, sorted.
+    """
+    pairs = explode_labels(frame)
+    known, unknown = (
+        pairs.join(pl.DataFrame({"label": ids}, schema={"label": pl.String}), on="label", how=how, maintain_order="left")
+        for how in ("semi", "anti")
+    )
+    unseen = unknown["label"].unique().sort().to_list()
+    return _incidence(known, ids, frame.height), _incidence(unknown, unseen, frame.height), unseen
+
+
+def _incidence(pairs: pl.DataFrame, ids: Sequence[str], documents: int) -> csr_array:
+    index = pl.DataFrame({"label": ids}, schema={"label": pl.String}).with_row_index("column")
+    cells = pairs.join(index, on="label", how="left").sort("row", "column")
+    ones = np.ones(cells.height, dtype=np.int32)
+    places = (cells["row"].cast(pl.Int64).to_numpy(), cells["column"].cast(pl.Int64).to_numpy())
+    return csr_array((ones, places), shape=(documents, len(ids)))

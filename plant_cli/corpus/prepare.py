@@ -1,0 +1,96 @@
+"""From a dataset to a run's corpus: check, hold out validation, index the labels of train, record hashes and statistics."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from plant_cli.api.corpus import SPLITS, Dataset, SplitName
+from plant_cli.api.files import replacing, write_json
+from plant_cli.api.hashing import hash_strings
+from plant_cli.api.reporting import Reporter
+from plant_cli.api.sections import DataSection
+from plant_cli.corpus.checks import REQUIRED, examine
+from plant_cli.corpus.frames import Frames, read_frames, tidy
+from plant_cli.corpus.labels import count_labels
+from plant_cli.corpus.records import LABELS_FILE, STATISTICS_FILE, CorpusRecord, SplitRecord
+from plant_cli.corpus.statistics import describe
+from plant_cli.corpus.store import StoredCorpus, open_corpus
+
+
+def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, reporter: Reporter) -> StoredCorpus:
+    """Make a run's corpus of a dataset.
+
+    Args:
+        dataset: what the dataset plugin gave.
+        section: the recipe's section `data`; recorded, and the size of the hold-out is read from it.
+        folder: `corpus/` in the run folder; labels.parquet, statistics.json and, last, splits.json are written to it.
+        seed: chooses the training documents that are held out when there is no validation split.
+        reporter: told of remarks of the dataset and of what is odd but not fatal.
+
+    Raises:
+        DataError: no run can be made of this corpus; see `checks.REQUIRED`.
+    """
+    for remark in dataset.remarks:
+        reporter.warn(remark)
+    raw = read_frames(dataset)
+    for finding in examine(raw, REQUIRED):
+        if finding.fatal:
+            raise finding.to_error()
+        reporter.warn(str(finding))
+    source = {name: tidy(frame) for name, frame in raw.items()}
+    held_out = [] if "validation" in source else _hold_out(source["train"], section, seed, reporter)
+    frames = _apart(source, held_out)
+    labels = _index_labels(frames, dataset)
+    with replacing(folder / LABELS_FILE) as temporary:
+        labels.write_parquet(temporary)
+    write_json(folder / STATISTICS_FILE, asdict(describe(frames)))
+    CorpusRecord(
+        source=section.model_dump(mode="json"),
+        files=list(dataset.files),
+        splits={name: SplitRecord.of(frame) for name, frame in source.items()},
+        held_out=held_out,
+        label_hash=hash_strings(labels["label"]),
+    ).write(folder)
+    return open_corpus(folder, lambda: dataset)
+
+
+def _hold_out(train: pl.DataFrame, section: DataSection, seed: int, reporter: Reporter) -> list[str]:
+    """Ids of the share of train that becomes validation: at least the minimum, never more than a fifth."""
+    count = min(max(round(section.validation_share * train.height), section.validation_minimum), train.height // 5)
+    if count == 0:
+        reporter.warn(f"there is no validation split, and {train.height} training documents are too few to hold any out")
+        return []
+    reporter.note(f"no validation split: {count:,} of {train.height:,} training documents are held out")
+    rows = np.random.default_rng(seed).choice(train.height, size=count, replace=False)
+    return train["doc_id"].gather(np.sort(rows)).to_list()
+
+
+def _apart(source: Frames, held_out: list[str]) -> dict[SplitName, pl.DataFrame]:
+    if not held_out:
+        return dict(source)
+    chosen = pl.col("doc_id").is_in(held_out)
+    parts: dict[SplitName, pl.DataFrame] = {"train": source["train"].filter(~chosen), "validation": source["train"].filter(chosen)}
+    return parts | {name: frame for name, frame in source.items() if name != "train"}
+
+
+def _index_labels(frames: Frames, dataset: Dataset) -> pl.DataFrame:
+    """Labels of train, sorted: `label`, `title`, and the documents of each split that have them."""
+    table = count_labels(frames["train"]).select("label").join(_read_titles(dataset), on="label", how="left", maintain_order="left")
+    for name in SPLITS:
+        counts = count_labels(frames.get(name, frames["train"].clear())).select("label", pl.col("count").alias(f"{name}_count"))
+        table = table.join(counts, on="label", how="left", maintain_order="left")
+    return table.with_columns(pl.col(f"{name}_count").fill_null(0).cast(pl.Int64) for name in SPLITS)
+
+
+def _read_titles(dataset: Dataset) -> pl.DataFrame:
+    if dataset.labels is None:
+        return pl.DataFrame(schema={"label": pl.String, "title": pl.String})
+    titles = dataset.labels.select(
+        pl.col("label").cast(pl.String).str.strip_chars(),
+        pl.col("title").cast(pl.String).str.strip_chars().replace("", None),
+    ).collect()
+    return titles.unique("label", keep="first", maintain_order=True)

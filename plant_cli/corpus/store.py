@@ -1,0 +1,134 @@
+"""A prepared corpus in a run folder: its labels are kept there, its texts are read from their source and compared by hash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from plant_cli.api.corpus import SPLITS, Dataset, Split, SplitName
+from plant_cli.api.errors import ArtefactError, DataError
+from plant_cli.corpus.frames import read_frame, tidy
+from plant_cli.corpus.labels import LabelTable, encode_labels
+from plant_cli.corpus.records import LABELS_FILE, SPLITS_FILE, CorpusRecord, SplitRecord
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredCorpus:
+    """See `plant_cli.api.Corpus`. Splits are read from the source when asked for, and not kept."""
+
+    folder: Path
+    record: CorpusRecord
+    labels: LabelTable
+    load: Callable[[], Dataset] = field(repr=False)
+
+    @property
+    def data_hash(self) -> str:
+        """One hash of documents, labels and splits."""
+        return self.record.data_hash
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        """The source, loaded once."""
+        return self.load()
+
+    def has_split(self, name: SplitName) -> bool:
+        """See `Corpus.has_split`."""
+        return name in self.record.splits or (name == "validation" and bool(self.record.held_out))
+
+    def __iter__(self) -> Iterator[SplitName]:
+        return (name for name in SPLITS if self.has_split(name))
+
+    def split(self, name: SplitName) -> Split:
+        """Read one split from the source.
+
+        Raises:
+            DataError: the corpus has no such split.
+            ArtefactError: the source is no longer what the run was made from.
+        """
+        if not self.has_split(name):
+            raise DataError(
+                f"the corpus has no split '{name}'",
+                where=", ".join(self.record.files) or str(self.folder),
+                expected=f"one of {', '.join(self)}",
+                todo="`plant data split` makes splits of a file that has none",
+            )
+        frame = self._read(name)
+        gold, unseen, unseen_labels = encode_labels(frame, self.labels.ids)
+        return Split(
+            name=name,
+            doc_ids=frame["doc_id"].to_list(),
+            texts=frame["text"].to_list(),
+            gold=gold,
+            unseen=unseen,
+            unseen_labels=unseen_labels,
+        )
+
+    def _read(self, name: SplitName) -> pl.DataFrame:
+        if not self.record.held_out or name == "test":
+            return self._read_source(name)
+        held_out = pl.col("doc_id").is_in(self.record.held_out)
+        return self._read_source("train").filter(held_out if name == "validation" else ~held_out)
+
+    def _read_source(self, name: SplitName) -> pl.DataFrame:
+        where = f"{', '.join(self.record.files) or 'the dataset'} against {self.folder / SPLITS_FILE}"
+        if name not in self.dataset.splits:
+            raise _other_source(f"the corpus has no split '{name}' any more", where)
+        frame = tidy(read_frame(self.dataset, name))
+        differences = SplitRecord.of(frame).differences(self.record.splits[name])
+        if differences:
+            raise _other_source(f"the split '{name}' has other {', '.join(differences)} than when the run was made", where)
+        return frame
+
+
+def is_prepared(folder: Path) -> bool:
+    """Whether a folder holds a prepared corpus; its record is the last file that is written."""
+    return (folder / SPLITS_FILE).exists()
+
+
+def open_corpus(folder: Path, load: Callable[[], Dataset]) -> StoredCorpus:
+    """The corpus that `prepare` wrote.
+
+    Args:
+        folder: `corpus/` in the run folder.
+        load: gives the source; called when a split is asked for.
+
+    Raises:
+        ArtefactError: a file is missing or damaged, or the labels are not those of the record.
+    """
+    record = CorpusRecord.read(folder)
+    labels = _read_labels(folder / LABELS_FILE)
+    if labels.hash != record.label_hash:
+        raise ArtefactError(
+            "the label index is not the one that the run was made with",
+            where=f"{folder / LABELS_FILE} against {folder / SPLITS_FILE}",
+            expected=f"label hash {record.label_hash[:12]}, found {labels.hash[:12]}",
+            todo="start a new run: --run NEW",
+        )
+    return StoredCorpus(folder=folder, record=record, labels=labels, load=load)
+
+
+def _read_labels(path: Path) -> LabelTable:
+    try:
+        frame = pl.read_parquet(path, glob=False)
+        return LabelTable(ids=frame["label"].to_list(), titles=frame["title"].to_list(), train_counts=frame["train_count"].to_list())
+    except (OSError, PolarsError) as error:
+        raise ArtefactError(
+            "the label index cannot be read",
+            where=str(path),
+            expected="columns label, title, train_count",
+            todo="start a new run: --run NEW",
+        ) from error
+
+
+def _other_source(what: str, where: str) -> ArtefactError:
+    return ArtefactError(
+        what,
+        where=where,
+        expected="the corpus that the run was made from",
+        todo="put the corpus back as it was, or start a new run: --run NEW",
+    )

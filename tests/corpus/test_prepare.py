@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from plant_cli.api.corpus import Dataset, SplitName
+from plant_cli.api.errors import DataError
+from plant_cli.api.files import read_json
+from plant_cli.api.reporting import SilentReporter
+from plant_cli.api.sections import DataSection
+from plant_cli.corpus.prepare import prepare
+
+SECTION = DataSection(path="x.parquet")
+Frames = dict[SplitName, pl.DataFrame]
+
+
+def many(documents: int) -> Dataset:
+    ids = [f"d{i}" for i in range(documents)]
+    frame = pl.LazyFrame({"doc_id": ids, "text": [f"text number {i}" for i in ids], "labels": [[f"L{i % 7}"] for i in range(documents)]})
+    return Dataset(splits={"train": frame})
+
+
+def test_the_label_index_holds_the_sorted_labels_of_train(dataset: Dataset, tmp_path: Path) -> None:
+    corpus = prepare(dataset, SECTION, tmp_path, 0, SilentReporter())
+    assert list(corpus.labels.ids) == ["A9", "B1", "C1"]
+    assert list(corpus.labels.titles) == ["Fracture", "Fever", None]
+    assert list(corpus.labels.train_counts) == [1, 2, 1]
+    assert pl.read_parquet(tmp_path / "labels.parquet").rows() == [
+        ("A9", "Fracture", 1, 0, 0),
+        ("B1", "Fever", 2, 0, 1),
+        ("C1", None, 1, 1, 0),
+    ]
+
+
+def test_gold_and_unseen_labels(dataset: Dataset, tmp_path: Path) -> None:
+    corpus = prepare(dataset, SECTION, tmp_path, 0, SilentReporter())
+    assert list(corpus) == ["train", "validation", "test"]
+    train, test = corpus.split("train"), corpus.split("test")
+    assert train.gold.toarray().tolist() == [[0, 1, 1], [1, 0, 0], [0, 1, 0]]
+    assert train.unseen.shape == (3, 0)
+    assert test.gold.toarray().tolist() == [[0, 1, 0], [0, 0, 0]]
+    assert test.unseen_labels == ["Y0", "Z0"]
+    assert test.unseen.toarray().tolist() == [[0, 1], [1, 1]]
+    assert (test.doc_ids, len(test)) == (["e", "f"], 2)
+    assert test.texts[0] == "fever and something not seen"
+
+
+def test_labels_only_in_test_are_counted_and_reported(dataset: Dataset, tmp_path: Path) -> None:
+    reporter = SilentReporter()
+    prepare(dataset, SECTION, tmp_path, 0, reporter)
+    assert reporter.warnings == [
+        "2 labels of test have no training document; their 3 assignments count as missed (test: 'Z0', 'Y0')",
+    ]
+    test = read_json(tmp_path / "statistics.json", "statistics")["splits"]["test"]
+    assert (test["unseen_labels"], test["unseen_assignments"]) == (2, 3)
+
+
+def test_remarks_of_the_dataset_are_passed_on(dataset: Dataset, tmp_path: Path) -> None:
+    reporter = SilentReporter()
+    prepare(replace(dataset, remarks=["I guessed"]), SECTION, tmp_path, 0, reporter)
+    assert reporter.warnings[0] == "I guessed"
+
+
+@pytest.mark.parametrize(("documents", "expected"), [(4, 0), (50, 10), (1000, 200), (3000, 200), (6000, 300)])
+def test_the_size_of_the_hold_out(tmp_path: Path, documents: int, expected: int) -> None:
+    reporter = SilentReporter()
+    corpus = prepare(many(documents), SECTION, tmp_path, 0, reporter)
+    assert corpus.has_split("validation") == (expected > 0)
+    assert len(corpus.split("train")) == documents - expected
+    assert bool(reporter.warnings) == (expected == 0)
+
+
+def test_the_hold_out_parts_train_and_follows_the_seed(tmp_path: Path) -> None:
+    corpora = [prepare(many(100), SECTION, tmp_path / str(i), seed, SilentReporter()) for i, seed in enumerate([0, 0, 1])]
+    held_out = [list(corpus.split("validation").doc_ids) for corpus in corpora]
+    assert held_out[0] == held_out[1] != held_out[2]
+    train = list(corpora[0].split("train").doc_ids)
+    assert sorted(train + held_out[0]) == sorted(f"d{i}" for i in range(100))
+    assert corpora[0].data_hash == corpora[1].data_hash != corpora[2].data_hash
+
+
+def test_labels_are_trimmed_and_counted_once(tmp_path: Path) -> None:
+    frame = pl.LazyFrame({"doc_id": [1, 2], "text": ["x", "y"], "labels": [[" a b\u00a0", "a b", "", None], [" "]]})
+    corpus = prepare(Dataset(splits={"train": frame}), SECTION, tmp_path, 0, SilentReporter())
+    assert list(corpus.labels.ids) == ["a b"]
+    assert corpus.split("train").doc_ids == ["1", "2"]
+    assert corpus.split("train").gold.toarray().tolist() == [[1], [0]]
+
+
+def test_documents_without_labels_are_kept_and_reported(frames: Frames, tmp_path: Path) -> None:
+    frames["train"] = frames["train"].with_columns(labels=pl.when(pl.col("doc_id") == "b").then(None).otherwise("labels"))
+    reporter = SilentReporter()
+    corpus = prepare(Dataset(splits={name: frame.lazy() for name, frame in frames.items()}), SECTION, tmp_path, 0, reporter)
+    assert len(corpus.split("train")) == 3
+    assert "1 documents have no label; they are kept (train: 'b')" in reporter.warnings
+
+
+def test_nothing_is_written_for_a_corpus_that_cannot_be_used(frames: Frames, tmp_path: Path) -> None:
+    frames["train"] = frames["train"].with_columns(labels=pl.lit([], dtype=pl.List(pl.String)))
+    with pytest.raises(DataError, match="0 of the training documents have a label") as caught:
+        prepare(Dataset(splits={"train": frames["train"].lazy()}), SECTION, tmp_path, 0, SilentReporter())
+    assert caught.value.where == "train, 3 documents"
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from plant_cli.api.corpus import Dataset
+from plant_cli.api.errors import ArtefactError, DataError
+from plant_cli.api.reporting import SilentReporter
+from plant_cli.api.sections import DataSection
+from plant_cli.corpus.prepare import prepare
+from plant_cli.corpus.store import is_prepared, open_corpus
+
+
+@pytest.fixture
+def folder(dataset: Dataset, tmp_path: Path) -> Path:
+    assert not is_prepared(tmp_path)
+    prepare(dataset, DataSection(path="x.parquet"), tmp_path, 0, SilentReporter())
+    assert is_prepared(tmp_path)
+    return tmp_path
+
+
+def test_a_corpus_is_opened_without_reading_its_source(folder: Path) -> None:
+    def load() -> Dataset:
+        raise AssertionError
+
+    corpus = open_corpus(folder, load)
+    assert list(corpus.labels.ids) == ["A9", "B1", "C1"]
+    assert corpus.labels.position("B1") == 1
+    assert corpus.has_split("test")
+
+
+def test_the_reopened_corpus_is_the_prepared_one(folder: Path, dataset: Dataset) -> None:
+    first = prepare(dataset, DataSection(path="x.parquet"), folder / "again", 0, SilentReporter())
+    second = open_corpus(folder, lambda: dataset)
+    assert first.data_hash == second.data_hash
+    assert first.labels.hash == second.labels.hash
+    assert (first.split("test").gold != second.split("test").gold).nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (pl.col("text").str.to_uppercase(), "the split 'train' has other texts than when"),
+        (pl.col("doc_id") + "x", "the split 'train' has other ids than when"),
+        (pl.col("labels").list.head(1), "the split 'train' has other labels than when"),
+    ],
+)
+def test_a_changed_source_is_noticed(folder: Path, dataset: Dataset, change: pl.Expr, what: str) -> None:
+    changed = replace(dataset, splits={**dataset.splits, "train": dataset.splits["train"].with_columns(change)})
+    corpus = open_corpus(folder, lambda: changed)
+    with pytest.raises(ArtefactError, match=what) as caught:
+        corpus.split("train")
+    assert "x.parquet" in caught.value.where
+    assert "splits.json" in caught.value.where
+    assert len(corpus.split("test")) == 2
+
+
+def test_a_split_that_is_gone_is_noticed(folder: Path, dataset: Dataset) -> None:
+    without = replace(dataset, splits={"train": dataset.splits["train"]})
+    with pytest.raises(ArtefactError, match="no split 'test' any more"):
+        open_corpus(folder, lambda: without).split("test")
+
+
+def test_an_unknown_split_and_an_unknown_label_are_named(dataset: Dataset, tmp_path: Path) -> None:
+    only_train = replace(dataset, splits={"train": dataset.splits["train"]})
+    corpus = prepare(only_train, DataSection(), tmp_path, 0, SilentReporter())
+    with pytest.raises(DataError, match="no split 'test'") as caught:
+        corpus.split("test")
+    assert caught.value.expected == "one of train"
+    with pytest.raises(DataError) as caught:
+        corpus.labels.position("B2")
+    assert "known: A9, B1, C1" == caught.value.expected
+
+
+def test_a_changed_label_order_is_noticed(folder: Path, dataset: Dataset) -> None:
+    path = folder / "labels.parquet"
+    pl.read_parquet(path).reverse().write_parquet(path)
+    with pytest.raises(ArtefactError, match="label index is not the one") as caught:
+        open_corpus(folder, lambda: dataset)
+    assert "labels.parquet" in caught.value.where
+    assert "splits.json" in caught.value.where
+
+
+def test_a_damaged_label_index_is_explained(folder: Path, dataset: Dataset) -> None:
+    (folder / "labels.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ArtefactError, match="cannot be read"):
+        open_corpus(folder, lambda: dataset)
+
+
+@pytest.mark.parametrize(("key", "value"), [("held_out", ["a"]), ("splits", 3), ("new_key", 1), ("data_hash", "0")])
+def test_a_record_changed_by_hand_is_refused(folder: Path, dataset: Dataset, key: str, value: object) -> None:
+    path = folder / "splits.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+    with pytest.raises(ArtefactError, match="record of the run's corpus is damaged"):
+        open_corpus(folder, lambda: dataset)
+
+
+def test_a_missing_record_is_an_artefact_error(tmp_path: Path, dataset: Dataset) -> None:
+    with pytest.raises(ArtefactError, match="is missing"):
+        open_corpus(tmp_path, lambda: dataset)
