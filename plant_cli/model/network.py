@@ -162,6 +162,7 @@ def backbone_groups(network: Network) -> Sequence[Sequence[nn.Parameter]]:
 
 def restored(context: StageContext, corpus: Corpus, folder: Path) -> Network:
     """The trained network of a finished stage, built as its description says."""
-    network = assemble(context, corpus, described_section(folder))
+    section = described_section(folder).model_copy(update={"label_queries": "random"})  # its weights are read, titles need not be
+    network = assemble(context, corpus, section)
     restore_network(network, folder)
     return network
