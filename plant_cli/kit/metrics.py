@@ -100,6 +100,18 @@ def split_counters(sums: Floats) -> tuple[Floats, Floats, Floats]:
     return tp, assigned, gold
 
 
+def score_f1(tp: Floats, assigned: Floats, gold: Floats) -> Floats:
+    """F1 from counters, 0 for what is neither gold nor assigned."""
+    return divide(2 * tp, assigned + gold)
+
+
+def average_present_f1(sums: Floats, counted: Booleans | bool = True) -> Floats:
+    """Mean F1 [R] of the labels counted that some document of the (resampled) split has, from counters [R, 3 L]."""
+    tp, assigned, gold = split_counters(sums)
+    present = (gold > 0) & counted
+    return divide((score_f1(tp, assigned, gold) * present).sum(axis=1), present.sum(axis=1))
+
+
 def compute_value(metric: MetricValue) -> float:
     """The metric on the documents as they are, each with weight 1."""
     sums = np.asarray(metric.contributions.sum(axis=0), dtype=np.float64).reshape(1, -1)

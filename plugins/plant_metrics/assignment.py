@@ -5,7 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from plant_cli.api import MetricInput, MetricValue
-from plant_cli.kit.metrics import Floats, count_assignments, count_gold, divide, find_assigned, find_hits, labels_counted, split_counters
+from plant_cli.kit.metrics import (
+    Booleans,
+    Floats,
+    average_present_f1,
+    count_assignments,
+    count_gold,
+    divide,
+    find_assigned,
+    find_hits,
+    labels_counted,
+    score_f1,
+    split_counters,
+)
 
 
 def compute_f1(data: MetricInput, options: object) -> list[MetricValue]:
@@ -21,18 +33,16 @@ def compute_f1(data: MetricInput, options: object) -> list[MetricValue]:
 
     def average_all(sums: Floats) -> Floats:
         """The mean F1 of all labels counted; a label with neither gold nor prediction has 0."""
-        return _mean(_f1(*split_counters(sums)), np.broadcast_to(counted, (len(sums), counted.size)))
+        return _mean(score_f1(*split_counters(sums)), counted)
 
     def average_present(sums: Floats) -> Floats:
-        """The mean F1 of the labels that some document of the (resampled) split has."""
-        tp, chosen, gold = split_counters(sums)
-        return _mean(_f1(tp, chosen, gold), counted & (gold > 0))
+        """The mean F1 of the labels counted that some document of the (resampled) split has."""
+        return average_present_f1(sums, counted)
 
     def harmonic(sums: Floats) -> Floats:
         """F1 of the mean precision and the mean recall (CAML, LAAT, PLM-ICD)."""
         tp, chosen, gold = split_counters(sums)
-        everyone = np.broadcast_to(counted, tp.shape)
-        precision, recall = _mean(divide(tp, chosen), everyone), _mean(divide(tp, gold), everyone)
+        precision, recall = _mean(divide(tp, chosen), counted), _mean(divide(tp, gold), counted)
         return divide(2 * precision * recall, precision + recall)
 
     variants = {"all": average_all, "present": average_present, "harmonic": harmonic}
@@ -46,12 +56,8 @@ def compute_f1(data: MetricInput, options: object) -> list[MetricValue]:
 
 
 def _micro(sums: Floats) -> Floats:
-    return _f1(sums[:, 0], sums[:, 1], sums[:, 2])
+    return score_f1(sums[:, 0], sums[:, 1], sums[:, 2])
 
 
-def _f1(tp: Floats, assigned: Floats, gold: Floats) -> Floats:
-    return divide(2 * tp, assigned + gold)
-
-
-def _mean(values: Floats, where: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Floats:
-    return divide((values * where).sum(axis=1), where.sum(axis=1))
+def _mean(values: Floats, counted: Booleans) -> Floats:
+    return values @ counted / max(int(counted.sum()), 1)

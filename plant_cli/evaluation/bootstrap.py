@@ -1,0 +1,95 @@
+"""Intervals by resampling documents: a resample is a vector of weights, so that all of them are a few matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from plant_cli.api.metrics import MetricValue
+from plant_cli.kit.metrics import Floats
+
+BLOCK_BYTES = 64 * 2**20
+
+
+class Sums:
+    """Weighted sums over documents of many metrics' contributions; a matrix that several metrics share is multiplied once.
+
+    Args:
+        contributions: dense or csr, each [N, M_i].
+    """
+
+    def __init__(self, contributions: Sequence[Any]) -> None:
+        self.documents = int(contributions[0].shape[0])
+        self._keys = [id(c) for c in contributions]
+        distinct = dict(zip(self._keys, contributions, strict=True))
+        self._sparse = {key: c.T.tocsr() for key, c in distinct.items() if isinstance(c, csr_array)}
+        dense = {key: c for key, c in distinct.items() if not isinstance(c, csr_array)}
+        ends = np.cumsum([0, *(c.shape[1] for c in dense.values())])
+        self._places = {key: slice(a, b) for key, a, b in zip(dense, ends[:-1], ends[1:], strict=True)}
+        self._dense = np.hstack(list(dense.values())) if dense else np.zeros((self.documents, 0))
+        self._widest = max([self.documents, self._dense.shape[1], *(s.shape[0] for s in self._sparse.values())])
+
+    def block_sizes(self, resamples: int) -> Iterator[int]:
+        """How many resamples to take at a time, so that memory stays bounded."""
+        block = max(1, BLOCK_BYTES // (8 * self._widest))
+        for start in range(0, resamples, block):
+            yield min(block, resamples - start)
+
+    def weigh(self, weights: Floats) -> list[Floats]:
+        """The sums [R, M_i] of each contribution under weights [R, N]."""
+        dense = weights @ self._dense
+        columns = np.ascontiguousarray(weights.T) if self._sparse else weights
+        sparse = {key: (s @ columns).T for key, s in self._sparse.items()}
+        return [sparse[key] if key in sparse else dense[:, self._places[key]] for key in self._keys]
+
+
+def resample(
+    metrics: Sequence[MetricValue], replicates: int, generator: np.random.Generator, advance: Callable[[float], None] | None = None
+) -> Floats:
+    """Each metric on documents drawn with replacement [metrics, replicates]; all metrics see the same draws.
+
+    Args:
+        metrics: of the same N documents (of several systems, for paired comparisons).
+        replicates: how many times the documents are drawn.
+        generator: the source of randomness; the result does not depend on how the work is cut into blocks.
+        advance: told how many replicates were done.
+    """
+    sums = Sums([m.contributions for m in metrics])
+    parts = []
+    for block in sums.block_sizes(replicates):
+        weighed = sums.weigh(draw_weights(sums.documents, block, generator))
+        parts.append(np.array([m.combine(s) for m, s in zip(metrics, weighed, strict=True)]))
+        if advance is not None:
+            advance(block)
+    return np.concatenate(parts, axis=1)
+
+
+def draw_weights(documents: int, replicates: int, generator: np.random.Generator) -> Floats:
+    """How often each document is drawn in each replicate [replicates, documents]; rows sum to the number of documents."""
+    drawn = generator.integers(0, documents, size=(replicates, documents))
+    drawn += np.arange(replicates)[:, None] * documents
+    return np.bincount(drawn.ravel(), minlength=replicates * documents).reshape(replicates, documents).astype(np.float64)
+
+
+def interval(value: float, replicates: Floats, level: float, *, per_label: bool) -> tuple[float, float]:
+    """Percentile interval of a metric.
+
+    Args:
+        value: the metric on the documents as they are.
+        replicates: its resamples [B].
+        level: coverage, for example 0.95.
+        per_label: true for averages over labels. A label with one gold document is missing from 37% of all resamples, which
+            moves every resample of macro-F1 to one side, often past the value; the interval is moved back by that bias.
+    """
+    tail = (1.0 - level) / 2.0
+    low, high = np.quantile(replicates, [tail, 1.0 - tail])
+    bias = float(replicates.mean()) - value if per_label else 0.0
+    return float(low) - bias, float(high) - bias
+
+
+def averages_labels(metric: MetricValue) -> bool:
+    """Whether a metric is an average over labels (from per-label counters) and not over documents."""
+    return isinstance(metric.contributions, csr_array)

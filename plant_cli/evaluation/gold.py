@@ -1,0 +1,71 @@
+"""The gold labels of a split, as every system is measured against them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array, hstack
+
+from plant_cli.api.corpus import Corpus, SplitName
+from plant_cli.api.hashing import hash_strings
+from plant_cli.kit.metrics import Integers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gold:
+    """Gold of N documents over the L labels of train, followed by the U labels of the split that no training document has.
+
+    Args:
+        matrix: csr [N, L + U] of 0/1.
+        labels: their ids [L + U].
+        titles: their titles [L + U], None where unknown.
+        train_counts: training documents per label [L + U], 0 for the last U.
+        label_hash: hash of the L labels of train.
+        hash: hash of document ids and their gold labels: equal hashes, equal gold.
+    """
+
+    split: SplitName
+    doc_ids: Sequence[str]
+    matrix: csr_array
+    labels: Sequence[str]
+    titles: Sequence[str | None]
+    train_counts: Integers
+    train_documents: int
+    label_hash: str
+    hash: str
+
+    @property
+    def sizes(self) -> Integers:
+        """Gold labels per document [N]."""
+        sizes: Integers = np.diff(self.matrix.indptr).astype(np.int64)
+        return sizes
+
+
+def read_gold(corpus: Corpus, split: SplitName) -> Gold:
+    """The gold labels of one split of a corpus."""
+    part = corpus.split(split)
+    matrix = csr_array(hstack([part.gold, part.unseen], format="csr"))
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    labels = [*corpus.labels.ids, *part.unseen_labels]
+    outside = len(part.unseen_labels)
+    return Gold(
+        split=split,
+        doc_ids=part.doc_ids,
+        matrix=matrix,
+        labels=labels,
+        titles=[*corpus.labels.titles, *[None] * outside],
+        train_counts=np.array([*corpus.labels.train_counts, *[0] * outside], dtype=np.int64),
+        train_documents=len(corpus.split("train")),
+        label_hash=corpus.labels.hash,
+        hash=_hash_gold(part.doc_ids, matrix, labels),
+    )
+
+
+def _hash_gold(doc_ids: Sequence[str], matrix: csr_array, labels: Sequence[str]) -> str:
+    """Independent of the order of documents and of how labels are numbered."""
+    rows = np.split(matrix.indices, matrix.indptr[1:-1]) if len(doc_ids) else []
+    members = [hash_strings([doc_id, *sorted(labels[i] for i in row)]) for doc_id, row in zip(doc_ids, rows, strict=True)]
+    return hash_strings(sorted(members))

@@ -1,0 +1,94 @@
+"""From predictions beside gold to every metric with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from plant_cli.api.metrics import MetricInput, MetricValue
+from plant_cli.api.specs import MetricSpec
+from plant_cli.evaluation.bins import Bin, measure_bins
+from plant_cli.evaluation.bootstrap import averages_labels, interval, resample
+from plant_cli.evaluation.families import choose, compute_families
+from plant_cli.kit.metrics import compute_value, labels_counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """A metric, a fraction, with its interval when the documents were resampled."""
+
+    name: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    spread: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """Every metric of one system on one split.
+
+    Args:
+        scores: by name, those of bins too (`R@10[1-5]`), in the order to show.
+        overall: the values behind the scores that are not of one bin.
+        bins: the bins of training frequency.
+        labels_averaged: how many labels macro-F1 and macro-F1-present average.
+    """
+
+    scores: dict[str, Score]
+    overall: Sequence[MetricValue]
+    bins: Sequence[Bin] = field(default=())
+    labels_averaged: dict[str, int] = field(default_factory=dict)
+
+
+def evaluate(
+    data: MetricInput,
+    specs: Sequence[MetricSpec],
+    *,
+    wanted: Sequence[str] = (),
+    replicates: int = 0,
+    level: float = 0.95,
+    generator: np.random.Generator,
+    advance: Callable[[float], None] | None = None,
+) -> Evaluation:
+    """Compute all metrics (or the wanted ones), and intervals from `replicates` resamples of the documents (0: none).
+
+    Raises:
+        UsageError: a wanted metric does not exist.
+        PluginError: a metric plugin failed.
+    """
+    overall = compute_families(specs, data, wanted)
+    bins = measure_bins(data)
+    everything = [*overall, *(m for b in bins for m in b.metrics)]
+    chosen = choose(everything, wanted) if wanted else everything
+    counted = labels_counted(data)
+    names = {m.name for m in chosen}
+    return Evaluation(
+        scores=_score(chosen, replicates, level, generator, advance),
+        overall=[m for m in overall if m.name in names],
+        bins=bins,
+        labels_averaged={
+            "macro-F1": int(counted.sum()),
+            "macro-F1-present": int((counted & (data.gold.sum(axis=0) > 0)).sum()),
+        },
+    )
+
+
+def _score(
+    metrics: Sequence[MetricValue],
+    replicates: int,
+    level: float,
+    generator: np.random.Generator,
+    advance: Callable[[float], None] | None,
+) -> dict[str, Score]:
+    values = {m.name: compute_value(m) for m in metrics}
+    if replicates == 0:
+        return {name: Score(name=name, value=value) for name, value in values.items()}
+    scores = {}
+    for metric, drawn in zip(metrics, resample(metrics, replicates, generator, advance), strict=True):
+        value = values[metric.name]
+        low, high = interval(value, drawn, level, per_label=averages_labels(metric))
+        scores[metric.name] = Score(name=metric.name, value=value, low=low, high=high, spread=float(drawn.std()))
+    return scores
