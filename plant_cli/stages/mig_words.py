@@ -1,0 +1,174 @@
+"""The actions `plant mig show` and `plant mig edit`: look at a label's words, and correct them before training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plant_cli.api import Column, DataError, Options, Result, StageContext, StageSpec, Table, UsageError, near_names, option
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from plant_cli.relevance.edits import LabelEdits
+
+
+class ShowOptions(Options):
+    """Options of `mig show`."""
+
+    label: str = option(help="A label id, or (part of) its title.", argument=True)
+    limit: int = option(20, "Words shown.", ge=1)
+
+
+class EditOptions(Options):
+    """Options of `mig edit`."""
+
+    label: str | None = option(None, "A label id, or (part of) its title.", argument=True)
+    deny: tuple[str, ...] = option((), "A word that must not tell of the label (repeatable).")
+    allow: tuple[str, ...] = option((), "A word and its relevance from 0 to 1, such as stroke=0.8 (repeatable).")
+    list: bool = option(False, "Show the edits of the label, or of all labels, and change nothing.")
+    clear: bool = option(False, "Forget the earlier edits of the label, or of all labels.")
+
+
+def show(context: StageContext, options: ShowOptions) -> Result:
+    """The kept words of a label with value, relevance and the counts they come from, edits applied."""
+    from plant_cli.relevance.edits import LabelEdits, read_edits
+    from plant_cli.relevance.store import read_label_words
+
+    folder = context.input("mig")
+    label = _find_label(folder, options.label)
+    edits = read_edits(folder).get(label["label"], LabelEdits())
+    words = {row["word"]: row for row in read_label_words(folder, label["label"]).iter_rows(named=True)}
+    added = {
+        w: {"word": w, "value": None, "rank": None, "docs_with_both": None, "docs_with_word": None} for w in edits.allow if w not in words
+    }
+    rows = []
+    for word, row in {**words, **added}.items():
+        edit = "denied" if word in edits.deny else "allowed" if word in edits.allow else ""
+        relevance = 0.0 if word in edits.deny else edits.allow.get(word, row.get("relevance", 0.0))
+        rows.append((word, _significant(row["value"]), round(relevance, 4), row["docs_with_both"], row["docs_with_word"], edit))
+    rows.sort(key=lambda row: -row[2])
+    table = Table(
+        title=f"{label['label']} {label['title'] or ''}".strip(),
+        columns=[
+            Column(name="word"),
+            Column(name="value", kind="exact"),
+            Column(name="relevance", kind="exact"),
+            Column(name="documents with both", kind="count"),
+            Column(name="documents with word", kind="count"),
+            Column(name="edit"),
+        ],
+        rows=rows[: options.limit],
+        notes=[
+            f"{label['docs_with_label']} training documents carry the label; {min(options.limit, len(rows))} of {len(rows)} words shown"
+        ],
+    )
+    return Result(tables=[table])
+
+
+def edit(context: StageContext, options: EditOptions) -> Result:
+    """Deny or allow words of a label; the same command twice changes nothing more."""
+    from plant_cli.relevance.edits import LabelEdits, read_edits, write_edits
+
+    folder = context.input("mig")
+    edits = read_edits(folder) if not (options.clear and options.label is None) else {}
+    label = None if options.label is None else _find_label(folder, options.label)["label"]
+    later = LabelEdits(deny=frozenset(options.deny), allow=dict(map(_parse_allowed, options.allow)))
+    _check_edit(folder, options, label, later)
+    if label is not None and not options.list:
+        edits[label] = (LabelEdits() if options.clear else edits.get(label, LabelEdits())).then(later)
+    if not options.list:
+        write_edits(folder, edits)
+    return _list_edits(edits, label, changed=not options.list)
+
+
+def _check_edit(folder: Path, options: EditOptions, label: str | None, later: LabelEdits) -> None:
+    from plant_cli.relevance.store import read_vocabulary
+
+    words = [*later.deny, *later.allow]
+    if not words and not options.list and not options.clear:
+        raise UsageError(
+            "there is nothing to edit",
+            where="mig edit",
+            expected="--deny WORD, --allow WORD=0.8, --list or --clear",
+            todo="add one of them",
+        )
+    if words and (options.list or label is None):
+        raise UsageError(
+            "words are edited for one label", where="mig edit", expected="a label and no --list", todo="`plant mig edit LABEL --deny WORD`"
+        )
+    known = set(read_vocabulary(folder)["word"].to_list()) if words else set()
+    for word in words:
+        if word not in known:
+            raise UsageError(
+                f"no training document has the word '{word}' often enough",
+                where=f"{len(known)} words of {folder / 'words.parquet'}",
+                expected=near_names(word, known),
+                todo="use a lower-cased word of the vocabulary; `plant mig --min-df 1 --force` keeps rare ones",
+            )
+
+
+def _parse_allowed(text: str) -> tuple[str, float]:
+    word, _, number = text.rpartition("=")
+    try:
+        relevance = float(number)
+    except ValueError:
+        relevance = -1.0
+    if not word or not 0.0 <= relevance <= 1.0:
+        raise UsageError(
+            f"'{text}' is not a word with a relevance",
+            where="--allow",
+            expected="WORD=NUMBER from 0 to 1",
+            todo="such as --allow stroke=0.8",
+        )
+    return word, relevance
+
+
+def _find_label(folder: Path, wanted: str) -> dict[str, Any]:
+    """The row of `labels.parquet` whose id is `wanted`, else whose title is it, else whose title alone contains it."""
+    import polars as pl
+
+    from plant_cli.relevance.store import read_label_index
+
+    index = read_label_index(folder)
+    title = pl.col("title").str.to_lowercase()
+    for found in (pl.col("label") == wanted, title == wanted.lower(), title.str.contains(wanted.lower(), literal=True)):
+        rows = index.filter(found)
+        if len(rows) == 1:
+            return rows.row(0, named=True)
+    raise DataError(
+        f"{len(rows) or 'no'} labels are named '{wanted}'",
+        where=str(folder / "labels.parquet"),
+        expected=_suggest(rows) if len(rows) else near_names(wanted, [*index["label"], *index["title"].drop_nulls()]),
+        todo="give one label's id, as in `plant mig show ID`",
+    )
+
+
+def _suggest(rows: pl.DataFrame) -> str:
+    shown = [f"{row['label']} ({row['title']})" for row in rows.head(5).iter_rows(named=True)]
+    return "one of " + ", ".join(shown) + (", …" if len(rows) > len(shown) else "")
+
+
+def _list_edits(edits: dict[str, LabelEdits], only: str | None, *, changed: bool) -> Result:
+    rows: list[tuple[str, str, str, float | None]] = []
+    for label, entry in sorted(edits.items()):
+        if only in (None, label):
+            rows.extend((label, word, "denied", None) for word in sorted(entry.deny))
+            rows.extend((label, word, "allowed", relevance) for word, relevance in sorted(entry.allow.items()))
+    columns = [Column(name="label"), Column(name="word"), Column(name="edit"), Column(name="relevance", kind="exact")]
+    return Result(
+        tables=[Table(title="Edits of relevance", columns=columns, rows=rows)],
+        next_step="plant pretrain-attn --force" if changed else None,
+    )
+
+
+def _significant(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
+
+
+SPECS = (
+    StageSpec(
+        name="mig show", summary="Show the words that tell of a label, with values and counts.", options=ShowOptions, run=show, writes=False
+    ),
+    StageSpec(name="mig edit", summary="Deny or allow words of a label before training.", options=EditOptions, run=edit, writes=False),
+)
