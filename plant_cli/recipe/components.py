@@ -1,0 +1,64 @@
+"""Components that options choose by name: finding them in an options model, checking them, writing them out in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from plant_cli.api import Choice, Options, Spec
+
+
+class Components(Protocol):
+    """What a recipe must know of the registry."""
+
+    def find(self, kind: str, name: str) -> Spec:
+        """The spec of a component; `ComponentError` names near ones."""
+        ...
+
+    def specs(self, kind: str) -> list[Spec]:
+        """All usable specs of a kind."""
+        ...
+
+    def resolve(self, kind: str, chosen: Choice) -> tuple[Spec, Options]:
+        """The spec of a chosen component and its validated options."""
+        ...
+
+
+def component_kind(model: type[Options], field: str) -> str | None:
+    """The kind of component that a field chooses, or None for a plain option."""
+    known = model.model_fields.get(field)
+    extra = known.json_schema_extra if known is not None else None
+    kind = extra.get("kind") if isinstance(extra, dict) else None
+    return kind if isinstance(kind, str) else None
+
+
+def find_choices(options: Options) -> Iterator[tuple[str, str, Choice]]:
+    """Every component that the options choose, as (field, kind, choice); lists of choices give one each."""
+    for field in type(options).model_fields:
+        kind = component_kind(type(options), field)
+        value = getattr(options, field)
+        for item in value if isinstance(value, list | tuple) else [value]:
+            if kind is not None and isinstance(item, Choice):
+                yield field, kind, item
+
+
+def write_out(options: Options, components: Components | None) -> dict[str, Any]:
+    """All values as plain JSON, each chosen component as a mapping of its name and (given `components`) all its options."""
+    values = options.model_dump(mode="json")
+    for field in type(options).model_fields:
+        kind = component_kind(type(options), field)
+        given = getattr(options, field)
+        if kind is None or given is None:
+            continue
+        if isinstance(given, list | tuple):
+            values[field] = [_write_choice(kind, item, components) for item in given]
+        else:
+            values[field] = _write_choice(kind, given, components)
+    return values
+
+
+def _write_choice(kind: str, chosen: Choice, components: Components | None) -> dict[str, Any]:
+    if components is None:
+        return {"name": chosen.name, **chosen.options}
+    _, options = components.resolve(kind, chosen)
+    return {"name": chosen.name, **write_out(options, components)}

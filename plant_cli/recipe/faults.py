@@ -1,0 +1,47 @@
+"""Turning what pydantic found wrong with a value into an error that names the line, the key and what would be right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from plant_cli.api import Options, RecipeError, near_names
+from plant_cli.recipe.layers import DEFAULT, Layer
+
+
+def explain(error: ValidationError, model: type[Options], layer: Layer, part: str, shown: str) -> RecipeError:
+    """The first problem of a validation as a `RecipeError`.
+
+    Args:
+        error: what pydantic raised.
+        model: the options model that refused the values.
+        layer: the values and their origins.
+        part: the key of `layer` that holds the values.
+        shown: how a person names that section.
+    """
+    problems = error.errors()
+    first: Any = problems[0]
+    location = tuple(str(key) for key in first["loc"])
+    key = location[0] if location else ""
+    name = f"{shown}.{key}" if key else shown
+    origin = layer.nearest((part, *location))
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    flag = f"--set {name}=…"
+    if first["type"] == "missing":
+        what, expected, todo = f"'{name}' has no value", _help(model, key), f"give it in a recipe or with {flag}"
+    elif first["type"] == "extra_forbidden" and key not in model.model_fields:
+        what, expected, todo = f"'{shown}' has no option '{key}'", near_names(key, model.model_fields), "correct or remove the key"
+    else:
+        what = f"'{name}' cannot be {first['input']!r}"
+        expected, todo = _lower_first(first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")), "correct the value"
+    return RecipeError(what + more, where=name if origin == DEFAULT else f"{origin}, {name}", expected=expected, todo=todo)
+
+
+def _help(model: type[Options], key: str) -> str:
+    field = model.model_fields.get(key)
+    return (field.description if field is not None else None) or "a value"
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,109 @@
+"""Finding and reading recipe files: a path, the name of a shipped recipe, what it extends, and `--set`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import plant_cli
+from plant_cli.api import RecipeError, near_names
+from plant_cli.recipe.layers import Layer, merge, nest
+from plant_cli.recipe.syntax import parse_value, parse_yaml
+
+SUFFIX = ".yaml"
+HEADINGS = ("extends", "summary")  # keys of a recipe that are not sections
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """One experiment as written: its sections with the recipes it extends merged in, not yet validated."""
+
+    name: str
+    summary: str
+    layer: Layer
+
+
+def shipped_recipes() -> dict[str, Path]:
+    """The recipes that come with `plant`, by name (`quickstart`, `paper/table-2`): from the wheel, else from the source tree."""
+    package = Path(plant_cli.__file__).parent
+    for folder in (package / "recipe" / "shipped", package.parent / "recipes"):
+        if folder.is_dir():
+            return {path.relative_to(folder).with_suffix("").as_posix(): path for path in sorted(folder.rglob(f"*{SUFFIX}"))}
+    return {}
+
+
+def find_recipe(name: str, beside: Path | None = None) -> Path:
+    """The file of a recipe given as a path (relative to `beside`, else to the working directory) or by shipped name."""
+    path = Path(name).expanduser()
+    path = beside / path if beside is not None else path
+    if path.is_file():
+        return path
+    shipped = shipped_recipes()
+    if name in shipped:
+        return shipped[name]
+    raise RecipeError(
+        f"there is no recipe '{name}'",
+        where=str(path),
+        expected=f"a YAML file, or a shipped recipe; {near_names(name, shipped)}",
+        todo="`plant recipe list` shows the shipped recipes",
+    )
+
+
+def load_recipe(name: str) -> Recipe:
+    """Read a recipe by path or shipped name (`-`: standard input) with everything it extends; paths of data in it are
+    relative to the working directory.
+
+    Raises:
+        RecipeError: not found, not readable, not strict YAML, or it extends itself.
+    """
+    layer = _read(parse_yaml(sys.stdin.read(), "stdin"), None, []) if name == "-" else _load(find_recipe(name), [])
+    summary = layer.values.get("summary")
+    sections = {k: v for k, v in layer.values.items() if k not in HEADINGS}
+    return Recipe(name=name, summary="" if summary is None else str(summary), layer=layer.only(sections))
+
+
+def parse_sets(sets: Sequence[str]) -> Layer:
+    """The layer of `--set section.key=value` texts; values are read as in a recipe."""
+    return merge(*(_parse_set(text) for text in sets))
+
+
+def _parse_set(text: str) -> Layer:
+    key, equals, value = text.partition("=")
+    path = tuple(part.strip() for part in key.split("."))
+    if not equals or len(path) < 2 or not all(path):
+        raise RecipeError(
+            f"'--set {text}' sets nothing", where=f"--set {text}", expected="section.key=value", todo="for example --set finetune.epochs=3"
+        )
+    return nest(path, parse_value(value, f"--set {text}"), f"--set {text}")
+
+
+def _load(path: Path, chain: list[Path]) -> Layer:
+    resolved = path.resolve()
+    if resolved in chain:
+        loop = " extends ".join(str(p) for p in [*chain, resolved])
+        raise RecipeError("a recipe extends itself", where=loop, expected="a chain that ends", todo="remove one `extends:` line")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(
+            f"the recipe cannot be read: {error}", where=str(path), expected="a UTF-8 text file", todo="check its rights and encoding"
+        ) from error
+    return _read(parse_yaml(text, str(path)), path.parent, [*chain, resolved])
+
+
+def _read(layer: Layer, beside: Path | None, chain: list[Path]) -> Layer:
+    named = {k: ({} if v is None and k not in HEADINGS else v) for k, v in layer.values.items()}  # `mig:` alone is a section
+    own = Layer(named, layer.origins)
+    base = named.get("extends")
+    if base is None:
+        return own
+    if not isinstance(base, str):
+        raise RecipeError(
+            f"`extends` is {base!r}",
+            where=layer.nearest(("extends",)),
+            expected="one recipe: a path beside this file, or a shipped name",
+            todo="write `extends: name`",
+        )
+    return merge(_load(find_recipe(base, beside), chain), own)

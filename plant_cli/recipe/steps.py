@@ -1,0 +1,164 @@
+"""The validated steps of an experiment: which stage, under which tag, with which options and shared sections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from plant_cli.api import (
+    ComponentError,
+    DataSection,
+    MachineSection,
+    ModelSection,
+    Options,
+    RecipeError,
+    StageSpec,
+    near_names,
+)
+from plant_cli.api.sections import SHARED_SECTIONS
+from plant_cli.recipe.components import Components, component_kind, find_choices, write_out
+from plant_cli.recipe.faults import explain
+from plant_cli.recipe.layers import Layer, merge
+
+OWN = "options"  # where a step's layer keeps the options of the stage itself
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One stage to be run.
+
+    Args:
+        spec: the stage.
+        tag: the variant, or None.
+        options: the stage's validated options.
+        data, model, machine: the shared sections as this step sees them.
+        layer: the given values with their origins, under `options`, `data`, `model`, `machine`.
+        values: all options written out, components with all theirs.
+        sections: likewise the shared sections that this stage uses; none for an action.
+    """
+
+    spec: StageSpec
+    tag: str | None
+    options: Options
+    data: DataSection
+    model: ModelSection
+    machine: MachineSection
+    layer: Layer
+    values: Mapping[str, Any]
+    sections: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def name(self) -> str:
+        """The recipe section and the folder: `finetune` or `finetune-baseline`."""
+        return join_tag(self.spec.name, self.tag)
+
+
+def join_tag(stage: str, tag: str | None) -> str:
+    """`finetune` and `baseline` make `finetune-baseline`."""
+    return stage if tag is None else f"{stage}-{tag}"
+
+
+def split_section(section: str, layer: Layer, components: Components) -> tuple[StageSpec, str | None]:
+    """The stage and the tag that a section's name stands for: the longest stage name that begins it.
+
+    Raises:
+        RecipeError: no stage's name begins it.
+    """
+    stages = {spec.name: cast(StageSpec, spec) for spec in components.specs("stage")}
+    if section in stages:
+        return stages[section], None
+    parts = section.split("-")
+    for size in range(len(parts) - 1, 0, -1):
+        stage, tag = "-".join(parts[:size]), "-".join(parts[size:])
+        if stage in stages and tag:
+            return stages[stage], tag
+    raise RecipeError(
+        f"there is no stage or section '{section}'",
+        where=layer.nearest((section,)),
+        expected=near_names(section, [*stages, *SHARED_SECTIONS]),
+        todo="correct the name; `plant --help` lists the stages",
+    )
+
+
+def resolve_steps(layer: Layer, components: Components) -> list[Step]:
+    """All steps of a recipe, in its order."""
+    named = [split_section(section, layer, components) for section in layer.values if section not in SHARED_SECTIONS]
+    return [resolve_step(layer, spec, tag, components) for spec, tag in named]
+
+
+def resolve_step(layer: Layer, spec: StageSpec, tag: str | None, components: Components) -> Step:
+    """One step from a merged layer.
+
+    A tagged section inherits the keys of the untagged one; `data`, `model` and `machine` inside a stage's section override
+    the shared sections for that step alone.
+
+    Raises:
+        RecipeError: an unknown key, a missing value or one of the wrong type, with its origin.
+        ComponentError: an unknown component, or an option that it does not take.
+    """
+    shown = join_tag(spec.name, tag)
+    own = merge(*(layer.moved((section,), OWN) for section in dict.fromkeys([spec.name, shown])))
+    for section in (spec.name, shown, *SHARED_SECTIONS):
+        _require_mapping(layer, section)
+    shared = Layer()
+    for section in SHARED_SECTIONS:
+        shared = merge(shared, layer.moved((section,), section))
+        if section not in spec.options.model_fields:
+            shared = merge(shared, own.moved((OWN, section), section))
+            own = own.without((OWN, section))
+    given = merge(own, shared)
+    options = _build(spec.options, given, OWN, shown)
+    sections = {name: _build(model, given, name, name) for name, model in SHARED_SECTIONS.items()}
+    used = spec.sections if spec.writes else ()  # an action records nothing, and may hand its flags on
+    for part, section_options in [(OWN, options), *((name, sections[name]) for name in used)]:
+        _check_components(section_options, given, part, shown if part == OWN else part, components)
+    return Step(
+        spec=spec,
+        tag=tag,
+        options=options,
+        data=cast(DataSection, sections["data"]),
+        model=cast(ModelSection, sections["model"]),
+        machine=cast(MachineSection, sections["machine"]),
+        layer=given,
+        values=write_out(options, components),
+        sections={name: write_out(sections[name], components) for name in used},
+    )
+
+
+def _require_mapping(layer: Layer, section: str) -> None:
+    value = layer.values.get(section, {})
+    if not isinstance(value, dict):
+        raise RecipeError(
+            f"the section '{section}' is {value!r}",
+            where=layer.nearest((section,)),
+            expected="a mapping of options",
+            todo=f"write `{section}:` and its options indented below, one a line",
+        )
+
+
+def _build(model: type[Options], layer: Layer, part: str, shown: str) -> Options:
+    values = {key: _named(model, key, value) for key, value in layer.values.get(part, {}).items()}
+    try:
+        return model(**values)
+    except ValidationError as error:
+        raise explain(error, model, layer, part, shown) from error
+
+
+def _named(model: type[Options], key: str, value: Any) -> Any:
+    """Options given for the default component, without its name, get the name."""
+    if component_kind(model, key) is None or not isinstance(value, dict) or "name" in value:
+        return value
+    default = model.model_fields[key].default
+    return {"name": default.name, **value} if hasattr(default, "name") else value
+
+
+def _check_components(options: Options, layer: Layer, part: str, shown: str, components: Components) -> None:
+    for field, kind, chosen in find_choices(options):
+        try:
+            components.resolve(kind, chosen)
+        except ComponentError as error:
+            where = f"{error.where} ({layer.nearest((part, field))}, {shown}.{field})"
+            raise ComponentError(error.what, where=where, expected=error.expected, todo=error.todo) from error

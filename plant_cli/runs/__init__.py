@@ -1,0 +1,1 @@
+"""Run folders: create, lock, resume, hash, refuse; and typed schemas of their records."""

@@ -1,0 +1,69 @@
+"""Is a finished stage still what the user asks for? What has changed since, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from plant_cli.api import ArtefactError
+from plant_cli.api.hashing import hash_file, hash_json
+from plant_cli.runs.folder import HEADER_NAME, Run
+from plant_cli.runs.records import StageRecord
+
+Sections = Mapping[str, Mapping[str, Any]]
+
+# Where something was computed, or lay, does not change what was computed: contents are compared by their hashes.
+INDIFFERENT = {"data": ("path",), "machine": ("device", "threads")}
+
+
+def stage_key(record: StageRecord, data_hash: str | None) -> str:
+    """Hash of everything that decides a stage's outputs."""
+    parts = [record.stage, record.tag, record.options, _decisive(record.sections), record.inputs, data_hash]
+    return hash_json(parts)
+
+
+def find_changes(record: StageRecord, options: Mapping[str, Any], sections: Sections, run: Run) -> list[str]:
+    """What differs between a recorded stage and the same stage asked for now; empty if nothing does."""
+    changes = list(_differences("", record.options, options))
+    before, now = _decisive(record.sections), _decisive(sections)
+    for name in sorted({*before, *now}):
+        changes += _differences(f"{name}.", before.get(name, {}), now.get(name, {}))
+    return changes + find_stale_inputs(record, run)
+
+
+def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
+    """Which of the stages that this one read have other outputs now, or none."""
+    stale = []
+    for name, output_hash in record.inputs.items():
+        other = run.folder(name).record()
+        if other is None or other.status != "done":
+            stale.append(f"its input '{name}' is no longer there")
+        elif other.output_hash != output_hash:
+            stale.append(f"its input '{name}' has been made anew")
+    return stale
+
+
+def refuse_changed_sources(run: Run) -> None:
+    """Check the files that the run's corpus was read from, those that are still there; `ArtefactError` if one has other contents."""
+    for path, known in run.header.sources.items():
+        if Path(path).is_file() and hash_file(Path(path)) != known:
+            raise ArtefactError(
+                f"the corpus has changed since the run '{run.path}' was made from it",
+                where=f"{path}, hash recorded in {run.path / HEADER_NAME}",
+                expected=f"contents with SHA-256 {known[:12]}…",
+                todo="restore the file, or start another run with --run DIR",
+            )
+
+
+def _decisive(sections: Sections) -> dict[str, dict[str, Any]]:
+    return {name: {k: v for k, v in section.items() if k not in INDIFFERENT.get(name, ())} for name, section in sections.items()}
+
+
+def _differences(prefix: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for key in sorted({*before, *now}):
+        old, new = before.get(key), now.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from _differences(f"{prefix}{key}.", old, new)
+        elif old != new:
+            yield f"{prefix}{key} was {old!r} and is now {new!r}"

@@ -1,0 +1,61 @@
+"""What a stage ran on: versions, platform, commit, memory. Reads metadata only; imports none of the packages."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import subprocess
+import sys
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = (
+    "plant-cli",
+    "torch",
+    "transformers",
+    "tokenizers",
+    "peft",
+    "accelerate",
+    "bitsandbytes",
+    "polars",
+    "numpy",
+    "scipy",
+    "safetensors",
+)
+
+
+def describe_environment(plugins: Iterable[str] = ()) -> dict[str, Any]:
+    """Versions of what decides the numbers, and of the distributions that brought plugins."""
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processors": os.cpu_count(),
+        "packages": {name: found for name in dict.fromkeys([*PACKAGES, *plugins]) if (found := package_version(name)) is not None},
+        "commit": current_commit(Path.cwd()),
+    }
+
+
+def package_version(name: str) -> str | None:
+    """Version of an installed distribution, or None."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def current_commit(folder: Path) -> str | None:
+    """The git commit checked out in a folder, or None where there is no git or no repository."""
+    try:
+        found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip() or None if found.returncode == 0 else None
+
+
+def peak_memory_gb() -> float:
+    """Largest resident memory of this process since it started, in 10⁹ bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak * (1 if sys.platform == "darwin" else 1024) / 1e9  # Linux counts kibibytes, macOS bytes

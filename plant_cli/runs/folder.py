@@ -1,0 +1,105 @@
+"""The folder of one run: its header, its stages, its lock."""
+
+from __future__ import annotations
+
+import re
+from contextlib import AbstractContextManager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import plant_cli
+from plant_cli.api import ArtefactError, UsageError
+from plant_cli.api.files import write_json
+from plant_cli.runs.lock import hold_lock
+from plant_cli.runs.records import FORMAT, NAME_PATTERN, RunHeader, read_record
+from plant_cli.runs.stage import RECORD_NAME, StageFolder
+
+HEADER_NAME = "run.json"
+
+
+class Run:
+    """One experiment's folder."""
+
+    def __init__(self, path: Path, header: RunHeader) -> None:
+        self.path = path
+        self.header = header
+
+    @classmethod
+    def create(cls, path: Path) -> Run:
+        """The run in this folder, made if it is new or empty.
+
+        Raises:
+            UsageError: the folder holds something else.
+            ArtefactError: its header is damaged or of a newer format.
+        """
+        if (path / HEADER_NAME).exists():
+            return cls.open(path)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise UsageError(
+                f"'{path}' is not a run folder and not empty",
+                where=str(path.absolute()),
+                expected=f"a new or empty folder, or one that holds {HEADER_NAME}",
+                todo="choose another folder with --run DIR",
+            )
+        header = RunHeader(format=FORMAT, created=current_time(), plant_version=plant_cli.__version__)
+        write_json(path / HEADER_NAME, header.model_dump(mode="json"))
+        return cls(path, header)
+
+    @classmethod
+    def open(cls, path: Path) -> Run:
+        """The run in this folder; `ArtefactError` if there is none, or it is of a newer format."""
+        if not (path / HEADER_NAME).exists():
+            raise ArtefactError(
+                f"there is no run in '{path}'",
+                where=str(path.absolute()),
+                expected=f"a folder that holds {HEADER_NAME}",
+                todo="start one with `plant mig DATA`, or name another folder with --run DIR",
+            )
+        return cls(path, read_record(path / HEADER_NAME, RunHeader, "the header of the run"))
+
+    @property
+    def corpus_path(self) -> Path:
+        """Where the prepared corpus lies."""
+        return self.path / "corpus"
+
+    @property
+    def recipe_path(self) -> Path:
+        """The resolved recipe that repeats the run."""
+        return self.path / "recipe.yaml"
+
+    def lock(self, purpose: str) -> AbstractContextManager[None]:
+        """Be the only writer inside a block; `ArtefactError` says who else is."""
+        return hold_lock(self.path, purpose)
+
+    def bind(self, *, data_hash: str, label_hash: str, data: dict[str, Any], sources: dict[str, str]) -> None:
+        """Record the corpus that everything in this run is made from."""
+        bound = {"data_hash": data_hash, "label_hash": label_hash, "data": data, "sources": sources}
+        self.header = self.header.model_copy(update=bound)
+        write_json(self.path / HEADER_NAME, self.header.model_dump(mode="json"))
+
+    def stage(self, name: str, tag: str | None = None) -> StageFolder:
+        """The folder of a stage, which need not exist; `UsageError` for a tag that cannot be part of a folder's name."""
+        if tag is not None and not re.fullmatch(NAME_PATTERN, tag):
+            raise UsageError(
+                f"the tag '{tag}' cannot name a folder",
+                where=f"--tag {tag}",
+                expected="small letters, digits, '.', '_' and '-', beginning with a letter or digit",
+                todo="choose another tag, for example --tag baseline",
+            )
+        return self.folder(name if tag is None else f"{name}-{tag}")
+
+    def folder(self, name: str) -> StageFolder:
+        """The stage folder of this name, tag included."""
+        return StageFolder(self.path / name)
+
+    def stages(self) -> list[StageFolder]:
+        """All stages that left a record, by the time they started."""
+        names = sorted(path.parent.name for path in self.path.glob(f"[!.]*/{RECORD_NAME}"))
+        found = [(record.started, folder) for folder in map(self.folder, names) if (record := folder.record()) is not None]
+        return [folder for _, folder in sorted(found, key=lambda pair: pair[0])]
+
+
+def current_time() -> str:
+    """Now, ISO 8601 with the offset from UTC."""
+    return datetime.now().astimezone().isoformat(timespec="milliseconds")

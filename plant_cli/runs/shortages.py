@@ -1,0 +1,61 @@
+"""Recognising that disk space or memory ran out behind the many errors that say so."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from pathlib import Path
+
+from plant_cli.api import ResourceError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_MEMORY_PHRASES = ("out of memory", "can't allocate memory", "cannot allocate memory", "failed to allocate", "bad_alloc")
+
+
+def find_shortage(error: BaseException, folder: Path, kept: str) -> ResourceError | None:
+    """The error to show if something in the chain of causes means that disk or memory ran out, else None.
+
+    Args:
+        error: what stopped the stage.
+        folder: where the stage writes.
+        kept: what was kept, as a clause: "the files so far are kept".
+    """
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        if isinstance(link, OSError) and link.errno in _FULL:
+            return _disk_full(link, folder, kept)
+        if _is_memory(link):
+            return _out_of_memory(link, folder, kept)
+        seen.add(id(link))
+        link = link.__cause__ or link.__context__
+    return None
+
+
+def _is_memory(error: BaseException) -> bool:
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return True
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and any(phrase in text for phrase in _MEMORY_PHRASES)
+
+
+def _disk_full(error: OSError, folder: Path, kept: str) -> ResourceError:
+    place = next(parent for parent in [folder.absolute(), *folder.absolute().parents] if parent.exists())
+    free = shutil.disk_usage(place).free / 1e9
+    quota = " (or your quota there)" if error.errno == errno.EDQUOT else ""
+    return ResourceError(
+        "the disk is full",
+        where=f"{error.filename or folder}; {free:.2f} GB are free{quota}",
+        expected="room for the files of this stage",
+        todo=f"free some space and go on with --resume: {kept}; or use another disk with --run DIR",
+    )
+
+
+def _out_of_memory(error: BaseException, folder: Path, kept: str) -> ResourceError:
+    device = "GPU" if "cuda" in str(error).lower() else "main"
+    return ResourceError(
+        f"{device} memory ran out: {(str(error) or type(error).__name__).splitlines()[0][:200]}",
+        where=f"while making {folder}",
+        expected="a batch, a document length and a label block that fit",
+        todo=f"lower the batch size, the backbone's max_tokens or the label block, or use --precision bf16; {kept}",
+    )

@@ -1,0 +1,108 @@
+"""The folder of one stage: begun, continued, finished, and put back if replacing it fails."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from plant_cli.api import ArtefactError
+from plant_cli.api.files import write_json
+from plant_cli.api.hashing import hash_file
+from plant_cli.runs.records import StageRecord, read_record
+
+RECORD_NAME = "stage.json"
+SCRATCH = "checkpoints"  # what only a continued stage needs is not an output
+
+
+class StageFolder:
+    """A stage's folder in a run.
+
+    While a finished folder is being replaced it waits in a hidden sibling, `.NAME.previous`. It is deleted once the new
+    one is done; if the new one fails it comes back and the failed one is kept as `.NAME.failed`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._previous = path.with_name(f".{path.name}.previous")
+        self.failed_path = path.with_name(f".{path.name}.failed")
+
+    @property
+    def name(self) -> str:
+        """`finetune` or `finetune-baseline`."""
+        return self.path.name
+
+    def record(self) -> StageRecord | None:
+        """What stage.json says; None if the stage never began; `ArtefactError` if the file is damaged."""
+        path = self.path / RECORD_NAME
+        return read_record(path, StageRecord, f"the record of the stage {self.name}") if path.exists() else None
+
+    def holds_work(self) -> bool:
+        """Whether there is anything beside the record, so that starting afresh would lose something."""
+        return self.path.is_dir() and any(entry.name != RECORD_NAME for entry in self.path.iterdir())
+
+    def is_done(self) -> bool:
+        """Whether the stage finished."""
+        record = self.record()
+        return record is not None and record.status == "done"
+
+    def begin(self, record: StageRecord) -> None:
+        """Start afresh in an empty folder; what was there waits aside."""
+        if self._previous.exists():  # a replacement was under way and did not end: the finished folder still waits
+            _remove(self.path)
+        elif self.path.exists() and (self.holds_work() or self.is_done()):
+            self.path.rename(self._previous)
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.write(record)
+
+    def write(self, record: StageRecord) -> None:
+        """Write stage.json."""
+        write_json(self.path / RECORD_NAME, record.model_dump(mode="json"))
+
+    def finish(self, record: StageRecord) -> None:
+        """Record that the stage is done and forget what it replaced."""
+        self.write(record)
+        _remove(self._previous)
+        _remove(self.failed_path)
+
+    def put_back(self) -> bool:
+        """After a failure: bring back what was being replaced and keep the failed attempt aside; False if nothing was replaced."""
+        if not self._previous.exists():
+            return False
+        _remove(self.failed_path)
+        self.path.rename(self.failed_path)
+        self._previous.rename(self.path)
+        return True
+
+    def hash_outputs(self) -> dict[str, str]:
+        """SHA-256 of each file the stage left, by path inside the folder; checkpoints and links do not count."""
+        files = (p for p in sorted(self.path.rglob("*")) if p.is_file() and not p.is_symlink())
+        names = {path.relative_to(self.path): path for path in files}
+        return {name.as_posix(): hash_file(path) for name, path in names.items() if name.parts[0] not in (RECORD_NAME, SCRATCH)}
+
+    def require(self, todo: str) -> StageRecord:
+        """The record of the finished stage.
+
+        Args:
+            todo: the command that makes or mends it.
+
+        Raises:
+            ArtefactError: it is not done, or a file that it left is gone.
+        """
+        record = self.record()
+        if record is None or record.status != "done":
+            state = "has not run" if record is None else f"is not done: {record.status}"
+            raise ArtefactError(f"the stage '{self.name}' {state}", where=str(self.path), expected="a finished stage", todo=todo)
+        gone = [name for name in record.outputs if not (self.path / name).exists()]
+        if gone:
+            raise ArtefactError(
+                f"the file '{gone[0]}' of the stage '{self.name}' is gone",
+                where=str(self.path),
+                expected=f"the {len(record.outputs)} files that it left",
+                todo=f"{todo} --force",
+            )
+        return record
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)

@@ -1,0 +1,224 @@
+"""What a stage is given: the implementation of `api.StageContext` over a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plant_cli.api import ArtefactError, Choice, Corpus, DataSection, Dataset, Options, Reporter, Spec, Task, UsageError
+from plant_cli.api.hashing import hash_file, hash_json
+from plant_cli.recipe.components import write_out
+from plant_cli.recipe.steps import Step
+from plant_cli.registry import Registry
+from plant_cli.runs.changes import find_stale_inputs
+from plant_cli.runs.folder import Run
+from plant_cli.runs.interruption import Interruption
+
+DEFAULT_RUN = Path("plant-run")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a user asked for.
+
+    Args:
+        registry: where stages and components are found.
+        run_path: the run folder.
+        recipe: a recipe by path or shipped name, or None.
+        sets: `--set` texts.
+        flags: explicit values by section.
+        reporter: where progress goes.
+        force: replace what is finished.
+        resume: continue what is not.
+    """
+
+    registry: Registry
+    run_path: Path
+    recipe: str | None = None
+    sets: Sequence[str] = ()
+    flags: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    reporter: Reporter
+    force: bool = False
+    resume: bool = False
+
+
+class RecordingReporter:
+    """Hands everything on, and keeps the warnings for stage.json."""
+
+    def __init__(self, inner: Reporter) -> None:
+        self.warnings: list[str] = []
+        self._inner = inner
+
+    def progress(self, description: str, total: float | None, unit: str) -> AbstractContextManager[Task]:
+        """See `Reporter.progress`."""
+        return self._inner.progress(description, total, unit)
+
+    def note(self, message: str) -> None:
+        """See `Reporter.note`."""
+        self._inner.note(message)
+
+    def warn(self, message: str) -> None:
+        """See `Reporter.warn`."""
+        self.warnings.append(message)
+        self._inner.warn(message)
+
+
+class CorpusShelf:
+    """Corpora in memory: the steps of one command read a corpus once."""
+
+    def __init__(self) -> None:
+        self._corpora: dict[str, Corpus] = {}
+
+    def take(self, data: DataSection, load: Callable[[], Corpus]) -> Corpus:
+        """The corpus of a data section, loaded if it is not there yet."""
+        key = hash_json(write_out(data, None))
+        if key not in self._corpora:
+            self._corpora[key] = load()
+        return self._corpora[key]
+
+
+class RunContext:
+    """A `StageContext` over a run folder.
+
+    Args:
+        request: what the user asked for.
+        step: the resolved step.
+        run: the run; None for an action that works outside any.
+        folder: where the stage writes.
+        resume: whether the stage continues what is in its folder.
+        interruption: tells whether the user asked to stop.
+        shelf: corpora that other steps of this command have loaded.
+        perform: runs another stage of this run unless it is done and still valid: `perform(stage, tag, options)`.
+    """
+
+    def __init__(
+        self,
+        *,
+        request: Request,
+        step: Step,
+        run: Run | None,
+        folder: Path,
+        resume: bool,
+        interruption: Interruption,
+        shelf: CorpusShelf,
+        perform: Callable[[str, str | None, dict[str, Any]], None],
+    ) -> None:
+        self.request = request
+        self.run_path = request.run_path
+        self.folder = folder
+        self.tag = step.tag
+        self.resume = resume
+        self.force = request.force
+        self.recorder = RecordingReporter(request.reporter)
+        self.reporter: Reporter = self.recorder
+        self.data = step.data
+        self.model = step.model
+        self.machine = step.machine
+        self.inputs: dict[str, str] = {}
+        self._stage = step.spec.name
+        self._run = run
+        self._interruption = interruption
+        self._shelf = shelf
+        self._perform = perform
+
+    @property
+    def stopping(self) -> bool:
+        """See `StageContext.stopping`."""
+        return self._interruption.requested
+
+    def component(self, kind: str, chosen: Choice) -> tuple[Spec, Options]:
+        """See `StageContext.component`."""
+        return self.request.registry.resolve(kind, chosen)
+
+    def corpus(self) -> Corpus:
+        """See `StageContext.corpus`."""
+        run = self._require_run("corpus")
+        return self._shelf.take(self.data, lambda: self._load_corpus(run))
+
+    def input(self, stage: str, tag: str | None = None) -> Path:
+        """See `StageContext.input`; warns if what that stage read has been made anew since."""
+        folder = self._require_run("stages").stage(stage, tag)
+        command = command_for(stage, tag, self.run_path)
+        record = folder.require(todo=command)
+        for reason in find_stale_inputs(record, self._require_run("stages")):
+            self.reporter.warn(f"'{folder.name}' is out of date: {reason}; `{command} --force` renews it")
+        self.inputs[folder.name] = record.output_hash
+        return folder.path
+
+    def ensure(self, stage: str, tag: str | None = None, options: dict[str, Any] | None = None) -> Path:
+        """See `StageContext.ensure`."""
+        self._perform(stage, tag, options or {})
+        return self.input(stage, tag)
+
+    def _require_run(self, what: str) -> Run:
+        if self._run is None:
+            raise UsageError(
+                f"'{self._stage}' works outside any run, so there are no {what} of a run to read",
+                where=f"plant {self._stage}",
+                expected="a stage or action that is given a run folder",
+                todo="declare it with needs_run=True",
+            )
+        return self._run
+
+    def _dataset(self) -> Dataset:
+        spec, options = self.component("dataset", self.data.dataset)
+        dataset: Dataset = spec.load(self.data, options)  # type: ignore[attr-defined]
+        return dataset
+
+    def _load_corpus(self, run: Run) -> Corpus:
+        if run.header.data_hash is None:
+            return self._prepare_corpus(run)
+        from plant_cli.corpus.store import open_corpus
+
+        self._refuse_other_options(run)
+        corpus = open_corpus(run.corpus_path, self._dataset)
+        header = run.path / "run.json"
+        if corpus.data_hash != run.header.data_hash:
+            raise self._another_corpus(
+                run, f"{header} records data {run.header.data_hash[:12]}", corpus.data_hash, "the corpus it was made from"
+            )
+        if corpus.labels.hash != run.header.label_hash:
+            order = f"{header} records label order {str(run.header.label_hash)[:12]}"
+            raise self._another_corpus(run, order, corpus.labels.hash, "the label order it was made with")
+        return corpus
+
+    def _prepare_corpus(self, run: Run) -> Corpus:
+        from plant_cli.corpus.prepare import prepare
+
+        dataset = self._dataset()
+        corpus = prepare(dataset, self.data, run.corpus_path, self.machine.seed, self.reporter)
+        sources = {str(path): hash_file(path) for path in map(_absolute, dataset.files) if path.is_file()}
+        run.bind(data_hash=corpus.data_hash, label_hash=corpus.labels.hash, data=write_out(self.data, None), sources=sources)
+        return corpus
+
+    def _refuse_other_options(self, run: Run) -> None:
+        now = write_out(self.data, None)
+        for key, before in run.header.data.items():
+            if key not in ("path", "dataset") and now.get(key) != before:
+                raise ArtefactError(
+                    f"the corpus of this run was prepared with {key} = {before!r}, not {now.get(key)!r}",
+                    where=f"{run.path / 'run.json'}, data.{key}",
+                    expected="the same options of the section `data` in every stage of a run",
+                    todo="leave the option out, or start another run with --run DIR",
+                )
+
+    def _another_corpus(self, run: Run, recorded: str, found: str, expected: str) -> ArtefactError:
+        return ArtefactError(
+            f"the run '{run.path}' was made from another corpus than '{self.data.path or self.data.dataset.name}'",
+            where=f"{recorded}, {run.corpus_path} gives {found[:12]}",
+            expected=expected,
+            todo="give that corpus, or start another run with --run DIR",
+        )
+
+
+def _absolute(path: str) -> Path:
+    return Path(path).absolute()
+
+
+def command_for(stage: str, tag: str | None, run_path: Path) -> str:
+    """The command line that runs a stage in a run."""
+    run = "" if run_path == DEFAULT_RUN else f" --run {run_path}"
+    return f"plant {stage}{run}" + (f" --tag {tag}" if tag else "")

@@ -1,0 +1,75 @@
+"""`plant run RECIPE`: all steps of one experiment, passing over those that have not changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from plant_cli.api import Column, Options, RecipeError, Result, StageContext, StageSpec, Table, option
+
+if TYPE_CHECKING:
+    from plant_cli.stages.context import Request
+    from plant_cli.stages.runner import Outcome
+
+FIGURES = 4  # numbers of a step's summary shown beside it
+
+
+class RunOptions(Options):
+    """Which recipe, and what to do with stages that are there already."""
+
+    recipe: str = option(help="The recipe: a file, or the name of a shipped one.", argument=True)
+    force: bool = option(False, "Replace finished stages whose options or inputs have changed.", short="-f")
+    resume: bool = option(False, "Continue interrupted or failed stages.")
+
+
+def run(context: StageContext, options: RunOptions) -> Result:
+    """Run the steps of a recipe in order; finished ones whose options and inputs have not changed are passed over.
+
+    plant run quickstart
+    plant run recipe.yaml --run my-run --set finetune.epochs=3
+    """
+    from plant_cli.stages.context import RunContext
+
+    if not isinstance(context, RunContext):
+        raise TypeError(f"`plant run` needs the runner's own context, not {type(context).__name__}")
+    return run_recipe(replace(context.request, recipe=options.recipe, force=options.force, resume=options.resume))
+
+
+def run_recipe(request: Request) -> Result:
+    """Run all steps of `request.recipe` and tell what became of each."""
+    from plant_cli.stages.runner import Runner
+
+    shared = {section: given for section, given in request.flags.items() if section != SPECS[0].name}
+    outcomes: list[Outcome] = list(Runner(replace(request, flags=shared)).run_all())
+    if not outcomes:
+        raise RecipeError(
+            f"the recipe '{request.recipe}' runs nothing",
+            where=str(request.recipe),
+            expected="a section for each stage, such as `mig:` or `finetune:`",
+            todo="`plant recipe show quickstart` shows an example",
+        )
+    rows = [(o.step.name, "unchanged" if o.unchanged else "done", round(o.seconds, 1), _figures(o.result.summary)) for o in outcomes]
+    columns = (Column(name="step"), Column(name="status"), Column(name="seconds", kind="exact"), Column(name="main numbers"))
+    last = outcomes[-1].result
+    return Result(
+        tables=[*last.tables, Table(title=f"{request.recipe} in {request.run_path}", columns=columns, rows=rows)],
+        data={o.step.name: {"unchanged": o.unchanged, "seconds": o.seconds, "summary": o.result.summary} for o in outcomes},
+        next_step=last.next_step,
+    )
+
+
+def _figures(summary: dict[str, Any]) -> str:
+    numbers = [(key, value) for key, value in summary.items() if isinstance(value, int | float) and not isinstance(value, bool)]
+    return ", ".join(f"{key} {value:.4g}" for key, value in numbers[:FIGURES])
+
+
+SPECS = (
+    StageSpec(
+        name="run",
+        summary="Run all stages of a recipe, passing over what has not changed.",
+        options=RunOptions,
+        run=run,
+        sections=("data", "model", "machine"),
+        writes=False,
+    ),
+)
