@@ -1,0 +1,92 @@
+"""The stage 1 loss: pairs weighted by what swapping them changes in nDCG@k, loss and gradient in one pass over each pair.
+
+    loss of a list = Σ over pairs with r_j > r_h of |ΔnDCG@k|_jh · log2(1 + exp(−σ (s_j − s_h)))
+
+The change of nDCG is a constant to the gradient, so the gradient (the lambdas) is known in closed form and is summed beside the
+loss: nothing of size pairs is kept, and memory grows with the items. Items are put in order of relevance first, so that an item
+meets only those behind it, and items of no relevance never lead a pair.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from plant_cli.ranking.ndcg import discounts, gains, ideal_dcg
+from plant_cli.ranking.ragged import Chunk, chunks, order_within, ranks, sum_lists
+
+CELLS = {"cpu": 1 << 17, "cuda": 1 << 26}
+"""Pairs held at a time."""
+
+BLOCK = 32
+"""Leading items taken at a time: the fewer, the fewer pairs are visited that cannot count."""
+
+
+def lambda_loss(
+    scores: Tensor, relevance: Tensor, offsets: Tensor, *, sigma: float = 1.0, k: int = 1000, cells: int | None = None
+) -> Tensor:
+    """Mean of the loss over lists that have two items or more and an item of relevance; 0 if there is none.
+
+    Args:
+        scores: s [n], differentiable.
+        relevance: r [n], ≥ 0, without gradient.
+        offsets: list boundaries [lists + 1], int64: list i is `offsets[i]:offsets[i+1]`.
+        sigma: steepness of the pairwise logistic.
+        k: ranks that count in nDCG (ranks by score, ties by position).
+        cells: pairs held at a time (default: `CELLS` of the device).
+
+    Source: PLANT v2, equation 2; LambdaRank (Burges 2010) in the form of LambdaLoss (Wang et al. 2018).
+    """
+    budget = cells or CELLS.get(scores.device.type, CELLS["cuda"])
+    loss: Tensor = _LambdaLoss.apply(scores, relevance, offsets, sigma, k, budget)  # type: ignore[no-untyped-call]
+    return loss
+
+
+class _LambdaLoss(torch.autograd.Function):
+    """Sums loss and gradient together; keeps the gradient [n] for the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, k: int, cells: int) -> Tensor:
+        exact = torch.promote_types(scores.dtype, torch.float32)
+        order = order_within(relevance, offsets)
+        r = relevance[order].to(exact)
+        ideal = ideal_dcg(r, offsets, k)
+        counted = (offsets.diff() > 1) & (ideal > 0)
+        items = torch.stack([scores[order].to(exact), gains(r), discounts(ranks(scores, offsets), k, exact)[order]])
+        leaders = sum_lists((r > 0).long(), offsets) * counted
+        loss, gradient = items.new_zeros(()), torch.zeros_like(r)
+        for chunk in chunks(offsets, leaders, cells, BLOCK):
+            list_loss, item_gradient = _chunk_lambdas(items[:, chunk.items], chunk, sigma)
+            weight = 1 / ideal[chunk.lists]
+            loss += (list_loss * weight).sum()
+            gradient[chunk.items[chunk.valid]] = (item_gradient * weight.unsqueeze(1))[chunk.valid]
+        share = 1 / (math.log(2) * counted.sum().clamp(min=1).to(exact))
+        ctx.save_for_backward(torch.empty_like(scores).scatter_(0, order, (gradient * sigma * share).to(scores.dtype)))
+        return loss * share
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        return upstream * ctx.saved_tensors[0], None, None, None, None, None
+
+
+def _chunk_lambdas(items: Tensor, chunk: Chunk, sigma: float) -> tuple[Tensor, Tensor]:
+    """Loss of each list [c] and gradient of each item [c, m], both before division by the ideal DCG, by ln 2 and (gradient) times σ."""
+    scores, gain, discount = items
+    # A pair counts where the leader's gain is the greater. Places beyond a list's end gain nothing as leaders, and beat all as followers.
+    leading, following = gain.masked_fill(~chunk.valid, 0), gain.masked_fill(~chunk.valid, math.inf)
+    loss, gradient = scores.new_zeros(len(scores)), torch.zeros_like(scores)
+    for start in range(0, chunk.leaders, BLOCK):
+        lead, rest = slice(start, min(start + BLOCK, chunk.leaders)), slice(start, None)
+        weight = (leading[:, lead, None] - following[:, None, rest]).clamp_(min=0)
+        weight.mul_((discount[:, lead, None] - discount[:, None, rest]).abs_())
+        behind = (scores[:, None, rest] - scores[:, lead, None]).mul_(sigma)
+        loss += functional.softplus(behind, threshold=40).mul_(weight).sum((1, 2))
+        pull = behind.sigmoid_().mul_(weight)
+        gradient[:, rest] += pull.sum(1)
+        gradient[:, lead] -= pull.sum(2)
+    return loss, gradient
