@@ -6,7 +6,6 @@ import re
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import plant_cli
 from plant_cli.api import ArtefactError, UsageError
@@ -72,9 +71,9 @@ class Run:
         """Be the only writer inside a block; `ArtefactError` says who else is."""
         return hold_lock(self.path, purpose)
 
-    def bind(self, *, data_hash: str, label_hash: str, data: dict[str, Any], sources: dict[str, str]) -> None:
+    def bind(self, *, data_hash: str, label_hash: str, sources: dict[str, str]) -> None:
         """Record the corpus that everything in this run is made from."""
-        bound = {"data_hash": data_hash, "label_hash": label_hash, "data": data, "sources": sources}
+        bound = {"data_hash": data_hash, "label_hash": label_hash, "sources": sources}
         self.header = self.header.model_copy(update=bound)
         write_json(self.path / HEADER_NAME, self.header.model_dump(mode="json"))
 

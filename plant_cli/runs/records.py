@@ -43,7 +43,6 @@ class RunHeader(Record):
         plant_version: the version that created it.
         data_hash: of the corpus; None until it was prepared.
         label_hash: of the ordered label ids; likewise.
-        data: the recipe section `data` that the corpus was prepared with, written out.
         sources: SHA-256 of each file the corpus was read from, by absolute path.
     """
 
@@ -52,7 +51,6 @@ class RunHeader(Record):
     plant_version: str
     data_hash: str | None = None
     label_hash: str | None = None
-    data: dict[str, Any] = {}
     sources: dict[str, str] = {}
 
 

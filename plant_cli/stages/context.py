@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plant_cli.api import ArtefactError, Choice, Corpus, DataSection, Dataset, Options, Reporter, Spec, Task, UsageError
 from plant_cli.api.hashing import hash_file, hash_json
@@ -14,8 +14,11 @@ from plant_cli.recipe.components import write_out
 from plant_cli.recipe.steps import Step
 from plant_cli.registry import Registry
 from plant_cli.runs.changes import find_stale_inputs
-from plant_cli.runs.folder import Run
+from plant_cli.runs.folder import HEADER_NAME, Run
 from plant_cli.runs.interruption import Interruption
+
+if TYPE_CHECKING:
+    from plant_cli.corpus.store import StoredCorpus
 
 DEFAULT_RUN = Path("plant-run")
 
@@ -173,16 +176,19 @@ class RunContext:
             return self._prepare_corpus(run)
         from plant_cli.corpus.store import open_corpus
 
-        self._refuse_other_options(run)
         corpus = open_corpus(run.corpus_path, self._dataset)
-        header = run.path / "run.json"
-        if corpus.data_hash != run.header.data_hash:
-            raise self._another_corpus(
-                run, f"{header} records data {run.header.data_hash[:12]}", corpus.data_hash, "the corpus it was made from"
-            )
-        if corpus.labels.hash != run.header.label_hash:
-            order = f"{header} records label order {str(run.header.label_hash)[:12]}"
-            raise self._another_corpus(run, order, corpus.labels.hash, "the label order it was made with")
+        self._refuse_other_options(corpus)
+        for what, file, recorded, found in (
+            ("documents", "splits.json", run.header.data_hash, corpus.data_hash),
+            ("label order", "labels.parquet", run.header.label_hash, corpus.labels.hash),
+        ):
+            if recorded != found:
+                raise ArtefactError(
+                    f"the {what} of the corpus in this run are not those that its stages were made from",
+                    where=f"{run.path / HEADER_NAME} ({str(recorded)[:12]}…) against {run.corpus_path / file} ({found[:12]}…)",
+                    expected="one hash in both",
+                    todo=f"put {run.corpus_path} back as it was, or start another run with --run DIR",
+                )
         return corpus
 
     def _prepare_corpus(self, run: Run) -> Corpus:
@@ -191,27 +197,19 @@ class RunContext:
         dataset = self._dataset()
         corpus = prepare(dataset, self.data, run.corpus_path, self.machine.seed, self.reporter)
         sources = {str(path): hash_file(path) for path in map(_absolute, dataset.files) if path.is_file()}
-        run.bind(data_hash=corpus.data_hash, label_hash=corpus.labels.hash, data=write_out(self.data, None), sources=sources)
+        run.bind(data_hash=corpus.data_hash, label_hash=corpus.labels.hash, sources=sources)
         return corpus
 
-    def _refuse_other_options(self, run: Run) -> None:
-        now = write_out(self.data, None)
-        for key, before in run.header.data.items():
+    def _refuse_other_options(self, corpus: StoredCorpus) -> None:
+        now = self.data.model_dump(mode="json")
+        for key, before in corpus.record.source.items():
             if key not in ("path", "dataset") and now.get(key) != before:
                 raise ArtefactError(
                     f"the corpus of this run was prepared with {key} = {before!r}, not {now.get(key)!r}",
-                    where=f"{run.path / 'run.json'}, data.{key}",
+                    where=f"{corpus.folder}, data.{key}",
                     expected="the same options of the section `data` in every stage of a run",
                     todo="leave the option out, or start another run with --run DIR",
                 )
-
-    def _another_corpus(self, run: Run, recorded: str, found: str, expected: str) -> ArtefactError:
-        return ArtefactError(
-            f"the run '{run.path}' was made from another corpus than '{self.data.path or self.data.dataset.name}'",
-            where=f"{recorded}, {run.corpus_path} gives {found[:12]}",
-            expected=expected,
-            todo="give that corpus, or start another run with --run DIR",
-        )
 
 
 def _absolute(path: str) -> Path:
