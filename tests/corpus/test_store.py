@@ -73,7 +73,7 @@ def test_an_unknown_split_and_an_unknown_label_are_named(dataset: Dataset, tmp_p
     assert caught.value.expected == "one of train"
     with pytest.raises(DataError) as caught:
         corpus.labels.position("B2")
-    assert "known: A9, B1, C1" == caught.value.expected
+    assert caught.value.expected == "known: A9, B1, C1"
 
 
 def test_a_changed_label_order_is_noticed(folder: Path, dataset: Dataset) -> None:

@@ -1,0 +1,144 @@
+"""The dataset `files`: local tables, their columns mapped onto the schema."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
+
+from plant_cli.api import SPLITS, DataError, DataSection, Dataset, SplitName, UsageError, near_names
+from plant_cli.kit.tables import collect, scan_table
+from plant_datasets.label_cells import find_separator, parse_labels
+from plant_datasets.layout import ALIASES, find_beside, find_split_files
+
+
+def load_files(data: DataSection) -> Dataset:
+    """Read a corpus file or folder; the columns are named by the section.
+
+    Raises:
+        UsageError: no path was given.
+        DataError: a file, a column or a cell is not as it must be; says which.
+    """
+    if data.path is None:
+        raise UsageError(
+            "no corpus was named",
+            where="option path of the section data",
+            expected="a table with a split column, or a folder of train, validation and test tables",
+            todo="name it: plant mig data.parquet",
+        )
+    path = Path(data.path)
+    splits, files, remarks = _read_folder(path, data) if path.is_dir() else _read_file(path, data)
+    titles = Path(data.titles) if data.titles else find_beside(path, "labels")
+    evidence = find_beside(path, "evidence")
+    return Dataset(
+        splits=splits,
+        labels=_read_titles(titles) if titles else None,
+        evidence=scan_table(evidence) if evidence else None,
+        files=[str(file) for file in (*files, titles, evidence) if file],
+        remarks=remarks,
+    )
+
+
+Read = tuple[dict[SplitName, pl.LazyFrame], list[Path], list[str]]
+
+
+def _read_folder(folder: Path, data: DataSection) -> Read:
+    parts = find_split_files(folder)
+    tables = {}
+    for split, paths in parts.items():
+        frames = [scan_table(path) for path in paths]
+        tables[split, str(paths[0])] = pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
+    mapped = _map_tables({where: (frame, f"{split}-") for (split, where), frame in tables.items()}, data)
+    splits = {split: mapped[where] for split, where in tables}
+    return splits, [path for paths in parts.values() for path in paths], []
+
+
+def _read_file(path: Path, data: DataSection) -> Read:
+    table = scan_table(path)
+    columns = table.collect_schema().names()
+    if data.split_column in columns:
+        split = _read_split_column(table, data.split_column, path)
+        frame = _map_tables({str(path): (table, "")}, data)[str(path)]
+        parts = pl.concat([frame, split.lazy()], how="horizontal")
+        present = split.to_series().unique()
+        splits: dict[SplitName, pl.LazyFrame] = {s: parts.filter(pl.col(split.columns[0]) == s) for s in SPLITS if s in present}
+        return {name: part.drop(split.columns[0]) for name, part in splits.items()}, [path], []
+    if data.split_column != DataSection.model_fields["split_column"].default or "did you mean" in near_names(data.split_column, columns):
+        raise _missing_column(data.split_column, columns, "--split-column", str(path))
+    frame = _map_tables({str(path): (table, "")}, data)[str(path)]
+    remark = f"{path} has no column '{data.split_column}': split 80/10/10 by a hash of each text (`plant data split` writes other shares)"
+    return _split_by_hash(collect(frame, str(path))), [path], [remark]
+
+
+def _read_split_column(table: pl.LazyFrame, name: str, path: Path) -> pl.DataFrame:
+    """The split of each row, under the name `split of the row`."""
+    written = collect(table.select(pl.col(name).cast(pl.String)), str(path)).to_series()
+    split = written.str.strip_chars().str.to_lowercase().replace_strict(ALIASES, default=None, return_dtype=pl.String)
+    wrong = split.is_null().arg_true()
+    if wrong.len():
+        raise DataError(
+            f"{wrong.len():,} rows are of no known split: {written[wrong[0]]!r}",
+            where=f"{path}, column {name}, row {wrong[0] + 1}",
+            expected="train, validation (valid, val, dev) or test",
+            todo="mend these values, or name the right column with --split-column",
+        )
+    return split.alias("split of the row").to_frame()
+
+
+def _split_by_hash(frame: pl.DataFrame) -> dict[SplitName, pl.LazyFrame]:
+    """Parts by a hash of the text: equal texts stay together, and added documents move none."""
+
+    def place(text: str) -> str:
+        tenth = 10 * int.from_bytes(hashlib.sha256(text.encode("utf-8")).digest()[:6], "big") >> 48
+        return {8: "validation", 9: "test"}.get(tenth, "train")
+
+    places = pl.Series([place(text or "") for text in frame["text"].cast(pl.String)], dtype=pl.String)
+    return {name: frame.filter(places == name).lazy() for name in SPLITS if name in places}
+
+
+def _map_tables(tables: Mapping[str, tuple[pl.LazyFrame, str]], data: DataSection) -> dict[str, pl.LazyFrame]:
+    """Tables by file, each with what goes before its row numbers where they serve as ids -> `doc_id`, `text`, `labels` and the rest."""
+    for where, (table, _) in tables.items():
+        columns = table.collect_schema().names()
+        wanted = {data.text_column: "--text-column", data.labels_column: "--labels-column"}
+        wanted |= {data.id_column: "--id-column"} if data.id_column else {}
+        for name, flag in wanted.items():
+            if name not in columns:
+                raise _missing_column(name, columns, flag, where)
+    cells = {where: collect(table.select(data.labels_column), where).to_series() for where, (table, _) in tables.items()}
+    separator = data.label_separator or find_separator(list(cells.values()))
+    return {
+        where: _map_columns(table, parse_labels(cells[where], separator, where), data, prefix) for where, (table, prefix) in tables.items()
+    }
+
+
+def _map_columns(table: pl.LazyFrame, labels: pl.Series, data: DataSection, prefix: str) -> pl.LazyFrame:
+    columns = table.collect_schema().names()
+    given = data.id_column or ("doc_id" if "doc_id" in columns else None)
+    row_number = pl.concat_str(pl.lit(prefix), pl.int_range(1, pl.len() + 1).cast(pl.String))
+    used = {data.text_column, data.labels_column, given, "doc_id", "text", "labels"}
+    mapped = table.select(
+        (pl.col(given).cast(pl.String) if given else row_number).alias("doc_id"),
+        pl.col(data.text_column).alias("text"),
+        *(name for name in columns if name not in used),
+    )
+    return pl.concat([mapped, labels.alias("labels").to_frame().lazy()], how="horizontal")
+
+
+def _read_titles(path: Path) -> pl.LazyFrame:
+    table = scan_table(path)
+    columns = table.collect_schema().names()
+    if "label" not in columns:
+        raise _missing_column("label", columns, "--titles", str(path))
+    return table if "title" in columns else table.with_columns(title=pl.lit(None, dtype=pl.String))
+
+
+def _missing_column(name: str, columns: list[str], flag: str, where: str) -> DataError:
+    return DataError(
+        f"there is no column '{name}'",
+        where=f"{where}, columns {', '.join(columns[:12])}",
+        expected=near_names(name, columns),
+        todo=f"name the right one with {flag}",
+    )

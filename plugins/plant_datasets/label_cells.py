@@ -1,0 +1,104 @@
+"""Cells of a label column: lists as they are, strings cut at a separator that is given or found."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Sequence
+
+import polars as pl
+
+from plant_cli.api import DataError
+
+SEPARATORS = (";", "|", ",")
+_LISTS = pl.List(pl.String)
+_AS_LISTS = "lists"
+
+
+def find_separator(columns: Sequence[pl.Series]) -> str | None:
+    """How the label cells of a corpus are written, looking at all its splits.
+
+    Returns:
+        "lists" if every filled cell is a list (`["a", "b"]`), else the first of `;`, `|` and `,` that occurs in any, else None. A blank
+        never parts labels, so that `atrial fibrillation` stays one.
+    """
+    cells = pl.concat([column.cast(pl.String) for column in columns if column.dtype == pl.String] or [pl.Series([], dtype=pl.String)])
+    filled = cells.filter(cells.str.contains(r"\S"))
+    if filled.len() and filled.str.contains(r"(?s)^\s*\[.*\]\s*$").all():
+        return _AS_LISTS
+    return next((separator for separator in SEPARATORS if filled.str.contains(separator, literal=True).any()), None)
+
+
+def parse_labels(column: pl.Series, separator: str | None, where: str) -> pl.Series:
+    """Label lists of a column.
+
+    Args:
+        column: lists, strings or whole numbers; lists are passed on unchanged.
+        separator: from `find_separator`, or the user's; None: each cell is one label.
+        where: the file, for messages.
+
+    Raises:
+        DataError: the column is of another type, or a cell is no list where the others are; with its row, counted from 1.
+    """
+    if isinstance(column.dtype, pl.List):
+        return column
+    if column.dtype == pl.Null or column.dtype.is_integer():
+        return _singles(column.cast(pl.String))
+    if column.dtype != pl.String:
+        raise DataError(
+            f"the labels are of type {column.dtype}, neither lists nor strings: {str(column.drop_nulls().first())[:60]}",
+            where=f"{where}, column {column.name}, row 1",
+            expected='a list such as ["a", "b"], or a string such as a;b',
+            todo="name the right column with --labels-column",
+        )
+    if separator == _AS_LISTS:
+        lists = [_parse_list(cell, row, f"{where}, column {column.name}") for row, cell in enumerate(column, start=1)]
+        return pl.Series(column.name, lists, dtype=_LISTS)
+    _refuse_stray_lists(column, where)
+    if separator is None:
+        return _singles(column)
+    return column.str.split(separator)
+
+
+def _singles(column: pl.Series) -> pl.Series:
+    return column.reshape((-1, 1)).arr.to_list() if column.len() else column.cast(_LISTS)
+
+
+def _parse_list(cell: str | None, row: int, where: str) -> list[str]:
+    if cell is None or not cell.strip():
+        return []
+    parsed = _read_list(cell)
+    if parsed is None or not all(isinstance(label, (str, int)) for label in parsed):
+        raise DataError(
+            f"the labels are not a list of strings: {cell[:60]}",
+            where=f"{where}, row {row}",
+            expected='a list such as ["a", "b"], as in the other rows',
+            todo="mend that row",
+        )
+    return [str(label) for label in parsed]
+
+
+def _read_list(cell: str) -> list[object] | None:
+    """A list in JSON, or as Python prints it (which is what a CSV file made from lists in pandas holds)."""
+    for read in (json.loads, ast.literal_eval):
+        try:
+            parsed = read(cell.strip())
+        except (ValueError, SyntaxError):
+            continue
+        if isinstance(parsed, list):
+            return parsed
+    return None
+
+
+def _refuse_stray_lists(column: pl.Series, where: str) -> None:
+    """A column where some cells are lists and some are not was mixed up; cutting a list at its commas would hide that."""
+    bracketed = column.str.contains(r"(?s)^\s*\[.*\]\s*$").fill_null(False)
+    strays = column.filter(bracketed & column.str.contains("[\"']"))
+    if strays.len() and _read_list(strays[0]) is not None:
+        row = next(row for row, (cell, listed) in enumerate(zip(column, bracketed, strict=True), start=1) if not listed and cell)
+        raise DataError(
+            f"the labels are not a list: {column[row - 1][:60]}",
+            where=f"{where}, column {column.name}, row {row}",
+            expected="a list in every row, as in some others",
+            todo="mend that row",
+        )

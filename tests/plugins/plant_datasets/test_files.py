@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from plant_datasets.files import load_files
+
+from plant_cli.api import DataError, DataSection, Dataset, PlantError, UsageError
+from plant_cli.kit.tables import write_table
+
+ROWS = [
+    {"doc_id": "1", "text": "one", "labels": ["a", "b c"], "split": "train"},
+    {"doc_id": "2", "text": "two", "labels": ["a"], "split": "Dev"},
+    {"doc_id": "3", "text": "three", "labels": [], "split": "test "},
+]
+
+
+def read(dataset: Dataset) -> dict[str, list[tuple[Any, ...]]]:
+    return {name: frame.select("doc_id", "text", "labels").collect().rows() for name, frame in dataset.splits.items()}
+
+
+EXPECTED = {"train": [("1", "one", ["a", "b c"])], "validation": [("2", "two", ["a"])], "test": [("3", "three", [])]}
+
+
+@pytest.mark.parametrize("name", ["data.parquet", "data.jsonl", "data.jsonl.gz", "data.csv", "data.tsv.gz"])
+def test_one_file_with_a_split_column(tmp_path: Path, name: str) -> None:
+    write_table(pl.DataFrame(ROWS), tmp_path / name)
+    dataset = load_files(DataSection(path=str(tmp_path / name)))
+    assert read(dataset) == EXPECTED
+    assert dataset.files == [str(tmp_path / name)]
+    assert dataset.remarks == []
+    assert dataset.labels is None
+
+
+@pytest.mark.parametrize("names", [("train.csv", "validation.csv", "test.csv"), ("trn.parquet", "DEV.jsonl", "tst.tsv.gz")])
+def test_a_folder_with_a_file_for_each_split(tmp_path: Path, names: tuple[str, ...]) -> None:
+    for row, name in zip(ROWS, names, strict=True):
+        write_table(pl.DataFrame([row]).drop("split"), tmp_path / name)
+    (tmp_path / "README.md").write_text("train")
+    assert read(load_files(DataSection(path=str(tmp_path)))) == EXPECTED
+
+
+def test_shards_of_a_split_are_joined(tmp_path: Path) -> None:
+    for i, row in enumerate(ROWS[:2]):
+        write_table(pl.DataFrame([row]), tmp_path / f"train-{i:05d}-of-00002.parquet")
+    assert read(load_files(DataSection(path=str(tmp_path))))["train"] == EXPECTED["train"] + EXPECTED["validation"]
+
+
+def test_columns_are_named_by_the_section(tmp_path: Path) -> None:
+    table = pl.DataFrame(
+        {"nr": [7, 8], "body": ["x", "y"], "codes": ["a/b", "c"], "part": ["train", "test"], "text": ["no", "no"], "year": [1, 2]}
+    )
+    write_table(table, tmp_path / "x.csv")
+    section = DataSection(
+        path=str(tmp_path / "x.csv"), text_column="body", labels_column="codes", id_column="nr", split_column="part", label_separator="/"
+    )
+    dataset = load_files(section)
+    assert read(dataset) == {"train": [("7", "x", ["a", "b"])], "test": [("8", "y", ["c"])]}
+    assert dataset.splits["train"].collect_schema().names() == ["doc_id", "text", "part", "year", "labels"]
+
+
+def test_row_numbers_serve_as_ids(tmp_path: Path) -> None:
+    for name in ("train", "test"):
+        (tmp_path / f"{name}.csv").write_text("text,labels\nx,a\ny,b\n")
+    assert [row[0] for rows in read(load_files(DataSection(path=str(tmp_path)))).values() for row in rows] == [
+        "train-1",
+        "train-2",
+        "test-1",
+        "test-2",
+    ]
+
+
+def test_without_splits_equal_texts_stay_together_and_the_user_is_told(tmp_path: Path) -> None:
+    table = pl.DataFrame({"text": [f"text {i % 500}" for i in range(1000)], "labels": ["a"] * 1000})
+    write_table(table, tmp_path / "x.csv")
+    dataset = load_files(DataSection(path=str(tmp_path / "x.csv")))
+    parts = {name: {text for _, text, _ in rows} for name, rows in read(dataset).items()}
+    assert 0.75 < len(parts["train"]) / 500 < 0.85
+    assert sum(len(part) for part in parts.values()) == 500
+    assert "split 80/10/10" in dataset.remarks[0]
+    write_table(table.reverse(), tmp_path / "y.csv")
+    again = read(load_files(DataSection(path=str(tmp_path / "y.csv"))))
+    assert {name: {text for _, text, _ in rows} for name, rows in again.items()} == parts
+
+
+def test_titles_and_evidence_beside_the_corpus_are_found(tmp_path: Path) -> None:
+    write_table(pl.DataFrame(ROWS), tmp_path / "data.parquet")
+    (tmp_path / "data.labels.tsv").write_text("label\ttitle\tdescription\na\tAlpha\tfirst\n")
+    (tmp_path / "labels.csv").write_text("label,title\na,Other\n")
+    write_table(pl.DataFrame({"doc_id": ["1"], "label": ["a"], "start": [0], "end": [1], "text": ["o"]}), tmp_path / "evidence.parquet")
+    dataset = load_files(DataSection(path=str(tmp_path / "data.parquet")))
+    assert dataset.labels is not None
+    assert dataset.labels.collect().to_dicts() == [{"label": "a", "title": "Alpha", "description": "first"}]
+    assert dataset.evidence is not None
+    assert dataset.evidence.collect().height == 1
+    assert [Path(file).name for file in dataset.files] == ["data.parquet", "data.labels.tsv", "evidence.parquet"]
+    named = load_files(DataSection(path=str(tmp_path / "data.parquet"), titles=str(tmp_path / "labels.csv")))
+    assert named.labels is not None
+    assert named.labels.collect()["title"].to_list() == ["Other"]
+
+
+def test_a_table_of_labels_without_titles_is_enough(tmp_path: Path) -> None:
+    write_table(pl.DataFrame(ROWS), tmp_path / "train.parquet")
+    (tmp_path / "labels.csv").write_text("label,parents\na,b\n")
+    dataset = load_files(DataSection(path=str(tmp_path)))
+    assert dataset.labels is not None
+    assert dataset.labels.collect()["title"].to_list() == [None]
+
+
+def fail(path: Path, **columns: str) -> PlantError:
+    with pytest.raises(PlantError) as caught:
+        load_files(DataSection(path=str(path), **columns))
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected", "flag"),
+    [
+        ({"text_column": "texts"}, "did you mean 'text'?", "--text-column"),
+        ({"labels_column": "label"}, "did you mean 'labels'?", "--labels-column"),
+        ({"id_column": "docid"}, "did you mean 'doc_id'?", "--id-column"),
+        ({"split_column": "fold"}, "known: doc_id, labels, split, text", "--split-column"),
+    ],
+)
+def test_a_missing_column_is_named_with_the_near_one_and_the_flag(
+    tmp_path: Path, columns: dict[str, str], expected: str, flag: str
+) -> None:
+    write_table(pl.DataFrame(ROWS), tmp_path / "data.parquet")
+    error = fail(tmp_path / "data.parquet", **columns)
+    assert isinstance(error, DataError)
+    assert error.what == f"there is no column '{next(iter(columns.values()))}'"
+    assert "columns doc_id, text, labels, split" in error.where
+    assert error.expected == expected
+    assert flag in error.todo
+
+
+def test_a_misspelt_split_column_is_no_reason_to_split_anew(tmp_path: Path) -> None:
+    write_table(pl.DataFrame(ROWS).rename({"split": "splits"}), tmp_path / "data.csv")
+    assert "did you mean 'splits'" in fail(tmp_path / "data.csv").expected
+
+
+def test_an_unknown_split_is_named_with_its_row(tmp_path: Path) -> None:
+    write_table(pl.DataFrame(ROWS).with_columns(split=pl.Series(["train", "holdout", None])), tmp_path / "data.csv")
+    error = fail(tmp_path / "data.csv")
+    assert error.what == "2 rows are of no known split: 'holdout'"
+    assert error.where.endswith("column split, row 2")
+
+
+def test_a_folder_without_training_file_lists_what_is_there(tmp_path: Path) -> None:
+    (tmp_path / "corpus.csv").write_text("text,labels\n")
+    error = fail(tmp_path)
+    assert error.what == "the folder holds no training file"
+    assert "corpus.csv" in error.where
+
+
+def test_two_files_for_one_split_are_refused(tmp_path: Path) -> None:
+    for name in ("train.csv", "training.jsonl"):
+        (tmp_path / name).touch()
+    assert "2 files claim to be the split train" in fail(tmp_path).what
+
+
+def test_a_titles_file_needs_the_labels(tmp_path: Path) -> None:
+    write_table(pl.DataFrame(ROWS), tmp_path / "data.parquet")
+    (tmp_path / "t.csv").write_text("code,title\na,Alpha\n")
+    assert fail(tmp_path / "data.parquet", titles=str(tmp_path / "t.csv")).what == "there is no column 'label'"
+
+
+def test_no_path_is_a_matter_of_usage() -> None:
+    with pytest.raises(UsageError, match="no corpus was named") as caught:
+        load_files(DataSection())
+    assert caught.value.exit_code == 2
+
+
+def test_a_missing_path_names_its_neighbours(tmp_path: Path) -> None:
+    (tmp_path / "data.parquet").touch()
+    assert "did you mean 'data.parquet'" in fail(tmp_path / "dta.parquet").expected
+
+
+def test_labels_that_are_neither_list_nor_string(tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text('{"text": "x", "labels": {"a": 1}}\n')
+    error = fail(tmp_path)
+    assert "neither lists nor strings" in error.what
+    assert "train.jsonl, column labels, row 1" in error.where

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from plant_datasets.label_cells import find_separator, parse_labels
+
+from plant_cli.api import DataError
+
+
+def parse(*cells: str | int | None) -> list[list[str | None] | None]:
+    column = pl.Series("labels", cells)
+    return parse_labels(column, find_separator([column]), "x.csv").to_list()
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["a;b", "c"], [["a", "b"], ["c"]]),
+        (["Smith, John;b", "c"], [["Smith, John", "b"], ["c"]]),
+        (["a|b,c"], [["a", "b,c"]]),
+        (["a,b", "c"], [["a", "b"], ["c"]]),
+        (["atrial fibrillation", "gout"], [["atrial fibrillation"], ["gout"]]),
+        (['["a, b", "c"]', "[]", None], [["a, b", "c"], [], []]),
+        (["['a', \"b's\"]", "[1, 2]"], [["a", "b's"], ["1", "2"]]),
+        ([12, 7], [["12"], ["7"]]),
+        (["[draft] a;b"], [["[draft] a", "b"]]),
+        ([None, None], [[None], [None]]),
+    ],
+)
+def test_how_cells_are_cut(cells: list[str | int | None], expected: list[list[str]]) -> None:
+    assert parse(*cells) == expected
+
+
+def test_a_missing_cell_among_strings_stays_missing() -> None:
+    assert parse("a;b", None) == [["a", "b"], None]
+
+
+def test_the_separator_is_found_over_all_splits() -> None:
+    train, test = pl.Series("labels", ["a;b"]), pl.Series("labels", ["Smith, John"])
+    separator = find_separator([train, test])
+    assert separator == ";"
+    assert parse_labels(test, separator, "x.csv").to_list() == [["Smith, John"]]
+
+
+def test_lists_are_passed_on() -> None:
+    column = pl.Series("labels", [["a,b"], []])
+    assert parse_labels(column, None, "x.parquet") is column
+
+
+def test_an_empty_table_has_a_label_column_too() -> None:
+    assert parse_labels(pl.Series("labels", [], dtype=pl.String), None, "x.csv").dtype == pl.List(pl.String)
+
+
+@pytest.mark.parametrize(
+    ("cells", "row", "shown"),
+    [
+        (['["a"]', '["b"', '["c"]'], 2, '["b"'),
+        (['["a"]', "plain, text"], 2, "plain, text"),
+        (['["a"]', '["b", {"c": 1}]'], 2, '{"c": 1}'),
+    ],
+)
+def test_cells_that_are_no_lists_among_lists(cells: list[str], row: int, shown: str) -> None:
+    with pytest.raises(DataError, match="not a list") as caught:
+        parse(*cells)
+    assert shown in caught.value.what
+    assert caught.value.where == f"x.csv, column labels, row {row}"
+
+
+def test_numbers_with_a_fraction_are_no_labels() -> None:
+    with pytest.raises(DataError, match="of type Float64"):
+        parse_labels(pl.Series("labels", [0.5]), None, "x.parquet")
