@@ -1,0 +1,168 @@
+"""What a backbone owes: tokens that point into their text, hidden states that depend on the document alone, honest truncation."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plant_cli.api import BackboneSpec, ComponentError, MachineSection, ResourceError, TokenBatch
+from plant_cli.testing.specs import default_options
+
+TEXTS = (
+    "The patient was admitted with pneumonia and treated with antibiotics.",
+    "No evidence of fracture.",
+    "Größere Änderungen – naïve café, x² ≥ 3; İstanbul.",
+)
+RTOL, ATOL = 1e-3, 1e-4
+
+
+def spans_point_into_the_text(spec: BackboneSpec) -> None:
+    """Every token has a span of at least one character, in order, inside its document."""
+    batch = _loaded(spec).tokenize(TEXTS)
+    assert len(batch) == len(TEXTS), f"{len(batch)} documents for {len(TEXTS)} texts"
+    for text, ids, spans in zip(TEXTS, batch.ids, batch.spans, strict=True):
+        assert tuple(spans.shape) == (len(ids), 2), f"{len(ids)} tokens with spans of shape {tuple(spans.shape)}"
+        assert len(ids), f"no token in {text!r}"
+        assert (spans[:, 0] < spans[:, 1]).all(), "a token without characters (a special token?)"
+        assert spans.min() >= 0, "a span begins before the text"
+        assert spans.max() <= len(text), "a span ends beyond the text"
+        assert (spans[1:, 0] >= spans[:-1, 0]).all(), "spans are not in order"
+
+
+def every_word_is_covered(spec: BackboneSpec) -> None:
+    """Letters of the first text belong to some token: words can be found again among the tokens."""
+    batch = _loaded(spec).tokenize(TEXTS[:1])
+    covered = {position for start, end in batch.spans[0] for position in range(start, end)}
+    lost = [c for position, c in enumerate(TEXTS[0]) if c.isalpha() and position not in covered]
+    assert not lost, f"characters in no token: {''.join(lost)}"
+
+
+def hidden_states_have_their_shape(spec: BackboneSpec) -> None:
+    """Hidden states [B, T, H] and a boolean mask with as many true cells as there are tokens."""
+    import torch
+
+    backbone = _loaded(spec)
+    batch = backbone.tokenize(TEXTS)
+    with torch.no_grad():
+        hidden, mask = backbone.encode(batch)
+    lengths = [len(ids) for ids in batch.ids]
+    assert tuple(hidden.shape) == (len(TEXTS), max(lengths), backbone.hidden_size), f"hidden states have shape {tuple(hidden.shape)}"
+    assert mask.dtype == torch.bool, f"the mask is {mask.dtype}"
+    assert mask.sum(1).tolist() == lengths, "the mask does not count the tokens"
+    assert bool(hidden[mask].isfinite().all()), "some hidden states are not finite"
+
+
+def documents_stand_alone(spec: BackboneSpec) -> None:
+    """Neither padding nor the other documents of the batch, nor their order, change a document's hidden states."""
+    import torch
+
+    backbone = _loaded(spec)
+    batch = backbone.tokenize(TEXTS)
+    with torch.no_grad():
+        together, mask = backbone.encode(batch)
+        mixed, mixed_mask = backbone.encode(batch.select([2, 0, 1]))
+        alone, alone_mask = backbone.encode(batch.select([1]))
+    for place, row in enumerate((2, 0, 1)):
+        torch.testing.assert_close(mixed[place][mixed_mask[place]], together[row][mask[row]], rtol=RTOL, atol=ATOL)
+    torch.testing.assert_close(alone[0][alone_mask[0]], together[1][mask[1]], rtol=RTOL, atol=ATOL)
+
+
+def long_documents_are_not_cut_in_silence(spec: BackboneSpec) -> None:
+    """A text beyond the limit keeps `max_length` tokens at most, and the tokens dropped are counted."""
+    backbone = _loaded(spec)
+    piece = "pneumonia and fever "
+    per_piece = len(backbone.tokenize([piece]).ids[0])
+    pieces = backbone.max_length // per_piece + 10
+    batch = backbone.tokenize([piece * pieces, piece])
+    kept, dropped = len(batch.ids[0]), int(batch.dropped[0])
+    assert kept <= backbone.max_length, f"{kept} tokens kept, the limit is {backbone.max_length}"
+    assert kept + dropped == per_piece * pieces, f"{kept} kept and {dropped} dropped of {per_piece * pieces} tokens"
+    assert int(batch.dropped[1]) == 0, "tokens of a short text were dropped"
+
+
+def windows_are_joined(spec: BackboneSpec) -> None:
+    """A document longer than one window has hidden states for each of its tokens."""
+    import torch
+
+    backbone = _loaded(spec)
+    batch = backbone.tokenize(["fever and cough were noted again today " * 100, TEXTS[0]])
+    with torch.no_grad():
+        hidden, mask = backbone.encode(batch)
+    assert mask.sum(1).tolist() == [len(ids) for ids in batch.ids], "tokens without hidden states"
+    assert bool(hidden[mask].isfinite().all())
+
+
+def groups_hold_every_trainable_parameter_once(spec: BackboneSpec) -> None:
+    """Gradual unfreezing reaches every trainable parameter through exactly one group."""
+    backbone = _loaded(spec)
+    listed = [id(parameter) for group in backbone.layer_groups() for parameter in group]
+    assert len(listed) == len(set(listed)), "a parameter is in two groups"
+    trainable = {id(parameter) for parameter in backbone.module().parameters() if parameter.requires_grad}
+    assert set(listed) == trainable, f"{len(trainable - set(listed))} trainable parameters in no group"
+
+
+def restored_weights_give_the_same_states(spec: BackboneSpec) -> None:
+    """`restore` brings back what fine-tuning changed and `save` wrote."""
+    import torch
+
+    changed, fresh = _load(spec, seed=0), _load(spec, seed=0)
+    with torch.no_grad():
+        for group in changed.layer_groups():
+            for parameter in group:
+                parameter.add_(0.01)
+    with tempfile.TemporaryDirectory() as folder:
+        changed.save(Path(folder))
+        fresh.restore(Path(folder))
+    torch.testing.assert_close(_states(fresh, TEXTS), _states(changed, TEXTS), rtol=0, atol=0)
+
+
+def tokenizer_hash_is_stable(spec: BackboneSpec) -> None:
+    """Two loads have one tokenizer, and cut texts alike."""
+    first, second = _loaded(spec), _load(spec, seed=1)
+    assert first.tokenizer_hash == second.tokenizer_hash, "the tokenizer's hash changes from load to load"
+    assert [ids.tolist() for ids in first.tokenize(TEXTS).ids] == [ids.tolist() for ids in second.tokenize(TEXTS).ids]
+
+
+@cache
+def _loaded(spec: BackboneSpec) -> Any:
+    return _load(spec, seed=0)
+
+
+def _load(spec: BackboneSpec, seed: int) -> Any:
+    import torch
+
+    options = default_options(spec)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        try:
+            backbone: Any = spec.load(options, MachineSection(device="cpu", precision="fp32"))
+        except (ComponentError, ResourceError) as error:  # weights or a device that this machine does not have
+            pytest.skip(str(error))
+    backbone.module().eval()
+    return backbone
+
+
+def _states(backbone: Any, texts: tuple[str, ...]) -> Any:
+    import torch
+
+    batch: TokenBatch = backbone.tokenize(texts)
+    with torch.no_grad():
+        hidden, mask = backbone.encode(batch)
+    return hidden[mask]
+
+
+CHECKS = (
+    spans_point_into_the_text,
+    every_word_is_covered,
+    hidden_states_have_their_shape,
+    documents_stand_alone,
+    long_documents_are_not_cut_in_silence,
+    windows_are_joined,
+    groups_hold_every_trainable_parameter_once,
+    restored_weights_give_the_same_states,
+    tokenizer_hash_is_stable,
+)

@@ -1,0 +1,115 @@
+"""What a dataset owes: splits with the three columns, ids that are unique, labels and evidence that fit the texts."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from plant_cli.api import SPLITS, ComponentError, DataSection, Dataset, DatasetSpec, ResourceError
+from plant_cli.testing.specs import default_options
+
+EXAMPLE = (
+    ("train", "fever and cough", ["A", "B"]),
+    ("train", "broken arm", ["C"]),
+    ("train", "broken leg and fever", ["A", "C"]),
+    ("validation", "cough", ["B"]),
+    ("test", "fever", ["A"]),
+)
+
+
+def splits_are_known_and_have_train(spec: DatasetSpec) -> None:
+    """Splits are called train, validation and test; train has documents."""
+    splits = _loaded(spec).splits
+    assert set(splits) <= set(SPLITS), f"unknown splits {sorted(set(splits) - set(SPLITS))}"
+    assert "train" in splits, "there is no train split"
+    assert splits["train"].collect().height > 0, "train is empty"
+
+
+def columns_have_their_types(spec: DatasetSpec) -> None:
+    """`doc_id: str, text: str, labels: list[str]`, without nulls in id and text."""
+    import polars as pl
+
+    for name, frame in _loaded(spec).splits.items():
+        schema = frame.collect_schema()
+        wanted = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.String())}
+        assert {column: schema.get(column) for column in wanted} == wanted, f"split {name} has the schema {dict(schema)}"
+        nulls = frame.select(pl.col("doc_id", "text").null_count()).collect()
+        assert nulls.row(0) == (0, 0), f"split {name} has documents without id or text"
+
+
+def ids_are_unique(spec: DatasetSpec) -> None:
+    """No id stands twice, in one split or in two."""
+    ids = [i for frame in _loaded(spec).splits.values() for i in frame.select("doc_id").collect()["doc_id"].to_list()]
+    assert len(ids) == len(set(ids)), f"{len(ids) - len(set(ids))} ids stand twice"
+
+
+def two_loads_agree(spec: DatasetSpec) -> None:
+    """Reading twice gives the same documents in the same order."""
+    first, second = _load(spec), _load(spec)
+    for name, frame in first.splits.items():
+        assert frame.collect().equals(second.splits[name].collect()), f"split {name} differs from load to load"
+
+
+def label_table_has_one_row_a_label(spec: DatasetSpec) -> None:
+    """The label table, where there is one, has unique labels and a title column."""
+    labels = _loaded(spec).labels
+    if labels is None:
+        pytest.skip("no label table")
+    frame = labels.collect()
+    assert {"label", "title"} <= set(frame.columns), f"the label table has the columns {frame.columns}"
+    assert frame["label"].n_unique() == frame.height, "a label stands twice in the label table"
+
+
+def evidence_quotes_the_text(spec: DatasetSpec) -> None:
+    """Gold evidence spans, where there are any, hold the very characters they quote."""
+    dataset = _loaded(spec)
+    if dataset.evidence is None:
+        pytest.skip("no evidence")
+    texts = {i: t for frame in dataset.splits.values() for i, t in frame.select("doc_id", "text").collect().iter_rows()}
+    spans = dataset.evidence.select("doc_id", "start", "end", "text").collect()
+    wrong = [doc for doc, start, end, quoted in spans.iter_rows() if texts.get(doc, "")[start:end] != quoted]
+    assert not wrong, f"{len(wrong)} spans that do not quote their document, such as one of {wrong[0]}"
+
+
+def says_where_it_comes_from(spec: DatasetSpec) -> None:
+    """Licence and access are stated."""
+    dataset = _loaded(spec)
+    assert dataset.licence.strip(), "the licence is empty"
+    assert dataset.access in ("local", "bundled", "hub"), f"access is {dataset.access!r}"
+
+
+@cache
+def _loaded(spec: DatasetSpec) -> Dataset:
+    return _load(spec)
+
+
+def _load(spec: DatasetSpec) -> Dataset:
+    options = default_options(spec)
+    try:
+        return spec.load(DataSection(path=str(_example_file())), options)
+    except (ComponentError, ResourceError) as error:  # a package or a download that this machine does not have
+        pytest.skip(str(error))
+
+
+@cache
+def _example_file() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="plant-conformance-"))
+    rows = [{"doc_id": f"d{i}", "split": split, "text": text, "labels": labels} for i, (split, text, labels) in enumerate(EXAMPLE)]
+    file = folder / "corpus.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return file
+
+
+CHECKS = (
+    splits_are_known_and_have_train,
+    columns_have_their_types,
+    ids_are_unique,
+    two_loads_agree,
+    label_table_has_one_row_a_label,
+    evidence_quotes_the_text,
+    says_where_it_comes_from,
+)

@@ -1,0 +1,138 @@
+"""What a decoder owes: shapes, independence of padding, order and label subsets, and one role for every parameter."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plant_cli.api import DecoderShape, DecoderSpec
+from plant_cli.testing.specs import default_options
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+HIDDEN, LABELS, LENGTHS = 64, 7, (9, 5, 1)
+ROLES = {"attention", "value", "head"}
+RTOL, ATOL = 1e-4, 1e-5
+
+
+def logits_have_their_shape(spec: DecoderSpec) -> None:
+    """Logits [B, L], finite, for documents of one token too."""
+    logits = _build(spec)(*_sample())
+    assert tuple(logits.shape) == (len(LENGTHS), LABELS), f"logits have shape {tuple(logits.shape)}"
+    assert bool(logits.isfinite().all()), "some logits are not finite"
+
+
+def some_labels_equal_their_columns(spec: DecoderSpec) -> None:
+    """Scoring chosen labels gives what scoring all of them gives there, in the order asked for."""
+    import torch
+
+    decoder, chosen = _build(spec), torch.tensor([5, 0, 3])
+    hidden, mask = _sample()
+    torch.testing.assert_close(decoder(hidden, mask, chosen), decoder(hidden, mask)[:, chosen], rtol=RTOL, atol=ATOL)
+
+
+def padding_changes_nothing(spec: DecoderSpec) -> None:
+    """What stands at masked positions, and how many there are, does not matter."""
+    import torch
+
+    decoder = _build(spec)
+    hidden, mask = _sample()
+    filled = torch.where(mask[..., None], hidden, torch.full_like(hidden, 7.0))
+    longer = torch.cat([filled, torch.full((len(LENGTHS), 4, HIDDEN), -3.0)], dim=1)
+    wider = torch.cat([mask, torch.zeros(len(LENGTHS), 4, dtype=torch.bool)], dim=1)
+    torch.testing.assert_close(decoder(longer, wider), decoder(hidden, mask), rtol=RTOL, atol=ATOL)
+
+
+def documents_stand_alone(spec: DecoderSpec) -> None:
+    """A document's logits do not depend on its neighbours in the batch."""
+    import torch
+
+    decoder = _build(spec)
+    hidden, mask = _sample()
+    order = torch.tensor([2, 0, 1])
+    torch.testing.assert_close(decoder(hidden[order], mask[order]), decoder(hidden, mask)[order], rtol=RTOL, atol=ATOL)
+    torch.testing.assert_close(decoder(hidden[:1], mask[:1]), decoder(hidden, mask)[:1], rtol=RTOL, atol=ATOL)
+
+
+def attention_sums_to_one(spec: DecoderSpec) -> None:
+    """Attention [B, l, T] is a distribution over real tokens, and `rank` is its logarithm."""
+    import torch
+
+    decoder, chosen = _build(spec), torch.tensor([6, 2])
+    hidden, mask = _sample()
+    weights, logs = decoder.attention(hidden, mask, chosen), decoder.rank(hidden, mask, chosen)
+    assert tuple(weights.shape) == tuple(logs.shape) == (len(LENGTHS), 2, max(LENGTHS))
+    torch.testing.assert_close(weights.sum(-1), torch.ones(len(LENGTHS), 2), rtol=RTOL, atol=ATOL)
+    hidden_cells = ~mask[:, None, :].expand_as(weights)
+    assert not bool(weights[hidden_cells].any()), "padding is attended"
+    assert bool(torch.isneginf(logs[hidden_cells]).all()), "rank is not -inf at padding"
+    torch.testing.assert_close(logs.exp(), weights, rtol=RTOL, atol=ATOL)
+
+
+def every_parameter_has_one_role(spec: DecoderSpec) -> None:
+    """Roles are attention, value and head, and cover the parameters once."""
+    decoder = _build(spec)
+    roles = decoder.parameter_roles()
+    assert set(roles) <= ROLES, f"unknown roles {sorted(set(roles) - ROLES)}"
+    assert list(roles.get("attention", [])), "nothing has the role attention: stage 1 would train nothing"
+    listed = [id(parameter) for parameters in roles.values() for parameter in parameters]
+    assert len(listed) == len(set(listed)), "a parameter has two roles"
+    assert set(listed) == {id(parameter) for parameter in decoder.parameters()}, "roles do not cover the parameters"
+
+
+def ranking_trains_the_attention(spec: DecoderSpec) -> None:
+    """Stage 1 reaches every parameter with the role attention and none with the role head."""
+    import torch
+
+    decoder = _build(spec)
+    hidden, mask = _sample()
+    ranks = decoder.rank(hidden, mask, torch.arange(LABELS))
+    ranks[mask[:, None, :].expand_as(ranks)].square().sum().backward()
+    roles = decoder.parameter_roles()
+    assert any(p.grad is not None and bool(p.grad.any()) for p in roles["attention"]), "the attention gets no gradient"
+    assert all(p.grad is None or not bool(p.grad.any()) for p in roles.get("head", [])), "the head gets a gradient from ranking"
+
+
+def saved_weights_give_the_same_logits(spec: DecoderSpec) -> None:
+    """All that matters is in the state dict, which safetensors can hold."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    decoder, other = _build(spec), _build(spec, seed=1)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "decoder.safetensors"
+        save_file({name: tensor.contiguous() for name, tensor in decoder.state_dict().items()}, file)
+        other.load_state_dict(load_file(file))
+    torch.testing.assert_close(other(*_sample()), decoder(*_sample()), rtol=0, atol=0)
+
+
+def _build(spec: DecoderSpec, seed: int = 0) -> Any:
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        prior = torch.linspace(0.01, 0.5, LABELS)
+        decoder: Any = spec.build(default_options(spec), DecoderShape(hidden=HIDDEN, labels=LABELS, prior=prior))
+    return decoder.eval()
+
+
+def _sample() -> tuple[Tensor, Tensor]:
+    import torch
+
+    mask = torch.arange(max(LENGTHS))[None, :] < torch.tensor(LENGTHS)[:, None]
+    hidden = torch.randn(len(LENGTHS), max(LENGTHS), HIDDEN, generator=torch.Generator().manual_seed(5))
+    return hidden * mask[..., None], mask
+
+
+CHECKS = (
+    logits_have_their_shape,
+    some_labels_equal_their_columns,
+    padding_changes_nothing,
+    documents_stand_alone,
+    attention_sums_to_one,
+    every_parameter_has_one_role,
+    ranking_trains_the_attention,
+    saved_weights_give_the_same_logits,
+)

@@ -1,0 +1,110 @@
+"""What a loss owes: a finite differentiable scalar that depends on what it is given, not on the order it is given in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from plant_cli.api import LossSpec
+from plant_cli.testing.specs import default_options
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def is_a_differentiable_scalar(spec: LossSpec) -> None:
+    """Value and gradient are finite, for ordinary and for extreme scores."""
+    import torch
+
+    loss, inputs = _sample(spec)
+    for scale in (1.0, 1e4):
+        scores = (inputs[0] * scale).requires_grad_()
+        value = loss(scores, *inputs[1:])
+        assert value.shape == (), f"the loss has shape {tuple(value.shape)}"
+        (gradient,) = torch.autograd.grad(value, scores)
+        assert bool(value.isfinite()), f"the loss is {value.item()} for scores times {scale:g}"
+        assert bool(gradient.isfinite().all()), f"the gradient is not finite for scores times {scale:g}"
+
+
+def order_does_not_matter(spec: LossSpec) -> None:
+    """Items of a list, or documents of a batch, may come in any order."""
+    import torch
+
+    loss, inputs = _sample(spec)
+    mixed = _mix(spec, inputs)
+    torch.testing.assert_close(loss(*mixed), loss(*inputs), rtol=1e-5, atol=1e-6)
+
+
+def better_scores_lose_less(spec: LossSpec) -> None:
+    """Scores that agree with the truth have a smaller loss than scores that contradict it."""
+    loss, (_, truth, *rest) = _sample(spec)
+    right = (truth.float() - truth.float().mean()) * 4
+    assert loss(right, truth, *rest).item() < loss(-right, truth, *rest).item(), "contradicting scores do not lose more"
+
+
+def lists_without_order_lose_nothing_infinite(spec: LossSpec) -> None:
+    """Rank losses pass over lists of one item and lists without any relevance."""
+    import torch
+
+    if spec.stage != "rank":
+        pytest.skip("for rank losses")
+    loss: Any = spec.build(default_options(spec))
+    scores = torch.randn(4, generator=torch.Generator().manual_seed(2), requires_grad=True)
+    value = loss(scores, torch.tensor([1.0, 0.0, 0.0, 0.0]), torch.tensor([0, 1, 4]))
+    value.backward()
+    assert bool(value.isfinite()), f"the loss is {value.item()}"
+    assert scores.grad is not None
+    assert bool(scores.grad.isfinite().all()), "the gradient is not finite"
+
+
+def unselected_cells_get_no_gradient(spec: LossSpec) -> None:
+    """Label losses look at the selected cells only, and always select the positives."""
+    import torch
+
+    if spec.stage != "label":
+        pytest.skip("for label losses")
+    loss: Any = spec.build(default_options(spec))
+    _, (logits, targets, _) = _sample(spec)
+    chosen = loss.select(logits, targets, torch.Generator().manual_seed(3))
+    assert chosen.shape == logits.shape
+    assert chosen.dtype == torch.bool
+    assert bool(chosen[targets > 0].all()), "a positive was not selected"
+    cells = (targets > 0) | (torch.arange(logits.shape[1]) < 3)
+    (gradient,) = torch.autograd.grad(loss(logits.requires_grad_(), targets, cells), logits)
+    assert not bool(gradient[~cells].any()), "a cell that was not selected has a gradient"
+    assert bool(gradient[targets > 0].any()), "the positives have no gradient"
+
+
+def _sample(spec: LossSpec) -> tuple[Any, tuple[Tensor, ...]]:
+    import torch
+
+    loss = spec.build(default_options(spec))
+    generator = torch.Generator().manual_seed(1)
+    if spec.stage == "rank":
+        scores = torch.randn(12, generator=generator)
+        relevance = torch.tensor([0.0, 1.0, 0.5, 0.0, 0.2, 0.9, 0.0, 0.0, 0.3, 1.0, 0.7, 0.1])
+        return loss, (scores, relevance, torch.tensor([0, 5, 12]))
+    logits = torch.randn(4, 10, generator=generator)
+    targets = (torch.rand(4, 10, generator=generator) < 0.3).float()
+    targets[:, 0] = 1
+    return loss, (logits, targets, torch.ones_like(targets, dtype=torch.bool))
+
+
+def _mix(spec: LossSpec, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    import torch
+
+    if spec.stage == "label":
+        return tuple(tensor[[2, 0, 3, 1]] for tensor in inputs)
+    scores, relevance, _ = inputs
+    order = torch.tensor([11, 6, 8, 5, 10, 7, 9, 3, 1, 4, 0, 2])  # the second list first, both mixed
+    return scores[order], relevance[order], torch.tensor([0, 7, 12])
+
+
+CHECKS = (
+    is_a_differentiable_scalar,
+    order_does_not_matter,
+    better_scores_lose_less,
+    lists_without_order_lose_nothing_infinite,
+    unselected_cells_get_no_gradient,
+)

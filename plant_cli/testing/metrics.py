@@ -1,0 +1,125 @@
+"""What a metric owes: values in 0..1 that reward what is right, and sums over documents that resampling can recompute."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plant_cli.api import MetricInput, MetricSpec, MetricValue
+from plant_cli.testing.specs import default_options
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+DOCUMENTS, LABELS, TOP = 12, 30, 20
+
+
+def values_are_fractions(spec: MetricSpec) -> None:
+    """Every value lies between 0 and 1 and has a name of its own."""
+    values = _compute(spec, _sample(0))
+    assert values, "no value at all"
+    assert len({v.name for v in values}) == len(values), "two values have one name"
+    wrong = {v.name: x for v in values if not -1e-12 <= (x := _value(v)) <= 1 + 1e-12}
+    assert not wrong, f"values outside 0..1: {wrong}"
+
+
+def right_labels_score_more_than_wrong_ones(spec: MetricSpec) -> None:
+    """Perfect predictions are as good as any, wholly wrong ones are worth nothing."""
+    gold = _sample(0).gold.toarray()
+    perfect, wrong = (_by_name(spec, _ranked(scores)) for scores in (gold * 1.0, 1.0 - gold))
+    guessed = _by_name(spec, _sample(0))
+    for name, best in perfect.items():
+        assert best > 0, f"{name} of perfect predictions is {best}"
+        assert best >= guessed[name] - 1e-12, f"{name}: a guess ({guessed[name]}) beats perfect predictions ({best})"
+        assert abs(wrong[name]) < 1e-12, f"{name} of wholly wrong predictions is {wrong[name]}"
+
+
+def order_of_documents_does_not_matter(spec: MetricSpec) -> None:
+    """Documents may come in any order; values per document follow them."""
+    import numpy as np
+
+    data = _sample(0)
+    order = np.random.default_rng(3).permutation(DOCUMENTS)
+    for value, mixed in zip(_compute(spec, data), _compute(spec, _take(data, order)), strict=True):
+        assert abs(_value(value) - _value(mixed)) < 1e-12, f"{value.name} depends on the order of documents"
+        if value.per_document is not None and mixed.per_document is not None:
+            assert np.allclose(value.per_document[order], mixed.per_document, equal_nan=True), f"{value.name} per document does not follow"
+
+
+def weights_stand_for_repeated_documents(spec: MetricSpec) -> None:
+    """Weighted sums of contributions give what the metric gives on documents repeated as often: the bootstrap relies on it."""
+    import numpy as np
+
+    data = _sample(0)
+    times = np.random.default_rng(4).integers(0, 4, DOCUMENTS)
+    repeated = _by_name(spec, _take(data, np.repeat(np.arange(DOCUMENTS), times)))
+    for value in _compute(spec, data):
+        weighted = float(value.combine(times[None, :].astype(np.float64) @ value.contributions)[0])
+        assert abs(weighted - repeated[value.name]) < 1e-9, f"{value.name}: {weighted} by weights, {repeated[value.name]} by repetition"
+
+
+def one_value_a_document(spec: MetricSpec) -> None:
+    """Contributions have a row for each document, and so have values per document."""
+    for value in _compute(spec, _sample(0)):
+        assert value.contributions.shape[0] == DOCUMENTS, f"{value.name} has contributions of {value.contributions.shape[0]} documents"
+        assert value.per_document is None or value.per_document.shape == (DOCUMENTS,), f"{value.name} per document has another length"
+
+
+def _sample(seed: int) -> MetricInput:
+    import numpy as np
+
+    return _ranked(np.random.default_rng(seed).random((DOCUMENTS, LABELS)))
+
+
+def _ranked(scores: npt.NDArray[np.float64]) -> MetricInput:
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    generator = np.random.default_rng(9)
+    gold = generator.random((DOCUMENTS, LABELS)) < 0.15
+    gold[np.arange(DOCUMENTS), np.arange(DOCUMENTS) % LABELS] = True  # no document without labels
+    top = np.argsort(-scores, axis=1, kind="stable")[:, :TOP]
+    return MetricInput(
+        top=top.astype(np.int64),
+        scores=np.take_along_axis(scores, top, axis=1),
+        gold=csr_array(gold.astype(np.int64)),
+        unseen=np.zeros(DOCUMENTS, dtype=np.int64),
+        train_counts=generator.integers(1, 50, LABELS),
+        train_documents=200,
+        threshold=0.5,
+    )
+
+
+def _take(data: MetricInput, rows: npt.NDArray[np.int64]) -> MetricInput:
+    return MetricInput(
+        top=data.top[rows],
+        scores=data.scores[rows],
+        gold=data.gold[rows],
+        unseen=data.unseen[rows],
+        train_counts=data.train_counts,
+        train_documents=data.train_documents,
+        threshold=data.threshold,
+    )
+
+
+def _compute(spec: MetricSpec, data: MetricInput) -> list[MetricValue]:
+    return spec.compute(data, default_options(spec))
+
+
+def _value(value: MetricValue) -> float:
+    import numpy as np
+
+    return float(value.combine(np.ones((1, value.contributions.shape[0])) @ value.contributions)[0])
+
+
+def _by_name(spec: MetricSpec, data: MetricInput) -> dict[str, float]:
+    return {value.name: _value(value) for value in _compute(spec, data)}
+
+
+CHECKS = (
+    values_are_fractions,
+    right_labels_score_more_than_wrong_ones,
+    order_of_documents_does_not_matter,
+    weights_stand_for_repeated_documents,
+    one_value_a_document,
+)

@@ -1,0 +1,10 @@
+"""The pytest option `--plugin`: which plugin the conformance checks look at (pytest finds this module by its entry point)."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare `--plugin`."""
+    parser.getgroup("plant").addoption("--plugin", default=None, metavar="NAME", help="check only this plugin of `plant` (default: all)")

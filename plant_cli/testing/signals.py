@@ -1,0 +1,77 @@
+"""What a relevance signal owes: a pure function of the count table, with finite float64 values of its shape."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from plant_cli.api import Counts, SignalSpec
+from plant_cli.testing.specs import default_options
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+LABELS, WORDS, DOCUMENTS = 4, 6, 40
+
+
+def sample_counts() -> Counts:
+    """A count table [labels, words] of an invented corpus; some cells never co-occur, some always do."""
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    with_label = (generator.random((DOCUMENTS, LABELS)) < (0.1, 0.3, 0.5, 0.9)).astype(np.int64)
+    occurrences = generator.poisson((0.05, 0.2, 0.5, 1.0, 2.0, 0.3), (DOCUMENTS, WORDS))
+    occurrences[:, 5] = 2 * with_label[:, 1]  # a word that tells all of one label
+    with_word = (occurrences > 0).astype(np.int64)
+    return Counts(
+        n_docs=DOCUMENTS,
+        docs_with_word=with_word.sum(0)[None, :],
+        docs_with_label=with_label.sum(0)[:, None],
+        docs_with_both=with_label.T @ with_word,
+        occurrences=with_label.T @ occurrences,
+        words_with_label=(with_label.T @ occurrences).sum(1, keepdims=True),
+    )
+
+
+def values_are_finite_float64(spec: SignalSpec) -> None:
+    """One float64 for each cell, whatever the counts."""
+    import numpy as np
+
+    values = _score(spec, sample_counts())
+    assert values.shape == (LABELS, WORDS), f"shape {values.shape} for counts of shape {(LABELS, WORDS)}"
+    assert values.dtype == np.float64, f"values are {values.dtype}"
+    assert np.isfinite(values).all(), "some values are not finite"
+
+
+def same_counts_give_same_values(spec: SignalSpec) -> None:
+    """Nothing is kept between calls, and the counts are left as they were."""
+    import numpy as np
+
+    counts, untouched = sample_counts(), sample_counts()
+    assert np.array_equal(_score(spec, counts), _score(spec, counts)), "two calls differ"
+    for field in fields(Counts):
+        assert np.array_equal(getattr(counts, field.name), getattr(untouched, field.name)), f"{field.name} was changed"
+
+
+def cells_stand_alone(spec: SignalSpec) -> None:
+    """A cell's value does not depend on which other cells are asked for: blocks and flat lists of cells give the same."""
+    import numpy as np
+
+    counts = sample_counts()
+    rows, columns = (index.ravel() for index in np.indices((LABELS, WORDS)))
+    order = np.random.default_rng(1).permutation(rows.size)
+    rows, columns = rows[order], columns[order]
+
+    def pick(values: Any) -> Any:
+        return np.broadcast_to(values, (LABELS, WORDS))[rows, columns]
+
+    flat = Counts(n_docs=counts.n_docs, **{f.name: pick(getattr(counts, f.name)) for f in fields(Counts) if f.name != "n_docs"})
+    assert np.allclose(_score(spec, flat), _score(spec, counts)[rows, columns], rtol=1e-12), "a block and a list of cells differ"
+
+
+def _score(spec: SignalSpec, counts: Counts) -> npt.NDArray[np.float64]:
+    return spec.score(counts, default_options(spec))
+
+
+CHECKS = (values_are_finite_float64, same_counts_give_same_values, cells_stand_alone)

@@ -1,0 +1,58 @@
+"""What every component owes its readers: a plain name, one sentence, and options that explain themselves."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from plant_cli.api import Options, Spec
+
+KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+def name_is_kebab_case(spec: Spec) -> None:
+    """Lower-case words joined by hyphens; a stage's name may have two such words."""
+    assert all(KEBAB.fullmatch(word) for word in spec.name.split(" ")), f"'{spec.name}' is not kebab-case"
+
+
+def summary_is_one_sentence(spec: Spec) -> None:
+    """One line that ends in a full stop, so that lists and help read well."""
+    assert spec.summary.endswith("."), f"the summary of '{spec.name}' does not end in a full stop: {spec.summary!r}"
+    assert "\n" not in spec.summary, f"the summary of '{spec.name}' has several lines"
+    assert len(spec.summary) <= 160, f"the summary of '{spec.name}' has {len(spec.summary)} characters; 160 fit a list"
+
+
+def options_model_is_strict(spec: Spec) -> None:
+    """Options refuse unknown keys and cannot be changed once made."""
+    assert issubclass(spec.options, Options), f"the options of '{spec.name}' are not a subclass of plant_cli.api.Options"
+    assert spec.options.model_config.get("extra") == "forbid", f"the options of '{spec.name}' take unknown keys"
+    assert spec.options.model_config.get("frozen"), f"the options of '{spec.name}' can be changed"
+
+
+def every_option_has_help(spec: Spec) -> None:
+    """Help is the only place where a user learns what an option does."""
+    silent = [name for name, info in spec.options.model_fields.items() if not info.description]
+    assert not silent, f"options of '{spec.name}' without help: {', '.join(silent)}"
+
+
+def defaults_are_valid(spec: Spec) -> None:
+    """The model is made without arguments, unless options are declared as required."""
+    try:
+        spec.options()
+    except ValidationError as error:
+        wrong = {str(problem["loc"][0]) for problem in error.errors() if problem["type"] != "missing"}
+        assert not wrong, f"defaults of '{spec.name}' that its own rules refuse: {', '.join(sorted(wrong))}"
+
+
+def default_options(spec: Spec) -> Any:
+    """A component's options as they are by default; skips the test if some are required."""
+    required = [name for name, info in spec.options.model_fields.items() if info.is_required()]
+    if required:
+        pytest.skip(f"'{spec.name}' needs {', '.join(required)}")
+    return spec.options()
+
+
+CHECKS = (name_is_kebab_case, summary_is_one_sentence, options_model_is_strict, every_option_has_help, defaults_are_valid)

@@ -1,0 +1,56 @@
+"""What a stage owes: a name that fits a command, sections that exist, examples that run it, and no need of a terminal."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from collections import Counter
+
+from plant_cli.api import StageSpec
+from plant_cli.api.sections import SHARED_SECTIONS
+
+TERMINAL = ("typer", "rich")
+
+
+def name_fits_a_command(spec: StageSpec) -> None:
+    """One word; an action may have two. A stage with a folder has one, for its folder's name."""
+    words = spec.name.split(" ")
+    assert len(words) <= (1 if spec.writes else 2), f"'{spec.name}' has {len(words)} words"
+
+
+def sections_exist(spec: StageSpec) -> None:
+    """The shared sections are those of a recipe, each named once."""
+    assert len(set(spec.sections)) == len(spec.sections), f"'{spec.name}' names a section twice"
+    assert set(spec.sections) <= set(SHARED_SECTIONS), f"'{spec.name}' names unknown sections"
+
+
+def flags_are_unambiguous(spec: StageSpec) -> None:
+    """No two options of the stage and its shared sections share a flag."""
+    models = [spec.options, *(SHARED_SECTIONS[name] for name in spec.sections)]
+    fields = [(name, info.json_schema_extra) for model in models for name, info in model.model_fields.items()]
+    flags = [name for name, _ in fields] + [str(e["short"]) for _, e in fields if isinstance(e, dict) and e.get("short")]
+    twice = [flag for flag, times in Counter(flags).items() if times > 1]
+    assert not twice, f"flags of '{spec.name}' given to two options: {', '.join(twice)}"
+
+
+def examples_run_it(spec: StageSpec) -> None:
+    """An example is a whole command line of this stage."""
+    wrong = [example for example in spec.examples if not example.startswith(f"plant {spec.name}")]
+    assert not wrong, f"examples of '{spec.name}' that run something else: {wrong}"
+
+
+def run_takes_context_and_options(spec: StageSpec) -> None:
+    """`run(context, options)` can be called from Python."""
+    inspect.signature(spec.run).bind("context", "options")
+
+
+def needs_no_terminal(spec: StageSpec) -> None:
+    """The module that holds `run` is imported without Typer or rich."""
+    code = f"import sys; import {spec.run.__module__}; print(*[m for m in {TERMINAL!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{spec.run.__module__} cannot be imported by itself: {done.stderr.strip().splitlines()[-1]}"
+    assert not done.stdout.split(), f"{spec.run.__module__} imports {done.stdout.strip()}"
+
+
+CHECKS = (name_fits_a_command, sections_exist, flags_are_unambiguous, examples_run_it, run_takes_context_and_options, needs_no_terminal)
