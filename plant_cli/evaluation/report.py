@@ -1,0 +1,165 @@
+"""What an evaluation leaves behind: metrics.json, tables per label and per document, and tables for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from plant_cli.api.files import replacing
+from plant_cli.api.metrics import MetricInput, MetricValue
+from plant_cli.api.output import Cell, Column, Table
+from plant_cli.evaluation.conventions import Convention
+from plant_cli.evaluation.families import NEED_ALL_SCORES
+from plant_cli.evaluation.gold import Gold
+from plant_cli.evaluation.score import Evaluation, Score
+from plant_cli.kit.metrics import count_assignments, divide, score_f1, split_counters
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """Under what conditions a system was evaluated.
+
+    Args:
+        system: the evaluated system, as the user named it.
+        unknown: predicted labels that the corpus has nowhere.
+        threshold: where the threshold comes from, in words, with its value.
+        replicates: resamples behind the intervals, 0 for none.
+    """
+
+    convention: Convention
+    gold: Gold
+    data: MetricInput
+    system: str
+    unknown: int
+    threshold: str
+    replicates: int
+    level: float
+    seed: int
+
+
+def as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
+    """The content of metrics.json: fractions from 0 to 1."""
+    data, gold = conditions.data, conditions.gold
+    scores = evaluation.scores
+    in_bins = {m.name for b in evaluation.bins for m in b.metrics}
+    return {
+        "convention": conditions.convention.name,
+        "system": conditions.system,
+        "split": gold.split,
+        "documents": len(data.top),
+        "documents_without_gold": int((gold.sizes == 0).sum()),
+        "gold": gold.hash,
+        "threshold": conditions.threshold,
+        "labels_averaged": evaluation.labels_averaged,
+        "level": conditions.level,
+        "metrics": {name: _bounds(score) for name, score in scores.items() if name not in in_bins},
+        "not_available": NEED_ALL_SCORES,
+        "bins": {
+            b.name: {
+                "labels": b.labels,
+                "present": b.present,
+                "assignments": b.assignments,
+                "metrics": {m.name.removesuffix(f"[{b.name}]"): _bounds(scores[m.name]) for m in b.metrics if m.name in scores},
+            }
+            for b in evaluation.bins
+        },
+    }
+
+
+def intervals_as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
+    """The content of intervals.json: how the intervals were made, and the spread of the resamples."""
+    return {
+        "method": "percentiles over documents drawn with replacement; averages over labels moved back by the resamples' bias",
+        "level": conditions.level,
+        "replicates": conditions.replicates,
+        "seed": conditions.seed,
+        "intervals": {
+            s.name: {"low": s.low, "high": s.high, "standard_error": s.spread} for s in evaluation.scores.values() if s.low is not None
+        },
+    }
+
+
+def _bounds(score: Score) -> dict[str, float | None]:
+    return {"value": score.value, "low": score.low, "high": score.high}
+
+
+def make_tables(evaluation: Evaluation, conditions: Conditions) -> list[Table]:
+    """The metrics, and the bins of training frequency when any metric of them was chosen."""
+    in_bins = {m.name for b in evaluation.bins for m in b.metrics}
+    overall = [s for s in evaluation.scores.values() if s.name not in in_bins]
+    columns = [Column(name="metric"), *(Column(name=name, kind="points") for name in ("value", "low", "high"))]
+    tables = []
+    if overall:
+        rows = [[s.name, s.value, s.low, s.high] for s in overall]
+        tables.append(Table(title=f"Metrics on {conditions.gold.split}", columns=columns, rows=rows, notes=_notes(evaluation, conditions)))
+    if in_bins & set(evaluation.scores):
+        tables.append(_bin_table(evaluation))
+    return tables
+
+
+def _bin_table(evaluation: Evaluation) -> Table:
+    scores = evaluation.scores
+    kinds = [k for k in ("R@10", "R@50", "macro-F1-present") if any(f"{k}[{b.name}]" in scores for b in evaluation.bins)]
+    columns = [Column(name="training documents"), *(Column(name=n, kind="count") for n in ("labels", "present", "assignments"))]
+    columns += [Column(name=f"{kind}{part}", kind="points") for kind in kinds for part in ("", " low", " high")]
+    rows: list[list[Cell]] = []
+    for b in evaluation.bins:
+        row: list[Cell] = [b.name, b.labels, b.present, b.assignments]
+        for kind in kinds:
+            score = scores.get(f"{kind}[{b.name}]")
+            row += [score.value, score.low, score.high] if score and b.assignments else [None, None, None]
+        rows.append(row)
+    notes = ["recall is pooled over the assignments of a bin; bin 0 holds labels that no training document has"]
+    return Table(title="By training documents of the label", columns=columns, rows=rows, notes=notes)
+
+
+def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
+    data, gold = conditions.data, conditions.gold
+    without = int((gold.sizes == 0).sum())
+    averaged = ", ".join(f"{name} over {count} labels" for name, count in evaluation.labels_averaged.items())
+    outside = int(gold.matrix[:, np.flatnonzero(gold.train_counts == 0)].nnz)
+    notes = [
+        f"convention {conditions.convention.name}: {conditions.convention.summary}",
+        f"{len(data.top)} documents, {without} without gold; {gold.matrix.nnz} gold assignments, {outside} of labels unseen in train",
+        f"{averaged}; {conditions.threshold}",
+        f"not available: {', '.join(NEED_ALL_SCORES)} ({next(iter(NEED_ALL_SCORES.values()))})",
+    ]
+    if conditions.replicates:
+        notes.append(f"{100 * conditions.level:g}% intervals from {conditions.replicates} resamples of the documents")
+    if conditions.unknown:
+        notes.append(f"{conditions.unknown} predicted labels are unknown to the corpus: each keeps its rank and counts as wrong")
+    return notes
+
+
+def write_per_label(path: Path, data: MetricInput, gold: Gold) -> None:
+    """Counters, precision, recall and F1 of each label, as tab-separated text."""
+    sums = np.asarray(count_assignments(data).sum(axis=0), dtype=np.float64).reshape(1, -1)
+    tp, assigned, positives = (part[0] for part in split_counters(sums))
+    frame = pl.DataFrame(
+        {
+            "label": gold.labels,
+            "title": pl.Series(gold.titles, dtype=pl.String),
+            "train_count": gold.train_counts,
+            "test_count": positives.astype(np.int64),
+            "tp": tp.astype(np.int64),
+            "fp": (assigned - tp).astype(np.int64),
+            "fn": (positives - tp).astype(np.int64),
+            "precision": divide(tp, assigned),
+            "recall": divide(tp, positives),
+            "F1": score_f1(tp, assigned, positives),
+        }
+    )
+    with replacing(path) as temporary:
+        frame.write_csv(temporary, separator="\t", float_precision=6)
+
+
+def write_per_document(path: Path, metrics: Sequence[MetricValue], doc_ids: Sequence[str]) -> None:
+    """The value of each metric for each document, null where undefined; pooled metrics have none."""
+    columns = {m.name: pl.Series(m.per_document).fill_nan(None) for m in metrics if m.per_document is not None}
+    with replacing(path) as temporary:
+        pl.DataFrame({"doc_id": list(doc_ids), **columns}).write_parquet(temporary, compression="zstd")

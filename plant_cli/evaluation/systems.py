@@ -1,0 +1,115 @@
+"""What a person may call a system to be evaluated, and where its predictions and its threshold lie."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from plant_cli.api.context import StageContext
+from plant_cli.api.corpus import SplitName
+from plant_cli.api.errors import ArtefactError, DataError
+from plant_cli.api.files import read_json
+from plant_cli.corpus.records import CorpusRecord
+from plant_cli.kit.metrics import Floats
+
+PREDICTIONS = "predictions.parquet"
+THRESHOLDS = "thresholds.json"
+FOREIGN_THRESHOLD = 0.5
+_STAGE = re.compile(r"(?:finetune|predict|eval)(?:-(?P<tag>.+))?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """A system's predictions on one split.
+
+    Args:
+        name: as the user wrote it.
+        predictions: the file.
+        threshold: one number, or one per label of train [L].
+        origin: the threshold in words: its value and where it comes from.
+    """
+
+    name: str
+    predictions: Path
+    threshold: float | Floats
+    origin: str
+
+
+def find_system(context: StageContext, name: str, split: SplitName, label_hash: str) -> System:
+    """A system by folder name in the run (`finetune-baseline`), tag (`baseline`), folder of another run, or predictions file.
+
+    Raises:
+        ArtefactError: there is no such system, or it was not trained yet; says which command makes it.
+        DataError: another run has other gold labels.
+    """
+    path, stage = Path(name), _STAGE.fullmatch(name)
+    if stage:
+        return own_system(context, name, stage["tag"], split, label_hash)
+    if path.is_file():
+        return file_system(path, None)
+    if path.is_dir():
+        return _of_another_run(context, path, split, label_hash)
+    return own_system(context, name, name, split, label_hash)
+
+
+def own_system(context: StageContext, name: str, tag: str | None, split: SplitName, label_hash: str) -> System:
+    """The system of a tag in this run; its predictions are made if they are not there."""
+    predictions = context.ensure("predict", tag, {"split": split}) / PREDICTIONS
+    threshold, origin = _read_threshold(context.input("finetune", tag) / THRESHOLDS, label_hash)
+    return System(name=name, predictions=predictions, threshold=threshold, origin=origin)
+
+
+def file_system(path: Path, threshold: float | None) -> System:
+    """Predictions of another tool, with the threshold that the user gives."""
+    value = FOREIGN_THRESHOLD if threshold is None else threshold
+    origin = f"threshold {value:g} " + ("given" if threshold is not None else "by default: another tool's scores may need another one")
+    return System(name=str(path), predictions=path, threshold=value, origin=origin)
+
+
+def _of_another_run(context: StageContext, path: Path, split: SplitName, label_hash: str) -> System:
+    stage = _STAGE.fullmatch(path.name)
+    run, tag = (path.parent, stage["tag"]) if stage and (path.parent / "run.json").exists() else (path, None)
+    suffix = f"-{tag}" if tag else ""
+    predictions = run / f"predict{suffix}" / PREDICTIONS
+    if not predictions.exists():
+        raise ArtefactError(
+            f"'{path}' holds no predictions",
+            where=str(predictions),
+            expected="a run folder, or a stage's folder in one, whose predictions were made",
+            todo=f"plant predict --run {run}" + (f" --tag {tag}" if tag else ""),
+        )
+    _refuse_other_gold(CorpusRecord.read(context.run_path / "corpus"), CorpusRecord.read(run / "corpus"), split, run)
+    threshold, origin = _read_threshold(run / f"finetune{suffix}" / THRESHOLDS, label_hash)
+    return System(name=str(path), predictions=predictions, threshold=threshold, origin=origin)
+
+
+def _refuse_other_gold(ours: CorpusRecord, theirs: CorpusRecord, split: SplitName, run: Path) -> None:
+    def fingerprint(record: CorpusRecord) -> tuple[object, ...]:
+        source = record.splits.get(split) or record.splits["train"]
+        return source.ids_hash, source.labels_hash, sorted(record.held_out) if split != "test" else None
+
+    if fingerprint(ours) != fingerprint(theirs):
+        raise DataError(
+            f"the run '{run}' has another gold {split} split",
+            where=str(run / "corpus" / "splits.json"),
+            expected="the same documents with the same gold labels: nothing else can be compared",
+            todo="train both systems on corpora with one test split, or evaluate predictions of that split",
+        )
+
+
+def _read_threshold(path: Path, label_hash: str) -> tuple[float | Floats, str]:
+    content = read_json(path, "the decision threshold")
+    value = content["value"]
+    if isinstance(value, list):
+        if content["label_hash"] != label_hash:
+            raise ArtefactError(
+                "the thresholds are in another label order",
+                where=str(path),
+                expected=f"label hash {label_hash[:12]}, found {content['label_hash'][:12]}",
+                todo="train on this corpus again: plant finetune --force",
+            )
+        return np.array(value, dtype=np.float64), f"thresholds per label tuned on validation {content['objective']}"
+    return float(value), f"threshold {value:.4f} tuned on validation {content['objective']}"
