@@ -8,7 +8,8 @@ import torch
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import lengths, sorted_batches
-from plant_cli.ranking.ndcg import kendall_tau, ndcg, random_order_ndcg
+from plant_cli.ranking.kendall import kendall_tau
+from plant_cli.ranking.ndcg import ndcg, random_ndcg
 from plant_cli.relevance.table import RelevanceTable
 from plant_cli.training.materials import Material
 from plant_cli.training.planting import Planter, positives_only
@@ -44,7 +45,7 @@ class AttentionMeasure:
             found = (
                 ndcg(lists.scores, lists.relevance, lists.offsets, self.k),
                 kendall_tau(lists.scores, lists.relevance, lists.offsets),
-                random_order_ndcg(lists.relevance, lists.offsets, self.k),
+                random_ndcg(lists.relevance, lists.offsets, self.k),
             )
             sums += [float(torch.nan_to_num(values).sum()) for values in found]
             count += len(lists)
