@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -63,6 +63,8 @@ def type_text(annotation: Any) -> str:
         return "|".join(map(str, args))
     if origin in (Union, types.UnionType):
         return " or ".join(type_text(a) for a in args)
+    if origin is Annotated:
+        return type_text(args[0])
     if origin in (list, tuple):
         return f"list of {type_text(args[0])}"
     if origin is dict:

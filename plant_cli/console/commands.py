@@ -12,10 +12,11 @@ from typer.main import get_command
 
 from plant_cli.api import StageSpec, near_names
 from plant_cli.console.execution import execute
-from plant_cli.console.flags import given_values, stage_flags
+from plant_cli.console.flags import GENERAL, given_values, stage_flags
 from plant_cli.registry import Registry
 
 WORKFLOW = ("mig", "pretrain-attn", "finetune", "predict", "eval", "significance", "run", "quickstart")
+HEADINGS = {"data": "Corpus", "model": "Network", "machine": "Machine", GENERAL: "Run and output"}
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 PANELS = ("Stages", "Corpus", "Tools")
 
@@ -93,16 +94,31 @@ class StageGroup(TyperGroup):
         super().format_epilog(ctx, formatter)
         broken = _broken_plugins(self.registry)
         if broken:
-            formatter.write_text(f"Broken plugins, left out: {broken}. `plant plugins` says why.")
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(f"Broken plugins, left out: {broken}. `plant plugins` says why.")
 
 
 class StageCommand(TyperCommand):
-    """A stage's command that also lists its actions (`mig` lists `mig show`) and its examples."""
+    """A stage's command whose help groups flags by recipe section, and lists actions (`mig show`) and examples."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
+        self.headings: dict[str, str] = {}  # by parameter name
         self.actions: dict[str, StageSpec] = {}
         self.examples: Sequence[str] = ()
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and flags under the headings of their sections."""
+        grouped: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            heading = "Arguments" if parameter.param_type_name == "argument" else self.headings.get(parameter.name, HEADINGS[GENERAL])
+            if record is not None:
+                grouped.setdefault(heading, []).append(record)
+        for heading, records in grouped.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write actions and examples below the flags."""
@@ -131,13 +147,18 @@ def stage_command(spec: StageSpec, name: str, registry: Registry, actions: dict[
         execute(spec, registry, given_values(flags, values))
 
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    text = spec.summary + (f"\n\nSource: {spec.source}" if spec.source else "")
+    text = "\n\n".join(filter(None, (spec.summary, _first_paragraph(spec.run), spec.source and f"Source: {spec.source}.")))
     function = _with_signature(body, (flag.parameter for flag in flags))
     app.command(name=name, cls=StageCommand, help=text, context_settings=dict(CONTEXT))(function)
     command = get_command(app)
+    command.headings = {flag.parameter.name: HEADINGS.get(flag.section, "Options") for flag in flags}  # type: ignore[attr-defined]
     command.actions = actions  # type: ignore[attr-defined]
     command.examples = spec.examples or (_plain_example(spec),)  # type: ignore[attr-defined]
     return command
+
+
+def _first_paragraph(function: Callable[..., Any]) -> str:
+    return (inspect.getdoc(function) or "").partition("\n\n")[0]
 
 
 def _with_signature(body: Callable[[dict[str, Any]], None], parameters: Iterable[inspect.Parameter]) -> Callable[..., None]:

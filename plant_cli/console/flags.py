@@ -89,6 +89,8 @@ def flag_type(annotation: Any) -> Any:
     if origin in (Union, types.UnionType):
         kinds = [flag_type(a) for a in args]
         return None if None in kinds else kinds[0] if len(kinds) == 1 else str
+    if origin is Annotated:
+        return flag_type(args[0])
     if origin in (list, tuple):
         kind = flag_type(args[0])
         return None if kind is None else types.GenericAlias(list, (kind,))

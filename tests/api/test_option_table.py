@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from pydantic import PositiveInt
 
 from plant_cli.api import Choice, Options, choice, option
 from plant_cli.api.option_table import option_rows, type_text
@@ -36,6 +37,7 @@ def test_rows_say_type_default_and_limits() -> None:
         (dict[str, Any], "mapping"),
         (Choice, "component"),
         (Path, "path"),
+        (list[PositiveInt], "list of whole number"),
     ],
 )
 def test_types_in_words(annotation: Any, words: str) -> None:
