@@ -19,10 +19,10 @@ from torch.nn import functional
 from plant_cli.ranking.ndcg import discounts, gains, ideal_dcg
 from plant_cli.ranking.ragged import Chunk, chunks, order_within, ranks, sum_lists
 
-CELLS = {"cpu": 1 << 17, "cuda": 1 << 26}
+CELLS = {"cpu": 1 << 18, "cuda": 1 << 26}
 """Pairs held at a time."""
 
-BLOCK = 32
+BLOCK = 16
 """Leading items taken at a time: the fewer, the fewer pairs are visited that cannot count."""
 
 

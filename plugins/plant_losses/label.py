@@ -1,0 +1,110 @@
+"""Stage 2 losses: a loss per cell (document, label), summed over the cells that count."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from plant_losses.options import AsymmetricOptions, BceOptions, FocalOptions, LabelLossOptions
+from plant_losses.selection import select_cells
+
+SMALLEST = 1e-8
+"""In place of a probability of 0, at which powers below 1 have no finite slope."""
+
+
+class CellLoss(ABC):
+    """A label loss that is a sum over cells; a subclass says what a cell costs. Everything in fp32 or better."""
+
+    def __init__(self, options: LabelLossOptions) -> None:
+        self.hard_negatives = options.hard_negatives
+        self.random_negatives = options.random_negatives
+        self.normaliser = options.normaliser
+
+    @abstractmethod
+    def cells(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Loss of each cell, same shape as the logits."""
+
+    def __call__(self, logits: Tensor, targets: Tensor, selected: Tensor | None = None) -> Tensor:
+        """Mean over documents of the sum over the cells that count, divided by the normaliser.
+
+        Cells that do not count get a gradient of exactly 0, so that a decoder can leave them out of its backward pass.
+
+        Args:
+            logits: [B, l].
+            targets: 0/1 [B, l].
+            selected: bool [B, l] (None: selected here, random negatives from torch's own generator).
+        """
+        if selected is None:
+            selected = self.select(logits, targets)
+        exact = torch.promote_types(logits.dtype, torch.float32)
+        document, label = selected.nonzero(as_tuple=True)
+        losses = self.cells(logits[document, label].to(exact), targets[document, label].to(exact))
+        sums = losses.new_zeros(len(logits)).index_add(0, document, losses)
+        return (sums / self._divisors(targets, selected)).mean()
+
+    def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """The cells that count [B, l]: positives, the hardest negatives, random negatives; all if no hard negatives are asked for."""
+        return select_cells(logits, targets, self.hard_negatives, self.random_negatives, generator)
+
+    def _divisors(self, targets: Tensor, selected: Tensor) -> Tensor | int:
+        if self.normaliser == "labels":
+            return targets.shape[1]
+        counted = selected if self.normaliser == "selected" else targets > 0
+        return counted.sum(1).clamp(min=1)
+
+
+class Bce(CellLoss):
+    """Binary cross-entropy."""
+
+    def __init__(self, options: BceOptions) -> None:
+        super().__init__(options)
+
+    def cells(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """−log of the probability of what is true."""
+        return functional.binary_cross_entropy_with_logits(logits, targets, reduction="none")
+
+
+class Focal(CellLoss):
+    """Focal loss with label smoothing (Lin et al. 2017; PLANT v2, equation 3)."""
+
+    def __init__(self, options: FocalOptions) -> None:
+        super().__init__(options)
+        self.gamma, self.epsilon, self.smoothing = options.gamma, options.epsilon, options.smoothing
+
+    def cells(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """−t (1−p)^γ log p − (1−t) p^γ log(1−p), t the smoothed target; powers from logarithms, for large logits' sake."""
+        smooth = self._smoothed(targets)
+        log_p, log_not_p = functional.logsigmoid(logits), functional.logsigmoid(-logits)
+        return -smooth * (self.gamma * log_not_p).exp() * log_p - (1 - smooth) * (self.gamma * log_p).exp() * log_not_p
+
+    def _smoothed(self, targets: Tensor) -> Tensor:
+        match self.smoothing:
+            case "positive":
+                return targets * (1 - self.epsilon)
+            case "symmetric":
+                return targets * (1 - self.epsilon) + self.epsilon / 2
+            case "literal":
+                return targets * (1 - 2 * self.epsilon) + self.epsilon
+            case "off":
+                return targets
+
+
+class Asymmetric(CellLoss):
+    """Asymmetric loss: positives and negatives focused differently, easy negatives dropped (Ridnik et al. 2021)."""
+
+    def __init__(self, options: AsymmetricOptions) -> None:
+        super().__init__(options)
+        self.gamma_positive, self.gamma_negative, self.clip = options.gamma_positive, options.gamma_negative, options.clip
+
+    def cells(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """−y (1−p)^γ₊ log p − (1−y) q^γ₋ log(1−q), with q = max(p − clip, 0)."""
+        log_p, log_not_p = functional.logsigmoid(logits), functional.logsigmoid(-logits)
+        positive = -(self.gamma_positive * log_not_p).exp() * log_p
+        shifted = (logits.sigmoid() - self.clip).clamp(min=SMALLEST)
+        # With no clip log(1−q) is logsigmoid(−z), precise for large logits; a clip keeps 1−q away from 0.
+        log_not_shifted = torch.log1p(-shifted) if self.clip else log_not_p
+        negative = -shifted.pow(self.gamma_negative) * log_not_shifted
+        return torch.where(targets > 0, positive, negative)

@@ -1,0 +1,61 @@
+"""Options of the losses."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from plant_cli.api import Options, option
+
+
+class LambdaOptions(Options):
+    """Options of the stage 1 loss `lambda`."""
+
+    sigma: float = option(1.0, "Steepness of the pairwise logistic.", gt=0)
+    k: int = option(1000, "Ranks that count in nDCG.", ge=1)
+
+
+class ApproxNdcgOptions(Options):
+    """Options of the stage 1 loss `approx-ndcg`."""
+
+    temperature: float = option(1.0, "Score difference over which one word passes another; small is close to true ranks.", gt=0)
+
+
+class ListnetOptions(Options):
+    """Options of the stage 1 loss `listnet`."""
+
+    temperature: float = option(0.25, "Divides relevance before the softmax that gives the wanted attention.", gt=0)
+
+
+class LabelLossOptions(Options):
+    """What all stage 2 losses take: which labels of a document count, and what the sum over them is divided by."""
+
+    hard_negatives: int = option(1000, "Highest-scoring negatives that count, per document (0: all labels count).", ge=0)
+    random_negatives: int = option(256, "Random other negatives that count, per document.", ge=0)
+    normaliser: Literal["selected", "labels", "positives"] = option(
+        "selected", "What a document's sum is divided by: the labels that count, all labels (paper), or its positives."
+    )
+
+
+class FocalOptions(LabelLossOptions):
+    """Options of the stage 2 loss `focal-hnm`."""
+
+    gamma: float = option(2.0, "How strongly cells that are already right are turned down.", ge=0)
+    epsilon: float = option(0.1, "Label smoothing.", ge=0, lt=0.5)
+    smoothing: Literal["positive", "literal", "symmetric", "off"] = option(
+        "positive", "positive: y(1-e). literal (paper): e for negatives too. symmetric: y(1-e) + e/2."
+    )
+
+
+class BceOptions(LabelLossOptions):
+    """Options of the stage 2 loss `bce`."""
+
+    hard_negatives: int = option(0, "Highest-scoring negatives that count, per document (0: all labels count).", ge=0)
+    random_negatives: int = option(0, "Random other negatives that count, per document.", ge=0)
+
+
+class AsymmetricOptions(LabelLossOptions):
+    """Options of the stage 2 loss `asymmetric`."""
+
+    gamma_positive: float = option(0.0, "How strongly right positives are turned down.", ge=0)
+    gamma_negative: float = option(4.0, "How strongly right negatives are turned down.", ge=0)
+    clip: float = option(0.05, "Negatives below this probability count nothing.", ge=0, lt=1)
