@@ -28,6 +28,7 @@ def mutual_information(counts: Counts) -> npt.NDArray[np.float64]:
     cells = (table[both] + table[only_word]) + (table[label - both] + table[(total - label) - only_word])
     margins = (table[word] + table[total - word]) + (table[label] + table[total - label])
     gain: npt.NDArray[np.float64] = np.maximum((cells - margins + table[total]) / total, 0.0)
+    gain[both * total == word * label] = 0.0  # independence is exact, not what rounding leaves of it
     return gain
 
 

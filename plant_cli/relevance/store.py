@@ -76,9 +76,11 @@ def load_relevance(folder: Path, label_hash: str) -> RelevanceTable:
     if len(rows) != index["kept"].sum():
         raise _damaged(folder / MIG, f"{len(rows)} rows where {LABELS} counts {index['kept'].sum()}")
     label = np.repeat(np.arange(len(index)), index["kept"].to_numpy())
-    word = rows["word"].cast(pl.Enum(words)).to_physical().to_numpy().astype(np.int64)
+    word = rows["word"].cast(pl.Enum(words), strict=False).to_physical()
+    if word.has_nulls():
+        raise _damaged(folder / MIG, f"it has words that {WORDS} does not list")
     relevance = rows["relevance"].to_numpy().astype(np.float32)
-    matrix = csr_array((relevance, (label, word)), shape=(len(index), len(words)))
+    matrix = csr_array((relevance, (label, word.to_numpy().astype(np.int64))), shape=(len(index), len(words)))
     edits = read_edits(folder)
     if edits:
         matrix = apply_edits(matrix, edits, index["label"].to_list(), words)

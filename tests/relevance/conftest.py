@@ -1,0 +1,70 @@
+"""A plain reference for mutual information, and small corpora to hold the engine against."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.sparse import csr_array
+
+from plant_cli.api import NoOptions, SignalSpec
+from plant_cli.relevance.engine import Selection, keep_words
+from plant_cli.relevance.information import mutual_information
+from plant_cli.relevance.kept import KeptWords
+from plant_cli.relevance.terms import Terms, count_terms
+
+Bits = npt.NDArray[np.bool_]
+MIG = SignalSpec(name="mig", summary="", score=lambda counts, options: mutual_information(counts))
+
+
+def plain_mutual_information(x: Bits, y: Bits) -> float:
+    gain = 0.0
+    for a, b in [(False, False), (False, True), (True, False), (True, True)]:
+        joint = float(np.mean((x == a) & (y == b)))
+        gain += joint * math.log(joint / (np.mean(x == a) * np.mean(y == b))) if joint > 0 else 0.0
+    return gain
+
+
+def make_terms(presence: Bits, min_df: int = 0) -> Terms:
+    """Words `w00`, `w01`, … where the matrix [N, V] says so."""
+    return count_terms(([f"w{j:02d}" for j in np.flatnonzero(row)] for row in presence), min_df)
+
+
+def keep(terms: Terms, gold: Any, signal: SignalSpec = MIG, options: Any = None, **selection: Any) -> KeptWords:
+    return keep_words(terms, csr_array(np.asarray(gold, dtype=np.int32)), signal, options or NoOptions(), Selection(**selection))
+
+
+def name_rows(kept: KeptWords, terms: Terms) -> list[list[str]]:
+    pieces = zip(kept.offsets[:-1], kept.offsets[1:], strict=True)
+    return [[terms.words[w] for w in kept.words[start:stop]] for start, stop in pieces]
+
+
+@pytest.fixture(scope="session")
+def plain() -> Callable[[Bits, Bits], float]:
+    return plain_mutual_information
+
+
+@pytest.fixture(scope="session")
+def terms_of() -> Callable[..., Terms]:
+    return make_terms
+
+
+@pytest.fixture(scope="session")
+def kept_by() -> Callable[..., KeptWords]:
+    return keep
+
+
+@pytest.fixture(scope="session")
+def names() -> Callable[[KeptWords, Terms], list[list[str]]]:
+    return name_rows
+
+
+@pytest.fixture(scope="session")
+def corpus() -> tuple[Bits, Bits]:
+    """Presence [60, 40] with a falling frequency, and gold [60, 9] that leans on some of the words."""
+    draw = np.random.default_rng(7)
+    presence = draw.random((60, 40)) < np.linspace(0.9, 0.03, 40)
+    gold = (draw.random((60, 9)) < 0.15) | (presence[:, :9] & presence[:, 9:18])
+    return presence, gold

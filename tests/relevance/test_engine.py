@@ -1,0 +1,168 @@
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.sparse import csr_array
+
+from plant_cli.api import ComponentError, Counts, NoOptions, SignalSpec
+from plant_cli.relevance import engine
+from plant_cli.relevance.engine import Selection, keep_words
+from plant_cli.relevance.information import mutual_information
+from plant_cli.relevance.terms import count_terms
+
+SIGNS = pytest.mark.parametrize("sign", ["positive", "any"])
+MIG = SignalSpec(name="mig", summary="", score=lambda counts, options: mutual_information(counts))
+
+
+@SIGNS
+@given(data=st.data())
+def test_equals_scoring_every_cell_plainly(sign: Literal["positive", "any"], data: st.DataObject, plain: Callable[..., float]) -> None:
+    documents, words, labels = (data.draw(st.integers(1, top)) for top in (12, 9, 4))
+    presence = data.draw(arrays(bool, (documents, words)))
+    gold = data.draw(arrays(bool, (documents, labels)))
+    k = data.draw(st.integers(1, 10))
+    terms = count_terms(([f"w{j}" for j in np.flatnonzero(row)] for row in presence), 1)
+    kept = keep_words(terms, csr_array(gold.astype(np.int32)), MIG, NoOptions(), Selection(k=k, sign=sign))
+    columns = terms.occurrences.toarray() > 0
+    for label in range(labels):
+        gains = np.array([plain(column, gold[:, label]) for column in columns.T])
+        check_row(gains, columns, gold[:, label], kept, label, k, sign)
+
+
+def check_row(plain: Any, columns: Any, has_label: Any, kept: Any, label: int, k: int, sign: str) -> None:
+    piece = slice(kept.offsets[label], kept.offsets[label + 1])
+    words, values = kept.words[piece], kept.values[piece]
+    positive = (columns & has_label[:, None]).sum(0) * len(columns) > columns.sum(0) * has_label.sum()
+    admitted = np.flatnonzero((plain > 1e-9) & (positive | (sign == "any")))
+    assert np.abs(plain[words] - values).max(initial=0) < 1e-9
+    assert kept.both[piece].tolist() == (columns & has_label[:, None]).sum(0)[words].tolist()
+    assert sorted(zip(-values, words, strict=True)) == list(zip(-values, words, strict=True))
+    assert len(words) == len(set(words.tolist())) <= k
+    assert len(words) >= min(k, len(admitted))
+    left_out = np.setdiff1d(admitted, words)
+    assert not len(left_out) or plain[left_out].max() <= values[-1] + 1e-9
+    assert sign == "any" or positive[words].all()
+
+
+def test_only_positive_association_by_default(terms_of: Any, kept_by: Any, names: Any) -> None:
+    presence = np.array([[1, 0], [1, 0], [0, 1], [0, 1]], dtype=bool)
+    gold = [[1], [1], [0], [0]]
+    terms = terms_of(presence)
+    assert names(kept_by(terms, gold), terms) == [["w00"]]
+    assert names(kept_by(terms, gold, sign="any"), terms) == [["w00", "w01"]]
+
+
+def test_ties_go_to_the_more_frequent_then_to_the_alphabet(kept_by: Any, names: Any) -> None:
+    """All four words are in the label's only two documents, `n` and `m` in a third one."""
+    terms = count_terms([["z", "n", "b", "m"], ["z", "n", "b", "m"], ["n", "m"], ["x"]], 1)
+    kept = kept_by(terms, [[1], [1], [0], [0]], k=3)
+    assert names(kept, terms) == [["b", "z", "m"]]
+    mirrored = count_terms([["p"], ["p"], ["q"], ["q"], ["q", "p"]], 1)
+    assert names(kept_by(mirrored, [[1], [1], [0], [0], [0]], sign="any", k=2), mirrored) == [["q", "p"]]
+
+
+def test_an_absent_word_counts_when_any_sign_is_asked_for(kept_by: Any, names: Any, terms_of: Any) -> None:
+    presence = np.array([[0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 0], [1, 0, 1], [1, 1, 1]], dtype=bool)
+    terms = terms_of(presence)
+    kept = kept_by(terms, [[1], [1], [0], [0], [0], [0]], sign="any", k=1)
+    assert names(kept, terms) == [["w00"]]
+    assert kept.both.tolist() == [0]
+
+
+@SIGNS
+def test_blocks_threads_and_memory_change_nothing(sign: str, corpus: Any, terms_of: Any, kept_by: Any) -> None:
+    presence, gold = corpus
+    whole = kept_by(terms_of(presence), gold, sign=sign, k=7)
+    for jobs, memory in [(1, 1), (3, 1), (2, 20_000)]:
+        parts = kept_by(terms_of(presence), gold, sign=sign, k=7, jobs=jobs, memory=memory)
+        for name in ("offsets", "words", "values", "both"):
+            assert getattr(parts, name).tolist() == getattr(whole, name).tolist()
+
+
+@SIGNS
+def test_permuting_labels_documents_or_words_permutes_the_result(sign: str, corpus: Any, terms_of: Any, kept_by: Any, names: Any) -> None:
+    presence, gold = corpus
+    draw = np.random.default_rng(3)
+    terms = terms_of(presence)
+    rows = names(kept_by(terms, gold, sign=sign, k=7), terms)
+    order = draw.permutation(gold.shape[1])
+    assert names(kept_by(terms, gold[:, order], sign=sign, k=7), terms) == [rows[i] for i in order]
+    order = draw.permutation(len(gold))
+    shuffled = terms_of(presence[order])
+    assert names(kept_by(shuffled, gold[order], sign=sign, k=7), shuffled) == rows
+    documents = [[f"w{j:02d}" for j in draw.permutation(np.flatnonzero(row))] for row in presence]
+    reordered = count_terms(documents, 0)
+    assert names(kept_by(reordered, gold, sign=sign, k=7), reordered) == rows
+
+
+@SIGNS
+def test_labels_of_no_or_every_document_have_no_words(sign: str, corpus: Any, terms_of: Any, kept_by: Any) -> None:
+    presence, gold = corpus
+    gold = gold.copy()
+    gold[:, 0], gold[:, 4] = False, True
+    kept = kept_by(terms_of(presence), gold, sign=sign)
+    lengths = np.diff(kept.offsets)
+    assert lengths[[0, 4]].tolist() == [0, 0]
+    assert (np.delete(lengths, [0, 4]) > 0).all()
+
+
+@SIGNS
+def test_a_single_document_tells_nothing(sign: str, kept_by: Any) -> None:
+    kept = kept_by(count_terms([["a", "b"]], 1), [[1, 0]], sign=sign)
+    assert kept.offsets.tolist() == [0, 0, 0]
+
+
+def test_blocks_respect_the_memory_budget(corpus: Any, terms_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    presence, gold = corpus
+    largest: list[int] = []
+
+    def score(counts: Counts, options: Any) -> Any:
+        largest.append(counts.docs_with_both.size)
+        return mutual_information(counts)
+
+    signal = SignalSpec(name="spy", summary="", score=score, signed=True)
+    budget = 100 * engine.BYTES_PER_CELL
+    advanced: list[int] = []
+    keep_words(terms_of(presence), csr_array(gold.astype(int)), signal, NoOptions(), Selection(memory=budget), advanced.append)
+    assert max(largest) <= 100
+    assert sum(advanced) == gold.shape[1]
+    assert len(advanced) > 1
+
+
+def test_signals_get_the_counts_they_ask_for(kept_by: Any) -> None:
+    seen: dict[str, Counts] = {}
+
+    def score(counts: Counts, options: Any) -> Any:
+        seen["counts"] = counts
+        return np.ones(counts.docs_with_both.shape)
+
+    terms = count_terms([["a", "a", "b"], ["b"], ["c", "c", "a"]], 1)  # vocabulary a, b, c
+    signal = SignalSpec(name="spy", summary="", score=score, needs_occurrences=True, needs_cells=True, signed=True)
+    kept_by(terms, [[1, 0], [0, 0], [1, 1]], signal=signal)
+    got = seen["counts"]
+    order = np.argsort(got.cells)
+    assert got.cells is not None
+    assert got.occurrences is not None
+    assert got.words_with_label is not None
+    assert got.cells[order].tolist() == [0, 1, 2, 3, 5]  # label · 3 + word; label 1 never meets b
+    assert got.occurrences[order].tolist() == [3, 1, 2, 1, 2]
+    assert got.words_with_label[order].tolist() == [6, 6, 6, 3, 3]
+    assert got.docs_with_both[order].tolist() == [2, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(("values", "word"), [(lambda shape: np.full(shape, np.nan), "NaN"), (lambda shape: np.ones(1), "shape")])
+def test_a_signal_that_misbehaves_is_named(values: Callable[..., Any], word: str, corpus: Any, terms_of: Any, kept_by: Any) -> None:
+    signal = SignalSpec(name="odd", summary="", score=lambda counts, options: values(counts.docs_with_both.shape))
+    with pytest.raises(ComponentError, match=f"'odd' gave .*{word}") as caught:
+        kept_by(terms_of(corpus[0]), corpus[1], signal=signal)
+    assert caught.value.exit_code == 5
+    assert "--score" in caught.value.todo
+
+
+def test_minus_infinity_means_never(corpus: Any, terms_of: Any, kept_by: Any) -> None:
+    signal = SignalSpec(name="none", summary="", signed=True, score=lambda counts, options: np.full(counts.docs_with_both.shape, -np.inf))
+    assert len(kept_by(terms_of(corpus[0]), corpus[1], signal=signal, sign="any").words) == 0

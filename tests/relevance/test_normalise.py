@@ -1,0 +1,49 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plant_cli.relevance.kept import KeptWords
+from plant_cli.relevance.normalise import Norm, normalise
+
+KEPT = KeptWords(  # label 0 keeps three words, label 1 none, label 2 four of which two tie and one is negative
+    offsets=np.array([0, 3, 3, 7]),
+    words=np.array([0, 1, 2, 1, 0, 2, 3], dtype=np.int32),
+    values=np.array([0.4, 0.2, 0.1, 2.0, 1.0, 1.0, -0.5]),
+    both=np.array([2, 1, 1, 2, 1, 1, 0], dtype=np.int32),
+)
+
+
+def weigh(kept: KeptWords, norm: Norm) -> Any:
+    return normalise(kept, norm, n_docs=4, docs_with_word=np.array([2, 2, 1, 1]), docs_with_label=np.array([2, 0, 2])).tolist()
+
+
+@pytest.mark.parametrize(
+    ("norm", "expected"),
+    [
+        ("label-max", [1.0, 0.5, 0.25, 1.0, 0.5, 0.5, 0.0]),
+        ("global-max", [0.2, 0.1, 0.05, 1.0, 0.5, 0.5, 0.0]),
+        ("none", [0.4, 0.2, 0.1, 1.0, 1.0, 1.0, 0.0]),
+        ("rank", [1.0, 2 / 3, 1 / 3, 1.0, 0.75, 0.75, 0.25]),
+    ],
+)
+def test_golden(norm: Norm, expected: list[float]) -> None:
+    assert weigh(KEPT, norm) == pytest.approx(expected)
+
+
+def test_jaccard_divides_by_the_joint_entropy() -> None:
+    """A word that is the label has I = H_word = H_label, so its share is 1; half of it gives (H/2) / (3H/2)."""
+    half = np.log(2)
+    kept = KeptWords(offsets=np.array([0, 2]), words=np.array([0, 1]), values=np.array([half, half / 2]), both=np.array([2, 2]))
+    got = normalise(kept, "jaccard", n_docs=4, docs_with_word=np.array([2, 2]), docs_with_label=np.array([2]))
+    assert got.tolist() == pytest.approx([1.0, 1 / 3])
+
+
+@pytest.mark.parametrize("norm", ["label-max", "global-max", "none", "rank", "jaccard"])
+def test_within_bounds_in_order_and_empty_without_words(norm: Norm) -> None:
+    got = np.array(weigh(KEPT, norm))
+    assert ((got >= 0) & (got <= 1)).all()
+    if norm != "jaccard":
+        assert (np.diff(got)[KEPT.ranks[1:] > 1] <= 0).all()
+    nothing = KeptWords(offsets=np.array([0, 0, 0, 0]), words=KEPT.words[:0], values=KEPT.values[:0], both=KEPT.both[:0])
+    assert weigh(nothing, norm) == []

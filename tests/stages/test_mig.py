@@ -1,0 +1,215 @@
+"""The stage `mig` and its actions on a corpus in memory."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+from plant_signals import plugin as signals
+from pydantic import ValidationError
+from scipy.sparse import csr_array
+
+from plant_cli.api import Choice, DataError, Interrupted, MachineSection, SilentReporter, Split, SplitName, UsageError
+from plant_cli.corpus.labels import LabelTable
+from plant_cli.registry import Registry
+from plant_cli.relevance.store import load_relevance
+from plant_cli.stages.mig import MigOptions, run
+from plant_cli.stages.mig_words import EditOptions, ShowOptions, edit, show
+
+TEXTS = ["Fever and cough!", "fever, chills and cough", "a broken arm", "ARM and leg; broken", "fever and leg"]
+GOLD = [[1, 0], [1, 0], [0, 1], [0, 1], [1, 0]]
+LABELS = LabelTable(ids=["flu", "trauma"], titles=["Influenza with cough", "Broken bones"], train_counts=[3, 2])
+
+
+@dataclass
+class MemoryCorpus:
+    """A corpus whose other splits answer only if the test lets them."""
+
+    texts: dict[SplitName, list[str]]
+    asked: list[str] = field(default_factory=list)
+    labels: LabelTable = LABELS
+    data_hash: str = "d"
+
+    def split(self, name: SplitName) -> Split:
+        self.asked.append(name)
+        texts = self.texts[name]
+        gold = csr_array(GOLD[: len(texts)])
+        return Split(name=name, doc_ids=[str(i) for i in range(len(texts))], texts=texts, gold=gold, unseen=csr_array((len(texts), 0)))
+
+    def has_split(self, name: SplitName) -> bool:
+        return name in self.texts
+
+    def __iter__(self) -> Iterator[SplitName]:
+        return iter(self.texts)
+
+
+def context_of(folder: Path, corpus: MemoryCorpus, *, stopping: bool = False) -> Any:
+    registry = Registry()
+    registry.register(signals, name="signals")
+    return SimpleNamespace(
+        folder=folder,
+        corpus=lambda: corpus,
+        reporter=SilentReporter(),
+        machine=MachineSection(threads=2),
+        stopping=stopping,
+        component=registry.resolve,
+        input=lambda stage, tag=None: folder,
+    )
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Any:
+    return context_of(tmp_path / "mig", MemoryCorpus({"train": TEXTS}))
+
+
+def kept_words(context: Any) -> dict[str, list[str]]:
+    rows = pl.read_parquet(context.folder / "mig.parquet")
+    return {label: rows.filter(label=label)["word"].to_list() for label in LABELS.ids}
+
+
+def test_finds_the_words_that_tell(context: Any) -> None:
+    result = run(context, MigOptions())
+    assert kept_words(context) == {"flu": ["fever", "cough", "and"], "trauma": ["arm", "broken", "leg"]}
+    table = load_relevance(context.folder, LABELS.hash)
+    assert table.words == ("and", "fever", "arm", "broken", "cough", "leg")
+    assert table.matrix[0, 1] == 1.0
+    value = pl.read_parquet(context.folder / "mig.parquet")["value"][0]
+    assert value == pytest.approx(-0.6 * math.log(0.6) - 0.4 * math.log(0.4))  # the word is the label: its whole entropy
+    assert result.next_step == "plant pretrain-attn"
+    assert result.summary == {"labels": 2, "labels without words": 0, "documents": 5, "words": 6, "kept": 6, "median per label": 3}
+    assert [row[:3] for row in result.tables[1].rows] == [["trauma", "Broken bones", 2], ["flu", "Influenza with cough", 3]]
+    assert result.tables[1].rows[0][3] == "arm, broken, leg"
+
+
+def test_reads_training_documents_only(tmp_path: Path) -> None:
+    """The corpus is asked for train alone, and other test texts give the same bytes."""
+    bytes_of = []
+    for name, texts in [("a", ["arm arm"]), ("b", ["fever arm cough", "leg"])]:
+        corpus = MemoryCorpus({"train": TEXTS, "validation": texts, "test": texts})
+        context = context_of(tmp_path / name, corpus)
+        run(context, MigOptions())
+        assert set(corpus.asked) == {"train"}
+        bytes_of.append([(tmp_path / name / f"{file}.parquet").read_bytes() for file in ("mig", "words", "labels")])
+    assert bytes_of[0] == bytes_of[1]
+
+
+@pytest.mark.parametrize("score", ["mig", "pmi", "npmi", "chi2", "tf", "random"])
+@pytest.mark.parametrize("sign", ["positive", "any"])
+def test_every_signal_gives_relevance_for_every_label(score: str, sign: Any, context: Any) -> None:
+    run(context, MigOptions(score=Choice(name=score), sign=sign, k=2))
+    matrix = load_relevance(context.folder, LABELS.hash).matrix
+    assert matrix.max(axis=1).toarray().ravel().tolist() == [1.0, 1.0]
+    assert (matrix.toarray() > 0).sum(axis=1).max() <= 2
+
+
+def test_titles_raise_their_words(context: Any) -> None:
+    run(context, MigOptions(label_text_weight=0.5, k=1))
+    assert kept_words(context) == {"flu": ["fever", "cough"], "trauma": ["arm", "broken"]}
+    matrix = load_relevance(context.folder, LABELS.hash).matrix.toarray()
+    assert sorted(matrix[matrix > 0].tolist()) == [0.5, 0.5, 1.0, 1.0]
+
+
+def test_titles_are_missing(tmp_path: Path) -> None:
+    context = context_of(tmp_path, MemoryCorpus({"train": TEXTS}, labels=replace(LABELS, titles=[None, None])))
+    run(context, MigOptions(label_text_weight=0.5))
+    assert "no label has a title" in context.reporter.warnings[0]
+
+
+def test_too_rare_words_are_an_error_that_says_so(context: Any) -> None:
+    with pytest.raises(DataError, match="at least 9 training documents") as caught:
+        run(context, MigOptions(min_df=9))
+    assert "--min-df" in caught.value.todo
+
+
+def test_stops_when_asked(tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        run(context_of(tmp_path, MemoryCorpus({"train": TEXTS}), stopping=True), MigOptions())
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("wrong", [{"memory": "lots"}, {"k": 0}, {"norm": "jaccard", "score": "tf"}, {"label_text_weight": 2}])
+def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        MigOptions(**wrong)
+
+
+def shown(context: Any, label: str, limit: int = 20) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in show(context, ShowOptions(label=label, limit=limit)).tables[0].rows]
+
+
+@pytest.mark.parametrize("label", ["trauma", "Broken bones", "bones"])
+def test_show_by_id_title_or_part_of_it(label: str, context: Any) -> None:
+    run(context, MigOptions(norm="none"))
+    whole = 0.6730116670092565
+    assert shown(context, label)[0] == ("arm", 0.673, round(whole, 4), 2, 2, "")
+    assert [row[0] for row in shown(context, label, limit=2)] == ["arm", "broken"]
+    result = show(context, ShowOptions(label=label, limit=2))
+    assert result.tables[0].title == "trauma Broken bones"
+    assert result.tables[0].notes == ["2 training documents carry the label; 2 of 3 words shown"]
+
+
+def test_show_offers_near_names(context: Any) -> None:
+    run(context, MigOptions())
+    with pytest.raises(DataError, match="no labels are named 'trama'") as caught:
+        shown(context, "trama")
+    assert "'trauma'" in caught.value.expected
+    with pytest.raises(DataError, match="2 labels are named 'en'") as caught:
+        shown(context, "en")
+    assert caught.value.expected == "one of flu (Influenza with cough), trauma (Broken bones)"
+
+
+def test_edits_show_and_reach_training(context: Any) -> None:
+    run(context, MigOptions())
+    wanted = EditOptions(label="flu", deny=("and",), allow=("leg=0.8", "cough=0.9"))
+    first = edit(context, wanted)
+    text = (context.folder / "edits.yaml").read_text()
+    assert edit(context, wanted).tables == first.tables
+    assert (context.folder / "edits.yaml").read_text() == text
+    assert [(row[0], row[2], row[5]) for row in shown(context, "flu")] == [
+        ("fever", 1.0, ""),
+        ("cough", 0.9, "allowed"),
+        ("leg", 0.8, "allowed"),
+        ("and", 0.0, "denied"),
+    ]
+    table = load_relevance(context.folder, LABELS.hash)
+    row = dict(zip(table.words, table.matrix.toarray()[0].tolist(), strict=True))
+    assert row == pytest.approx({"and": 0, "fever": 1, "arm": 0, "broken": 0, "cough": 0.9, "leg": 0.8})
+
+
+def test_edits_are_listed_and_cleared(context: Any) -> None:
+    run(context, MigOptions())
+    edit(context, EditOptions(label="flu", deny=("and",)))
+    edit(context, EditOptions(label="trauma", allow=("fever=0.5",)))
+    assert list(edit(context, EditOptions(list=True)).tables[0].rows) == [
+        ("flu", "and", "denied", None),
+        ("trauma", "fever", "allowed", 0.5),
+    ]
+    assert list(edit(context, EditOptions(label="flu", clear=True)).tables[0].rows) == []
+    assert len(edit(context, EditOptions(list=True)).tables[0].rows) == 1
+    edit(context, EditOptions(clear=True))
+    assert not (context.folder / "edits.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (EditOptions(label="flu"), "nothing to edit"),
+        (EditOptions(deny=("and",)), "for one label"),
+        (EditOptions(label="flu", list=True, deny=("and",)), "for one label"),
+        (EditOptions(label="flu", deny=("fevre",)), "no training document has the word 'fevre'"),
+        (EditOptions(label="flu", allow=("and",)), "not a word with a relevance"),
+        (EditOptions(label="flu", allow=("and=2",)), "not a word with a relevance"),
+    ],
+)
+def test_wrong_edits_are_refused_and_change_nothing(options: EditOptions, what: str, context: Any) -> None:
+    run(context, MigOptions())
+    with pytest.raises(UsageError, match=what) as caught:
+        edit(context, options)
+    assert caught.value.exit_code == 2
+    assert not (context.folder / "edits.yaml").exists()
+    if "fevre" in what:
+        assert "'fever'" in caught.value.expected
