@@ -19,10 +19,9 @@ class Layer:
 
     def origin(self, path: KeyPath) -> str:
         """Where exactly this value was given, or `default`."""
-        if path in self.origins:
-            return self.origins[path]
-        named = path[-1:] == ("name",)  # a component given by its bare name: `backbone: minilm`
-        return self.origins.get(path[:-1], DEFAULT) if named else DEFAULT
+        if path[-1:] == ("name",) and not isinstance(self._find(path[:-1]), dict):
+            path = path[:-1]  # a component given by its bare name: `backbone: minilm`
+        return self.origins.get(path, DEFAULT)
 
     def nearest(self, path: KeyPath) -> str:
         """Where this value or the mapping around it was given, for messages."""
@@ -31,9 +30,7 @@ class Layer:
 
     def moved(self, source: KeyPath, target: str) -> Layer:
         """The part below `source` as a layer of its own, put under the key `target`; empty if there is none."""
-        part: Any = self.values
-        for key in source:
-            part = part.get(key) if isinstance(part, dict) else None
+        part = self._find(source)
         if part is None:
             return Layer()
         size = len(source)
@@ -51,6 +48,12 @@ class Layer:
         values = {k: v for k, v in self.values.items() if k in sections}
         return Layer(values, {p: o for p, o in self.origins.items() if p[0] in sections})
 
+    def _find(self, path: KeyPath) -> Any:
+        part: Any = self.values
+        for key in path:
+            part = part.get(key) if isinstance(part, dict) else None
+        return part
+
 
 def merge(*layers: Layer) -> Layer:
     """One layer in which later values win; mappings are merged key by key."""
@@ -65,7 +68,8 @@ def merge(*layers: Layer) -> Layer:
 def flag_layer(flags: Mapping[str, Mapping[str, Any]]) -> Layer:
     """Values given by flags, by section."""
     values = {section: dict(given) for section, given in flags.items() if given}
-    origins: dict[KeyPath, str] = {(s, key): f"flag --{key.replace('_', '-')}" for s, given in values.items() for key in given}
+    origins: dict[KeyPath, str] = {(section,): "flags" for section in values}
+    origins |= {(s, key): f"flag --{key.replace('_', '-')}" for s, given in values.items() for key in given}
     return Layer(values, origins)
 
 
@@ -74,11 +78,13 @@ def nest(path: KeyPath, value: Any, origin: str) -> Layer:
     nested = value
     for key in reversed(path):
         nested = {key: nested}
-    return Layer(nested, {path: origin})
+    return Layer(nested, {path[:1]: origin, path: origin})
 
 
 def _merge(base: Any, over: Any, path: KeyPath, origins: dict[KeyPath, str]) -> Any:
     if len(path) > 1:  # below a section: here a mapping with a name is a component
+        if isinstance(base, str) and path in origins:
+            origins[(*path, "name")] = origins[path]
         base, over = _align_component(base, over)
     if not (isinstance(base, dict) and isinstance(over, dict)):
         for stale in [known for known in origins if known[: len(path)] == path]:

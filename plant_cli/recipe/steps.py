@@ -83,10 +83,31 @@ def split_section(section: str, layer: Layer, components: Components) -> tuple[S
     )
 
 
-def resolve_steps(layer: Layer, components: Components) -> list[Step]:
-    """All steps of a recipe, in its order."""
-    named = [split_section(section, layer, components) for section in layer.values if section not in SHARED_SECTIONS]
-    return [resolve_step(layer, spec, tag, components) for spec, tag in named]
+def check_sections(layer: Layer, components: Components) -> dict[str, tuple[StageSpec, str | None]]:
+    """Stage and tag of each section that is not shared; `RecipeError` if one is neither."""
+    return {section: split_section(section, layer, components) for section in layer.values if section not in SHARED_SECTIONS}
+
+
+def resolve_steps(recipe: Layer, over: Layer, components: Components) -> list[Step]:
+    """All steps of a recipe, in its order.
+
+    Args:
+        recipe: the recipe; its sections are the steps.
+        over: `--set` and flags: they change steps but add none. Values for `finetune` reach `finetune-baseline` too.
+        components: the registry.
+    """
+    steps = check_sections(recipe, components)
+    named = {*SHARED_SECTIONS, *steps, *(spec.name for spec, _ in steps.values())}
+    for section in over.values:
+        if section not in named:
+            raise RecipeError(
+                f"the recipe has no section '{section}'",
+                where=over.nearest((section,)),
+                expected=near_names(section, named),
+                todo="correct the name, or add the section to the recipe",
+            )
+    layer = merge(recipe, over)
+    return [resolve_step(layer, spec, tag, components) for spec, tag in steps.values()]
 
 
 def resolve_step(layer: Layer, spec: StageSpec, tag: str | None, components: Components) -> Step:

@@ -36,11 +36,12 @@ def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
     """Which of the stages that this one read have other outputs now, or none."""
     stale = []
     for name, output_hash in record.inputs.items():
-        other = run.folder(name).record()
+        folder = run.folder(name)
+        other = folder.record()
         if other is None or other.status != "done":
             stale.append(f"its input '{name}' is no longer there")
-        elif other.output_hash != output_hash:
-            stale.append(f"its input '{name}' has been made anew")
+        elif folder.output_hash(other) != output_hash:
+            stale.append(f"its input '{name}' has changed")
     return stale
 
 

@@ -41,22 +41,6 @@ def hold_lock(run: Path, purpose: str) -> Iterator[None]:
         os.close(handle)  # releases the lock
 
 
-def is_locked(run: Path) -> bool:
-    """Whether some process, this one included, is writing to the run."""
-    try:
-        handle = os.open(run / LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    else:
-        return False
-    finally:
-        os.close(handle)
-
-
 def _take(handle: int, path: Path) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

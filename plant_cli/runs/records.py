@@ -10,7 +10,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from plant_cli.api import ArtefactError
 from plant_cli.api.files import read_json
-from plant_cli.api.hashing import hash_json
 
 FORMAT = 1
 NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]*$"
@@ -92,11 +91,6 @@ class StageRecord(Record):
     warnings: list[str] = []
     summary: dict[str, Any] = {}
     error: str | None = None
-
-    @property
-    def output_hash(self) -> str:
-        """One hash over all outputs: what a later stage records when it reads them."""
-        return hash_json(self.outputs)
 
 
 def plain_values(value: Any) -> Any:

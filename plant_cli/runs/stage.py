@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from plant_cli.api import ArtefactError
 from plant_cli.api.files import write_json
-from plant_cli.api.hashing import hash_file
+from plant_cli.api.hashing import hash_file, hash_json
 from plant_cli.runs.records import StageRecord, read_record
 
 RECORD_NAME = "stage.json"
@@ -73,11 +74,20 @@ class StageFolder:
         self._previous.rename(self.path)
         return True
 
-    def hash_outputs(self) -> dict[str, str]:
-        """SHA-256 of each file the stage left, by path inside the folder; checkpoints and links do not count."""
+    def hash_outputs(self, known: Mapping[str, str] | None = None) -> dict[str, str]:
+        """SHA-256 of each file the stage left, by path inside the folder; checkpoints and links do not count.
+
+        Args:
+            known: hashes taken before, trusted.
+        """
         files = (p for p in sorted(self.path.rglob("*")) if p.is_file() and not p.is_symlink())
         names = {path.relative_to(self.path): path for path in files}
-        return {name.as_posix(): hash_file(path) for name, path in names.items() if name.parts[0] not in (RECORD_NAME, SCRATCH)}
+        kept = {name.as_posix(): path for name, path in names.items() if name.parts[0] not in (RECORD_NAME, SCRATCH)}
+        return {name: (known or {}).get(name) or hash_file(path) for name, path in kept.items()}
+
+    def output_hash(self, record: StageRecord) -> str:
+        """One hash over what the finished stage left and what was laid beside it since, such as a person's corrections."""
+        return hash_json(self.hash_outputs(known=record.outputs))
 
     def require(self, todo: str) -> StageRecord:
         """The record of the finished stage.

@@ -71,7 +71,7 @@ def _ending(context: RunContext, started: float) -> dict[str, Any]:
 def _fail(error: BaseException, record: StageRecord, context: RunContext, folder: StageFolder) -> Never:
     """Record how it ended, then raise what a person should read."""
     stopped = isinstance(error, Interrupted | KeyboardInterrupt)
-    text = str(error) or type(error).__name__
+    text = error.what if isinstance(error, PlantError) else str(error) or type(error).__name__
     with suppress(OSError):  # a full disk must not hide its own message
         folder.write(record.model_copy(update={"status": "interrupted" if stopped else "failed", "error": text}))
     with suppress(OSError):

@@ -89,7 +89,7 @@ class RunContext:
     Args:
         request: what the user asked for.
         step: the resolved step.
-        run: the run; None for an action that works outside any.
+        run: the run; None for an action: it opens the run, if it needs one, when it reads from it.
         folder: where the stage writes.
         resume: whether the stage continues what is in its folder.
         interruption: tells whether the user asked to stop.
@@ -121,7 +121,7 @@ class RunContext:
         self.model = step.model
         self.machine = step.machine
         self.inputs: dict[str, str] = {}
-        self._stage = step.spec.name
+        self._spec = step.spec
         self._run = run
         self._interruption = interruption
         self._shelf = shelf
@@ -142,13 +142,14 @@ class RunContext:
         return self._shelf.take(self.data, lambda: self._load_corpus(run))
 
     def input(self, stage: str, tag: str | None = None) -> Path:
-        """See `StageContext.input`; warns if what that stage read has been made anew since."""
-        folder = self._require_run("stages").stage(stage, tag)
+        """See `StageContext.input`; warns if what that stage read has changed since."""
+        run = self._require_run("stage")
+        folder = run.stage(stage, tag)
         command = command_for(stage, tag, self.run_path)
         record = folder.require(todo=command)
-        for reason in find_stale_inputs(record, self._require_run("stages")):
+        for reason in find_stale_inputs(record, run):
             self.reporter.warn(f"'{folder.name}' is out of date: {reason}; `{command} --force` renews it")
-        self.inputs[folder.name] = record.output_hash
+        self.inputs[folder.name] = folder.output_hash(record)
         return folder.path
 
     def ensure(self, stage: str, tag: str | None = None, options: dict[str, Any] | None = None) -> Path:
@@ -157,10 +158,12 @@ class RunContext:
         return self.input(stage, tag)
 
     def _require_run(self, what: str) -> Run:
+        if self._run is None and self._spec.needs_run:
+            self._run = Run.open(self.run_path)
         if self._run is None:
             raise UsageError(
-                f"'{self._stage}' works outside any run, so there are no {what} of a run to read",
-                where=f"plant {self._stage}",
+                f"'{self._spec.name}' works outside any run, so there is no {what} of a run to read",
+                where=f"plant {self._spec.name}",
                 expected="a stage or action that is given a run folder",
                 todo="declare it with needs_run=True",
             )
@@ -172,6 +175,13 @@ class RunContext:
         return dataset
 
     def _load_corpus(self, run: Run) -> Corpus:
+        if run.header.data_hash is None and not self._spec.writes:
+            raise ArtefactError(
+                f"the run '{run.path}' has no corpus yet",
+                where=str(run.path),
+                expected="a run in which a stage has read its corpus",
+                todo="start with `plant mig DATA`",
+            )
         if run.header.data_hash is None:
             return self._prepare_corpus(run)
         from plant_cli.corpus.store import open_corpus

@@ -75,13 +75,14 @@ def copy(context: StageContext, options: CopyOptions) -> Result:
 
 
 def _resolve(context: StageContext, name: str) -> list[Step]:
+    from plant_cli.recipe.layers import Layer
     from plant_cli.recipe.sources import load_recipe
     from plant_cli.recipe.steps import resolve_steps
     from plant_cli.stages.context import RunContext
 
     if not isinstance(context, RunContext):
         raise TypeError(f"`plant recipe` needs the runner's own context, not {type(context).__name__}")
-    return resolve_steps(load_recipe(name).layer, context.request.registry)
+    return resolve_steps(load_recipe(name).layer, Layer(), context.request.registry)
 
 
 def _rows(step: Step, shown: str, part: str, values: Any, path: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:

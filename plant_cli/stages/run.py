@@ -50,11 +50,11 @@ def run_recipe(request: Request) -> Result:
         )
     rows = [(o.step.name, "unchanged" if o.unchanged else "done", round(o.seconds, 1), _figures(o.result.summary)) for o in outcomes]
     columns = (Column(name="step"), Column(name="status"), Column(name="seconds", kind="exact"), Column(name="main numbers"))
-    last = outcomes[-1].result
+    shown = [table for o in outcomes if not o.step.spec.writes for table in o.result.tables]
     return Result(
-        tables=[*last.tables, Table(title=f"{request.recipe} in {request.run_path}", columns=columns, rows=rows)],
+        tables=[*shown, Table(title=f"{request.recipe} in {request.run_path}", columns=columns, rows=rows)],
         data={o.step.name: {"unchanged": o.unchanged, "seconds": o.seconds, "summary": o.result.summary} for o in outcomes},
-        next_step=last.next_step,
+        next_step=outcomes[-1].result.next_step,
     )
 
 

@@ -14,11 +14,11 @@ from plant_cli.api.sections import SHARED_SECTIONS
 from plant_cli.recipe.layers import Layer, flag_layer, merge
 from plant_cli.recipe.replay import DoneStep, write_recipe
 from plant_cli.recipe.sources import load_recipe, parse_sets
-from plant_cli.recipe.steps import Step, join_tag, resolve_step, resolve_steps
+from plant_cli.recipe.steps import Step, check_sections, join_tag, resolve_step, resolve_steps
 from plant_cli.recipe.syntax import parse_yaml
 from plant_cli.registry import Registry
 from plant_cli.runs.changes import find_changes, refuse_changed_sources
-from plant_cli.runs.folder import Run
+from plant_cli.runs.folder import HEADER_NAME, Run
 from plant_cli.runs.interruption import Interruption
 from plant_cli.runs.records import StageRecord
 from plant_cli.runs.shortages import find_shortage
@@ -116,8 +116,8 @@ class Runner:
         All are validated before the first runs. Shared sections come from the recipe alone, not from earlier stages of
         the run, so that one recipe always means one experiment.
         """
-        layer = merge(self._recipe, parse_sets(self.request.sets), flag_layer(self.request.flags))
-        steps = resolve_steps(layer, self.request.registry)
+        over = merge(parse_sets(self.request.sets), flag_layer(self.request.flags))
+        steps = resolve_steps(self._recipe, over, self.request.registry)
         with self._hold("a recipe") as run:
             refuse_changed_sources(run)
             for step in steps:
@@ -140,7 +140,9 @@ class Runner:
         late: tuple[Layer, ...] = (parse_sets(self.request.sets), flag_layer(given))
         if self.request.resume and self.request.recipe is None and spec.writes:
             late = (self._recorded(name, tag), *late)
-        return resolve_step(merge(early, self._recipe, *late), spec, tag, self.request.registry)
+        layer = merge(early, self._recipe, *late)
+        check_sections(layer, self.request.registry)
+        return resolve_step(layer, spec, tag, self.request.registry)
 
     def ensure(self, name: str, tag: str | None, options: dict[str, Any]) -> None:
         """Run a stage unless the run has a finished one with these options whose inputs are still the same."""
@@ -163,7 +165,9 @@ class Runner:
         return parse_yaml(path.read_text(encoding="utf-8"), str(path)).only(SHARED_SECTIONS)
 
     def _recorded(self, name: str, tag: str | None) -> Layer:
-        folder = Run.create(self.request.run_path).stage(name, tag)
+        if not (self.request.run_path / HEADER_NAME).exists():
+            return Layer()
+        folder = Run.open(self.request.run_path).stage(name, tag)
         record = folder.record()
         if record is None:
             return Layer()
@@ -199,10 +203,9 @@ class Runner:
 
     def _act(self, step: Step) -> Outcome:
         path = self.request.run_path
-        run = self._run or (Run.open(path) if step.spec.needs_run and (path / "run.json").exists() else None)
         started = time.perf_counter()
         try:
-            result = step.spec.run(self._context(step, run, path, resume=False), step.options)
+            result = step.spec.run(self._context(step, self._run, path, resume=False), step.options)
         except Exception as error:
             shortage = None if isinstance(error, PlantError) else find_shortage(error, path, "nothing of the run was changed")
             if shortage is not None:
