@@ -1,0 +1,261 @@
+"""Fills the generated blocks of the docs from the code: `python docs/generate.py --write`, or `--check` that they are current.
+
+A block stands between `<!-- generated: NAME -->` and `<!-- end -->`; `BLOCKS` says which function writes it. Only what ships with
+`plant-cli` is described, whatever other plugins are installed here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import inspect
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from plant_cli.api import Backbone, Decoder, LabelLoss, Options, PlantError, RankLoss, Spec, StageSpec, errors, hooks
+from plant_cli.api.option_table import OptionRow, option_rows
+from plant_cli.api.sections import SHARED_SECTIONS
+from plant_cli.api.specs import COMPONENT_KINDS
+from plant_cli.console.commands import stage_command
+from plant_cli.console.flags import GENERAL, Flag, stage_flags
+from plant_cli.main import build
+from plant_cli.recipe.sources import load_recipe, shipped_recipes
+from plant_cli.registry import installed
+from plant_cli.runs.records import RunHeader, StageRecord
+
+DOCS = Path(__file__).parent
+DISTRIBUTION = "plant-cli"
+BLOCK = re.compile(r"(?P<start><!-- generated: (?P<name>[a-z-]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
+
+
+def command_list() -> Iterator[str]:
+    """One row for each command, in the order of work."""
+    yield from table(("command", "what it does"), [(f"[`plant {s.name}`](#{slug(f'plant {s.name}')})", s.summary) for s in commands()])
+
+
+def command_pages() -> Iterator[str]:
+    """A section for each command: usage, source, examples, its own flags, and the shared ones by name."""
+    for spec in commands():
+        yield from (f"## `plant {spec.name}`", "", spec.summary, "")
+        if spec.source:
+            yield from (f"Source: {spec.source}.", "")
+        names = flag_names(spec)
+        yield from ("```sh", *(spec.examples or (usage(spec),)), "```", "")
+        rows = list(option_rows(spec.options))
+        yield from option_table([(names[spec.name, row.name], row) for row in rows], "flag")
+        shared = [f"[`{name}`](#section-{name})" for name in spec.sections]
+        yield from (f"Takes also the flags of {', '.join([*shared, '[every command](#general-flags)'])}.", "")
+
+
+def shared_sections() -> Iterator[str]:
+    """The flags and recipe keys that several stages share."""
+    names = flag_names(next(spec for spec in commands() if set(spec.sections) == set(SHARED_SECTIONS)))
+    for section, model in SHARED_SECTIONS.items():
+        yield from (f"### Section `{section}`", "", first_sentence(model.__doc__), "")
+        yield from option_table([(names[section, row.name], row) for row in option_rows(model)], "flag")
+
+
+def general_flags() -> Iterator[str]:
+    """The flags that stand outside any recipe."""
+    example = next(spec for spec in commands() if spec.writes and spec.sections)
+    shown = [(parameter, shown_names(flag, parameter)) for flag, parameter in parameters(example) if flag.section == GENERAL]
+    yield from table(("flag", "meaning"), [(names, parameter.help) for parameter, names in shown])
+
+
+def component_pages() -> Iterator[str]:
+    """Every component that is chosen by name, with its options."""
+    for kind in COMPONENT_KINDS:
+        if kind == "stage":
+            continue
+        yield from (f"## {kind.capitalize()}s", "")
+        for spec in shipped(kind):
+            yield from (f"### {kind.capitalize()} `{spec.name}`", "", spec.summary, "")
+            if spec.source:
+                yield from (f"Source: {spec.source}.", "")
+            yield from option_table([(f"`{row.name}`", row) for row in option_rows(spec.options)], "option")
+
+
+def hook_pages() -> Iterator[str]:
+    """The seven hooks, with their exact signatures."""
+    for name in hooks.HOOKS:
+        function = getattr(hooks, name)
+        yield from (f"### `{name}`", "", first_sentence(function.__doc__), "", "```python")
+        yield from ("@hookimpl", f"def {name}{signature(function)}: ...", "```", "")
+
+
+def spec_pages() -> Iterator[str]:
+    """What a hook returns: the fields of each spec."""
+    for spec in cast("tuple[type[Spec], ...]", (Spec, *COMPONENT_KINDS.values())):
+        inherited = set() if spec is Spec else {field.name for field in dataclasses.fields(Spec)}
+        rows = [(f"`{f.name}`", code(f.type), default_of(f)) for f in dataclasses.fields(spec) if f.name not in inherited]
+        yield from (f"### `{spec.__name__}`", "", inspect.cleandoc(spec.__doc__ or "").split("\n\nArgs:")[0], "")
+        meanings = argument_meanings(spec.__doc__)
+        yield from table(("field", "type", "default", "meaning"), [(*row, meanings.get(row[0].strip("`"), "")) for row in rows])
+
+
+def role_pages() -> Iterator[str]:
+    """What the callables of specs give back: the protocols of the network's parts and the values that pass between them."""
+    for role in (Backbone, Decoder, RankLoss, LabelLoss):
+        yield from (f"### `{role.__name__}`", "", first_sentence(role.__doc__), "")
+        members = [(f"`{name}: {kind}`", "") for name, kind in vars(role).get("__annotations__", {}).items()]
+        methods = [m for name, m in vars(role).items() if inspect.isfunction(m) and (name == "__call__" or not name.startswith("_"))]
+        members += [(code(method.__name__ + signature(method)), first_sentence(method.__doc__)) for method in methods]
+        yield from table(("member", "meaning"), members)
+
+
+def record_pages() -> Iterator[str]:
+    """The keys of the JSON records in a run folder."""
+    for file, model in (("run.json", RunHeader), ("stage.json", StageRecord)):
+        yield from (f"### `{file}`", "")
+        meanings = {key.strip(): text for keys, text in argument_meanings(model.__doc__).items() for key in keys.split(",")}
+        yield from table(("key", "meaning"), [(code(name), meanings[name]) for name in model.model_fields])
+
+
+def error_classes() -> Iterator[str]:
+    """Every error and the exit code that the shell sees."""
+    classes = [c for c in vars(errors).values() if inspect.isclass(c) and issubclass(c, PlantError) and c is not PlantError]
+    yield from table(("exit code", "error", "when"), [(str(c.exit_code), f"`{c.__name__}`", first_sentence(c.__doc__)) for c in classes])
+
+
+def recipe_list() -> Iterator[str]:
+    """The recipes in the wheel."""
+    rows = [(f"`{name}`", load_recipe(str(path)).summary) for name, path in shipped_recipes().items()]
+    yield from table(("recipe", "what it does"), rows)
+
+
+BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
+    "command-list": command_list,
+    "commands": command_pages,
+    "sections": shared_sections,
+    "general-flags": general_flags,
+    "components": component_pages,
+    "hooks": hook_pages,
+    "specs": spec_pages,
+    "roles": role_pages,
+    "records": record_pages,
+    "errors": error_classes,
+    "recipes": recipe_list,
+}
+
+
+def shipped(kind: str) -> list[Spec]:
+    """The components of a kind that come with this distribution."""
+    found = ((spec, installed().owner(kind, spec.name)) for spec in installed().specs(kind))
+    return [spec for spec, owner in found if owner is not None and owner.distribution == DISTRIBUTION]
+
+
+def commands() -> list[StageSpec]:
+    """The shipped stages and actions as `plant --help` orders them, each stage before its actions."""
+    order = build(installed()).list_commands(None)
+    return sorted(cast("list[StageSpec]", shipped("stage")), key=lambda spec: (order.index(spec.name.split()[0]), spec.name))
+
+
+def parameters(spec: StageSpec) -> list[tuple[Flag, Any]]:
+    """Each flag of a command beside the parameter that Typer made of it."""
+    made = {parameter.name: parameter for parameter in stage_command(spec, spec.name, installed(), {}).params}
+    return [(flag, made[flag.parameter.name]) for flag in stage_flags(spec, installed())]
+
+
+def shown_names(flag: Flag, parameter: Any) -> str:
+    """A flag as it is typed."""
+    names = [flag.field.upper()] if flag.positional else [*parameter.opts, *parameter.secondary_opts]
+    return ", ".join(map(code, names))
+
+
+def flag_names(spec: StageSpec) -> defaultdict[tuple[str, str], str]:
+    """The flags of a command as they are typed, by section and option; options without one are reached with `--set`."""
+    found = {(flag.section, flag.field): shown_names(flag, parameter) for flag, parameter in parameters(spec)}
+    return defaultdict(lambda: "`--set`", found)
+
+
+def usage(spec: StageSpec) -> str:
+    """A command line with the arguments of the stage, optional ones in brackets."""
+    arguments = [flag for flag in stage_flags(spec, installed()) if flag.positional]
+    required = inspect.Parameter.empty
+    return " ".join(
+        ["plant", spec.name, *(f.field.upper() if f.parameter.default is required else f"[{f.field.upper()}]" for f in arguments)]
+    )
+
+
+def option_table(rows: Sequence[tuple[str, OptionRow]], heading: str) -> Iterator[str]:
+    """A table of options; nothing where there are none."""
+    cells = [(shown, f"{r.type} {r.rules}".strip(), "required" if r.required else r.default, r.help) for shown, r in rows]
+    yield from table((heading, "value", "default", "meaning"), cells) if cells else ()
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """A Markdown table and an empty line."""
+    yield "| " + " | ".join(header) + " |"
+    yield "|" + "---|" * len(header)
+    for row in rows:
+        yield "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in row) + " |"
+    yield ""
+
+
+def argument_meanings(docstring: str | None) -> dict[str, str]:
+    """What the `Args:` part of a docstring says about each name."""
+    _, _, text = inspect.cleandoc(docstring or "").partition("Args:\n")
+    return dict(re.findall(r"^    (\w[\w, ]*): (.*(?:\n      .*)*)", text, re.MULTILINE))
+
+
+def default_of(field: dataclasses.Field[Any]) -> str:
+    """A field's default as code; empty if it is required."""
+    value = field.default
+    if value is dataclasses.MISSING:
+        return ""
+    return code(value.__name__ if inspect.isclass(value) and issubclass(value, Options) else repr(value))
+
+
+def code(text: object) -> str:
+    """Inline code."""
+    return f"`{text}`"
+
+
+def signature(function: Callable[..., Any]) -> str:
+    """A signature as it is written in the source, without the quotes that deferred annotations get."""
+    return str(inspect.signature(function)).replace("'", "")
+
+
+def first_sentence(docstring: str | None) -> str:
+    """The first paragraph of a docstring on one line."""
+    return " ".join(inspect.cleandoc(docstring or "").split("\n\n")[0].split())
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading, as GitHub and MkDocs make it."""
+    return re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", heading.lower()).strip())
+
+
+@cache
+def block_text(name: str) -> str:
+    """The text of one block."""
+    return "\n".join(BLOCKS[name]()) + "\n"
+
+
+def fill(text: str) -> str:
+    """A page with its blocks written anew."""
+    return BLOCK.sub(lambda found: found["start"] + "\n" + block_text(found["name"]) + found["end"], text)
+
+
+def main() -> int:
+    """Write the blocks, or say which pages are out of date and return 1."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    mode = parser.add_mutually_exclusive_group(required=True)
+    mode.add_argument("--check", action="store_true", help="change nothing; fail if a page is out of date")
+    mode.add_argument("--write", action="store_true", help="write the blocks")
+    write = parser.parse_args().write
+    stale = [(page, filled) for page in sorted(DOCS.glob("*.md")) if (filled := fill(page.read_text("utf-8"))) != page.read_text("utf-8")]
+    for page, filled in stale:
+        if write:
+            page.write_text(filled, "utf-8")
+        sys.stdout.write(f"{page.name} {'written' if write else 'is out of date: python docs/generate.py --write'}\n")
+    return int(bool(stale) and not write)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
