@@ -1,0 +1,154 @@
+"""A corpus of five documents, the context of a stage over it, and random predictions beside gold."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import plant_metrics.plugin
+import polars as pl
+import pytest
+from scipy.sparse import csr_array
+
+from plant_cli.api import DataSection, MachineSection, MetricInput, ModelSection, SilentReporter, Split
+from plant_cli.api.files import write_json
+from plant_cli.api.hashing import hash_strings
+from plant_cli.evaluation.gold import read_gold
+
+
+@dataclass(frozen=True)
+class Labels:
+    ids: tuple[str, ...] = ("a", "b", "c", "d")
+    titles: tuple[str | None, ...] = ("Alpha", None, "Gamma", "Delta")
+    train_counts: tuple[int, ...] = (1, 5, 6, 700)
+
+    @property
+    def hash(self):
+        return hash_strings(self.ids)
+
+
+def make_split(name, rows, ids=("a", "b", "c", "d"), outside=("x", "y")):
+    def matrix(columns):
+        dense = [[int(label in labels) for label in columns] for labels in rows.values()]
+        return csr_array(np.array(dense, dtype=np.int64).reshape(len(rows), len(columns)))
+
+    texts = ["text"] * len(rows)
+    return Split(name=name, doc_ids=list(rows), texts=texts, gold=matrix(ids), unseen=matrix(outside), unseen_labels=outside)
+
+
+@dataclass(frozen=True)
+class TinyCorpus:
+    """Five test documents; the last but one has only a label unseen in train, the last has none."""
+
+    rows: dict = field(default_factory=lambda: {"1": {"a", "c"}, "2": {"b"}, "3": {"c", "x"}, "4": {"y"}, "5": set()})
+    labels: Labels = Labels()
+    data_hash: str = "data"
+
+    def split(self, name):
+        return make_split(name, self.rows if name == "test" else {f"t{i}": {"d"} for i in range(10)})
+
+
+@dataclass
+class FakeContext:
+    """What a stage is given, with predictions and thresholds already in the run folder."""
+
+    run_path: Path
+    folder: Path
+    tag: str | None = None
+    resume: bool = False
+    force: bool = False
+    stopping: bool = False
+    reporter: SilentReporter = field(default_factory=SilentReporter)
+    data: DataSection = field(default_factory=DataSection)
+    model: ModelSection = field(default_factory=ModelSection)
+    machine: MachineSection = field(default_factory=MachineSection)
+    made: TinyCorpus = field(default_factory=TinyCorpus)
+
+    def corpus(self):
+        return self.made
+
+    def input(self, stage, tag=None):
+        return self.run_path / (f"{stage}-{tag}" if tag else stage)
+
+    def ensure(self, stage, tag=None, options=None):
+        return self.input(stage, tag)
+
+    def add_system(self, tag, predictions, threshold=0.5):
+        """Predictions {doc_id: {label: score}} of a system of this run."""
+        write_json(
+            self.input("finetune", tag) / "thresholds.json", {"value": threshold, "objective": "micro-F1", "label_hash": Labels().hash}
+        )
+        self.input("predict", tag).mkdir(parents=True, exist_ok=True)
+        write_predictions(self.input("predict", tag) / "predictions.parquet", predictions)
+
+
+def write_predictions(path, predictions):
+    frame = pl.DataFrame(
+        {
+            "doc_id": list(predictions),
+            "labels": [list(p) for p in predictions.values()],
+            "scores": [list(p.values()) for p in predictions.values()],
+        },
+        schema={"doc_id": pl.String, "labels": pl.List(pl.String), "scores": pl.List(pl.Float64)},
+    )
+    frame.write_parquet(path)
+    return path
+
+
+GOOD = {"1": {"a": 0.9, "c": 0.8, "d": 0.1}, "2": {"b": 0.7}, "3": {"c": 0.9, "b": 0.2}, "4": {"d": 0.3}, "5": {"a": 0.6}}
+BAD = {"1": {"d": 0.9, "a": 0.8}, "2": {"a": 0.7}, "3": {"d": 0.9, "c": 0.2}, "4": {"d": 0.3}, "5": {}}
+
+
+@pytest.fixture
+def corpus():
+    return TinyCorpus()
+
+
+@pytest.fixture
+def gold(corpus):
+    return read_gold(corpus, "test")
+
+
+@pytest.fixture
+def context(tmp_path):
+    (tmp_path / "out").mkdir()
+    return FakeContext(run_path=tmp_path / "run", folder=tmp_path / "out")
+
+
+@pytest.fixture
+def save(tmp_path):
+    """Write predictions {doc_id: {label: score}} to a file."""
+    return lambda predictions, name="predictions.parquet": write_predictions(tmp_path / name, predictions)
+
+
+@pytest.fixture
+def good():
+    return {doc_id: dict(labels) for doc_id, labels in GOOD.items()}
+
+
+@pytest.fixture
+def bad():
+    return {doc_id: dict(labels) for doc_id, labels in BAD.items()}
+
+
+@pytest.fixture(scope="session")
+def specs():
+    return plant_metrics.plugin.plant_register_metrics()
+
+
+@pytest.fixture
+def make_random():
+    """Random predictions beside random gold: `make_random(seed)`."""
+
+    def make(seed, documents=15, labels=10, k=6):
+        rng = np.random.default_rng(seed)
+        data = MetricInput(
+            top=np.argsort(rng.random((documents, labels)), axis=1)[:, :k],
+            scores=-np.sort(-rng.random((documents, k)), axis=1),
+            gold=csr_array((rng.random((documents, labels)) < 0.3).astype(np.int64)),
+            unseen=rng.integers(0, 2, documents),
+            train_counts=rng.integers(0, 12, labels),
+            train_documents=60,
+        )
+        return replace(data, threshold=0.4)
+
+    return make

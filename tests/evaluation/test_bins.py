@@ -1,0 +1,38 @@
+"""Pooled recall and macro-F1 of labels by training frequency."""
+
+import pytest
+
+from plant_cli.evaluation.bins import measure_bins
+from plant_cli.evaluation.conventions import CONVENTIONS
+from plant_cli.evaluation.predictions import build_input, read_predictions
+from plant_cli.kit.metrics import compute_value
+
+
+@pytest.fixture
+def bins(gold, save, good):
+    data = build_input(read_predictions(save(good), gold), gold, 0.5, CONVENTIONS["plant"])
+    return {b.name: b for b in measure_bins(data)}
+
+
+def test_labels_fall_into_bins_by_training_documents(bins):
+    assert list(bins) == ["0", "1-5", "6-10", ">500"]
+    assert [(b.labels, b.present, b.assignments) for b in bins.values()] == [(2, 2, 2), (2, 2, 2), (1, 1, 2), (1, 0, 0)]
+
+
+def test_recall_is_pooled_over_assignments(bins):
+    values = {m.name: compute_value(m) for b in bins.values() for m in b.metrics}
+    assert values["R@10[0]"] == 0.0
+    assert values["R@10[1-5]"] == 1.0
+    assert values["R@50[6-10]"] == 1.0
+    assert values["R@10[>500]"] == 0.0
+    assert values["macro-F1-present[1-5]"] == 1.0
+    assert values["macro-F1-present[0]"] == 0.0
+
+
+def test_bins_add_up_to_the_pooled_recall(make_random):
+    data = make_random(3)
+    bins = measure_bins(data)
+    assert sum(b.assignments for b in bins) == data.gold.nnz + data.unseen.sum()
+    found = sum(m.contributions[:, 0].sum() for b in bins for m in b.metrics if m.name.startswith("R@10["))
+    gold = data.gold.toarray()
+    assert found == sum(gold[row, label] for row, labels in enumerate(data.top) for label in labels)

@@ -1,0 +1,69 @@
+"""Resamples as weights against really drawing the documents again."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from plant_cli.evaluation import bootstrap
+from plant_cli.evaluation.bins import measure_bins
+from plant_cli.evaluation.bootstrap import draw_weights, interval, resample
+from plant_cli.evaluation.families import compute_families
+from plant_cli.kit.metrics import compute_value
+
+
+def everything(data, specs):
+    return [*compute_families(specs, data), *(m for b in measure_bins(data) for m in b.metrics)]
+
+
+def test_each_replicate_equals_the_metric_of_the_drawn_documents(make_random, specs):
+    data = make_random(0)
+    metrics = everything(data, specs)
+    drawn = resample(metrics, 6, np.random.default_rng(1))
+    weights = draw_weights(15, 6, np.random.default_rng(1)).astype(int)
+    for replicate in range(6):
+        rows = np.repeat(np.arange(15), weights[replicate])
+        again = replace(
+            data, top=data.top[rows], scores=data.scores[rows], gold=csr_array(data.gold.toarray()[rows]), unseen=data.unseen[rows]
+        )
+        expected = {m.name: compute_value(m) for m in everything(again, specs)}
+        for metric, values in zip(metrics, drawn, strict=True):
+            assert values[replicate] == pytest.approx(expected[metric.name]), metric.name
+
+
+def test_weights_count_draws():
+    weights = draw_weights(7, 50, np.random.default_rng(0))
+    assert weights.shape == (50, 7)
+    assert (weights.sum(axis=1) == 7).all()
+    assert weights.min() == 0 < weights.max()
+
+
+def test_blocks_change_nothing(make_random, specs, monkeypatch):
+    metrics = everything(make_random(2), specs)
+    whole = resample(metrics, 9, np.random.default_rng(3))
+    monkeypatch.setattr(bootstrap, "BLOCK_BYTES", 1)
+    told = []
+    assert np.allclose(resample(metrics, 9, np.random.default_rng(3), told.append), whole)
+    assert sum(told) == 9
+
+
+def test_percentile_interval_by_hand():
+    assert interval(3.0, np.arange(0, 101) / 10, 0.9, per_label=False) == pytest.approx((0.5, 9.5))
+
+
+def test_averages_over_labels_are_moved_back_by_their_bias():
+    low, high = interval(7.0, np.arange(0, 101) / 10, 0.9, per_label=True)
+    assert (low, high) == pytest.approx((2.5, 11.5))
+    assert low < 7.0 < high
+
+
+def test_the_interval_of_a_mean_covers_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(200):
+        sample = rng.random(60) < 0.4
+        values = draw_weights(60, 300, rng) @ sample / 60
+        low, high = interval(sample.mean(), values, 0.9, per_label=False)
+        covered += low <= 0.4 <= high
+    assert 0.84 <= covered / 200 <= 0.96

@@ -1,0 +1,32 @@
+"""Requirements: read, met, not met, not understood."""
+
+import pytest
+
+from plant_cli.api import GateFailed, UsageError
+from plant_cli.evaluation.gates import check_gates, parse_gates
+
+VALUES = {"P@5": 0.6, "R@10[1-5]": 0.2}
+
+
+@pytest.mark.parametrize("text", ["P@5>=0.6", "P@5 <= .6", "R@10[1-5]>0.1", "P@5<0.61"])
+def test_met(text):
+    check_gates(parse_gates([text]), VALUES, "here")
+
+
+def test_all_that_failed_are_told():
+    with pytest.raises(GateFailed) as caught:
+        check_gates(parse_gates(["P@5>0.6", "R@10[1-5]>=0.2", "P@5>=0.9"]), VALUES, "here")
+    assert caught.value.exit_code == 7
+    assert "P@5>0.6 (it is 0.6000), P@5>=0.9 (it is 0.6000)" in caught.value.what
+
+
+@pytest.mark.parametrize("text", ["P@5", "P@5>=60", "P@5==0.6", ">=0.6"])
+def test_what_cannot_be_read_is_refused(text):
+    with pytest.raises(UsageError, match="cannot be read"):
+        parse_gates([text])
+
+
+def test_an_unknown_metric_is_refused():
+    with pytest.raises(UsageError) as caught:
+        check_gates(parse_gates(["P5>=0.6"]), VALUES, "here")
+    assert "P@5" in caught.value.expected

@@ -1,0 +1,74 @@
+"""Paired tests against full enumeration, scipy and numbers by hand."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from plant_cli.evaluation.families import compute_families
+from plant_cli.evaluation.paired import adjust_holm, compare_ranks, randomise
+from plant_cli.kit.metrics import compute_value, mean_of_documents
+
+
+def test_randomisation_agrees_with_all_sign_patterns():
+    rng = np.random.default_rng(4)
+    a, b = rng.random(8).round(1), rng.random(8).round(1)
+    differences = a - b
+    all_patterns = np.array(list(product([1, -1], repeat=8))) @ differences
+    exact = np.mean(np.abs(all_patterns) >= abs(differences.sum()) - 1e-12)
+    pair = (mean_of_documents("x", a), mean_of_documents("x", b))
+    [p] = randomise([pair], 20000, np.random.default_rng(0))
+    assert p == pytest.approx(exact, abs=0.012)
+
+
+def test_swapped_outputs_recompute_macro_f1(make_random, specs):
+    """Against swapping rows of the counters by hand, with the same swaps."""
+    data = make_random(0, documents=8)
+    turned = replace(data, top=data.top[:, ::-1])  # the same labels with other scores: others are assigned
+    one, two = ({m.name: m for m in compute_families(specs, d)}["macro-F1"] for d in (data, turned))
+    observed = abs(compute_value(one) - compute_value(two))
+    a, b = one.contributions.toarray(), two.contributions.toarray()
+    reached = 0
+    for swap in np.random.default_rng(7).integers(0, 2, size=(200, 8)).astype(bool):
+        x, y = np.where(swap[:, None], b, a), np.where(swap[:, None], a, b)
+        difference = one.combine(x.sum(axis=0, keepdims=True)) - one.combine(y.sum(axis=0, keepdims=True))
+        reached += abs(difference[0]) >= observed - 1e-12
+    [p] = randomise([(one, two)], 200, np.random.default_rng(7))
+    assert p == pytest.approx((1 + reached) / 201)
+
+
+def test_equal_systems_have_p_one_and_clear_ones_the_smallest():
+    same = mean_of_documents("x", np.linspace(0, 1, 30))
+    worse = mean_of_documents("x", np.linspace(0, 1, 30) - 0.5)
+    assert randomise([(same, same), (same, worse)], 999, np.random.default_rng(0)) == pytest.approx([1.0, 0.001])
+
+
+def test_signed_ranks_equal_scipy_without_ties():
+    rng = np.random.default_rng(1)
+    a, b = rng.random(8), rng.random(8)
+    ranks = compare_ranks(a, b)
+    assert ranks.exact
+    assert ranks.p == pytest.approx(stats.wilcoxon(a, b, method="exact").pvalue)
+    many = compare_ranks(rng.random(200), rng.random(200))
+    assert not many.exact
+    assert many.documents == 200
+
+
+def test_signed_ranks_with_ties_equal_enumeration_and_zeros_are_left_out():
+    a, b = np.array([0.3, 0.3, 0.1, 0.2, 0.5, np.nan, 0.4, 0.9]), np.array([0.1, 0.1, 0.3, 0.2, 0.1, 0.5, 0.2, 0.1])
+    ranks = compare_ranks(a, b)
+    assert ranks.documents == 6
+    d = np.array([0.2, 0.2, -0.2, 0.4, 0.2, 0.8])
+    r = stats.rankdata(np.abs(d))
+    sums = np.array([(np.array(s) * r).sum() for s in product([0, 1], repeat=6)])
+    positive = r[d > 0].sum()
+    exact = min(1.0, 2 * min(np.mean(sums <= positive), np.mean(sums >= positive)))
+    assert ranks.p == pytest.approx(exact)
+    assert compare_ranks(a[:1], a[:1]).p == 1.0
+
+
+def test_holm_by_hand():
+    assert adjust_holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert adjust_holm(np.array([0.9, 0.8])) == pytest.approx([1.0, 1.0])

@@ -1,0 +1,103 @@
+"""What an evaluation writes, value by value."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from plant_cli.evaluation.conventions import CONVENTIONS
+from plant_cli.evaluation.predictions import build_input, read_predictions
+from plant_cli.evaluation.report import Conditions, as_json, intervals_as_json, make_tables, write_per_document, write_per_label
+from plant_cli.evaluation.score import evaluate
+
+
+@pytest.fixture
+def measure(gold, save, good, specs):
+    def make(**options):
+        data = build_input(read_predictions(save(good), gold), gold, 0.5, CONVENTIONS["plant"])
+        given = {"replicates": 50, "generator": np.random.default_rng(0), **options}
+        conditions = Conditions(
+            convention=CONVENTIONS["plant"],
+            system="finetune",
+            gold=gold,
+            data=data,
+            unknown=2,
+            threshold="threshold 0.5 given",
+            replicates=given["replicates"],
+            level=0.95,
+            seed=0,
+        )
+        return evaluate(data, specs, **given), conditions
+
+    return make
+
+
+def test_metrics_json_has_the_agreed_shape(measure):
+    content = as_json(*measure())
+    assert (content["convention"], content["documents"], content["documents_without_gold"]) == ("plant", 4, 1)
+    p1 = content["metrics"]["P@1"]
+    assert p1["value"] == pytest.approx(3 / 4)
+    assert 0 <= p1["low"] <= p1["value"] <= p1["high"] <= 1
+    assert content["bins"]["1-5"]["assignments"] == 2
+    assert content["bins"]["1-5"]["metrics"]["R@10"]["value"] == 1.0
+    assert not any("[" in name for name in content["metrics"])
+    assert set(content["not_available"]) == {"micro-AUC", "macro-AUC"}
+    assert content["labels_averaged"] == {"macro-F1": 4, "macro-F1-present": 3}
+
+
+def test_without_resamples_there_are_no_intervals(measure):
+    evaluation, conditions = measure(replicates=0)
+    assert as_json(evaluation, conditions)["metrics"]["P@1"] == {"value": 0.75, "low": None, "high": None}
+    assert intervals_as_json(evaluation, conditions)["intervals"] == {}
+
+
+def test_only_the_wanted_metrics(measure):
+    evaluation, conditions = measure(wanted=["P@2", "R@10[1-5]"])
+    assert list(evaluation.scores) == ["P@2", "R@10[1-5]"]
+    metrics, bins = make_tables(evaluation, conditions)
+    assert [row[0] for row in metrics.rows] == ["P@2"]
+    assert [c.name for c in bins.columns][4:] == ["R@10", "R@10 low", "R@10 high"]
+
+
+def test_tables_say_under_what_conditions(measure):
+    metrics, bins = make_tables(*measure())
+    notes = " ".join(metrics.notes)
+    for part in (
+        "convention plant",
+        "4 documents, 1 without gold",
+        "2 of labels unseen in train",
+        "threshold 0.5 given",
+        "2 predicted labels",
+    ):
+        assert part in notes
+    assert [row[0] for row in bins.rows] == ["0", "1-5", "6-10", ">500"]
+    assert bins.rows[-1][4] is None  # nothing to find in that bin
+    assert all(len(row) == len(bins.columns) for row in bins.rows)
+
+
+def test_per_label_counts(measure, gold, tmp_path):
+    _, conditions = measure()
+    write_per_label(tmp_path / "per_label.tsv", conditions.data, gold)
+    rows = {row["label"]: row for row in pl.read_csv(tmp_path / "per_label.tsv", separator="\t").iter_rows(named=True)}
+    assert list(rows) == gold.labels
+    assert rows["c"] == {
+        "label": "c",
+        "title": "Gamma",
+        "train_count": 6,
+        "test_count": 2,
+        "tp": 2,
+        "fp": 0,
+        "fn": 0,
+        "precision": 1.0,
+        "recall": 1.0,
+        "F1": 1.0,
+    }
+    assert (rows["x"]["tp"], rows["x"]["fn"], rows["x"]["F1"]) == (0, 1, 0.0)
+
+
+def test_per_document_values(measure, tmp_path):
+    evaluation, _ = measure()
+    write_per_document(tmp_path / "d.parquet", evaluation.overall, ["1", "2", "3", "4"])
+    frame = pl.read_parquet(tmp_path / "d.parquet")
+    assert frame["P@1"].to_list() == [1.0, 1.0, 1.0, 0.0]
+    assert frame["PSP@1"].to_list()[3] is None  # no gold label that train knows
+    assert "micro-F1" not in frame.columns
