@@ -100,8 +100,10 @@ def _align_component(base: Any, over: Any) -> tuple[Any, Any]:
     """Bring `minilm` and `{name: minilm, max_tokens: 512}` to one shape; another component keeps none of the old one's options."""
     if isinstance(base, str) and isinstance(over, dict):
         base = {"name": base}
-    elif isinstance(base, dict) and "name" in base and isinstance(over, str):
-        over = {"name": over}
-    if isinstance(base, dict) and isinstance(over, dict) and "name" in base and over.get("name", base["name"]) != base["name"]:
+    if not (isinstance(base, dict) and "name" in base):
+        return base, over
+    if over == base["name"]:
+        return base, {"name": over}
+    if isinstance(over, dict) and over.get("name", base["name"]) != base["name"]:
         return None, over
     return base, over

@@ -40,7 +40,8 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = None if isinstance(read_scalar(text), str) else "'"
+    plain = isinstance(read_scalar(text), str)
+    style = '"' if not text.isprintable() else None if plain else "'"  # only double quotes escape every line separator
     return dumper.represent_scalar(_STRING_TAG, text, style=style)
 
 
@@ -67,7 +68,7 @@ def parse_yaml(text: str, source: str) -> Layer:
         RecipeError: not YAML, not a mapping, a repeated key, a tag or an alias.
     """
     node = _compose(text, source)
-    if node is None:
+    if node is None or (isinstance(node, yaml.ScalarNode) and node.value == ""):
         return Layer()
     if not isinstance(node, yaml.MappingNode):
         raise _fault("a recipe is a mapping of sections", source, node, "lines such as `finetune:` with options indented below")

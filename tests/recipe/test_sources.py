@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from plant_cli.api import RecipeError
+from plant_cli.recipe import sources
+from plant_cli.recipe.sources import find_recipe, load_recipe, parse_sets, shipped_recipes
+
+
+def _write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_extends_is_relative_to_the_file_and_is_overridden(tmp_path: Path) -> None:
+    _write(tmp_path / "base.yaml", "summary: base\nmig: {k: 1, min_df: 4}\nmachine: {seed: 3}\n")
+    _write(tmp_path / "sub/middle.yaml", "extends: ../base.yaml\nmig:\n  k: 2\nfinetune:\n")
+    leaf = _write(tmp_path / "sub/leaf.yaml", "extends: middle.yaml\nsummary: leaf\nmachine:\n  seed: 9\n")
+    recipe = load_recipe(str(leaf))
+    assert recipe.summary == "leaf"
+    assert recipe.layer.values == {"mig": {"k": 2, "min_df": 4}, "machine": {"seed": 9}, "finetune": {}}
+    assert recipe.layer.origin(("mig", "k")).endswith("middle.yaml:3")
+    assert recipe.layer.origin(("mig", "min_df")).endswith("base.yaml:2")
+    assert list(recipe.layer.values) == ["mig", "machine", "finetune"]
+
+
+def test_a_section_without_options_stays_a_step(tmp_path: Path) -> None:
+    assert load_recipe(str(_write(tmp_path / "r.yaml", "mig:\nfinetune:\n"))).layer.values == {"mig": {}, "finetune": {}}
+
+
+def test_a_recipe_that_extends_itself_is_refused(tmp_path: Path) -> None:
+    _write(tmp_path / "a.yaml", "extends: b.yaml\n")
+    _write(tmp_path / "b.yaml", "extends: a.yaml\n")
+    with pytest.raises(RecipeError, match="extends itself") as caught:
+        load_recipe(str(tmp_path / "a.yaml"))
+    assert "b.yaml extends" in caught.value.where
+
+
+def test_extends_must_be_a_name(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError) as caught:
+        load_recipe(str(_write(tmp_path / "a.yaml", "extends: [x, y]\n")))
+    assert caught.value.where.endswith("a.yaml:1")
+
+
+def test_an_unknown_recipe_names_near_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped = {"quickstart": _write(tmp_path / "quickstart.yaml", "summary: first\n")}
+    monkeypatch.setattr(sources, "shipped_recipes", lambda: shipped)
+    assert find_recipe("quickstart") == shipped["quickstart"]
+    with pytest.raises(RecipeError, match="there is no recipe 'quikstart'") as caught:
+        find_recipe("quikstart")
+    assert "'quickstart'" in caught.value.expected
+
+
+def test_the_shipped_recipes_can_be_read() -> None:
+    for path in shipped_recipes().values():
+        assert load_recipe(str(path)).summary, f"{path} has no summary"
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_bytes(b"summary: \xff\n")
+    with pytest.raises(RecipeError, match="cannot be read"):
+        load_recipe(str(path))
+
+
+def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("mig: {k: 3}\n"))
+    recipe = load_recipe("-")
+    assert recipe.layer.values == {"mig": {"k": 3}}
+    assert recipe.layer.origin(("mig", "k")) == "stdin:1"
+
+
+def test_sets_are_read_as_recipe_values() -> None:
+    layer = parse_sets(["finetune.rate=1e-4", "model.backbone.max_tokens=512", "finetune.note=no", "finetune.names=[a, b]"])
+    assert layer.values == {"finetune": {"rate": 1e-4, "note": "no", "names": ["a", "b"]}, "model": {"backbone": {"max_tokens": 512}}}
+    assert layer.origin(("model", "backbone", "max_tokens")) == "--set model.backbone.max_tokens=512"
+    assert parse_sets(["finetune.note="]).values == {"finetune": {"note": None}}
+    assert parse_sets(["a.b=1", "a.b=2"]).values == {"a": {"b": 2}}
+
+
+@pytest.mark.parametrize("text", ["finetune", "epochs=3", "a.=3", ".b=3"])
+def test_a_set_without_section_or_value_is_refused(text: str) -> None:
+    with pytest.raises(RecipeError, match="sets nothing") as caught:
+        parse_sets([text])
+    assert "section.key=value" in caught.value.expected
