@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from plant_cli.api import ArtefactError
+from plant_cli.api.hashing import hash_file
+from plant_cli.runs.changes import find_changes, find_stale_inputs, refuse_changed_sources, stage_key
+from plant_cli.runs.folder import Run
+from plant_cli.runs.records import StageRecord
+
+Make = Callable[..., StageRecord]
+SECTIONS = {"data": {"path": "a.csv", "text_column": "text"}, "machine": {"seed": 0, "device": "cpu", "threads": 2}}
+
+
+def test_nothing_changed(run: Run, make_record: Make) -> None:
+    record = make_record(options={"k": 5}, sections=SECTIONS)
+    assert find_changes(record, {"k": 5}, SECTIONS, run) == []
+
+
+def test_what_changed_is_said_key_by_key(run: Run, make_record: Make) -> None:
+    record = make_record(options={"k": 5, "score": {"name": "mig", "base": 2}}, sections=SECTIONS)
+    now = {**SECTIONS, "machine": {**SECTIONS["machine"], "seed": 1}}
+    assert find_changes(record, {"k": 6, "score": {"name": "mig", "base": 10}}, now, run) == [
+        "k was 5 and is now 6",
+        "score.base was 2 and is now 10",
+        "machine.seed was 0 and is now 1",
+    ]
+
+
+def test_where_it_ran_or_lay_is_no_change(run: Run, make_record: Make) -> None:
+    record = make_record(sections=SECTIONS)
+    moved = {"data": {"path": "/b/a.csv", "text_column": "text"}, "machine": {"seed": 0, "device": "cuda", "threads": 8}}
+    assert find_changes(record, {}, moved, run) == []
+    assert stage_key(record, "d") == stage_key(make_record(sections=moved), "d")
+
+
+def test_the_key_depends_on_all_that_decides(make_record: Make) -> None:
+    keys = {
+        stage_key(make_record(), "d"),
+        stage_key(make_record(), "e"),
+        stage_key(make_record("finetune"), "d"),
+        stage_key(make_record(tag="x"), "d"),
+        stage_key(make_record(options={"k": 1}), "d"),
+        stage_key(make_record(inputs={"mig": "0"}), "d"),
+        stage_key(make_record(sections=SECTIONS), "d"),
+    }
+    assert len(keys) == 7
+
+
+def test_inputs_made_anew_or_removed_are_stale(run: Run, make_record: Make) -> None:
+    mig = run.stage("mig")
+    mig.begin(make_record())
+    (mig.path / "a").write_text("1")
+    mig.finish(make_record(status="done", outputs=mig.hash_outputs()))
+    reader = make_record("finetune", inputs={"mig": mig.output_hash(mig.require(""))})
+    assert find_stale_inputs(reader, run) == []
+    (mig.path / "a").write_text("2")
+    mig.finish(make_record(status="done", outputs=mig.hash_outputs()))
+    assert find_stale_inputs(reader, run) == ["its input 'mig' has changed"]
+    mig.write(make_record(status="failed"))
+    assert find_stale_inputs(reader, run) == ["its input 'mig' is no longer there"]
+
+
+def test_a_source_with_other_contents_is_refused_and_a_moved_one_is_not(run: Run, tmp_path: Path) -> None:
+    source = tmp_path / "d.csv"
+    source.write_text("a")
+    run.bind(data_hash="d", label_hash="l", sources={str(source): hash_file(source), str(tmp_path / "gone.csv"): "0"})
+    refuse_changed_sources(run)
+    source.write_text("b")
+    with pytest.raises(ArtefactError, match="the corpus has changed") as caught:
+        refuse_changed_sources(run)
+    assert str(source) in caught.value.where
+    assert "run.json" in caught.value.where

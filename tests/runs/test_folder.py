@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import plant_cli
+from plant_cli.api import ArtefactError, UsageError
+from plant_cli.api.files import read_json, write_json
+from plant_cli.runs.folder import Run
+from plant_cli.runs.records import StageRecord
+
+
+def test_a_new_run_has_a_header(tmp_path: Path) -> None:
+    Run.create(tmp_path / "deep" / "run")
+    header = read_json(tmp_path / "deep" / "run" / "run.json", "the header")
+    assert header["format"] == 1
+    assert header["plant_version"] == plant_cli.__version__
+    assert (header["data_hash"], header["label_hash"]) == (None, None)
+
+
+def test_creating_twice_opens_the_first(tmp_path: Path) -> None:
+    run = Run.create(tmp_path)
+    run.bind(data_hash="d", label_hash="l", sources={"/x": "1"})
+    again = Run.create(tmp_path)
+    assert again.header == run.header
+    assert again.header.created == run.header.created
+    assert again.header.data_hash == "d"
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(UsageError, match="not a run folder and not empty") as caught:
+        Run.create(tmp_path)
+    assert "--run" in caught.value.todo
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+    with pytest.raises(UsageError):
+        Run.create(tmp_path / "thesis.tex")
+
+
+def test_opening_no_run_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(ArtefactError, match="there is no run") as caught:
+        Run.open(tmp_path)
+    assert "plant mig" in caught.value.todo
+
+
+def test_a_run_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    write_json(tmp_path / "run.json", {"format": 99, "plant_version": "7.0"})
+    for reach in (Run.open, Run.create):
+        with pytest.raises(ArtefactError, match=r"format 99, written by plant 7\.0"):
+            reach(tmp_path)
+
+
+def test_stages_have_folders_by_name_and_tag(run: Run) -> None:
+    assert run.stage("finetune").path == run.path / "finetune"
+    assert run.stage("finetune", "baseline.1").path == run.path / "finetune-baseline.1"
+
+
+@pytest.mark.parametrize("tag", ["../x", "a/b", "", ".x", "Big", "a b", "-a"])
+def test_a_tag_cannot_leave_the_run(run: Run, tag: str) -> None:
+    with pytest.raises(UsageError, match="cannot name a folder"):
+        run.stage("finetune", tag)
+
+
+def test_stages_are_listed_by_start_and_hidden_ones_are_not(run: Run, make_record: Callable[..., StageRecord]) -> None:
+    for name, started in (("mig", "2026-01-03"), ("finetune", "2026-01-02"), ("eval", "2026-01-04")):
+        run.stage(name).begin(make_record(name, started=started))
+    (run.path / "eval").rename(run.path / ".eval.failed")
+    (run.path / "corpus").mkdir()
+    assert [folder.name for folder in run.stages()] == ["finetune", "mig"]

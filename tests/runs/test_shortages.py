@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from plant_cli.runs.shortages import find_shortage
+
+
+class OutOfMemoryError(RuntimeError):
+    """Like torch's."""
+
+
+def test_a_full_disk_says_how_much_is_free_and_what_is_kept(tmp_path: Path) -> None:
+    error = OSError(errno.ENOSPC, "No space left on device", "/data/model.safetensors")
+    found = find_shortage(error, tmp_path / "absent" / "finetune", "the files so far are kept")
+    assert found is not None
+    assert found.what == "the disk is full"
+    assert found.where.startswith("/data/model.safetensors; ")
+    assert "GB are free" in found.where
+    assert "the files so far are kept" in found.todo
+    assert found.exit_code == 6
+
+
+def test_a_full_quota_is_named(tmp_path: Path) -> None:
+    found = find_shortage(OSError(errno.EDQUOT, "Disk quota exceeded"), tmp_path, "kept")
+    assert found is not None
+    assert "quota" in found.where
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+    ],
+)
+def test_memory_that_ran_out_names_the_knobs(error: BaseException, tmp_path: Path) -> None:
+    found = find_shortage(error, tmp_path, "kept")
+    assert found is not None
+    assert found.what.startswith("GPU memory" if "CUDA" in str(error) else "main memory")
+    for knob in ("batch size", "max_tokens", "label block", "bf16"):
+        assert knob in found.todo
+
+
+def test_the_cause_behind_another_error_is_found(tmp_path: Path) -> None:
+    error = RuntimeError("safetensors could not write")
+    error.__cause__ = OSError(errno.ENOSPC, "No space left on device")
+    assert find_shortage(error, tmp_path, "kept") is not None
+
+
+@pytest.mark.parametrize("error", [ValueError("out of memory of this city"), OSError(errno.ENOENT, "no such file"), RuntimeError("boom")])
+def test_other_errors_are_no_shortage(error: Exception, tmp_path: Path) -> None:
+    assert find_shortage(error, tmp_path, "kept") is None
