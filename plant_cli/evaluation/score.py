@@ -48,6 +48,7 @@ def evaluate(
     specs: Sequence[MetricSpec],
     *,
     wanted: Sequence[str] = (),
+    required: Sequence[str] = (),
     replicates: int = 0,
     level: float = 0.95,
     generator: np.random.Generator,
@@ -55,14 +56,25 @@ def evaluate(
 ) -> Evaluation:
     """Compute all metrics (or the wanted ones), and intervals from `replicates` resamples of the documents (0: none).
 
+    Args:
+        data: predictions beside gold.
+        specs: the metric families.
+        wanted: names to compute (`P@7`, `R@10[1-5]`); none: all.
+        required: names to compute in any case.
+        replicates: resamples of the documents.
+        level: coverage of the intervals.
+        generator: the source of randomness.
+        advance: told how many resamples were done.
+
     Raises:
-        UsageError: a wanted metric does not exist.
+        UsageError: a wanted or required metric does not exist.
         PluginError: a metric plugin failed.
     """
-    overall = compute_families(specs, data, wanted)
+    overall = compute_families(specs, data, [*wanted, *required])
     bins = measure_bins(data)
     everything = [*overall, *(m for b in bins for m in b.metrics)]
-    chosen = choose(everything, wanted) if wanted else everything
+    named = choose(everything, [*wanted, *required])
+    chosen = named if wanted else everything
     counted = labels_counted(data)
     names = {m.name for m in chosen}
     return Evaluation(

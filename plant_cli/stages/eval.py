@@ -35,13 +35,13 @@ def run(context: StageContext, options: EvalOptions) -> Result:
     from plant_cli.evaluation.gates import check_gates, parse_gates
 
     gates = parse_gates(options.require)
-    evaluation, conditions = _evaluate(context, options, wanted=[*options.metric, *(g.metric for g in gates)] if options.metric else [])
+    evaluation, conditions = _evaluate(context, options, required=[gate.metric for gate in gates])
     result = _write(context.folder, evaluation, conditions)
     check_gates(gates, {name: score.value for name, score in evaluation.scores.items()}, str(context.folder))
     return result
 
 
-def _evaluate(context: StageContext, options: EvalOptions, wanted: list[str]) -> tuple[Evaluation, Conditions]:
+def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) -> tuple[Evaluation, Conditions]:
     import numpy as np
 
     from plant_cli.evaluation.gold import read_gold
@@ -66,7 +66,8 @@ def _evaluate(context: StageContext, options: EvalOptions, wanted: list[str]) ->
         evaluation = evaluate(
             data,
             cast("list[MetricSpec]", installed().specs("metric")),
-            wanted=wanted,
+            wanted=options.metric,
+            required=required,
             replicates=options.bootstrap,
             level=options.level,
             generator=np.random.default_rng(context.machine.seed),

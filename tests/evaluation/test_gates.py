@@ -24,9 +24,3 @@ def test_all_that_failed_are_told():
 def test_what_cannot_be_read_is_refused(text):
     with pytest.raises(UsageError, match="cannot be read"):
         parse_gates([text])
-
-
-def test_an_unknown_metric_is_refused():
-    with pytest.raises(UsageError) as caught:
-        check_gates(parse_gates(["P5>=0.6"]), VALUES, "here")
-    assert "P@5" in caught.value.expected

@@ -1,0 +1,84 @@
+"""A run whose training and prediction are played, so that the stages after them can be tested on known predictions."""
+
+from types import ModuleType
+
+import plant_datasets.plugin
+import plant_metrics.plugin
+import polars as pl
+import pytest
+
+from plant_cli.api import Options, Result, SilentReporter, StageSpec, hookimpl
+from plant_cli.api.files import write_json
+from plant_cli.registry import Registry
+from plant_cli.stages import eval as evaluation_stage
+from plant_cli.stages import significance as significance_stage
+from plant_cli.stages.runner import run_stage
+
+DOCUMENTS = 24
+LABELS = {f"label {i}": 2 * i + 1 for i in range(6)}  # label and its training documents
+
+
+class PlayedOptions(Options):
+    split: str = "test"
+    skill: float = 1.0
+
+
+def _gold(number):
+    return [f"label {number % 6}", f"label {(number + 1 + number // 6) % 6}"]
+
+
+def _finetune(context, options):
+    write_json(context.folder / "thresholds.json", {"value": 0.5, "objective": "micro-F1", "label_hash": context.corpus().labels.hash})
+    return Result()
+
+
+def _predict(context, options):
+    """The system with the tag `baseline` names a wrong label first in every second document."""
+    ids = context.corpus().split(options.split).doc_ids
+    labels = []
+    for number in range(len(ids)):
+        right = _gold(number)
+        wrong = [name for name in LABELS if name not in right][:1]
+        labels.append(wrong + right[:1] if context.tag and number % 2 else right + wrong)
+    scores = [[0.9, 0.8, 0.1][: len(names)] for names in labels]
+    pl.DataFrame({"doc_id": ids, "labels": labels, "scores": scores}).write_parquet(context.folder / "predictions.parquet")
+    return Result()
+
+
+@pytest.fixture
+def played(tmp_path):
+    """Run a stage by name in a fresh run: `played("eval", tag=…, option=value)`."""
+    module = ModuleType("played_stages")
+
+    @hookimpl
+    def plant_register_stages():
+        return [
+            StageSpec(name="finetune", summary="played", options=PlayedOptions, run=_finetune, sections=("data",)),
+            StageSpec(name="predict", summary="played", options=PlayedOptions, run=_predict, sections=("data",)),
+            *evaluation_stage.SPECS,
+            *significance_stage.SPECS,
+        ]
+
+    module.plant_register_stages = plant_register_stages
+    registry = Registry()
+    for plugin in (plant_datasets.plugin, plant_metrics.plugin, module):
+        registry.register(plugin, name=plugin.__name__)
+    path = _write_corpus(tmp_path / "data.parquet")
+    reporter = SilentReporter()
+
+    def run(name, tag=None, run="run", force=False, **options):
+        flags = {name: options, "data": {"path": str(path)}}
+        return run_stage(registry=registry, run_path=tmp_path / run, name=name, tag=tag, flags=flags, reporter=reporter, force=force)
+
+    for tag in (None, "baseline"):
+        run("finetune", tag)
+    return run
+
+
+def _write_corpus(path):
+    rows = [("train", f"train {name} {i}", [name]) for name, count in LABELS.items() for i in range(count)]
+    rows += [("validation", "validation", ["label 0"])]
+    rows += [("test", f"test {i}", _gold(i)) for i in range(DOCUMENTS)]
+    frame = pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").with_row_index("doc_id")
+    frame.with_columns(pl.col("doc_id").cast(pl.String)).write_parquet(path)
+    return path

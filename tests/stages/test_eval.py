@@ -1,0 +1,72 @@
+"""`plant eval` through the runner, on predictions whose metrics are known."""
+
+import json
+
+import polars as pl
+import pytest
+
+from plant_cli.api import DataError, GateFailed, UsageError
+
+
+def read(tmp_path, folder="eval"):
+    return json.loads((tmp_path / "run" / folder / "metrics.json").read_text())
+
+
+def test_all_files_and_tables(played, tmp_path):
+    result = played("eval", bootstrap=50)
+    content = read(tmp_path)
+    assert content == result.data
+    assert content["documents"] == 24
+    assert content["metrics"]["P@1"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+    assert content["metrics"]["micro-F1"]["value"] == 1.0
+    assert content["threshold"] == "threshold 0.5000 tuned on validation micro-F1"
+    assert [table.title for table in result.tables] == ["Metrics on test", "By training documents of the label"]
+    assert {p.name for p in (tmp_path / "run" / "eval").iterdir()} == {
+        "metrics.json",
+        "intervals.json",
+        "per_label.tsv",
+        "per_document.parquet",
+        "stage.json",
+    }
+    assert pl.read_parquet(tmp_path / "run" / "eval" / "per_document.parquet").height == 24
+    assert "plant significance finetune finetune-baseline" in result.next_step
+
+
+def test_a_tag_evaluates_its_own_system(played, tmp_path):
+    played("eval", tag="baseline", bootstrap=50, metric=["P@1", "P@2"])
+    content = read(tmp_path, "eval-baseline")
+    assert list(content["metrics"]) == ["P@1", "P@2"]
+    assert content["metrics"]["P@1"]["value"] == 0.5
+    assert content["metrics"]["P@2"]["value"] == 0.75
+    assert content["metrics"]["P@1"]["low"] < 0.5 < content["metrics"]["P@1"]["high"]
+
+
+def test_another_tools_file_with_a_threshold(played, tmp_path):
+    played("predict")
+    path = tmp_path / "run" / "predict" / "predictions.parquet"
+    result = played("eval", tag="tool", predictions=str(path), threshold=0.85, bootstrap=0)
+    assert result.data["threshold"] == "threshold 0.85 given"
+    assert result.data["metrics"]["micro-F1"]["value"] == pytest.approx(2 / 3)
+
+
+def test_the_same_seed_gives_the_same_intervals(played):
+    first, second = played("eval", bootstrap=20), played("eval", bootstrap=20, force=True)
+    assert first.data == second.data
+
+
+def test_a_gate_that_fails_leaves_the_results(played, tmp_path):
+    with pytest.raises(GateFailed, match=r"P@1>=0\.9"):
+        played("eval", tag="baseline", bootstrap=0, require=["P@1>=0.9", "P@2>=0.7"])
+    assert read(tmp_path, "eval-baseline")["metrics"]["P@1"]["value"] == 0.5
+    assert list(played("eval", bootstrap=0, metric=["MAP"], require=["P@1>=0.9"]).data["metrics"]) == ["MAP", "P@1"]
+
+
+def test_bad_input(played, tmp_path):
+    with pytest.raises(UsageError, match="no convention"):
+        played("eval", convention="paperr")
+    with pytest.raises(UsageError, match="no metric"):
+        played("eval", metric=["P5"])
+    with pytest.raises(UsageError, match="no metric"):
+        played("eval", require=["P5>=0.1"])
+    with pytest.raises(DataError):
+        played("eval", predictions=str(tmp_path / "missing.parquet"))
