@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import polars as pl
 
@@ -11,6 +12,8 @@ from plant_cli.api.errors import DataError
 from plant_cli.corpus.frames import Frames, explode_labels, tidy
 from plant_cli.corpus.labels import count_labels
 
+Level = Literal["fatal", "warning", "note"]
+LEVELS: tuple[Level, ...] = ("fatal", "warning", "note")
 SHORT = 20  # characters; less than this is seldom a document
 _SHOWN = 5
 
@@ -23,7 +26,7 @@ class Finding:
         what: a sentence without its subject's number ("documents have an empty text").
         where: the split, and the first few documents or labels.
         count: how many there are.
-        fatal: true if no run can be made of this corpus.
+        level: `fatal`: no run can be made of this corpus; `warning`: something is wrong; `note`: worth knowing, and often as it should be.
     """
 
     what: str
@@ -31,7 +34,7 @@ class Finding:
     count: int
     expected: str
     todo: str
-    fatal: bool = False
+    level: Level = "warning"
 
     def __str__(self) -> str:
         return f"{self.count:,} {self.what} ({self.where})"
@@ -45,8 +48,8 @@ Check = Callable[[Frames], Iterator[Finding]]
 
 
 def examine(frames: Frames, checks: tuple[Check, ...]) -> list[Finding]:
-    """All findings of the given checks, the fatal ones first. The frames hold labels as written, not tidied."""
-    return sorted((finding for check in checks for finding in check(frames)), key=lambda finding: not finding.fatal)
+    """All findings of the given checks, the worst first. The frames hold labels as written, not tidied."""
+    return sorted((finding for check in checks for finding in check(frames)), key=lambda finding: LEVELS.index(finding.level))
 
 
 def find_empty_train(frames: Frames) -> Iterator[Finding]:
@@ -59,7 +62,7 @@ def find_empty_train(frames: Frames) -> Iterator[Finding]:
             count=0,
             expected="at least one labelled training document",
             todo="name the right column with --labels-column, and check the values of the split column",
-            fatal=True,
+            level="fatal",
         )
 
 
@@ -74,7 +77,7 @@ def find_repeated_ids(frames: Frames) -> Iterator[Finding]:
             count=repeated.height,
             expected="an id for each document, over all splits",
             todo="name another column with --id-column, or drop the repeated documents",
-            fatal=True,
+            level="fatal",
         )
 
 
@@ -87,7 +90,7 @@ def find_empty_texts(frames: Frames) -> Iterator[Finding]:
             what="documents have an empty text",
             expected="some text in each document",
             todo="remove these documents, or name the right column with --text-column",
-            fatal=True,
+            level="fatal",
         )
 
 
@@ -118,6 +121,7 @@ def find_unseen_labels(frames: Frames) -> Iterator[Finding]:
                 count=unseen.height,
                 expected="labels that train has too",
                 todo="nothing: recall counts them as missed, and the reports say how many there are",
+                level="note",
             )
 
 
@@ -154,6 +158,7 @@ def find_untidy_labels(frames: Frames) -> Iterator[Finding]:
             what="documents have labels with blanks around them, repeated or empty; they are put right on reading",
             expected="each label once, without blanks around it",
             todo="nothing; `plant data convert` writes them put right",
+            level="note",
         )
 
 
@@ -214,10 +219,10 @@ THOROUGH: tuple[Check, ...] = (
 """Run by `plant data check`."""
 
 
-def _documents(split: str, found: pl.DataFrame, *, what: str, expected: str, todo: str, fatal: bool = False) -> Iterator[Finding]:
+def _documents(split: str, found: pl.DataFrame, *, what: str, expected: str, todo: str, level: Level = "warning") -> Iterator[Finding]:
     if found.height:
         ids = _shown([f"'{doc_id}'" for doc_id in found["doc_id"].head(_SHOWN + 1)], found.height)
-        yield Finding(what=what, where=f"{split}: {ids}", count=found.height, expected=expected, todo=todo, fatal=fatal)
+        yield Finding(what=what, where=f"{split}: {ids}", count=found.height, expected=expected, todo=todo, level=level)
 
 
 def _shared(frames: Frames, key: pl.Expr) -> pl.DataFrame:

@@ -38,7 +38,7 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
         reporter.warn(remark)
     raw = read_frames(dataset)
     for finding in examine(raw, REQUIRED):
-        if finding.fatal:
+        if finding.level == "fatal":
             raise finding.to_error()
         reporter.warn(str(finding))
     source = {name: tidy(frame) for name, frame in raw.items()}

@@ -52,6 +52,17 @@ def table_format(path: Path) -> str | None:
     return suffixes[-1] if suffixes and suffixes[-1] in FORMATS else None
 
 
+def base_name(path: Path) -> str:
+    """The file's name without the suffixes of its format: `notes` for `notes.csv.gz`."""
+    return path.name.removesuffix(".gz").removesuffix(table_format(path) or "")
+
+
+def name_beside(corpus: Path, what: str) -> Path:
+    """Where a table that belongs to a corpus file stands: for `notes.csv` and "labels" that is `notes.labels.csv`."""
+    base = base_name(corpus)
+    return corpus.with_name(f"{base}.{what}{corpus.name.removeprefix(base)}")
+
+
 def collect(frame: pl.LazyFrame, where: str) -> pl.DataFrame:
     """Read a lazy frame; a file that turns out to be damaged half way becomes a `DataError` that names `where`."""
     try:
@@ -116,7 +127,7 @@ def _head(path: Path) -> bytes:
             "there is no such file",
             where=str(path),
             expected=near_names(path.name, beside),
-            todo="check the path; relative paths start here",
+            todo=f"check the path; relative paths start at {Path.cwd()}",
         ) from error
     if not head:
         raise DataError("the file is empty", where=str(path), expected=READABLE, todo="make the file anew")

@@ -35,7 +35,7 @@ def load_files(data: DataSection) -> Dataset:
     return Dataset(
         splits=splits,
         labels=_read_titles(titles) if titles else None,
-        evidence=scan_table(evidence) if evidence else None,
+        evidence=_read_evidence(evidence) if evidence else None,
         files=[str(file) for file in (*files, titles, evidence) if file],
         remarks=remarks,
     )
@@ -133,6 +133,15 @@ def _read_titles(path: Path) -> pl.LazyFrame:
     if "label" not in columns:
         raise _missing_column("label", columns, "--titles", str(path))
     return table if "title" in columns else table.with_columns(title=pl.lit(None, dtype=pl.String))
+
+
+def _read_evidence(path: Path) -> pl.LazyFrame:
+    table = scan_table(path)
+    columns = table.collect_schema().names()
+    for name in ("doc_id", "label", "start", "end"):
+        if name not in columns:
+            raise _missing_column(name, columns, "a header in that file", str(path))
+    return table.with_columns(pl.col("doc_id", "label").cast(pl.String), pl.col("start", "end").cast(pl.Int32))
 
 
 def _missing_column(name: str, columns: list[str], flag: str, where: str) -> DataError:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from plant_cli.api import SPLITS, DataError, SplitName
-from plant_cli.kit.tables import FORMATS, table_format
+from plant_cli.kit.tables import FORMATS, base_name, table_format
 
 ALIASES: dict[str, SplitName] = {
     "train": "train", "training": "train", "trn": "train",
@@ -55,15 +55,3 @@ def find_beside(corpus: Path, what: str) -> Path | None:
     wanted = [what] if corpus.is_dir() else [f"{base_name(corpus)}.{what}", what]
     tables = [path for path in sorted(folder.iterdir()) if table_format(path) and path != corpus]
     return next((path for name in wanted for path in tables if base_name(path) == name), None)
-
-
-def name_beside(corpus: Path, what: str) -> Path:
-    """The name under which `find_beside` finds a table for a corpus file: `notes.labels.parquet` for `notes.parquet`."""
-    base = base_name(corpus)
-    return corpus.with_name(f"{base}.{what}{corpus.name.removeprefix(base)}")
-
-
-def base_name(path: Path) -> str:
-    """The file's name without the suffixes of its format."""
-    name = path.name.removesuffix(".gz")
-    return name.removesuffix(table_format(path) or "")

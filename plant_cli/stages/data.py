@@ -1,0 +1,214 @@
+"""`plant data`: make, describe, check, split and convert corpora. None of these needs a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from plant_cli.api import (
+    Choice,
+    Column,
+    DataError,
+    DataSection,
+    Dataset,
+    DatasetSpec,
+    NoOptions,
+    Options,
+    Result,
+    StageContext,
+    StageSpec,
+    Table,
+    UsageError,
+    option,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from plant_cli.api import SplitName
+
+
+class OutputOptions(Options):
+    """Where a corpus is written."""
+
+    output: str = option(
+        help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz), with a split column; a name without suffix: a folder.", short="-O"
+    )
+    force: bool = option(False, "Replace files that are there.", short="-f")
+
+
+class MakeOptions(OutputOptions):
+    """Which generator runs, and how large its corpus is."""
+
+    dataset: str = option(help="A dataset plugin that generates a corpus.", argument=True)
+    documents: int | None = option(None, "Documents to generate (default: the generator's).", ge=1)
+    labels: int | None = option(None, "Labels that they are about (default: the generator's).", ge=1)
+    seed: int | None = option(None, "Equal seeds give equal corpora (default: the generator's).", ge=0)
+
+
+class CheckOptions(Options):
+    """What counts as failure."""
+
+    strict: bool = option(False, "Leave with exit code 4 if anything is wrong (notes do not count).")
+
+
+class SplitOptions(OutputOptions):
+    """How large the splits are."""
+
+    test: float = option(0.15, "Share of the documents for test.", ge=0, lt=1)
+    validation: float = option(0.05, "Share of the documents for validation.", ge=0, lt=1)
+    seed: int = option(0, "Equal seeds give equal splits.", ge=0)
+
+
+class ConvertOptions(Options):
+    """From where to where."""
+
+    path: str = option(help="The corpus: a table, or a folder of splits.", argument=True)
+    output: str = option(help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz), or a folder.", argument=True)
+    force: bool = option(False, "Replace files that are there.", short="-f")
+
+
+def make(context: StageContext, options: MakeOptions) -> Result:
+    """Its labels and its gold evidence go beside it (data.labels.parquet, data.evidence.parquet), where `files` finds them again."""
+    given = {"documents": options.documents, "labels": options.labels, "seed": options.seed}
+    generator = Choice(name=options.dataset, options={key: value for key, value in given.items() if value is not None})
+    dataset = _load(context, DataSection(dataset=generator))
+    return _write(context, dataset, _read(dataset), options.output, force=options.force)
+
+
+def stats(context: StageContext, options: NoOptions) -> Result:
+    """Documents, labels, their frequencies, lengths, and what no training document has."""
+    from plant_cli.corpus.statistics import describe
+
+    frames = _read(_load(context, context.data))
+    if "train" not in frames:
+        raise DataError(
+            "the corpus has no training documents",
+            where=str(context.data.path),
+            expected="a split named train",
+            todo="check the values of the split column, or split anew with `plant data split`",
+        )
+    found = describe(frames)
+    names = [name.replace("_", " ") for name in asdict(next(iter(found.splits.values())))]
+    values = [list(asdict(split).values()) for split in found.splits.values()]
+    splits = Table(
+        title=f"Splits of {context.data.path or context.data.dataset.name}",
+        columns=[Column(name=""), *(Column(name=name, kind="exact") for name in found.splits)],
+        rows=list(zip(names, *values, strict=True)),
+    )
+    bins = Table(
+        title="Labels by training documents",
+        columns=[Column(name="training documents"), Column(name="labels", kind="count"), Column(name="share", kind="points")],
+        rows=[(name, count, count / max(found.labels, 1)) for name, count in found.bins.items()],
+    )
+    return Result(tables=[splits, bins], data=asdict(found))
+
+
+def check(context: StageContext, options: CheckOptions) -> Result:
+    """Repeated ids and texts, leakage between splits, labels without training documents, traces of a wrong encoding, and more."""
+    from plant_cli.corpus.checks import THOROUGH, examine
+    from plant_cli.corpus.frames import read_frames
+
+    findings = examine(read_frames(_load(context, context.data)), THOROUGH)
+    wrong = [finding for finding in findings if finding.level != "note"]
+    if options.strict and wrong:
+        for finding in wrong:
+            context.reporter.warn(str(finding))
+        raise DataError(
+            f"{len(wrong)} checks found something wrong",
+            where=str(context.data.path),
+            expected="a corpus that passes all of them",
+            todo="`plant data check` without --strict says what to do about each",
+        )
+    table = Table(
+        title=f"Check of {context.data.path or context.data.dataset.name}",
+        columns=[
+            Column(name="level"),
+            Column(name="count", kind="count"),
+            Column(name="what"),
+            Column(name="where"),
+            Column(name="what to do"),
+        ],
+        rows=[(f.level, f.count, f.what, f.where, f.todo) for f in findings],
+        notes=[] if findings else ["nothing was found wrong"],
+    )
+    return Result(tables=[table], data={"findings": [asdict(finding) for finding in findings]})
+
+
+def split(context: StageContext, options: SplitOptions) -> Result:
+    """All documents are put together and parted at random; documents of equal text stay together."""
+    import polars as pl
+
+    from plant_cli.corpus.splitting import split_anew
+
+    if options.test + options.validation >= 1:
+        raise UsageError(
+            f"test {options.test} and validation {options.validation} leave nothing to train on",
+            where="--test, --validation",
+            expected="shares whose sum is below 1",
+            todo="lower one of them",
+        )
+    dataset = _load(context, context.data)
+    documents = pl.concat(_read(dataset).values())
+    parts = split_anew(documents, validation=options.validation, test=options.test, seed=options.seed)
+    return _write(context, dataset, parts, options.output, force=options.force)
+
+
+def convert(context: StageContext, options: ConvertOptions) -> Result:
+    """The columns become doc_id, text, labels and split; labels are trimmed, and lists become JSON in CSV and TSV."""
+    dataset = _load(context, context.data.model_copy(update={"path": options.path}))
+    return _write(context, dataset, _read(dataset), options.output, force=options.force)
+
+
+def _load(context: StageContext, data: DataSection) -> Dataset:
+    spec, options = context.component("dataset", data.dataset)
+    dataset = cast(DatasetSpec, spec).load(data, options)
+    for remark in dataset.remarks:
+        context.reporter.warn(remark)
+    return dataset
+
+
+def _read(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:
+    from plant_cli.corpus.frames import read_frames, tidy
+
+    return {name: tidy(frame) for name, frame in read_frames(dataset).items()}
+
+
+def _write(context: StageContext, dataset: Dataset, frames: dict[SplitName, pl.DataFrame], output: str, *, force: bool) -> Result:
+    from plant_cli.corpus.writing import write_corpus
+
+    written = write_corpus(frames, dataset, Path(output), force=force)
+    for path in written:
+        context.reporter.note(f"wrote {path}")
+    rows: Sequence[tuple[Any, ...]] = [(name, frame.height, frame["labels"].list.len().sum()) for name, frame in frames.items()]
+    columns = [Column(name="split"), Column(name="documents", kind="count"), Column(name="assignments", kind="count")]
+    return Result(
+        tables=[Table(title=output, columns=columns, rows=rows)],
+        data={"written": [str(path) for path in written], "documents": {name: frame.height for name, frame in frames.items()}},
+        next_step=f"plant mig {output} looks for the words that tell of each label",
+    )
+
+
+def _action(name: str, summary: str, options: type[Options], run: Callable[[StageContext, Any], Result], example: str) -> StageSpec:
+    return StageSpec(
+        name=f"data {name}",
+        summary=summary,
+        options=options,
+        run=run,
+        sections=() if run is make else ("data",),
+        writes=False,
+        needs_run=False,
+        panel="Corpus",
+        examples=(f"plant data {name} {example}",),
+    )
+
+
+SPECS = (
+    _action("make", "Generate a corpus.", MakeOptions, make, "synthetic-clinic --documents 2000 --labels 300 --seed 0 -O data.parquet"),
+    _action("stats", "Describe a corpus in numbers.", NoOptions, stats, "data.parquet"),
+    _action("check", "Look for what may be wrong with a corpus.", CheckOptions, check, "data.parquet --strict"),
+    _action("split", "Split a corpus anew.", SplitOptions, split, "all.csv --test 0.2 -O data.parquet"),
+    _action("convert", "Write a corpus in another format.", ConvertOptions, convert, "corpus/ data.jsonl.gz"),
+)
