@@ -26,7 +26,7 @@ from plant_cli.relevance.selection import best
 from plant_cli.relevance.terms import Terms
 
 Sign = Literal["positive", "any"]
-CACHED_CELLS = 1 << 17  # cells per block whose temporaries (about ten arrays of 8 bytes) stay near the processor
+CACHED_CELLS = 1 << 18  # cells per block whose temporaries (about ten arrays of 8 bytes) stay near the processor
 BYTES_PER_CELL = 120  # what a cell costs while its block is worked on: indices, counts, gathered margins, look-ups, value
 Ints = npt.NDArray[np.integer[Any]]
 Floats = npt.NDArray[np.float64]

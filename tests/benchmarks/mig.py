@@ -1,0 +1,187 @@
+"""Exact mutual information of every label and word: ours beside a plain reference, scikit-learn and the bound, in one run.
+
+`python -m tests.benchmarks.mig --scale small|M3 --json FILE`. Words and labels are Zipf distributed. Every contender runs in
+a process of its own, on the same matrices, so that its peak memory is its own (the matrices included). The bound is the
+counting alone: the sparse product of labels and words, in the same blocks on the same threads, with nothing kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, load_npz, save_npz
+
+K = 1000
+MEMORY = 2_000_000_000
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Size of a corpus: the draws are before repeats fall together."""
+
+    documents: int
+    words: int
+    labels: int
+    words_drawn: int
+    labels_drawn: int
+
+
+SCALES = {"small": Scale(2_000, 5_000, 400, 250, 8), "M3": Scale(52_722, 50_000, 8_929, 1_150, 17)}
+
+
+def draw(rows: int, columns: int, mean: int, generator: np.random.Generator) -> csr_array:
+    """A 0/1 matrix whose column frequencies follow Zipf's law, columns by falling frequency."""
+    shares = 1.0 / (np.arange(columns) + 2.7)
+    lengths = np.maximum(1, generator.poisson(mean, rows))
+    drawn = np.searchsorted(np.cumsum(shares / shares.sum()), generator.random(int(lengths.sum()))).clip(max=columns - 1)
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    matrix = csr_array((np.ones(len(drawn), dtype=np.int32), drawn.astype(np.int32), ends.astype(np.int32)), shape=(rows, columns))
+    matrix.sum_duplicates()
+    matrix.data[:] = 1
+    matrix = csr_array(matrix[:, np.argsort(-np.bincount(matrix.indices, minlength=columns), kind="stable")])
+    matrix.sort_indices()
+    return matrix
+
+
+def run_ours(words: csr_array, gold: csr_array, jobs: int, sign: Any = "positive") -> dict[str, float]:
+    from plant_cli.api import NoOptions, SignalSpec
+    from plant_cli.relevance.engine import Selection, keep_words
+    from plant_cli.relevance.information import mutual_information
+    from plant_cli.relevance.terms import Terms
+
+    signal = SignalSpec(name="mig", summary="", score=lambda counts, options: mutual_information(counts))
+    names = tuple(f"w{i:06d}" for i in range(words.shape[1]))
+    terms = Terms(words=names, occurrences=words, docs_with_word=np.bincount(words.indices, minlength=words.shape[1]))
+    start = time.perf_counter()
+    kept = keep_words(terms, gold, signal, NoOptions(), Selection(k=K, sign=sign, memory=MEMORY, jobs=jobs))
+    return {"seconds": time.perf_counter() - start, "kept": len(kept.words)}
+
+
+def run_bound(words: csr_array, gold: csr_array, jobs: int) -> dict[str, float]:
+    by_label = csr_array(gold.T.astype(np.int32))
+    cuts = np.unique(np.linspace(0, gold.shape[1], gold.shape[1] // 8).astype(int)).tolist()
+    start = time.perf_counter()
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        cells = sum(pool.map(lambda ends: (by_label[ends[0] : ends[1]] @ words).nnz, pairwise(cuts)))
+    return {"seconds": time.perf_counter() - start, "cells": cells}
+
+
+def run_reference(words: csr_array, gold: csr_array, jobs: int) -> dict[str, float]:
+    """Dense blocks of labels, four logarithms a cell, a partition per block; at most 256 labels are timed and the rest extrapolated."""
+    documents, n_w = words.shape[0], np.bincount(words.indices, minlength=words.shape[1]).astype(np.float64)
+    timed = np.random.default_rng(0).permutation(gold.shape[1])[:256]
+    by_label = csr_array(gold.T.astype(np.int32))
+    start = time.perf_counter()
+    for first in range(0, len(timed), 32):
+        block = csr_array(by_label[timed[first : first + 32]])
+        both = (block @ words).toarray().astype(np.float64)
+        n_l = np.diff(block.indptr)[:, None].astype(np.float64)
+        gain = np.zeros_like(both)
+        for cell, row, column in [
+            (both, n_l, n_w),
+            (n_l - both, n_l, documents - n_w),
+            (n_w - both, documents - n_l, n_w),
+            (documents - n_l - n_w + both, documents - n_l, documents - n_w),
+        ]:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                gain += np.where(cell > 0, cell / documents * np.log(cell * documents / (row * column)), 0.0)
+        np.argpartition(-np.where(both * documents > n_l * n_w, gain, 0.0), K, axis=1)
+    return {"seconds": (time.perf_counter() - start) * gold.shape[1] / len(timed), "timed_labels": len(timed)}
+
+
+def run_peer(words: csr_array, gold: csr_array, jobs: int) -> dict[str, float]:
+    """scikit-learn's `mutual_info_classif` for the most frequent label and 200 words, extrapolated to all."""
+    from scipy.sparse import csr_matrix
+    from sklearn.feature_selection import mutual_info_classif
+
+    sample = csr_matrix(words[:, :: max(1, words.shape[1] // 200)])
+    target = np.asarray(gold[:, [0]].todense()).ravel()
+    start = time.perf_counter()
+    mutual_info_classif(sample, target, discrete_features=True)
+    return {"seconds": (time.perf_counter() - start) * words.shape[1] / sample.shape[1] * gold.shape[1]}
+
+
+PARTS: dict[str, Callable[..., dict[str, float]]] = {
+    "bound": run_bound,
+    "ours": run_ours,
+    "ours-any": lambda words, gold, jobs: run_ours(words, gold, jobs, "any"),
+    "reference": run_reference,
+    "peer": run_peer,
+}
+
+
+def run_part(name: str, folder: Path, jobs: int) -> None:
+    """Run one contender here and print its figures as JSON."""
+    matrices = (csr_array(load_npz(folder / f"{kind}.npz")) for kind in ("words", "gold"))
+    figures = PARTS[name](*matrices, jobs)
+    print(json.dumps({**figures, "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6}))
+
+
+def compare(scale: Scale, jobs: int) -> dict[str, dict[str, float]]:
+    """Every contender, one after the other, each in its own process."""
+    generator = np.random.default_rng(0)
+    figures: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        words, gold = (
+            draw(scale.documents, columns, mean, generator)
+            for columns, mean in [(scale.words, scale.words_drawn), (scale.labels, scale.labels_drawn)]
+        )
+        save_npz(folder / "words.npz", words, compressed=False)
+        save_npz(folder / "gold.npz", gold, compressed=False)
+        print(f"{scale.documents} documents, {words.nnz / scale.documents:.0f} words and {gold.nnz / scale.documents:.1f} labels each")
+        del words, gold
+        for part in PARTS:
+            command = [sys.executable, "-m", "tests.benchmarks.mig", "--part", part, "--folder", name, "--jobs", str(jobs)]
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+            figures[part] = json.loads(done.stdout)
+            print(f"{part:10} {figures[part]['seconds']:12.2f} s {figures[part]['peak_gb']:6.2f} GB", flush=True)
+    return figures
+
+
+def main() -> None:
+    """Compare, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", choices=SCALES, default="small")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.part:
+        run_part(arguments.part, arguments.folder, arguments.jobs)
+        return
+    figures = compare(SCALES[arguments.scale], arguments.jobs)
+    report = {
+        "scale": arguments.scale,
+        "seconds": figures["ours"]["seconds"],
+        "seconds_any": figures["ours-any"]["seconds"],
+        "reference_seconds": figures["reference"]["seconds"],
+        "peer_seconds": figures["peer"]["seconds"],
+        "bound_seconds": figures["bound"]["seconds"],
+        "cells": figures["bound"]["cells"],
+        "peak_gb": figures["ours"]["peak_gb"],
+        "reference_peak_gb": figures["reference"]["peak_gb"],
+        "machine": f"{platform.processor() or platform.machine()}, {arguments.jobs} threads, numpy {np.__version__}",
+    }
+    if arguments.json:
+        arguments.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
