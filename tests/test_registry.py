@@ -1,0 +1,108 @@
+"""Plugins that work, plugins that do not, and what a person is told about them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from plant_cli.api import Choice, ComponentError, PluginError
+from plant_cli.registry import Registry
+
+GOOD = """
+from plant_cli.api import LossSpec, Options, hookimpl, option
+
+class ThornOptions(Options):
+    sharpness: float = option(0.5, "How sharp.", gt=0)
+
+@hookimpl
+def plant_register_losses():
+    return [LossSpec(name="thorn", summary="A thorn.", options=ThornOptions, stage="label", build=lambda options: None)]
+"""
+MISSPELT = GOOD.replace("plant_register_losses", "plant_register_loses")
+UNMARKED = GOOD.replace("@hookimpl\n", "")
+WRONG_KIND = GOOD.replace("plant_register_losses", "plant_register_signals")
+HOOKLESS = "x = 1\n"
+
+
+@pytest.fixture
+def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    """A registry over modules written here; each test gets its own."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return Registry()
+
+
+def _load(registry: Registry, folder: Path, **sources: str) -> None:
+    for name, source in sources.items():
+        (folder / f"module_{name}_{folder.name}.py").write_text(source)
+    registry.load([EntryPoint(name=n, value=f"module_{n}_{folder.name}", group="plant") for n in sources])
+
+
+def test_a_plugin_is_found_and_its_component_resolved(plugins: Registry, tmp_path: Path) -> None:
+    _load(plugins, tmp_path, rose=GOOD)
+    assert [(r.name, r.state, r.components) for r in plugins.plugins] == [("rose", "ok", [("loss", "thorn")])]
+    spec, options = plugins.resolve("loss", Choice(name="thorn", options={"sharpness": 2}))
+    assert (spec.name, options.model_dump()) == ("thorn", {"sharpness": 2.0})
+    owner = plugins.owner("loss", "thorn")
+    assert owner is not None
+    assert owner.file.endswith(".py")
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("import nowhere_at_all\n", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        ("def broken(:\n", "SyntaxError"),
+        (MISSPELT, "unknown hook plant_register_loses: did you mean 'plant_register_losses'"),
+        (UNMARKED, "plant_register_losses is not marked with @hookimpl"),
+        (WRONG_KIND, "plant_register_signals returned LossSpec, not SignalSpec"),
+        (HOOKLESS, "no plugin hook in it"),
+    ],
+)
+def test_a_broken_plugin_is_recorded_and_harms_no_other(plugins: Registry, tmp_path: Path, source: str, said: str) -> None:
+    _load(plugins, tmp_path, weed=source, rose=GOOD)
+    weed, rose = plugins.plugins
+    assert (weed.state, rose.state) == ("broken", "ok")
+    assert weed.error is not None
+    assert said in weed.error
+    assert weed.trace is not None
+    assert [spec.name for spec in plugins.specs("loss")] == ["thorn"]
+
+
+def test_an_unknown_name_offers_near_ones_and_names_broken_plugins(plugins: Registry, tmp_path: Path) -> None:
+    _load(plugins, tmp_path, rose=GOOD, weed="import nowhere_at_all\n")
+    with pytest.raises(ComponentError) as caught:
+        plugins.find("loss", "thron")
+    assert caught.value.exit_code == 5
+    assert "did you mean 'thorn'" in caught.value.expected
+    assert "weed" in caught.value.todo
+
+
+def test_two_owners_are_an_error_only_when_the_name_is_asked_for(plugins: Registry, tmp_path: Path) -> None:
+    _load(plugins, tmp_path, rose=GOOD, bramble=GOOD.replace('name="thorn"', 'name="prickle"'), sloe=GOOD)
+    assert [spec.name for spec in plugins.specs("loss")] == ["prickle"]
+    with pytest.raises(PluginError) as caught:
+        plugins.find("loss", "thorn")
+    assert caught.value.exit_code == 5
+    assert "rose" in caught.value.where
+    assert "sloe" in caught.value.where
+
+
+def test_wrong_component_options_name_the_option(plugins: Registry, tmp_path: Path) -> None:
+    _load(plugins, tmp_path, rose=GOOD)
+    with pytest.raises(ComponentError) as unknown:
+        plugins.resolve("loss", Choice(name="thorn", options={"sharpnes": 2}))
+    assert "did you mean 'sharpness'" in unknown.value.expected
+    with pytest.raises(ComponentError, match="does not take sharpness = -1"):
+        plugins.resolve("loss", Choice(name="thorn", options={"sharpness": -1}))
+
+
+def test_plant_plugins_chooses_what_is_loaded() -> None:
+    code = "from plant_cli.registry import installed; print(*sorted(r.name for r in installed().plugins))"
+    environment = {**os.environ, "PLANT_PLUGINS": "tiny, signals"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split() == ["core", "signals", "tiny"]
