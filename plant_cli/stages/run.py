@@ -9,7 +9,6 @@ from plant_cli.api import Column, Options, RecipeError, Result, StageContext, St
 
 if TYPE_CHECKING:
     from plant_cli.stages.context import Request
-    from plant_cli.stages.runner import Outcome
 
 FIGURES = 4  # numbers of a step's summary shown beside it
 
@@ -37,10 +36,11 @@ def run(context: StageContext, options: RunOptions) -> Result:
 
 def run_recipe(request: Request) -> Result:
     """Run all steps of `request.recipe` and tell what became of each."""
+    from plant_cli.runs.records import plain_values
     from plant_cli.stages.runner import Runner
 
     shared = {section: given for section, given in request.flags.items() if section != SPECS[0].name}
-    outcomes: list[Outcome] = list(Runner(replace(request, flags=shared)).run_all())
+    outcomes = list(Runner(replace(request, flags=shared)).run_all())
     if not outcomes:
         raise RecipeError(
             f"the recipe '{request.recipe}' runs nothing",
@@ -48,12 +48,13 @@ def run_recipe(request: Request) -> Result:
             expected="a section for each stage, such as `mig:` or `finetune:`",
             todo="`plant recipe show quickstart` shows an example",
         )
-    rows = [(o.step.name, "unchanged" if o.unchanged else "done", round(o.seconds, 1), _figures(o.result.summary)) for o in outcomes]
+    summaries = {o.step.name: plain_values(o.result.summary) for o in outcomes}
+    rows = [(o.step.name, "unchanged" if o.unchanged else "done", round(o.seconds, 1), _figures(summaries[o.step.name])) for o in outcomes]
     columns = (Column(name="step"), Column(name="status"), Column(name="seconds", kind="exact"), Column(name="main numbers"))
     shown = [table for o in outcomes if not o.step.spec.writes for table in o.result.tables]
     return Result(
         tables=[*shown, Table(title=f"{request.recipe} in {request.run_path}", columns=columns, rows=rows)],
-        data={o.step.name: {"unchanged": o.unchanged, "seconds": o.seconds, "summary": o.result.summary} for o in outcomes},
+        data={o.step.name: {"unchanged": o.unchanged, "seconds": o.seconds, "summary": summaries[o.step.name]} for o in outcomes},
         next_step=outcomes[-1].result.next_step,
     )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from plant_cli.api import Interrupted, PlantError, Reporter, Result, SilentReporter, StageSpec, UsageError
+from plant_cli.api import Interrupted, PlantError, RecipeError, Reporter, Result, SilentReporter, StageSpec, UsageError
 from plant_cli.api.sections import SHARED_SECTIONS
 from plant_cli.recipe.layers import Layer, flag_layer, merge
 from plant_cli.recipe.replay import DoneStep, write_recipe
@@ -118,6 +118,13 @@ class Runner:
         """
         over = merge(parse_sets(self.request.sets), flag_layer(self.request.flags))
         steps = resolve_steps(self._recipe, over, self.request.registry)
+        if any(step.spec.name == "run" for step in steps):
+            raise RecipeError(
+                "a recipe cannot run recipes",
+                where=f"{self.request.recipe}, section 'run'",
+                expected="sections of stages and actions",
+                todo="use `extends:` to build on another recipe",
+            )
         with self._hold("a recipe") as run:
             refuse_changed_sources(run)
             for step in steps:

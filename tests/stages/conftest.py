@@ -8,9 +8,11 @@ import polars as pl
 import pytest
 
 from plant_cli.api import Options, Result, SilentReporter, StageSpec, hookimpl
-from plant_cli.api.files import write_json
+from plant_cli.api.files import read_json, write_json
 from plant_cli.registry import Registry
 from plant_cli.stages import eval as evaluation_stage
+from plant_cli.stages import recipe as recipe_stages
+from plant_cli.stages import run as run_stages
 from plant_cli.stages import significance as significance_stage
 from plant_cli.stages.runner import run_stage
 
@@ -82,3 +84,83 @@ def _write_corpus(path):
     frame = pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").with_row_index("doc_id")
     frame.with_columns(pl.col("doc_id").cast(pl.String)).write_parquet(path)
     return path
+
+
+class AlphaOptions(Options):
+    k: int = 3
+
+
+class BetaOptions(Options):
+    epochs: int = 1
+
+
+class GammaOptions(Options):
+    wanted: int | None = None
+
+
+class Laboratory:
+    """Small stages that write a file each, in one run folder; `on["alpha"] = f` plays f(context) in the middle of a stage."""
+
+    def __init__(self, folder):
+        self.path = folder / "run"
+        self.data = _write_corpus(folder / "data.parquet")
+        self.on = {}
+        self.calls = []
+        self.reporter = SilentReporter()
+        self.registry = Registry()
+        module = ModuleType("laboratory")
+
+        @hookimpl
+        def plant_register_stages():
+            return [
+                StageSpec(name="alpha", summary="A.", options=AlphaOptions, run=self.alpha, sections=("data", "machine")),
+                StageSpec(name="beta", summary="B.", options=BetaOptions, run=self.beta, sections=("machine",)),
+                StageSpec(name="gamma", summary="G.", options=GammaOptions, run=self.gamma),
+                StageSpec(name="look", summary="L.", run=self.play("look"), writes=False, sections=("data",)),
+                StageSpec(name="outside", summary="O.", run=self.play("outside"), writes=False, needs_run=False),
+                *run_stages.SPECS,
+                *recipe_stages.SPECS,
+            ]
+
+        module.plant_register_stages = plant_register_stages
+        for plugin in (plant_datasets.plugin, module):
+            self.registry.register(plugin, name=plugin.__name__)
+
+    def play(self, name):
+        def run(context, options):
+            self.calls.append(name)
+            return self.on[name](context) if name in self.on else Result()
+
+        return run
+
+    def alpha(self, context, options):
+        (context.folder / "alpha.txt").write_text(str(options.k))
+        self.play("alpha")(context, options)
+        return Result(summary={"k": options.k, "loss": float("nan")})
+
+    def beta(self, context, options):
+        text = (context.input("alpha") / "alpha.txt").read_text()
+        (context.folder / "beta.txt").write_text(text * options.epochs)
+        self.play("beta")(context, options)
+        return Result(summary={"epochs": options.epochs})
+
+    def gamma(self, context, options):
+        folder = context.ensure("alpha", options=None if options.wanted is None else {"k": options.wanted})
+        (context.folder / "gamma.txt").write_text((folder / "alpha.txt").read_text())
+        return Result()
+
+    def run(self, name, *, options=None, flags=None, **request):
+        given = {**(flags or {}), **({name: options} if options else {})}
+        return run_stage(registry=self.registry, run_path=self.path, name=name, flags=given, reporter=self.reporter, **request)
+
+    def record(self, name):
+        return read_json(self.path / name / "stage.json", "the record")
+
+    def text(self, name):
+        return (self.path / name / f"{name.split('-')[0]}.txt").read_text()
+
+
+@pytest.fixture
+def laboratory(tmp_path):
+    """See `Laboratory`."""
+    return Laboratory(tmp_path)
