@@ -48,7 +48,8 @@ def term_frequency(counts: Counts, options: NoOptions) -> Floats:
     if counts.occurrences is None or counts.words_with_label is None:
         raise ValueError("term frequency needs Counts.occurrences and Counts.words_with_label")
     occurrences, words = np.broadcast_arrays(counts.occurrences.astype(np.float64), counts.words_with_label.astype(np.float64))
-    return np.divide(occurrences, words, out=np.zeros(words.shape), where=words > 0)
+    shares: Floats = np.divide(occurrences, words, out=np.zeros(words.shape), where=words > 0)
+    return shares
 
 
 def random(counts: Counts, options: RandomOptions) -> Floats:

@@ -1,4 +1,4 @@
-"""The stage `mig` and its actions on a corpus in memory."""
+"""The stage `mig` on a corpus in memory."""
 
 import math
 from collections.abc import Iterator
@@ -13,12 +13,11 @@ from plant_signals import plugin as signals
 from pydantic import ValidationError
 from scipy.sparse import csr_array
 
-from plant_cli.api import Choice, DataError, Interrupted, MachineSection, SilentReporter, Split, SplitName, UsageError
+from plant_cli.api import Choice, DataError, Interrupted, MachineSection, SilentReporter, Split, SplitName
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.registry import Registry
 from plant_cli.relevance.store import load_relevance
 from plant_cli.stages.mig import MigOptions, run
-from plant_cli.stages.mig_words import EditOptions, ShowOptions, edit, show
 
 TEXTS = ["Fever and cough!", "fever, chills and cough", "a broken arm", "ARM and leg; broken", "fever and leg"]
 GOLD = [[1, 0], [1, 0], [0, 1], [0, 1], [1, 0]]
@@ -57,7 +56,6 @@ def context_of(folder: Path, corpus: MemoryCorpus, *, stopping: bool = False) ->
         machine=MachineSection(threads=2),
         stopping=stopping,
         component=registry.resolve,
-        input=lambda stage, tag=None: folder,
     )
 
 
@@ -135,81 +133,3 @@ def test_stops_when_asked(tmp_path: Path) -> None:
 def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         MigOptions(**wrong)
-
-
-def shown(context: Any, label: str, limit: int = 20) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in show(context, ShowOptions(label=label, limit=limit)).tables[0].rows]
-
-
-@pytest.mark.parametrize("label", ["trauma", "Broken bones", "bones"])
-def test_show_by_id_title_or_part_of_it(label: str, context: Any) -> None:
-    run(context, MigOptions(norm="none"))
-    whole = 0.6730116670092565
-    assert shown(context, label)[0] == ("arm", 0.673, round(whole, 4), 2, 2, "")
-    assert [row[0] for row in shown(context, label, limit=2)] == ["arm", "broken"]
-    result = show(context, ShowOptions(label=label, limit=2))
-    assert result.tables[0].title == "trauma Broken bones"
-    assert result.tables[0].notes == ["2 training documents carry the label; 2 of 3 words shown"]
-
-
-def test_show_offers_near_names(context: Any) -> None:
-    run(context, MigOptions())
-    with pytest.raises(DataError, match="no labels are named 'trama'") as caught:
-        shown(context, "trama")
-    assert "'trauma'" in caught.value.expected
-    with pytest.raises(DataError, match="2 labels are named 'en'") as caught:
-        shown(context, "en")
-    assert caught.value.expected == "one of flu (Influenza with cough), trauma (Broken bones)"
-
-
-def test_edits_show_and_reach_training(context: Any) -> None:
-    run(context, MigOptions())
-    wanted = EditOptions(label="flu", deny=("and",), allow=("leg=0.8", "cough=0.9"))
-    first = edit(context, wanted)
-    text = (context.folder / "edits.yaml").read_text()
-    assert edit(context, wanted).tables == first.tables
-    assert (context.folder / "edits.yaml").read_text() == text
-    assert [(row[0], row[2], row[5]) for row in shown(context, "flu")] == [
-        ("fever", 1.0, ""),
-        ("cough", 0.9, "allowed"),
-        ("leg", 0.8, "allowed"),
-        ("and", 0.0, "denied"),
-    ]
-    table = load_relevance(context.folder, LABELS.hash)
-    row = dict(zip(table.words, table.matrix.toarray()[0].tolist(), strict=True))
-    assert row == pytest.approx({"and": 0, "fever": 1, "arm": 0, "broken": 0, "cough": 0.9, "leg": 0.8})
-
-
-def test_edits_are_listed_and_cleared(context: Any) -> None:
-    run(context, MigOptions())
-    edit(context, EditOptions(label="flu", deny=("and",)))
-    edit(context, EditOptions(label="trauma", allow=("fever=0.5",)))
-    assert list(edit(context, EditOptions(list=True)).tables[0].rows) == [
-        ("flu", "and", "denied", None),
-        ("trauma", "fever", "allowed", 0.5),
-    ]
-    assert list(edit(context, EditOptions(label="flu", clear=True)).tables[0].rows) == []
-    assert len(edit(context, EditOptions(list=True)).tables[0].rows) == 1
-    edit(context, EditOptions(clear=True))
-    assert not (context.folder / "edits.yaml").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "what"),
-    [
-        (EditOptions(label="flu"), "nothing to edit"),
-        (EditOptions(deny=("and",)), "for one label"),
-        (EditOptions(label="flu", list=True, deny=("and",)), "for one label"),
-        (EditOptions(label="flu", deny=("fevre",)), "no training document has the word 'fevre'"),
-        (EditOptions(label="flu", allow=("and",)), "not a word with a relevance"),
-        (EditOptions(label="flu", allow=("and=2",)), "not a word with a relevance"),
-    ],
-)
-def test_wrong_edits_are_refused_and_change_nothing(options: EditOptions, what: str, context: Any) -> None:
-    run(context, MigOptions())
-    with pytest.raises(UsageError, match=what) as caught:
-        edit(context, options)
-    assert caught.value.exit_code == 2
-    assert not (context.folder / "edits.yaml").exists()
-    if "fevre" in what:
-        assert "'fever'" in caught.value.expected
