@@ -122,6 +122,11 @@ def error_classes() -> Iterator[str]:
     yield from table(("exit code", "error", "when"), [(str(c.exit_code), f"`{c.__name__}`", first_sentence(c.__doc__)) for c in classes])
 
 
+def example_plugin() -> Iterator[str]:
+    """The module through which `plant` finds the example plugin, whole."""
+    yield from ("```python", (DOCS / "examples/plant-example/plant_example/plugin.py").read_text("utf-8").strip(), "```", "")
+
+
 def recipe_list() -> Iterator[str]:
     """The recipes in the wheel."""
     rows = [(f"`{name}`", load_recipe(str(path)).summary) for name, path in shipped_recipes().items()]
@@ -138,6 +143,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "specs": spec_pages,
     "roles": role_pages,
     "records": record_pages,
+    "example": example_plugin,
     "errors": error_classes,
     "recipes": recipe_list,
 }

@@ -1,0 +1,84 @@
+"""The generated blocks of the docs say what the code says."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from plant_cli.api import PlantError, errors
+from plant_cli.api.hooks import HOOKS
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["generate"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_page_is_current(generator: ModuleType, page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert generator.fill(text) == text, "run: python docs/generate.py --write"
+
+
+def test_every_block_is_used_and_every_block_used_is_known(generator: ModuleType) -> None:
+    used = [found["name"] for page in DOCS.glob("*.md") for found in generator.BLOCK.finditer(page.read_text("utf-8"))]
+    assert sorted(used) == sorted(generator.BLOCKS)
+
+
+def test_a_stale_block_is_found_and_written_anew(
+    generator: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "errors.md"
+    page.write_text("before\n<!-- generated: errors -->\nstale line\n<!-- end -->\nafter\n", "utf-8")
+    monkeypatch.setattr(generator, "DOCS", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["generate.py", "--check"])
+    assert generator.main() == 1
+    assert "errors.md is out of date" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["generate.py", "--write"])
+    assert generator.main() == 0
+    text = page.read_text("utf-8")
+    assert text.startswith("before\n<!-- generated: errors -->\n")
+    assert text.endswith("<!-- end -->\nafter\n")
+    assert "stale line" not in text
+    assert "| 130 | `Interrupted` |" in text
+    monkeypatch.setattr(sys, "argv", ["generate.py", "--check"])
+    assert generator.main() == 0
+
+
+def test_every_hook_and_every_error_is_documented() -> None:
+    plugins, failures = (DOCS / "plugins.md").read_text("utf-8"), (DOCS / "errors.md").read_text("utf-8")
+    for hook in HOOKS:
+        assert f"def {hook}() -> Sequence[" in plugins
+    for error in PlantError.__subclasses__():
+        if error.__module__ == errors.__name__:
+            assert f"| {error.exit_code} | `{error.__name__}` |" in failures
+
+
+def test_a_cell_cannot_break_its_table(generator: ModuleType) -> None:
+    assert list(generator.table(("a", "b"), [("x|y", "two\nlines")])) == ["| a | b |", "|---|---|", "| x\\|y | two lines |", ""]
+
+
+def test_meanings_come_from_the_arguments_of_a_docstring(generator: ModuleType) -> None:
+    docstring = """One sentence.
+
+    Args:
+        first: what it is,
+            on two lines.
+        second, third: both.
+    """
+    assert {key: " ".join(text.split()) for key, text in generator.argument_meanings(docstring).items()} == {
+        "first": "what it is, on two lines.",
+        "second, third": "both.",
+    }

@@ -1,0 +1,94 @@
+"""What the pages show works: links resolve, commands parse, recipes are valid, the README runs in CI."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plant_cli.api import SilentReporter
+from plant_cli.console.commands import StageGroup
+from plant_cli.main import build
+from plant_cli.registry import installed
+from plant_cli.stages.runner import run_stage
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:)([^)\s]*)\)")
+
+
+def blocks(page: Path, language: str) -> Iterator[str]:
+    """The code blocks of a page in one language."""
+    return (text for found, text in FENCE.findall(page.read_text("utf-8")) if found == language)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text("utf-8")), re.MULTILINE)
+    return {re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", heading.lower()).strip()) for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_resolve(page: Path) -> None:
+    for link in LINK.findall(FENCE.sub("", page.read_text("utf-8"))):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{page.name} links to {link}"
+        if anchor:
+            assert anchor in anchors(target), f"{page.name} links to {link}"
+
+
+def shown_commands() -> list[tuple[str, str]]:
+    """Every `plant` command in a shell block, with its page."""
+    lines = [(page, line) for page in PAGES for text in blocks(page, "sh") for line in text.splitlines()]
+    parts = [(page.name, part.split(" #")[0].strip()) for page, line in lines for part in line.split(" && ")]
+    return sorted({(page, re.sub(r"^\S*plant ", "plant ", part)) for page, part in parts if re.match(r"\S*plant ", part)})
+
+
+def parse(group: Any, words: list[str]) -> None:
+    """Parse a command line down to its command without running it."""
+    name, command, rest = group.resolve_command(group.make_context("plant", [], resilient_parsing=True), words)
+    if isinstance(command, StageGroup):
+        parse(command, rest)
+    else:
+        command.make_context(name, [word.strip("[]") for word in rest])
+
+
+@pytest.mark.parametrize(("page", "line"), shown_commands())
+def test_commands_parse(page: str, line: str) -> None:
+    parse(build(installed()), shlex.split(line)[1:])
+
+
+def test_a_wrong_flag_would_be_noticed() -> None:
+    with pytest.raises(Exception, match="No such option: --kk"):
+        parse(build(installed()), ["mig", "--kk", "5"])
+
+
+@pytest.mark.parametrize("text", [text for page in PAGES for text in blocks(page, "yaml")])
+def test_recipes_are_valid(text: str, tmp_path: Path) -> None:
+    recipe = tmp_path / "shown.yaml"
+    recipe.write_text(text, "utf-8")
+    flags = {"recipe check": {"recipe": str(recipe)}}
+    run_stage(registry=installed(), run_path=tmp_path / "run", name="recipe check", flags=flags, reporter=SilentReporter())
+
+
+def test_readme_says_what_contributing_says_and_ci_runs() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    commands = re.findall(r"<!-- (install|test) -->\n```sh\n(.*?)```", readme, re.DOTALL)
+    assert [name for name, _ in commands] == ["install", "test"]
+    assert next(blocks(ROOT / "docs" / "contributing.md", "sh")) == "".join(text for _, text in commands)
+    script = (ROOT / ".ci" / "run").read_text("utf-8")
+    assert [line.split()[1] for line in script.splitlines() if line.startswith("run_block ")] == ["install", "test"]
+    assert commands[1][1].rstrip().endswith("&& pytest"), "pytest's closing line ends the log"
+
+
+def test_the_ci_script_is_sound() -> None:
+    script = ROOT / ".ci" / "run"
+    assert script.stat().st_mode & 0o111
+    subprocess.run(["bash", "-n", str(script)], check=True)
