@@ -132,7 +132,7 @@ def find_leaks(frames: Frames) -> Iterator[Finding]:
 
 def find_near_leaks(frames: Frames) -> Iterator[Finding]:
     """The same text in two splits but for case, punctuation and blanks."""
-    letters = pl.col("text").str.to_lowercase().str.replace_all(r"[^\p{L}\p{M}\p{N}]+", " ")
+    letters = pl.col("text").str.to_lowercase().str.replace_all(r"[^\p{L}\p{M}\p{N}]+", " ").str.strip_chars(" ")
     near = _shared(frames, letters).join(_shared(frames, pl.col("text")), on=["doc_id", "split"], how="anti")
     yield from _leak(near, "documents have a text that another split holds too, but for case, blanks and punctuation")
 

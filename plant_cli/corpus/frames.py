@@ -56,7 +56,7 @@ def _refuse_missing(columns: list[str], where: str) -> None:
 
 def _as_label_lists(column: pl.Series, where: str) -> pl.Series:
     inner = column.dtype.inner if isinstance(column.dtype, pl.List) else column.dtype
-    scalar = inner in (pl.String, pl.Null) or (isinstance(inner, pl.DataType) and inner.is_integer())
+    scalar = inner in (pl.String, pl.Null, pl.Categorical) or (isinstance(inner, pl.DataType) and inner.is_integer())
     if column.dtype != pl.Null and not (isinstance(column.dtype, pl.List) and scalar):
         raise DataError(
             f"the labels are of type {column.dtype}, not lists of strings",

@@ -20,12 +20,14 @@ def split_anew(documents: pl.DataFrame, *, validation: float, test: float, seed:
     text = documents["text"].rank("dense").to_numpy() - 1
     sizes = np.bincount(text)
     order = np.random.default_rng(seed).permutation(len(sizes))
-    before = np.empty(len(sizes))  # share of the documents whose texts come earlier in the order
-    before[order] = (np.cumsum(sizes[order]) - sizes[order]) / max(documents.height, 1)
+    before = np.empty(len(sizes), dtype=np.int64)  # documents whose texts come earlier in the order
+    before[order] = np.cumsum(sizes[order]) - sizes[order]
     place = before[text]
+    first = round(test * documents.height)
+    second = first + round(validation * documents.height)
     parts: dict[SplitName, pl.DataFrame] = {
-        "train": documents.filter(place >= test + validation),
-        "validation": documents.filter((place >= test) & (place < test + validation)),
-        "test": documents.filter(place < test),
+        "train": documents.filter(place >= second),
+        "validation": documents.filter((place >= first) & (place < second)),
+        "test": documents.filter(place < first),
     }
     return {name: part for name, part in parts.items() if part.height}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -34,8 +34,8 @@ def load_files(data: DataSection) -> Dataset:
     evidence = find_beside(path, "evidence")
     return Dataset(
         splits=splits,
-        labels=_read_titles(titles) if titles else None,
-        evidence=_read_evidence(evidence) if evidence else None,
+        labels=_read_titles(Path(data.titles)) if data.titles else _read_beside(_read_titles, titles, remarks),
+        evidence=_read_beside(_read_evidence, evidence, remarks),
         files=[str(file) for file in (*files, titles, evidence) if file],
         remarks=remarks,
     )
@@ -125,6 +125,17 @@ def _map_columns(table: pl.LazyFrame, labels: pl.Series, data: DataSection, pref
         *(name for name in columns if name not in used),
     )
     return pl.concat([mapped, labels.alias("labels").to_frame().lazy()], how="horizontal")
+
+
+def _read_beside(read: Callable[[Path], pl.LazyFrame], path: Path | None, remarks: list[str]) -> pl.LazyFrame | None:
+    """A table that was found and not asked for: if it is of another kind than its name says, that is a remark and no error."""
+    if path is None:
+        return None
+    try:
+        return read(path)
+    except DataError as error:
+        remarks.append(f"{path} is passed over: {error.what} (at {error.where})")
+        return None
 
 
 def _read_titles(path: Path) -> pl.LazyFrame:

@@ -109,6 +109,15 @@ def test_a_table_of_labels_without_titles_is_enough(tmp_path: Path) -> None:
     assert dataset.labels.collect()["title"].to_list() == [None]
 
 
+def test_tables_beside_the_corpus_that_are_of_another_kind_are_passed_over(tmp_path: Path) -> None:
+    write_table(pl.DataFrame(ROWS), tmp_path / "data.parquet")
+    (tmp_path / "labels.csv").write_text("code,title\na,Alpha\n")
+    (tmp_path / "evidence.csv").write_bytes(b"")
+    dataset = load_files(DataSection(path=str(tmp_path / "data.parquet")))
+    assert (dataset.labels, dataset.evidence) == (None, None)
+    assert ["labels.csv is passed over: there is no column 'label'" in dataset.remarks[0], "empty" in dataset.remarks[1]] == [True, True]
+
+
 def fail(path: Path, **columns: str) -> PlantError:
     with pytest.raises(PlantError) as caught:
         load_files(DataSection(path=str(path), **columns))

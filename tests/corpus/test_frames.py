@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from plant_cli.api.corpus import Dataset
+from plant_cli.api.errors import DataError
+from plant_cli.corpus.frames import explode_labels, read_frame, read_frames, tidy
+
+
+def dataset(**columns: object) -> Dataset:
+    return Dataset(splits={"test": pl.LazyFrame({"doc_id": ["1"], "text": ["x"], "labels": [["a"]]} | columns), "train": pl.LazyFrame(
+        {"doc_id": [1], "text": [None], "labels": [None]}
+    )}, files=["x.csv"])  # fmt: skip
+
+
+def test_splits_come_in_order_with_the_columns_of_the_schema() -> None:
+    frames = read_frames(dataset(year=[1999]))
+    assert list(frames) == ["train", "test"]
+    assert frames["test"].rows() == [("1", "x", ["a"])]
+    assert frames["train"].rows() == [("1", "", [])]
+    assert frames["train"].schema == frames["test"].schema == {"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}
+
+
+def test_labels_may_be_whole_numbers_or_categories() -> None:
+    assert read_frame(dataset(labels=[[7, None, 8]]), "test")["labels"].to_list() == [["7", "8"]]
+    categories = pl.Series([["a", "b"]], dtype=pl.List(pl.Categorical))
+    assert read_frame(dataset(labels=categories), "test")["labels"].to_list() == [["a", "b"]]
+
+
+@pytest.mark.parametrize("labels", ["a", 3, 0.5, [0.5], [["a"]], {"a": 1}, [{"a": 1}]])
+def test_labels_that_are_not_lists_of_strings(labels: object) -> None:
+    with pytest.raises(DataError, match="not lists of strings") as caught:
+        read_frame(dataset(labels=[labels]), "test")
+    assert caught.value.where == "split test of x.csv, column labels"
+    assert "--labels-column" in caught.value.todo
+
+
+def test_text_that_is_not_a_string() -> None:
+    with pytest.raises(DataError, match="type Int64, not a string"):
+        read_frame(dataset(text=[1]), "test")
+
+
+def test_a_column_that_the_dataset_does_not_yield() -> None:
+    frame = pl.LazyFrame({"doc_id": ["1"], "texts": ["x"], "labels": [["a"]]})
+    with pytest.raises(DataError, match="no column 'text'") as caught:
+        read_frame(Dataset(splits={"train": frame}), "train")
+    assert caught.value.expected == "did you mean 'texts'?"
+
+
+def test_tidying_trims_and_keeps_the_first_of_equal_labels() -> None:
+    frame = pl.DataFrame({"labels": [["b ", " a", "b", "\t"], [], ["x y"]]})
+    assert tidy(frame)["labels"].to_list() == [["b", "a"], [], ["x y"]]
+
+
+def test_exploding_passes_over_documents_without_labels() -> None:
+    frame = pl.DataFrame({"doc_id": ["1", "2", "3"], "labels": [["a", "b"], [], ["a"]]})
+    assert explode_labels(frame).rows() == [(0, "1", "a"), (0, "1", "b"), (2, "3", "a")]

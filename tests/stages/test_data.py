@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from plant_cli.api import ArtefactError, ComponentError, DataError, PlantError, Result, SilentReporter, UsageError
+from plant_cli.registry import installed
+from plant_cli.stages.runner import run_stage
+
+
+def act(name: str, reporter: SilentReporter | None = None, data: dict[str, Any] | None = None, **options: Any) -> Result:
+    name = f"data {name}"
+    flags = {name: options, "data": data or {}}
+    return run_stage(registry=installed(), run_path=Path("nowhere"), name=name, flags=flags, reporter=reporter or SilentReporter())
+
+
+@pytest.fixture
+def clinic(tmp_path: Path) -> Path:
+    path = tmp_path / "data.parquet"
+    act("make", dataset="synthetic-clinic", documents=100, labels=20, seed=0, output=str(path))
+    return path
+
+
+@pytest.fixture
+def spoilt(tmp_path: Path) -> Path:
+    path = tmp_path / "spoilt.csv"
+    same = "the same text in two splits"
+    path.write_text(f"text,labels,split\n{same},a,train\n{same},a;b,test\nanother text altogether, A,train\n".replace(", A,", ", A ,"))
+    return path
+
+
+def test_make_writes_the_corpus_with_labels_and_evidence_beside_it(clinic: Path) -> None:
+    assert {path.name for path in clinic.parent.iterdir()} == {"data.parquet", "data.labels.parquet", "data.evidence.parquet"}
+    assert pl.read_parquet(clinic).columns == ["doc_id", "text", "labels", "split"]
+
+
+def test_make_is_repeatable_byte_for_byte(clinic: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again.parquet"
+    act("make", dataset="synthetic-clinic", documents=100, labels=20, seed=0, output=str(again))
+    assert again.read_bytes() == clinic.read_bytes()
+
+
+def test_make_refuses_to_overwrite_and_to_run_what_is_no_generator(clinic: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there already"):
+        act("make", dataset="synthetic-clinic", output=str(clinic))
+    act("make", dataset="synthetic-clinic", documents=50, labels=20, output=str(clinic), force=True)
+    assert pl.read_parquet(clinic).height == 50
+    with pytest.raises(ComponentError, match="'files' does not take documents"):
+        act("make", dataset="files", documents=10, output=str(tmp_path / "x.csv"))
+    with pytest.raises(ComponentError, match="no dataset named 'synthetic'"):
+        act("make", dataset="synthetic", output=str(tmp_path / "x.csv"))
+
+
+def test_stats_say_what_is_there(clinic: Path) -> None:
+    result = act("stats", data={"path": str(clinic)})
+    assert result.data["splits"]["train"]["documents"] == 75
+    assert result.data["labels"] == 20
+    assert ("documents", 75, 10, 15) in [tuple(row) for row in result.tables[0].rows]
+    assert sum(row[1] for row in result.tables[1].rows) == 20  # type: ignore[misc]
+
+
+def test_stats_need_training_documents(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("text,labels,split\nx,a,test\n")
+    with pytest.raises(DataError, match="no training documents"):
+        act("stats", data={"path": str(tmp_path / "x.csv")})
+
+
+def test_check_of_a_sound_corpus(clinic: Path) -> None:
+    result = act("check", data={"path": str(clinic)}, strict=True)
+    assert [finding for finding in result.data["findings"] if finding["level"] != "note"] == []
+
+
+def test_check_lists_what_is_wrong_and_strict_fails(spoilt: Path) -> None:
+    found = act("check", data={"path": str(spoilt)}).data["findings"]
+    assert {finding["what"] for finding in found} >= {
+        "documents have a text that another split holds too",
+        "labels differ from another only by case or blanks",
+    }
+    reporter = SilentReporter()
+    with pytest.raises(DataError, match="checks found something wrong") as caught:
+        act("check", reporter, data={"path": str(spoilt)}, strict=True)
+    assert caught.value.exit_code == 4
+    assert any("another split holds too" in warning for warning in reporter.warnings)
+
+
+def test_check_lists_even_what_would_stop_a_run(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text('{"doc_id": 1, "text": "", "labels": [], "split": "train"}\n' * 2)
+    levels = [finding["level"] for finding in act("check", data={"path": str(tmp_path / "x.jsonl")}).data["findings"]]
+    assert levels[:3] == ["fatal", "fatal", "fatal"]
+
+
+def test_split_parts_all_documents_anew(clinic: Path, tmp_path: Path) -> None:
+    result = act("split", data={"path": str(clinic)}, output=str(tmp_path / "out"), test=0.2, validation=0.1, seed=1)
+    assert result.data["documents"] == {"train": 70, "validation": 10, "test": 20}
+    assert act("stats", data={"path": str(tmp_path / "out")}).data["labels"] == 20
+    with pytest.raises(UsageError, match="leave nothing to train on"):
+        act("split", data={"path": str(clinic)}, output="x", test=0.6, validation=0.4)
+
+
+def test_convert_puts_labels_right_and_warns_of_guesses(tmp_path: Path) -> None:
+    (tmp_path / "x.tsv").write_text("body\tcodes\none\t a ;a;b\n")
+    reporter = SilentReporter()
+    data = {"text_column": "body", "labels_column": "codes"}
+    act("convert", reporter, data=data, path=str(tmp_path / "x.tsv"), output=str(tmp_path / "y.jsonl"))
+    row = pl.read_ndjson(tmp_path / "y.jsonl").row(0, named=True)
+    assert (row["text"], row["labels"]) == ("one", ["a", "b"])
+    assert "split 80/10/10" in reporter.warnings[0]
+
+
+@pytest.mark.parametrize("name", ["stats", "check"])
+def test_no_corpus_is_a_matter_of_usage(name: str) -> None:
+    with pytest.raises(UsageError, match="no corpus was named"):
+        act(name)
+
+
+def test_bad_input_reaches_the_user_in_four_parts(tmp_path: Path) -> None:
+    (tmp_path / "x.parquet").write_bytes(b"PAR1")
+    with pytest.raises(PlantError) as caught:
+        act("stats", data={"path": str(tmp_path / "x.parquet")})
+    assert not isinstance(caught.value, ArtefactError)
+    assert all((caught.value.what, caught.value.where, caught.value.expected, caught.value.todo))
