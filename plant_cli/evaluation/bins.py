@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 from plant_cli.api.metrics import MetricInput, MetricValue
 from plant_cli.kit.metrics import average_present_f1, count_assignments, find_hits, ratio_of_sums
 
-BOUNDS: tuple[tuple[str, float, float], ...] = (
+Bounds = Sequence[tuple[str, float, float]]
+BOUNDS: Bounds = (
     ("0", 0, 0),
     ("1-5", 1, 5),
     ("6-10", 6, 10),
@@ -40,14 +42,14 @@ class Bin:
     metrics: tuple[MetricValue, ...]
 
 
-def measure_bins(data: MetricInput) -> list[Bin]:
-    """The bins that hold any label."""
+def measure_bins(data: MetricInput, bounds: Bounds = BOUNDS) -> list[Bin]:
+    """The bins that hold any label; `bounds` are (name, least, most training documents)."""
     counters = count_assignments(data)
     width = data.gold.shape[1]
     top = data.top[:, : max(CUT_OFFS)]
     hits = find_hits(top, data.gold)
     bins = []
-    for name, least, most in BOUNDS:
+    for name, least, most in bounds:
         inside = (data.train_counts >= least) & (data.train_counts <= most)
         gold = (data.gold @ inside.astype(np.int64)).astype(np.float64) + (data.unseen if name == "0" else 0)
         if not inside.any() and not gold.any():

@@ -127,7 +127,7 @@ SPECS = (
         summary="Every metric with confidence intervals, overall and for rare labels; our predictions or another tool's.",
         options=EvalOptions,
         run=run,
-        sections=("machine",),
-        examples=("plant eval --bootstrap 1000", "plant eval --predictions omikuji.parquet --tag omikuji --require 'P@5>=0.6'"),
+        sections=("data", "machine"),
+        examples=("plant eval --bootstrap 1000", "plant eval --tag omikuji --predictions omikuji.parquet data.parquet"),
     ),
 )

@@ -1,0 +1,149 @@
+"""What outside tools reach on a corpus, by our metric code.
+
+`python -m tests.benchmarks.baselines --corpus DIR [--predictions DIR] [--json FILE]` trains, on train only, nearest
+neighbours on TF-IDF (scikit-learn) and Omikuji as it comes (Parabel-like) and Bonsai-like, and prints one row for each. With
+`--predictions` their files are kept for `plant significance`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import omikuji
+import plant_metrics.plugin
+import polars as pl
+from plant_datasets.plugin import plant_register_datasets
+from scipy.sparse import csr_array
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from plant_cli.api import Corpus, DataSection, SilentReporter, Split
+from plant_cli.api.files import replacing
+from plant_cli.corpus.prepare import prepare
+from plant_cli.evaluation.bins import measure_bins
+from plant_cli.evaluation.conventions import CONVENTIONS
+from plant_cli.evaluation.families import choose, compute_families
+from plant_cli.evaluation.gold import Gold, read_gold
+from plant_cli.evaluation.predictions import build_input, read_predictions
+from plant_cli.kit.metrics import compute_value
+
+COLUMNS = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@5", "R@10", "R@50")
+BINS = (("1", 1, 1), ("2-4", 2, 4), ("1-4", 1, 4), ("5-10", 5, 10), ("11-50", 11, 50), (">50", 51, np.inf))
+KEPT = 100
+NEIGHBOURS = 30
+
+Scored = list[list[tuple[int, float]]]  # per document (label index, score)
+
+
+@dataclass(frozen=True)
+class Features:
+    """TF-IDF of train and test (sublinear, unigrams, L2), fitted on train, and the gold labels of train."""
+
+    train: csr_array
+    test: csr_array
+    gold: csr_array
+
+
+def extract(train: Split, test: Split) -> Features:
+    """The features of both splits."""
+    vectorizer = TfidfVectorizer(sublinear_tf=True)
+    return Features(csr_array(vectorizer.fit_transform(train.texts)), csr_array(vectorizer.transform(test.texts)), train.gold)
+
+
+def vote_of_neighbours(features: Features) -> Scored:
+    """Labels of the nearest training documents by cosine, each with the sum of its documents' similarities."""
+    similar = (features.test @ features.train.T).toarray()
+    far = np.argpartition(-similar, NEIGHBOURS, axis=1)[:, NEIGHBOURS:]
+    np.put_along_axis(similar, far, 0.0, axis=1)
+    votes = csr_array(similar) @ features.gold
+    rows = np.split(np.column_stack([votes.indices, votes.data]), votes.indptr[1:-1])
+    return [[(int(label), float(score)) for label, score in row[np.argsort(-row[:, 1], kind="stable")[:KEPT]]] for row in rows]
+
+
+def grow_trees(features: Features, **changes: object) -> Scored:
+    """Omikuji with its default hyper-parameters but for `changes`."""
+    hyper = omikuji.Model.default_hyper_param()
+    for name, value in changes.items():
+        setattr(hyper, name, value)
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as stream:
+        documents, width = features.train.shape
+        stream.write(f"{documents} {width} {features.gold.shape[1]}\n")
+        for labels, pairs in zip(np.split(features.gold.indices, features.gold.indptr[1:-1]), _pairs(features.train), strict=True):
+            stream.write(",".join(map(str, labels)) + " " + " ".join(f"{i}:{v:.9g}" for i, v in pairs) + "\n")
+        stream.flush()
+        model = omikuji.Model.train_on_data(stream.name, hyper)
+    return [[(label, score) for label, score in model.predict(pairs, top_k=KEPT)] for pairs in _pairs(features.test)]
+
+
+def _pairs(matrix: csr_array) -> list[list[tuple[int, float]]]:
+    ends = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
+    return [list(zip(matrix.indices[a:b].tolist(), matrix.data[a:b].tolist(), strict=True)) for a, b in ends]
+
+
+TOOLS: dict[str, Callable[[Features], Scored]] = {
+    "knn": vote_of_neighbours,
+    "omikuji-parabel": grow_trees,
+    "omikuji-bonsai": lambda features: grow_trees(features, cluster_balanced=False, cluster_k=100, max_depth=3),
+}
+
+
+def write(path: Path, scored: Scored, doc_ids: Sequence[str], labels: Sequence[str]) -> None:
+    """A predictions file as `plant eval --predictions` reads it."""
+    frame = pl.DataFrame(
+        {
+            "doc_id": list(doc_ids),
+            "labels": [[labels[label] for label, _ in row] for row in scored],
+            "scores": [[score for _, score in row] for row in scored],
+        },
+        schema={"doc_id": pl.String, "labels": pl.List(pl.String), "scores": pl.List(pl.Float64)},
+    )
+    with replacing(path) as temporary:
+        frame.write_parquet(temporary)
+
+
+def measure(path: Path, gold: Gold) -> dict[str, float]:
+    """The columns, in points."""
+    data = build_input(read_predictions(path, gold), gold, 0.5, CONVENTIONS["plant"])
+    values = choose(compute_families(plant_metrics.plugin.plant_register_metrics(), data), COLUMNS)
+    values += [b.metrics[0] for b in measure_bins(data, BINS)]
+    return {value.name: 100 * compute_value(value) for value in values}
+
+
+def open_corpus(folder: Path, scratch: Path) -> Corpus:
+    """The corpus of a folder of train, validation and test files."""
+    section = DataSection(path=str(folder))
+    files = next(spec for spec in plant_register_datasets() if spec.name == section.dataset.name)
+    return prepare(files.load(section, files.options()), section, scratch / "corpus", 0, SilentReporter())
+
+
+def main() -> None:
+    """Train, predict, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--predictions", type=Path)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    results = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        kept = arguments.predictions or Path(scratch)
+        corpus = open_corpus(arguments.corpus, Path(scratch))
+        test, gold = corpus.split("test"), read_gold(corpus, "test")
+        features = extract(corpus.split("train"), test)
+        for tool, run in TOOLS.items():
+            started = time.perf_counter()
+            path = kept / f"{tool}.parquet"
+            write(path, run(features), test.doc_ids, corpus.labels.ids)
+            results[tool] = {**measure(path, gold), "seconds": time.perf_counter() - started}
+            print(tool, *(f"{name} {value:.1f}" for name, value in results[tool].items()), sep=" | ", flush=True)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
