@@ -16,12 +16,17 @@ def test_a_json_value_survives_the_round_trip(tmp_path: Path) -> None:
     assert [p.name for p in path.parent.iterdir()] == ["value.json"]
 
 
+def fail_half_way(path: Path) -> None:
+    with replacing(path) as temporary:
+        temporary.write_text("2")
+        raise RuntimeError("half way")
+
+
 def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "value.json"
     write_json(path, 1)
-    with pytest.raises(RuntimeError, match="half way"), replacing(path) as temporary:
-        temporary.write_text("2")
-        raise RuntimeError("half way")
+    with pytest.raises(RuntimeError, match="half way"):
+        fail_half_way(path)
     assert read_json(path, "the value") == 1
     assert list(tmp_path.iterdir()) == [path]
 
