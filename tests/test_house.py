@@ -1,0 +1,93 @@
+"""The house is in order: plugins are packaged as they lie on disk, files are small, names say what is in them, tests mirror the tree."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PLUGINS = sorted(folder.parent.name for folder in (ROOT / "plugins").glob("*/__init__.py"))
+MODULES = sorted(path for folder in ("plant_cli", "plugins", "docs", "tests") for path in (ROOT / folder).rglob("*.py"))
+SOURCES = [path for path in MODULES if path.relative_to(ROOT).parts[0] in ("plant_cli", "plugins")]
+FORBIDDEN = {"utils", "util", "helpers", "helper", "common", "misc"}
+LONGEST_FILE, LONGEST_FUNCTION = 400, 60
+OWN_ROOMS = {"docs", "packaging", "benchmarks", "golden", "web"}
+
+
+def shown(path: Path) -> str:
+    """A path from the root, for messages."""
+    return str(path.relative_to(ROOT))
+
+
+def parse(path: Path) -> ast.Module:
+    """The syntax tree of a module."""
+    return ast.parse(path.read_text("utf-8"))
+
+
+def test_the_wheel_holds_exactly_the_plugins_on_disk() -> None:
+    packages = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert sorted(packages) == sorted(["plant_cli", *(f"plugins/{name}" for name in PLUGINS)])
+
+
+def test_every_plugin_has_one_entry_point() -> None:
+    points = PYPROJECT["project"]["entry-points"]["plant"]
+    assert points.pop("core") == "plant_cli.stages.plugin"
+    assert sorted(points.values()) == [f"{name}.plugin" for name in PLUGINS]
+    assert all(module == f"plant_{name}.plugin" for name, module in points.items())
+
+
+def test_every_checker_knows_every_plugin() -> None:
+    tools = PYPROJECT["tool"]
+    every = sorted(["plant_cli", *PLUGINS])
+    assert sorted(tools["mypy"]["packages"]) == every
+    assert sorted(tools["importlinter"]["root_packages"]) == every
+    contracts = {contract["name"]: contract for contract in tools["importlinter"]["contracts"]}
+    assert sorted(contracts["Plugins see api, kit and testing only"]["source_modules"]) == PLUGINS
+    assert sorted(contracts["Plugins never import one another"]["modules"]) == PLUGINS
+
+
+def test_every_room_has_its_place_in_the_layers() -> None:
+    contract = next(c for c in PYPROJECT["tool"]["importlinter"]["contracts"] if c["type"] == "layers")
+    placed = sorted(room for layer in contract["layers"] for room in layer.split(" | "))
+    rooms = {path.parent.name for path in (ROOT / "plant_cli").glob("*/__init__.py")} | {"main", "registry"}
+    assert placed == sorted(rooms)
+
+
+def test_modules_are_short() -> None:
+    lengths = {shown(path): path.read_text("utf-8").count("\n") for path in MODULES}
+    assert {path: lines for path, lines in lengths.items() if lines > LONGEST_FILE} == {}
+
+
+def test_names_say_what_is_in_a_module() -> None:
+    assert [shown(path) for path in MODULES if FORBIDDEN & {path.stem, *path.relative_to(ROOT).parts}] == []
+
+
+def test_modules_begin_with_a_sentence() -> None:
+    assert [shown(path) for path in SOURCES if not ast.get_docstring(parse(path))] == []
+
+
+def test_functions_are_short() -> None:
+    functions = [(path, node) for path in SOURCES for node in ast.walk(parse(path)) if isinstance(node, ast.FunctionDef)]
+    lengths = {f"{shown(path)}:{node.lineno} {node.name}": (node.end_lineno or 0) - node.lineno + 1 for path, node in functions}
+    assert {place: lines for place, lines in lengths.items() if lines >= LONGEST_FUNCTION} == {}
+
+
+def test_tests_mirror_the_tree() -> None:
+    """A folder of tests stands where what it tests stands; only those that test no module alone have rooms of their own."""
+    folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
+    mirrored = [folder for folder in folders if folder.parts and folder.parts[0] not in OWN_ROOMS]
+    places = {folder: ROOT / folder if folder.parts[0] == "plugins" else ROOT / "plant_cli" / folder for folder in mirrored}
+    assert [str(folder) for folder, place in places.items() if not place.is_dir()] == []
+
+
+def test_nothing_in_the_repository_is_a_build_product() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    products = {".pyc", ".so", ".egg-info", ".whl", ".pkl"}
+    assert [line for line in listed.stdout.splitlines() if Path(line).suffix in products] == []
