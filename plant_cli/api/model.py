@@ -35,9 +35,7 @@ class TokenBatch:
 
     def select(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> TokenBatch:
         """The given documents, in that order."""
-        return TokenBatch(
-            ids=[self.ids[i] for i in rows], spans=[self.spans[i] for i in rows], dropped=[self.dropped[i] for i in rows]
-        )
+        return TokenBatch(ids=[self.ids[i] for i in rows], spans=[self.spans[i] for i in rows], dropped=[self.dropped[i] for i in rows])
 
 
 @runtime_checkable
@@ -144,5 +142,3 @@ class LabelLoss(Protocol):
     def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """The cells that count: positives, the hardest negatives, random negatives. bool [B, l]."""
         ...
-
-

