@@ -1,4 +1,4 @@
-"""What a relevance signal owes: a pure function of the count table, with finite float64 values of its shape."""
+"""What a relevance signal owes: a pure function of the count table, with float64 values of its shape."""
 
 from __future__ import annotations
 
@@ -31,17 +31,21 @@ def sample_counts() -> Counts:
         docs_with_both=with_label.T @ with_word,
         occurrences=with_label.T @ occurrences,
         words_with_label=(with_label.T @ occurrences).sum(1, keepdims=True),
+        cells=np.arange(LABELS * WORDS).reshape(LABELS, WORDS),
     )
 
 
-def values_are_finite_float64(spec: SignalSpec) -> None:
-    """One float64 for each cell, whatever the counts."""
+def values_are_float64_numbers(spec: SignalSpec) -> None:
+    """One float64 for each cell, finite but for −inf where label and word never meet."""
     import numpy as np
 
-    values = _score(spec, sample_counts())
+    counts = sample_counts()
+    values = _score(spec, counts)
     assert values.shape == (LABELS, WORDS), f"shape {values.shape} for counts of shape {(LABELS, WORDS)}"
     assert values.dtype == np.float64, f"values are {values.dtype}"
-    assert np.isfinite(values).all(), "some values are not finite"
+    assert not np.isnan(values).any(), "some values are NaN"
+    assert not np.isposinf(values).any(), "some values are infinite"
+    assert np.isfinite(values[counts.docs_with_both > 0]).all(), "a value is -inf though label and word do meet"
 
 
 def same_counts_give_same_values(spec: SignalSpec) -> None:
@@ -74,4 +78,4 @@ def _score(spec: SignalSpec, counts: Counts) -> npt.NDArray[np.float64]:
     return spec.score(counts, default_options(spec))
 
 
-CHECKS = (values_are_finite_float64, same_counts_give_same_values, cells_stand_alone)
+CHECKS = (values_are_float64_numbers, same_counts_give_same_values, cells_stand_alone)

@@ -25,12 +25,12 @@ def sections_exist(spec: StageSpec) -> None:
     assert set(spec.sections) <= set(SHARED_SECTIONS), f"'{spec.name}' names unknown sections"
 
 
-def flags_are_unambiguous(spec: StageSpec) -> None:
-    """No two options of the stage and its shared sections share a flag."""
+def short_flags_are_unambiguous(spec: StageSpec) -> None:
+    """No two options share a one-letter flag; of two equal long ones the stage's own stands before a shared section's."""
     models = [spec.options, *(SHARED_SECTIONS[name] for name in spec.sections)]
-    fields = [(name, info.json_schema_extra) for model in models for name, info in model.model_fields.items()]
-    flags = [name for name, _ in fields] + [str(e["short"]) for _, e in fields if isinstance(e, dict) and e.get("short")]
-    twice = [flag for flag, times in Counter(flags).items() if times > 1]
+    extras = [info.json_schema_extra for model in models for info in model.model_fields.values()]
+    shorts = Counter(str(extra["short"]) for extra in extras if isinstance(extra, dict) and extra.get("short"))
+    twice = [flag for flag, times in shorts.items() if times > 1]
     assert not twice, f"flags of '{spec.name}' given to two options: {', '.join(twice)}"
 
 
@@ -53,4 +53,11 @@ def needs_no_terminal(spec: StageSpec) -> None:
     assert not done.stdout.split(), f"{spec.run.__module__} imports {done.stdout.strip()}"
 
 
-CHECKS = (name_fits_a_command, sections_exist, flags_are_unambiguous, examples_run_it, run_takes_context_and_options, needs_no_terminal)
+CHECKS = (
+    name_fits_a_command,
+    sections_exist,
+    short_flags_are_unambiguous,
+    examples_run_it,
+    run_takes_context_and_options,
+    needs_no_terminal,
+)

@@ -1,0 +1,35 @@
+"""Checks of datasets. A right component passes, a wrong one is stopped with a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+
+from plant_cli.api import Dataset, DatasetSpec
+from plant_cli.testing import datasets
+
+
+def _dataset(**changes: Any) -> DatasetSpec:
+    columns = {"doc_id": ["a", "b"], "text": ["x y", "z"], "labels": [["L"], []]} | changes.pop("columns", {})
+    fields = {"splits": {"train": pl.LazyFrame(columns, schema_overrides={"labels": pl.List(pl.String)})}} | changes
+    return DatasetSpec(name="d", summary="D.", load=lambda data, options: Dataset(**fields))
+
+
+def test_datasets(stopped: Callable[[Any, Any, str], None]) -> None:
+    for check in (
+        datasets.splits_are_known_and_have_train,
+        datasets.columns_have_their_types,
+        datasets.ids_are_unique,
+        datasets.two_loads_agree,
+    ):
+        check(_dataset())
+    stopped(datasets.ids_are_unique, _dataset(columns={"doc_id": ["a", "a"]}), "1 ids stand twice")
+    stopped(datasets.columns_have_their_types, _dataset(columns={"doc_id": [1, 2]}), "schema")
+    stopped(datasets.columns_have_their_types, _dataset(columns={"text": ["x", None]}), "without id or text")
+    stopped(datasets.splits_are_known_and_have_train, _dataset(splits={"dev": pl.LazyFrame()}), "unknown splits")
+    stopped(datasets.label_table_has_one_row_a_label, _dataset(labels=pl.LazyFrame({"label": ["L", "L"], "title": ["", ""]})), "twice")
+    wrong = pl.LazyFrame({"doc_id": ["a"], "label": ["L"], "start": [0], "end": [1], "text": ["q"]})
+    stopped(datasets.evidence_quotes_the_text, _dataset(evidence=wrong), "do not quote")
+    stopped(datasets.says_where_it_comes_from, _dataset(licence=" "), "licence")

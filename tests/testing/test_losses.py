@@ -1,0 +1,71 @@
+"""Checks of losses. A right component passes, a wrong one is stopped with a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from plant_cli.api import LossSpec
+from plant_cli.testing import losses
+
+
+class Squares:
+    """A label loss that passes all checks."""
+
+    hard_negatives = random_negatives = 0
+
+    def __call__(self, logits: Tensor, targets: Tensor, selected: Tensor | None = None) -> Tensor:
+        cells = torch.ones_like(logits) if selected is None else selected.float()
+        return ((logits - targets).square() * cells).mean()
+
+    def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        return torch.ones_like(logits, dtype=torch.bool)
+
+
+class FirstOnly(Squares):
+    def __call__(self, logits: Tensor, targets: Tensor, selected: Tensor | None = None) -> Tensor:
+        return (logits[0] - targets[0]).square().mean()
+
+
+class Upside(Squares):
+    def __call__(self, logits: Tensor, targets: Tensor, selected: Tensor | None = None) -> Tensor:
+        return (logits * (2 * targets - 1)).mean()
+
+
+class Overflowing(Squares):
+    def __call__(self, logits: Tensor, targets: Tensor, selected: Tensor | None = None) -> Tensor:
+        return (logits * (1 - 2 * targets)).exp().mean()
+
+
+class Forgetful(Squares):
+    def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        return torch.zeros_like(logits, dtype=torch.bool)
+
+
+def _loss(kind: Any, stage: Any = "label") -> LossSpec:
+    return LossSpec(name="l", summary="L.", stage=stage, build=lambda options: kind())
+
+
+def test_label_losses(stopped: Callable[[Any, Any, str], None]) -> None:
+    for check in losses.CHECKS:
+        if check is not losses.lists_without_order_lose_nothing_infinite:
+            check(_loss(Squares))
+    stopped(losses.is_a_differentiable_scalar, _loss(Overflowing), "inf")
+    stopped(losses.better_scores_lose_less, _loss(Upside), "do not lose more")
+    stopped(losses.unselected_cells_get_no_gradient, _loss(Forgetful), "positive was not selected")
+    with pytest.raises(AssertionError):
+        losses.order_does_not_matter(_loss(FirstOnly))
+
+
+def test_rank_losses(stopped: Callable[[Any, Any, str], None]) -> None:
+    class Divides:
+        def __call__(self, scores: Tensor, relevance: Tensor, offsets: Tensor) -> Tensor:
+            parts = zip(scores.tensor_split(offsets[1:-1]), relevance.tensor_split(offsets[1:-1]), strict=True)
+            return torch.stack([((s - r).square() / r.sum()).sum() for s, r in parts]).mean()
+
+    losses.order_does_not_matter(_loss(Divides, "rank"))
+    stopped(losses.lists_without_order_lose_nothing_infinite, _loss(Divides, "rank"), "inf|nan")

@@ -1,0 +1,31 @@
+"""Checks of metrics. A right component passes, a wrong one is stopped with a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from plant_cli.api import MetricSpec, MetricValue
+from plant_cli.testing import metrics
+
+
+def _precision(scale: float = 1.0, *, by_place: bool = False) -> MetricSpec:
+    def compute(data: Any, options: Any) -> list[MetricValue]:
+        hits = np.take_along_axis(data.gold.toarray(), data.top[:, :1], axis=1)[:, 0] * scale
+        if by_place:
+            hits = hits * (np.arange(len(hits)) > 3)
+        contributions = np.stack([hits, np.ones(len(hits))], axis=1)
+        return [MetricValue(name="P@1", contributions=contributions, combine=lambda s: s[:, 0] / s[:, 1], per_document=hits)]
+
+    return MetricSpec(name="p", summary="P.", compute=compute)
+
+
+def test_metrics(stopped: Callable[[Any, Any, str], None]) -> None:
+    for check in metrics.CHECKS:
+        check(_precision())
+    stopped(metrics.values_are_fractions, _precision(100.0), "outside")
+    stopped(metrics.right_labels_score_more_than_wrong_ones, _precision(-1.0), "perfect predictions")
+    stopped(metrics.order_of_documents_does_not_matter, _precision(by_place=True), "order of documents")
+    stopped(metrics.weights_stand_for_repeated_documents, _precision(by_place=True), "by repetition")

@@ -1,0 +1,33 @@
+"""Checks of relevance signals. A right component passes, a wrong one is stopped with a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from plant_cli.api import SignalSpec
+from plant_cli.testing import signals
+
+
+def _signal(score: Any) -> SignalSpec:
+    return SignalSpec(name="s", summary="S.", score=score)
+
+
+def _together(counts: Any, options: Any) -> Any:
+    return np.asarray(counts.docs_with_both / counts.n_docs, dtype=np.float64)
+
+
+def test_signals(stopped: Callable[[Any, Any, str], None]) -> None:
+    for check in signals.CHECKS:
+        check(_signal(_together))
+    stopped(signals.values_are_float64_numbers, _signal(lambda c, o: _together(c, o).astype(np.float32)), "float32")
+    stopped(signals.values_are_float64_numbers, _signal(lambda c, o: _together(c, o) * np.nan), "NaN")
+    stopped(signals.cells_stand_alone, _signal(lambda c, o: _together(c, o) - _together(c, o).mean(-1, keepdims=True)), "differ")
+
+    def greedy(counts: Any, options: Any) -> Any:
+        counts.docs_with_both[:] = 0
+        return _together(counts, options)
+
+    stopped(signals.same_counts_give_same_values, _signal(greedy), "differ|changed")
