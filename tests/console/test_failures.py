@@ -33,15 +33,16 @@ def test_four_lines_and_the_exit_code(kind: type[PlantError], code: int, capsys:
     ]
 
 
-def test_a_bug_leaves_its_trace_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bug_leaves_its_trace_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert _leave(ZeroDivisionError("one over none\nmore")) == 1
     said = capsys.readouterr().err
     assert "Traceback" not in said
     assert "ZeroDivisionError: one over none\n" in said
     assert "plant-garden" in said
-    trace = Path(said.split("where:")[1].split()[0])
+    (trace,) = tmp_path.iterdir()
+    assert str(trace) in said
     assert "Traceback" in trace.read_text()
-    trace.unlink()
 
 
 def test_interruption_exits_130(capsys: pytest.CaptureFixture[str]) -> None:
