@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from plant_cli.ranking.ndcg import discounts, gains, ideal_dcg
+from plant_cli.ranking.ndcg import dcg, discounts, gains
 from plant_cli.ranking.ragged import Chunk, chunks, order_within, ranks, sum_lists
 
 CELLS = {"cpu": 1 << 18, "cuda": 1 << 26}
@@ -54,7 +54,7 @@ class _LambdaLoss(torch.autograd.Function):
         exact = torch.promote_types(scores.dtype, torch.float32)
         order = order_within(relevance, offsets)
         r = relevance[order].to(exact)
-        ideal = ideal_dcg(r, offsets, k)
+        ideal = dcg(r, offsets, k)
         counted = (offsets.diff() > 1) & (ideal > 0)
         items = torch.stack([scores[order].to(exact), gains(r), discounts(ranks(scores, offsets), k, exact)[order]])
         leaders = sum_lists((r > 0).long(), offsets) * counted

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from plant_cli.ranking.ndcg import gains, ideal_dcg
+from plant_cli.ranking.ndcg import dcg, gains
 from plant_cli.ranking.ragged import Chunk, chunks, list_numbers, order_within, sum_lists
 
 CELLS = 1 << 20
@@ -22,7 +22,7 @@ def approx_ndcg_loss(scores: Tensor, relevance: Tensor, offsets: Tensor, *, temp
     """
     order = order_within(relevance, offsets)
     s, r = _exact(scores[order]), _exact(relevance[order])
-    ideal = ideal_dcg(r, offsets, len(r))
+    ideal = dcg(r, offsets, len(r))
     counted = (offsets.diff() > 1) & (ideal > 0)
     leaders = sum_lists((r > 0).long(), offsets) * counted
     gain, total = gains(r), 0 * s.sum()

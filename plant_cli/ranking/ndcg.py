@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from plant_cli.ranking.ragged import list_numbers, ranks, sum_lists
+from plant_cli.ranking.ragged import order_within, places, sum_lists
 
 
 def gains(relevance: Tensor) -> Tensor:
@@ -20,9 +20,9 @@ def discounts(rank: Tensor, k: int, dtype: torch.dtype) -> Tensor:
     return (1 / torch.log2(rank.to(dtype) + 2)).masked_fill_(rank >= k, 0)
 
 
-def ideal_dcg(relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
-    """DCG@k of the best order of each list [lists]."""
-    return _dcg(relevance, relevance, offsets, k)
+def dcg(relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
+    """DCG@k of each list [lists] in the order it stands in; the ideal one where relevance falls."""
+    return sum_lists(gains(relevance) * discounts(places(offsets), k, relevance.dtype), offsets)
 
 
 def ndcg(scores: Tensor, relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
@@ -34,15 +34,15 @@ def ndcg(scores: Tensor, relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
         offsets: list boundaries [lists + 1].
         k: ranks that count.
     """
-    return _dcg(scores, relevance, offsets, k) / ideal_dcg(relevance, offsets, k)
+    in_order = dcg(relevance[order_within(scores, offsets)], offsets, k)
+    return in_order / _ideal_dcg(relevance, offsets, k)
 
 
 def random_ndcg(relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
     """Expected nDCG@k of each list [lists] in random order: mean gain times the sum of discounts; NaN where no item has relevance."""
-    places = torch.arange(len(relevance), device=relevance.device) - offsets[list_numbers(offsets)]
-    discount = sum_lists(discounts(places, k, relevance.dtype), offsets)
-    return sum_lists(gains(relevance), offsets) / offsets.diff() * discount / ideal_dcg(relevance, offsets, k)
+    discount = sum_lists(discounts(places(offsets), k, relevance.dtype), offsets)
+    return sum_lists(gains(relevance), offsets) / offsets.diff() * discount / _ideal_dcg(relevance, offsets, k)
 
 
-def _dcg(scores: Tensor, relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
-    return sum_lists(gains(relevance) * discounts(ranks(scores, offsets), k, relevance.dtype), offsets)
+def _ideal_dcg(relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
+    return dcg(relevance[order_within(relevance, offsets)], offsets, k)

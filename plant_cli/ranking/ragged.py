@@ -15,6 +15,12 @@ def list_numbers(offsets: Tensor) -> Tensor:
     return torch.repeat_interleave(lists, offsets.diff())
 
 
+def places(offsets: Tensor) -> Tensor:
+    """Place of each item within its list [n], from 0."""
+    lists = list_numbers(offsets)
+    return torch.arange(len(lists), device=offsets.device) - offsets[lists]
+
+
 def order_within(values: Tensor, offsets: Tensor) -> Tensor:
     """Positions of all items [n]: list after list, and within a list by falling value, ties by position."""
     by_value = torch.argsort(values, descending=True, stable=True)
@@ -23,8 +29,8 @@ def order_within(values: Tensor, offsets: Tensor) -> Tensor:
 
 def ranks(values: Tensor, offsets: Tensor) -> Tensor:
     """Rank of each item within its list [n], from 0 for the highest value; ties by position."""
-    places = torch.arange(len(values), device=values.device) - offsets[list_numbers(offsets)]
-    return torch.empty_like(places).scatter_(0, order_within(values, offsets), places)
+    order = order_within(values, offsets)
+    return torch.empty_like(order).scatter_(0, order, places(offsets))
 
 
 def sum_lists(values: Tensor, offsets: Tensor) -> Tensor:
