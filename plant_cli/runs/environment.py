@@ -38,6 +38,14 @@ def describe_environment(plugins: Iterable[str] = ()) -> dict[str, Any]:
     }
 
 
+def describe_device() -> dict[str, Any]:
+    """What computed in this process: the GPU with its peak memory in 10⁹ bytes if one was used, else the processor."""
+    torch = sys.modules.get("torch")  # a stage that used no tensors must not pay for the import
+    if torch is not None and torch.cuda.is_initialized():
+        return {"device": torch.cuda.get_device_name(), "peak_device_memory_gb": round(torch.cuda.max_memory_allocated() / 1e9, 3)}
+    return {"device": platform.processor() or platform.machine()}
+
+
 def package_version(name: str) -> str | None:
     """Version of an installed distribution, or None."""
     try:

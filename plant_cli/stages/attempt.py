@@ -11,7 +11,7 @@ from plant_cli.api.files import replacing
 from plant_cli.recipe.replay import DoneStep, write_recipe
 from plant_cli.recipe.steps import Step
 from plant_cli.runs.changes import stage_key
-from plant_cli.runs.environment import describe_environment, peak_memory_gb
+from plant_cli.runs.environment import describe_device, describe_environment, peak_memory_gb
 from plant_cli.runs.folder import Run, current_time
 from plant_cli.runs.records import StageRecord, plain_values
 from plant_cli.runs.shortages import find_shortage
@@ -32,11 +32,11 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
     try:
         result = step.spec.run(context, step.options)
         summary, outputs = plain_values(result.summary), folder.hash_outputs()
-        done = record.model_copy(update={**_ending(context, started), "status": "done", "summary": summary, "outputs": outputs})
+        done = record.model_copy(update={**_ending(record, context, started), "status": "done", "summary": summary, "outputs": outputs})
         folder.finish(done.model_copy(update={"key": stage_key(done, run.header.data_hash)}))
         _write_run_recipe(run)
     except BaseException as error:
-        _fail(error, record.model_copy(update=_ending(context, started)), context, folder)
+        _fail(error, record.model_copy(update=_ending(record, context, started)), context, folder)
     return result
 
 
@@ -58,8 +58,9 @@ def _begin(context: RunContext, step: Step, folder: StageFolder) -> StageRecord:
     return record
 
 
-def _ending(context: RunContext, started: float) -> dict[str, Any]:
+def _ending(record: StageRecord, context: RunContext, started: float) -> dict[str, Any]:
     return {
+        "environment": {**record.environment, **describe_device()},
         "inputs": context.inputs,
         "warnings": context.recorder.warnings,
         "finished": current_time(),

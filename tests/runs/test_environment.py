@@ -2,9 +2,13 @@ from __future__ import annotations
 
 import platform
 import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
-from plant_cli.runs.environment import current_commit, describe_environment, package_version, peak_memory_gb
+import pytest
+
+from plant_cli.runs.environment import current_commit, describe_device, describe_environment, package_version, peak_memory_gb
 
 
 def test_it_names_versions_without_importing_anything() -> None:
@@ -27,6 +31,15 @@ def test_the_commit_is_the_one_checked_out(tmp_path: Path) -> None:
     commit = current_commit(tmp_path)
     assert commit is not None
     assert len(commit) == 40
+
+
+def test_the_device_is_the_gpu_only_if_one_was_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = SimpleNamespace(is_initialized=lambda: True, get_device_name=lambda: "H200", max_memory_allocated=lambda: 3 * 10**9)
+    for cuda, expected in ((used, {"device": "H200", "peak_device_memory_gb": 3.0}), (SimpleNamespace(is_initialized=lambda: False), None)):
+        monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+        found = describe_device()
+        assert found == (expected or {"device": found["device"]})
+        assert found["device"]
 
 
 def test_peak_memory_is_that_of_a_python_process() -> None:
