@@ -75,7 +75,7 @@ class StoredCorpus:
         return self._read_source("train").filter(held_out if name == "validation" else ~held_out)
 
     def _read_source(self, name: SplitName) -> pl.DataFrame:
-        where = f"{', '.join(self.record.files) or 'the dataset'} against {self.folder / SPLITS_FILE}"
+        where = f"{', '.join(self.dataset.files) or 'the dataset'} against {self.folder / SPLITS_FILE}"
         if name not in self.dataset.splits:
             raise _other_source(f"the corpus has no split '{name}' any more", where)
         frame = tidy(read_frame(self.dataset, name))
