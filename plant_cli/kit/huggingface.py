@@ -133,6 +133,7 @@ def load_network(profile: Profile, options: HuggingFaceOptions) -> Any:
             todo="--set model.backbone.adapter=lora",
         )
     logging.disable_progress_bar()  # ours is the only one on the terminal
+    logging.set_verbosity_error()  # a pooler that is left out on purpose is no news
     extra: dict[str, Any] = {"dtype": torch.float32}
     if options.quantization == "nf4":
         extra = {"quantization_config": _nf4(), "dtype": torch.bfloat16}

@@ -82,12 +82,15 @@ def _plant(context: StageContext, network: Network) -> None:
     from plant_cli.model.network import described_section, restore_network
 
     folder = context.input("pretrain-attn")
-    planted = described_section(folder)
-    if planted != context.model:
+    planted, wanted = (
+        {kind: context.component(kind, getattr(section, kind)) for kind in ("backbone", "decoder")}
+        for section in (described_section(folder), context.model)
+    )
+    different = [kind for kind in planted if planted[kind] != wanted[kind]]
+    if different:
         raise ArtefactError(
             "the attention was planted in another network than the one to be fine-tuned",
-            where=f"{folder} has {planted.backbone.to_recipe()} and {planted.decoder.to_recipe()}; "
-            f"this stage {context.model.backbone.to_recipe()} and {context.model.decoder.to_recipe()}",
+            where="; ".join(f"{kind}: {folder} has {planted[kind][1]!r}, this stage {wanted[kind][1]!r}" for kind in different),
             expected="the same backbone, decoder and options in both stages",
             todo="leave the model options to the run, or run plant pretrain-attn again with them and --force",
         )
