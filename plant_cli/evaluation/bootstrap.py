@@ -75,15 +75,18 @@ def draw_weights(documents: int, replicates: int, generator: np.random.Generator
 
 
 def interval(value: float, replicates: Floats, level: float, *, per_label: bool) -> tuple[float, float]:
-    """Percentile interval of a metric.
+    """Percentile interval of a metric; NaN when no resample defines it.
 
     Args:
         value: the metric on the documents as they are.
-        replicates: its resamples [B].
+        replicates: its resamples [B]; those in which it is undefined (NaN) are left out.
         level: coverage, for example 0.95.
         per_label: true for averages over labels. A label with one gold document is missing from 37% of all resamples, which
             moves every resample of macro-F1 to one side, often past the value; the interval is moved back by that bias.
     """
+    replicates = replicates[~np.isnan(replicates)]
+    if not replicates.size:
+        return np.nan, np.nan
     tail = (1.0 - level) / 2.0
     low, high = np.quantile(replicates, [tail, 1.0 - tail])
     bias = float(replicates.mean()) - value if per_label else 0.0

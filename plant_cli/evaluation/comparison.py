@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from plant_cli.api.errors import DataError
 from plant_cli.api.metrics import MetricValue
 from plant_cli.api.output import Cell, Column, Table
 from plant_cli.evaluation.bootstrap import averages_labels, interval, resample
@@ -66,7 +67,7 @@ def compare(
     generator: np.random.Generator,
     advance: Callable[[float], None] | None = None,
 ) -> list[Comparison]:
-    """Compare the first system with each other one, on every metric.
+    """Compare the first system with each other one, on every metric that the documents define.
 
     Args:
         systems: name and metrics, the same metrics in the same order, of the same documents.
@@ -75,7 +76,11 @@ def compare(
         level: coverage of the intervals.
         generator: the source of randomness.
         advance: told how many resamples and permutations were done.
+
+    Raises:
+        DataError: no metric is defined on these documents.
     """
+    systems = _keep_defined(systems)
     (name_a, metrics_a), others = systems[0], systems[1:]
     drawn = resample([m for _, metrics in systems for m in metrics], replicates, generator, advance)
     drawn = drawn.reshape(len(systems), len(metrics_a), replicates)
@@ -86,8 +91,22 @@ def compare(
     for i, (a, b) in enumerate(pairs):
         system, metric = divmod(i, len(metrics_a))
         moved = drawn[0, metric] - drawn[system + 1, metric]
+        moved = moved[~np.isnan(moved)]
         comparisons.append(_compare_pair(a, b, (name_a, others[system][0]), moved, level, float(p_values[i]), float(corrected[i])))
     return comparisons
+
+
+def _keep_defined(systems: Sequence[tuple[str, Sequence[MetricValue]]]) -> list[tuple[str, list[MetricValue]]]:
+    """Without metrics that these documents leave undefined: whether they are depends on gold alone."""
+    defined = {m.name for m in systems[0][1] if not np.isnan(compute_value(m))}
+    if not defined:
+        raise DataError(
+            "these documents define none of the metrics",
+            where=", ".join(m.name for m in systems[0][1]),
+            expected="gold labels that the metric is about",
+            todo="choose other metrics with --metric",
+        )
+    return [(name, [m for m in metrics if m.name in defined]) for name, metrics in systems]
 
 
 def _compare_pair(

@@ -42,12 +42,13 @@ def _parse(text: str) -> Gate:
     return Gate(found["metric"], found["sign"], float(found["bound"]))
 
 
-def check_gates(gates: Sequence[Gate], values: Mapping[str, float], where: str) -> None:
-    """Raise `GateFailed` with every requirement that was not met."""
-    failed = [g for g in gates if not _SIGNS[g.sign](values[g.metric], g.bound)]
+def check_gates(gates: Sequence[Gate], values: Mapping[str, float | None], where: str) -> None:
+    """Raise `GateFailed` with every requirement that was not met; an undefined metric (None) meets none."""
+    reached = {g: values[g.metric] for g in gates}
+    failed = [g for g, value in reached.items() if value is None or not _SIGNS[g.sign](value, g.bound)]
     if failed:
         raise GateFailed(
-            "not met: " + ", ".join(f"{g} (it is {values[g.metric]:.4f})" for g in failed),
+            "not met: " + ", ".join(f"{g} (it is {'undefined' if (v := reached[g]) is None else f'{v:.4f}'})" for g in failed),
             where=where,
             expected=", ".join(map(str, failed)),
             todo="the results are written; look at them before lowering the bar",

@@ -112,7 +112,7 @@ def _bin_table(evaluation: Evaluation) -> Table:
         row: list[Cell] = [b.name, b.labels, b.present, b.assignments]
         for kind in kinds:
             score = scores.get(f"{kind}[{b.name}]")
-            row += [score.value, score.low, score.high] if score and b.assignments else [None, None, None]
+            row += [score.value, score.low, score.high] if score else [None, None, None]
         rows.append(row)
     notes = ["recall is pooled over the assignments of a bin; bin 0 holds labels that no training document has"]
     return Table(title="By training documents of the label", columns=columns, rows=rows, notes=notes)

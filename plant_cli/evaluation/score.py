@@ -17,13 +17,18 @@ from plant_cli.kit.metrics import compute_value, labels_counted
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """A metric, a fraction, with its interval when the documents were resampled."""
+    """A metric, a fraction, with its interval when the documents were resampled; None where it is undefined."""
 
     name: str
-    value: float
+    value: float | None
     low: float | None = None
     high: float | None = None
     spread: float | None = None
+
+
+def none_if_undefined(value: float) -> float | None:
+    """NaN as None, which tables and JSON can hold."""
+    return None if np.isnan(value) else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,10 +102,12 @@ def _score(
 ) -> dict[str, Score]:
     values = {m.name: compute_value(m) for m in metrics}
     if replicates == 0:
-        return {name: Score(name=name, value=value) for name, value in values.items()}
+        return {name: Score(name=name, value=none_if_undefined(value)) for name, value in values.items()}
     scores = {}
     for metric, drawn in zip(metrics, resample(metrics, replicates, generator, advance), strict=True):
         value = values[metric.name]
         low, high = interval(value, drawn, level, per_label=averages_labels(metric))
-        scores[metric.name] = Score(name=metric.name, value=value, low=low, high=high, spread=float(drawn.std()))
+        spread = float(np.std(drawn[~np.isnan(drawn)])) if not np.isnan(low) else np.nan
+        figures = [none_if_undefined(figure) for figure in (value, low, high, spread)]
+        scores[metric.name] = Score(name=metric.name, value=figures[0], low=figures[1], high=figures[2], spread=figures[3])
     return scores

@@ -77,7 +77,12 @@ def ratio_of_sums(name: str, numerator: Floats, denominator: Floats) -> MetricVa
 
 
 def _first_over_second(sums: Floats) -> Floats:
-    return divide(sums[:, 0], sums[:, 1])
+    return _divide_or_nan(sums[:, 0], sums[:, 1])
+
+
+def _divide_or_nan(numerator: Floats, denominator: Floats) -> Floats:
+    """A resample in which nothing can be found says nothing about how much would be."""
+    return np.where(denominator == 0, np.nan, divide(numerator, denominator))
 
 
 def count_assignments(data: MetricInput) -> csr_array:
@@ -106,14 +111,14 @@ def score_f1(tp: Floats, assigned: Floats, gold: Floats) -> Floats:
 
 
 def average_present_f1(sums: Floats, counted: Booleans | bool = True) -> Floats:
-    """Mean F1 [R] of the labels counted that some document of the (resampled) split has, from counters [R, 3 L]."""
+    """Mean F1 [R] of the labels counted that some document of the (resampled) split has, from counters [R, 3 L]; NaN if none."""
     tp, assigned, gold = split_counters(sums)
     present = (gold > 0) & counted
-    return divide((score_f1(tp, assigned, gold) * present).sum(axis=1), present.sum(axis=1))
+    return _divide_or_nan((score_f1(tp, assigned, gold) * present).sum(axis=1), present.sum(axis=1))
 
 
 def compute_value(metric: MetricValue) -> float:
-    """The metric on the documents as they are, each with weight 1."""
+    """The metric on the documents as they are, each with weight 1; NaN where it is undefined."""
     sums = np.asarray(metric.contributions.sum(axis=0), dtype=np.float64).reshape(1, -1)
     combine: Callable[[Floats], Floats] = metric.combine
     return float(combine(sums)[0])

@@ -88,7 +88,7 @@ def _measure(context: StageContext, options: SignificanceOptions, name: str, gol
     system = find_system(context, name, options.split, gold.label_hash)
     data = build_input(read_predictions(system.predictions, gold), gold, system.threshold, find_convention(options.convention))
     values = compute_families(cast("list[MetricSpec]", installed().specs("metric")), data, options.metric)
-    values += [metric for b in measure_bins(data) if b.assignments for metric in b.metrics]
+    values += [metric for b in measure_bins(data) for metric in b.metrics]
     known = {value.name for value in values}
     return choose(values, options.metric or [metric for metric in DEFAULT_METRICS if metric in known])
 

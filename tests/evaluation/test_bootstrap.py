@@ -29,7 +29,7 @@ def test_each_replicate_equals_the_metric_of_the_drawn_documents(make_random, sp
         )
         expected = {m.name: compute_value(m) for m in everything(again, specs)}
         for metric, values in zip(metrics, drawn, strict=True):
-            assert values[replicate] == pytest.approx(expected[metric.name]), metric.name
+            assert values[replicate] == pytest.approx(expected[metric.name], nan_ok=True), metric.name
 
 
 def test_weights_count_draws():
@@ -44,12 +44,17 @@ def test_blocks_change_nothing(make_random, specs, monkeypatch):
     whole = resample(metrics, 9, np.random.default_rng(3))
     monkeypatch.setattr(bootstrap, "BLOCK_BYTES", 1)
     told = []
-    assert np.allclose(resample(metrics, 9, np.random.default_rng(3), told.append), whole)
+    assert np.allclose(resample(metrics, 9, np.random.default_rng(3), told.append), whole, equal_nan=True)
     assert sum(told) == 9
 
 
 def test_percentile_interval_by_hand():
     assert interval(3.0, np.arange(0, 101) / 10, 0.9, per_label=False) == pytest.approx((0.5, 9.5))
+
+
+def test_resamples_that_define_nothing_are_left_out():
+    assert interval(0.5, np.array([0.5, np.nan, 0.5]), 0.95, per_label=False) == (0.5, 0.5)
+    assert np.isnan(interval(np.nan, np.array([np.nan]), 0.95, per_label=False)).all()
 
 
 def test_averages_over_labels_are_moved_back_by_their_bias():

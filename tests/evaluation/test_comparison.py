@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from plant_cli.api import DataError
 from plant_cli.evaluation.comparison import as_json, compare, make_table
-from plant_cli.kit.metrics import mean_of_documents
+from plant_cli.kit.metrics import mean_of_documents, ratio_of_sums
 
 
 def metrics(shift):
@@ -53,6 +54,15 @@ def test_table_and_json():
     assert all(len(row) == len(table.columns) for row in table.rows)
     assert [c.name for c in make_table(comparisons[:2], paper=True, notes=[]).columns][-2] == "p (replicates)"
     assert as_json(comparisons)[0]["text"].count("▲") == 1
+
+
+def test_metrics_that_nothing_defines_are_left_out():
+    nothing = ratio_of_sums("R@10[0]", np.zeros(80), np.zeros(80))
+    systems = [("a", [*metrics(0.1), nothing]), ("b", [*metrics(0.0), nothing])]
+    options = {"replicates": 9, "permutations": 9, "level": 0.95, "generator": np.random.default_rng(0)}
+    assert [c.metric for c in compare(systems, **options)] == ["P@5", "MAP"]
+    with pytest.raises(DataError, match="none of the metrics"):
+        compare([("a", [nothing]), ("b", [nothing])], **options)
 
 
 def test_the_same_seed_gives_the_same_result():

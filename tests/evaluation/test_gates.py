@@ -20,6 +20,11 @@ def test_all_that_failed_are_told():
     assert "P@5>0.6 (it is 0.6000), P@5>=0.9 (it is 0.6000)" in caught.value.what
 
 
+def test_an_undefined_metric_meets_nothing():
+    with pytest.raises(GateFailed, match="it is undefined"):
+        check_gates(parse_gates(["R@10[0]<1"]), {"R@10[0]": None}, "here")
+
+
 @pytest.mark.parametrize("text", ["P@5", "P@5>=60", "P@5==0.6", ">=0.6"])
 def test_what_cannot_be_read_is_refused(text):
     with pytest.raises(UsageError, match="cannot be read"):
