@@ -193,5 +193,6 @@ SPECS = (
         source="PLANT, equation 1",
         run=run,
         sections=("data", "machine"),
+        examples=("plant mig --k 1000 data.parquet", "plant mig corpus.csv --text-column abstract --labels-column subjects"),
     ),
 )

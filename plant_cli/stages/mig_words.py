@@ -168,7 +168,19 @@ def _significant(value: float | None) -> float | None:
 
 SPECS = (
     StageSpec(
-        name="mig show", summary="Show the words that tell of a label, with values and counts.", options=ShowOptions, run=show, writes=False
+        name="mig show",
+        summary="Show the words that tell of a label, with values and counts.",
+        options=ShowOptions,
+        run=show,
+        writes=False,
+        examples=("plant mig show E11.9 --limit 50",),
     ),
-    StageSpec(name="mig edit", summary="Deny or allow words of a label before training.", options=EditOptions, run=edit, writes=False),
+    StageSpec(
+        name="mig edit",
+        summary="Deny or allow words of a label before training.",
+        options=EditOptions,
+        run=edit,
+        writes=False,
+        examples=("plant mig edit E11.9 --deny patient --allow insulin=0.8",),
+    ),
 )

@@ -86,5 +86,6 @@ SPECS = (
         options=PredictOptions,
         run=run,
         sections=("data", "machine"),
+        examples=("plant predict", "plant predict --split validation --tag baseline"),
     ),
 )

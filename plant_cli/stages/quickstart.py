@@ -50,5 +50,6 @@ SPECS = (
         run=run,
         sections=("machine",),
         writes=False,
+        examples=("plant quickstart",),
     ),
 )

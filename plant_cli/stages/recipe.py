@@ -104,6 +104,7 @@ SPECS = (
         writes=False,
         needs_run=False,
         panel="Tools",
+        examples=("plant recipe list",),
     ),
     StageSpec(
         name="recipe show",
@@ -113,6 +114,7 @@ SPECS = (
         writes=False,
         needs_run=False,
         panel="Tools",
+        examples=("plant recipe show quickstart",),
     ),
     StageSpec(
         name="recipe check",
@@ -122,6 +124,7 @@ SPECS = (
         writes=False,
         needs_run=False,
         panel="Tools",
+        examples=("plant recipe check recipe.yaml",),
     ),
     StageSpec(
         name="recipe copy",
@@ -131,5 +134,6 @@ SPECS = (
         writes=False,
         needs_run=False,
         panel="Tools",
+        examples=("plant recipe copy quickstart recipe.yaml",),
     ),
 )

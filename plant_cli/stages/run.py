@@ -72,5 +72,6 @@ SPECS = (
         run=run,
         sections=("data", "model", "machine"),
         writes=False,
+        examples=("plant run quickstart", "plant run recipe.yaml --run my-run --set finetune.epochs=3"),
     ),
 )
