@@ -44,6 +44,11 @@ def test_links_resolve(page: Path) -> None:
             assert anchor in anchors(target), f"{page.name} links to {link}"
 
 
+def test_the_index_leads_to_every_page() -> None:
+    links = set(LINK.findall((ROOT / "docs" / "index.md").read_text("utf-8")))
+    assert {page.name for page in (ROOT / "docs").glob("*.md")} - links == {"index.md"}
+
+
 def shown_commands() -> list[tuple[str, str]]:
     """Every `plant` command in a shell block, with its page."""
     lines = [(page, line) for page in PAGES for text in blocks(page, "sh") for line in text.splitlines()]
