@@ -109,7 +109,7 @@ def _show(comparisons: list[Comparison], options: SignificanceOptions, content: 
     others = options.systems[1:]
     tables = [make_table([c for c in comparisons if c.b == other], paper=options.paper, notes=notes) for other in others]
     summary = {f"{c.metric} against {c.b}": c.print_text(c.p_holm) for c in comparisons}
-    return Result(tables=tables, data=content, next_step="plant report", summary=summary)
+    return Result(tables=tables, data=content, summary=summary)
 
 
 SPECS = (
