@@ -124,7 +124,9 @@ class _Work:
         self.docs, self.vocabulary = terms.occurrences.shape
         self.docs_with_word = terms.docs_with_word
         self.docs_with_label = np.diff(self.by_label.indptr).astype(np.int64)
-        self.words_with_label = np.asarray(self.by_label @ terms.occurrences.sum(axis=1), dtype=np.int64)
+        self.words_with_label: Ints | None = None
+        if signal.needs_occurrences:
+            self.words_with_label = np.asarray(self.by_label @ terms.occurrences.sum(axis=1), dtype=np.int64)
         # An unsigned signal also speaks of words that never meet the label, by their document frequency alone.
         self.scores_absent = selection.sign == "any" and not signal.signed and not signal.needs_cells
         self.frequencies, self.frequency_of = np.unique(self.docs_with_word, return_inverse=True)
@@ -176,7 +178,7 @@ class _Work:
             docs_with_label=self.docs_with_label[cells.label],
             docs_with_both=cells.both,
             occurrences=cells.occurrences,
-            words_with_label=self.words_with_label[cells.label] if self.signal.needs_occurrences else None,
+            words_with_label=None if self.words_with_label is None else self.words_with_label[cells.label],
             cells=cells.label * self.vocabulary + cells.word if self.signal.needs_cells else None,
         )
 
@@ -194,13 +196,15 @@ class _Work:
     def _score_absent(self, start: int, stop: int) -> Floats:
         """Values of words that never meet the label [labels of the block, distinct document frequencies]."""
         zeros = np.zeros((1, 1), dtype=np.int64)
+        label = self.docs_with_label[start:stop, None]
         counts = Counts(
             n_docs=self.docs,
-            docs_with_word=self.frequencies[None, :],
-            docs_with_label=self.docs_with_label[start:stop, None],
+            # A word of more documents than lack the label does meet it: its place is never read, but must make sense.
+            docs_with_word=np.minimum(self.frequencies[None, :], self.docs - label),
+            docs_with_label=label,
             docs_with_both=zeros,
             occurrences=zeros if self.signal.needs_occurrences else None,
-            words_with_label=self.words_with_label[start:stop, None] if self.signal.needs_occurrences else None,
+            words_with_label=None if self.words_with_label is None else self.words_with_label[start:stop, None],
         )
         return self._score(counts, (stop - start, len(self.frequencies)))
 

@@ -125,32 +125,35 @@ PARTS: dict[str, Callable[..., dict[str, float]]] = {
 }
 
 
+def draw_corpus(scale: Scale, folder: Path) -> None:
+    """Draw the two matrices and write them for the contenders."""
+    generator = np.random.default_rng(0)
+    words = draw(scale.documents, scale.words, scale.words_drawn, generator)
+    gold = draw(scale.documents, scale.labels, scale.labels_drawn, generator)
+    save_npz(folder / "words.npz", words, compressed=False)
+    save_npz(folder / "gold.npz", gold, compressed=False)
+    print(f"{scale.documents} documents, {words.nnz / scale.documents:.0f} words and {gold.nnz / scale.documents:.1f} labels each")
+
+
 def run_part(name: str, folder: Path, jobs: int) -> None:
     """Run one contender here and print its figures as JSON."""
     matrices = (csr_array(load_npz(folder / f"{kind}.npz")) for kind in ("words", "gold"))
+    before = time.process_time()
     figures = PARTS[name](*matrices, jobs)
-    print(json.dumps({**figures, "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6}))
+    cpu = time.process_time() - before
+    print(json.dumps({**figures, "cpu_seconds": cpu, "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6}))
 
 
-def compare(scale: Scale, jobs: int) -> dict[str, dict[str, float]]:
-    """Every contender, one after the other, each in its own process."""
-    generator = np.random.default_rng(0)
+def compare(scale: str, jobs: int) -> dict[str, dict[str, float]]:
+    """Every contender, one after the other, each in its own process; this one stays small, for a child inherits the peak."""
     figures: dict[str, dict[str, float]] = {}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        words, gold = (
-            draw(scale.documents, columns, mean, generator)
-            for columns, mean in [(scale.words, scale.words_drawn), (scale.labels, scale.labels_drawn)]
-        )
-        save_npz(folder / "words.npz", words, compressed=False)
-        save_npz(folder / "gold.npz", gold, compressed=False)
-        print(f"{scale.documents} documents, {words.nnz / scale.documents:.0f} words and {gold.nnz / scale.documents:.1f} labels each")
-        del words, gold
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "tests.benchmarks.mig", "--scale", scale, "--folder", folder, "--jobs", str(jobs), "--part"]
+        subprocess.run([*command, "draw"], check=True)
         for part in PARTS:
-            command = [sys.executable, "-m", "tests.benchmarks.mig", "--part", part, "--folder", name, "--jobs", str(jobs)]
-            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+            done = subprocess.run([*command, part], check=True, stdout=subprocess.PIPE, text=True)
             figures[part] = json.loads(done.stdout)
-            print(f"{part:10} {figures[part]['seconds']:12.2f} s {figures[part]['peak_gb']:6.2f} GB", flush=True)
+            print("{:10} {seconds:12.2f} s {cpu_seconds:8.2f} s of CPU {peak_gb:6.2f} GB".format(part, **figures[part]), flush=True)
     return figures
 
 
@@ -160,20 +163,26 @@ def main() -> None:
     parser.add_argument("--scale", choices=SCALES, default="small")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
+    parser.add_argument("--part", choices=[*PARTS, "draw"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.part == "draw":
+        draw_corpus(SCALES[arguments.scale], arguments.folder)
+        return
     if arguments.part:
         run_part(arguments.part, arguments.folder, arguments.jobs)
         return
-    figures = compare(SCALES[arguments.scale], arguments.jobs)
+    figures = compare(arguments.scale, arguments.jobs)
     report = {
         "scale": arguments.scale,
         "seconds": figures["ours"]["seconds"],
+        "cpu_seconds": figures["ours"]["cpu_seconds"],
         "seconds_any": figures["ours-any"]["seconds"],
+        "cpu_seconds_any": figures["ours-any"]["cpu_seconds"],
         "reference_seconds": figures["reference"]["seconds"],
         "peer_seconds": figures["peer"]["seconds"],
         "bound_seconds": figures["bound"]["seconds"],
+        "bound_cpu_seconds": figures["bound"]["cpu_seconds"],
         "cells": figures["bound"]["cells"],
         "peak_gb": figures["ours"]["peak_gb"],
         "reference_peak_gb": figures["reference"]["peak_gb"],

@@ -163,6 +163,17 @@ def test_a_signal_that_misbehaves_is_named(values: Callable[..., Any], word: str
     assert "--score" in caught.value.todo
 
 
+def test_signals_never_see_impossible_counts(corpus: Any, terms_of: Any, kept_by: Any) -> None:
+    def score(counts: Counts, options: Any) -> Any:
+        neither = counts.n_docs - counts.docs_with_label - counts.docs_with_word + counts.docs_with_both
+        smaller = np.minimum(counts.docs_with_label, counts.docs_with_word)
+        assert (neither >= 0).all()
+        assert (counts.docs_with_both <= smaller).all()
+        return mutual_information(counts)
+
+    kept_by(terms_of(corpus[0]), corpus[1], signal=SignalSpec(name="strict", summary="", score=score), sign="any")
+
+
 def test_minus_infinity_means_never(corpus: Any, terms_of: Any, kept_by: Any) -> None:
     signal = SignalSpec(name="none", summary="", signed=True, score=lambda counts, options: np.full(counts.docs_with_both.shape, -np.inf))
     assert len(kept_by(terms_of(corpus[0]), corpus[1], signal=signal, sign="any").words) == 0
