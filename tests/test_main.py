@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -42,3 +43,14 @@ def test_version() -> None:
 def test_completion_is_offered() -> None:
     done = subprocess.run([sys.executable, "-m", "plant_cli", "--help"], capture_output=True, text=True, check=True)
     assert "--install-completion" in done.stdout
+
+
+def test_completion_offers_commands_and_actions() -> None:
+    def complete(words: str) -> list[str]:
+        environment = {**os.environ, "_PLANT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        call = [sys.executable, "-c", "from plant_cli.main import main; main()"]
+        return subprocess.run(call, capture_output=True, text=True, check=True, env=environment).stdout.split()
+
+    assert complete("plant mi") == ["mig"]
+    assert {"make", "stats"} <= set(complete("plant data "))
+    assert complete("plant mig --norm label") == ["label-max"]

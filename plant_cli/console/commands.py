@@ -130,14 +130,6 @@ class StageCommand(TyperCommand):
                 for example in self.examples:
                     formatter.write(f"  {example}\n")
 
-    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
-        """Offer the second words of the actions beside the flags."""
-        found = super().shell_complete(ctx, incomplete)
-        if not found:
-            return found
-        words = [name.split()[-1] for name in self.actions]
-        return [type(found[0])(word) for word in words if word.startswith(incomplete)] + found
-
 
 def stage_command(spec: StageSpec, name: str, registry: Registry, actions: dict[str, StageSpec]) -> Any:
     """The Typer command of one stage or action."""
