@@ -1,0 +1,117 @@
+"""Label attention with its head, forward and backward: ours beside the literal network, the library's attention and the bound.
+
+`python -m tests.benchmarks.attention --labels 8929 --json FILE`. `reference` is the paper's network step by step; `peer` gathers
+[B, L, H] with the library's fused attention, as a user would write it; `bound` is the eight L·T·H matrix products alone (two
+forward, six backward) at the rate of one large product; `selected` is ours when the loss looks at 1,256 labels of each document.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+import torch
+from plant_decoders.label_attention import LabelAttention
+from plant_decoders.options import LabelAttentionOptions
+from torch import Tensor, nn
+from torch.nn import functional
+
+from plant_cli.api import DecoderShape
+from plant_cli.attention import LiteralHead, literal_logits
+from tests.benchmarks.contenders import Contender, run
+
+SELECTED = 1256
+
+
+def decoder_and_batch(options: argparse.Namespace) -> tuple[LabelAttention, Tensor, Tensor]:
+    """A fresh decoder, hidden states [B, T, H] of which documents fill between a half and all of T, and their mask."""
+    torch.manual_seed(0)
+    dtype = getattr(torch, options.dtype)
+    decoder = LabelAttention(LabelAttentionOptions(heads=options.heads), DecoderShape(hidden=options.hidden, labels=options.labels)).to(
+        dtype
+    )
+    lengths = torch.linspace(options.positions // 2, options.positions, options.documents).long()
+    mask = torch.arange(options.positions) < lengths.unsqueeze(1)
+    return decoder, torch.randn(options.documents, options.positions, options.hidden, dtype=dtype).requires_grad_(), mask
+
+
+def backward_of(decoder: nn.Module, hidden: Tensor, forward: Callable[[], Tensor], upstream: Tensor) -> Callable[[], object]:
+    """The step: logits, and their gradient into the hidden states and every parameter that they reach."""
+    inputs = [hidden, *decoder.parameters()]
+    return lambda: torch.autograd.grad(forward(), inputs, upstream.to(hidden.dtype), allow_unused=True)
+
+
+def ours(options: argparse.Namespace) -> Callable[[], object]:
+    decoder, hidden, mask = decoder_and_batch(options)
+    return backward_of(decoder, hidden, lambda: decoder(hidden, mask), torch.randn(options.documents, options.labels))
+
+
+def selected(options: argparse.Namespace) -> Callable[[], object]:
+    decoder, hidden, mask = decoder_and_batch(options)
+    upstream = torch.randn(options.documents, options.labels)
+    chosen = torch.rand(upstream.shape).argsort(1) < min(SELECTED, options.labels)
+    return backward_of(decoder, hidden, lambda: decoder(hidden, mask), upstream * chosen)
+
+
+def reference(options: argparse.Namespace) -> Callable[[], object]:
+    decoder, hidden, mask = decoder_and_batch(options)
+    attention = nn.MultiheadAttention(options.hidden, options.heads, batch_first=True, dtype=hidden.dtype)
+    attention.out_proj = decoder.to_output
+    bias = decoder.bias if decoder.bias is not None else torch.zeros(options.labels)
+    head = LiteralHead(
+        queries=decoder.queries,
+        attention=attention,
+        boost_scale=decoder.boost_scale,
+        boost_shift=decoder.boost_shift,
+        projection=decoder.projection,
+        bias=bias,
+    )
+    return backward_of(
+        decoder, hidden, lambda: literal_logits(head, decoder.norm(hidden), mask)[0], torch.randn(options.documents, options.labels)
+    )
+
+
+def peer(options: argparse.Namespace) -> Callable[[], object]:
+    decoder, hidden, mask = decoder_and_batch(options)
+
+    def split(x: Tensor) -> Tensor:
+        return x.unflatten(-1, (options.heads, -1)).transpose(1, 2)
+
+    def forward() -> Tensor:
+        states = decoder.norm(hidden)
+        queries = split(decoder.to_query(decoder.queries).expand(len(hidden), -1, -1))
+        keys, values = split(decoder.to_key(states)), split(decoder.to_value(states))
+        attended = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=mask[:, None, None, :])
+        boosted = decoder.boost_shift + decoder.to_output(attended.transpose(1, 2).flatten(2)) * decoder.boost_scale
+        return functional.adaptive_avg_pool1d(boosted, len(decoder.projection)) @ decoder.projection
+
+    return backward_of(decoder, hidden, forward, torch.randn(options.documents, options.labels))
+
+
+def bound(options: argparse.Namespace) -> Callable[[], object]:
+    _, _, mask = decoder_and_batch(options)
+    places = int(mask.sum())
+    left = torch.randn(options.labels, options.hidden, dtype=getattr(torch, options.dtype))
+    right = torch.randn(options.hidden, options.hidden, dtype=left.dtype)
+
+    def products() -> None:
+        for _ in range(round(8 * places / options.hidden)):  # 8 x places x labels x hidden products in all
+            torch.mm(left, right)
+
+    return products
+
+
+CONTENDERS: dict[str, Contender] = {"bound": bound, "ours": ours, "selected": selected, "peer": peer, "reference": reference}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.attention", description=(__doc__ or "").splitlines()[0])
+    for name, size in (("labels", 8929), ("documents", 8), ("positions", 256), ("hidden", 384), ("heads", 8)):
+        parser.add_argument(f"--{name}", type=int, default=size)
+    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32")
+    run("tests.benchmarks.attention", parser, CONTENDERS, arguments)
+
+
+if __name__ == "__main__":
+    main()

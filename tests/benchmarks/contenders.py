@@ -1,0 +1,72 @@
+"""Contenders of a benchmark, each in a process of its own, so that its peak memory is its own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+Figures = dict[str, float]
+Contender = Callable[[argparse.Namespace], Callable[[], object]]
+"""Prepares the inputs and gives the step that is measured."""
+
+
+def measure(step: Callable[[], object], repeats: int) -> Figures:
+    """Least wall-clock and processor time of a step after one to warm up, and the memory (GB) that it added to what was there."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    step()
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    times = []
+    for _ in range(repeats):
+        wall, processor = time.perf_counter(), time.process_time()
+        step()
+        times.append((time.perf_counter() - wall, time.process_time() - processor))
+    return {"seconds": min(t[0] for t in times), "cpu_seconds": min(t[1] for t in times), "peak_gb": (after - before) / 1e6}
+
+
+def run(module: str, parser: argparse.ArgumentParser, contenders: Mapping[str, Contender], arguments: Sequence[str] | None = None) -> None:
+    """Run a benchmark's command line: one contender (`--part`), or all in turn, a table on stdout and `--json FILE`.
+
+    Args:
+        module: name of the module to start for each contender.
+        parser: holds the benchmark's own options.
+        contenders: by name; `ours`, `reference`, `peer` and `bound` have their keys in the JSON file, others are written beside them.
+        arguments: command line (default: the process's).
+    """
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--part", choices=list(contenders), help="run this contender here and print its figures")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser.parse_args(given)
+    if options.part:
+        print(json.dumps(measure(contenders[options.part](options), options.repeats)))
+        return
+    figures = {name: _in_process(module, [*given, "--part", name]) for name in contenders}
+    print(f"{'':12}{'seconds':>10}{'cpu s':>10}{'GB added':>10}{'times ours':>12}")
+    for name, found in figures.items():
+        ratio = found["seconds"] / figures["ours"]["seconds"]
+        print(f"{name:12}{found['seconds']:10.4f}{found['cpu_seconds']:10.4f}{found['peak_gb']:10.3f}{ratio:12.2f}")
+    if options.json:
+        sizes = {name: value for name, value in vars(options).items() if name not in ("part", "json")}
+        options.json.write_text(json.dumps({**_report(figures), "sizes": sizes}, indent=2) + "\n")
+
+
+def _in_process(module: str, arguments: list[str]) -> Figures:
+    done = subprocess.run([sys.executable, "-m", module, *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{module} {' '.join(arguments)} failed:\n{done.stderr}")
+    found: Figures = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _report(figures: Mapping[str, Figures]) -> dict[str, object]:
+    prefixes = {name: "" if name == "ours" else f"{name}_" for name in figures}
+    flat = {prefixes[name] + key: value for name, found in figures.items() for key, value in found.items()}
+    return {**flat, "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, {platform.system()}"}

@@ -1,0 +1,34 @@
+"""The benchmarks of the numerics run at a tiny size and write the agreed keys."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks import attention, ranking
+from tests.benchmarks.contenders import measure
+
+SIZES = {"labels": 12, "documents": 2, "positions": 6, "hidden": 8, "heads": 2}
+
+
+def test_measures_time_and_added_memory() -> None:
+    kept: list[bytes] = []
+    figures = measure(lambda: kept.append(bytes(1)), repeats=2)
+    assert len(kept) == 3  # one to warm up
+    assert set(figures) == {"seconds", "cpu_seconds", "peak_gb"}
+    assert all(value >= 0 and math.isfinite(value) for value in figures.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("benchmark", "sizes", "others"),
+    [(attention, SIZES, ["reference", "peer", "bound", "selected"]), (ranking, {"items": 5, "lists": 3}, ["reference", "bound"])],
+    ids=["attention", "ranking"],
+)
+def test_writes_the_agreed_keys(benchmark, sizes: dict[str, int], others: list[str], tmp_path: Path) -> None:
+    given = [word for name, size in sizes.items() for word in (f"--{name}", str(size))]
+    benchmark.main([*given, "--repeats", "1", "--json", str(tmp_path / "figures.json")])
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert {"seconds", "peak_gb", "machine", *(f"{name}_seconds" for name in others)} <= set(figures)
+    assert figures["sizes"].items() >= sizes.items()
