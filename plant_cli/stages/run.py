@@ -51,7 +51,7 @@ def run_recipe(request: Request) -> Result:
     summaries = {o.step.name: plain_values(o.result.summary) for o in outcomes}
     rows = [(o.step.name, "unchanged" if o.unchanged else "done", round(o.seconds, 1), _figures(summaries[o.step.name])) for o in outcomes]
     columns = (Column(name="step"), Column(name="status"), Column(name="seconds", kind="exact"), Column(name="main numbers"))
-    shown = [table for o in outcomes if not o.step.spec.writes for table in o.result.tables]
+    shown = [table for o in outcomes if not o.step.spec.writes or o is outcomes[-1] for table in o.result.tables]
     return Result(
         tables=[*shown, Table(title=f"{request.recipe} in {request.run_path}", columns=columns, rows=rows)],
         data={o.step.name: {"unchanged": o.unchanged, "seconds": o.seconds, "summary": summaries[o.step.name]} for o in outcomes},
