@@ -79,7 +79,8 @@ class HuggingFaceBackbone:
 
     def module(self) -> nn.Module:
         """See `plant_cli.api.Backbone.module`."""
-        return self.network
+        module: nn.Module = self.network
+        return module
 
     def layer_groups(self) -> Sequence[Sequence[nn.Parameter]]:
         """See `plant_cli.api.Backbone.layer_groups`."""
