@@ -19,7 +19,8 @@ class StageFolder:
     """A stage's folder in a run.
 
     While a finished folder is being replaced it waits in a hidden sibling, `.NAME.previous`. It is deleted once the new
-    one is done; if the new one fails it comes back and the failed one is kept as `.NAME.failed`.
+    one is done, which takes over what a person laid into it; if the new one fails it comes back and the failed one is kept
+    as `.NAME.failed`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -59,11 +60,29 @@ class StageFolder:
         """Write stage.json."""
         write_json(self.path / RECORD_NAME, record.model_dump(mode="json"))
 
-    def finish(self, record: StageRecord) -> None:
-        """Record that the stage is done and forget what it replaced."""
+    def finish(self, record: StageRecord) -> list[str]:
+        """Record that the results are there and forget what they replaced, but for what a person had laid beside it.
+
+        Returns:
+            The files that were taken over, by path inside the folder.
+        """
+        taken = self._take_over()
         self.write(record)
         _remove(self._previous)
         _remove(self.failed_path)
+        return taken
+
+    def _take_over(self) -> list[str]:
+        replaced = StageFolder(self._previous)
+        record = replaced.record()
+        if record is None or record.status != "done":
+            return []
+        laid = [name for name in replaced.hash_outputs(known=record.outputs) if name not in record.outputs]
+        taken = [name for name in laid if not (self.path / name).exists()]
+        for name in taken:
+            (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(self._previous / name, self.path / name)
+        return taken
 
     def put_back(self) -> bool:
         """After a failure: bring back what was being replaced and keep the failed attempt aside; False if nothing was replaced."""

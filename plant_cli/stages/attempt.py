@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import suppress
 from typing import Any, Never
 
-from plant_cli.api import Interrupted, PlantError, Result
+from plant_cli.api import GateFailed, Interrupted, PlantError, Result
 from plant_cli.api.files import replacing
 from plant_cli.recipe.replay import DoneStep, write_recipe
 from plant_cli.recipe.steps import Step
@@ -33,7 +34,9 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
         result = step.spec.run(context, step.options)
         summary, outputs = plain_values(result.summary), folder.hash_outputs()
         done = record.model_copy(update={**_ending(record, context, started), "status": "done", "summary": summary, "outputs": outputs})
-        folder.finish(done.model_copy(update={"key": stage_key(done, run.header.data_hash)}))
+        taken = folder.finish(done.model_copy(update={"key": stage_key(done, run.header.data_hash)}))
+        if taken:
+            context.reporter.note(f"kept of the earlier '{folder.name}': {', '.join(taken)}, laid there by hand")
         _write_run_recipe(run)
     except BaseException as error:
         _fail(error, record.model_copy(update=_ending(record, context, started)), context, folder)
@@ -73,10 +76,15 @@ def _fail(error: BaseException, record: StageRecord, context: RunContext, folder
     """Record how it ended, then raise what a person should read."""
     stopped = isinstance(error, Interrupted | KeyboardInterrupt)
     text = error.what if isinstance(error, PlantError) else str(error) or type(error).__name__
+    ending = record.model_copy(update={"status": "interrupted" if stopped else "failed", "error": text})
     with suppress(OSError):  # a full disk must not hide its own message
-        folder.write(record.model_copy(update={"status": "interrupted" if stopped else "failed", "error": text}))
+        if isinstance(error, GateFailed):  # the results are complete, and say by how much it was missed
+            folder.finish(ending)
+        else:
+            folder.write(ending)
     with suppress(OSError):
         if not stopped and folder.put_back():
+            _name_new_place(error, folder)
             context.reporter.warn(f"the earlier '{folder.name}' is back in its place; the failed attempt is kept in '{folder.failed_path}'")
     if isinstance(error, PlantError):
         raise error
@@ -89,6 +97,11 @@ def _fail(error: BaseException, record: StageRecord, context: RunContext, folder
     if shortage is not None:
         raise shortage from error
     raise error
+
+
+def _name_new_place(error: BaseException, folder: StageFolder) -> None:
+    if isinstance(error, PlantError):
+        error.where = re.sub(rf"{re.escape(str(folder.path))}(?![\w.-])", lambda _: str(folder.failed_path), error.where)
 
 
 def _write_run_recipe(run: Run) -> None:

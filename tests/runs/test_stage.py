@@ -47,6 +47,30 @@ def test_a_replacement_that_fails_is_kept_aside_and_the_old_one_comes_back(run: 
     assert not done.put_back()
 
 
+def test_a_replacement_takes_over_what_a_person_laid_beside_the_outputs(run: Run, done: StageFolder, make_record: Make) -> None:
+    (done.path / "edits.yaml").write_text("mine")
+    (done.path / "checkpoints").mkdir()
+    (done.path / "checkpoints" / "scratch").write_text("x")
+    done.begin(make_record())
+    (done.path / "mig.txt").write_text("new")
+    record = make_record(status="done", outputs=done.hash_outputs())
+    assert done.finish(record) == ["edits.yaml"]
+    assert (done.path / "edits.yaml").read_text() == "mine"
+    assert not (done.path / "checkpoints").exists()
+    assert done.require("plant mig").outputs.keys() == {"mig.txt"}  # so that a later edit still changes the whole
+    before = done.output_hash(record)
+    (done.path / "edits.yaml").write_text("other")
+    assert done.output_hash(record) != before
+
+
+def test_nothing_is_taken_over_from_an_attempt_that_did_not_finish(done: StageFolder, make_record: Make) -> None:
+    (done.path / "half.txt").write_text("half")
+    done.write(make_record(status="failed"))
+    done.begin(make_record())
+    assert done.finish(make_record(status="done")) == []
+    assert not (done.path / "half.txt").exists()
+
+
 def test_the_finished_one_survives_a_replacement_that_is_restarted(run: Run, done: StageFolder, make_record: Make) -> None:
     done.begin(make_record())
     (done.path / "first.txt").write_text("first attempt")

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from plant_cli.api import Interrupted, ResourceError, Result, UsageError
+from plant_cli.api import GateFailed, Interrupted, ResourceError, Result, TrainingError, UsageError
 from plant_cli.api.hashing import hash_file
 
 
@@ -85,6 +85,51 @@ def test_a_failed_replacement_brings_the_old_one_back(laboratory):
     laboratory.run("alpha", options={"k": 7}, force=True)
     assert laboratory.text("alpha") == "7"
     assert not list(laboratory.path.glob(".alpha.*"))
+
+
+def test_a_failed_replacement_is_named_where_it_lies_now(laboratory):
+    laboratory.run("alpha")
+    beside = laboratory.path / "alpha-tagged"
+
+    def play(context):
+        raise TrainingError("collapsed", where=f"{context.folder}; see {beside}", expected="few labels", todo="lower rates")
+
+    laboratory.on["alpha"] = play
+    with pytest.raises(TrainingError) as caught:
+        laboratory.run("alpha", force=True)
+    assert caught.value.where == f"{laboratory.path / '.alpha.failed'}; see {beside}"
+
+
+def test_results_that_miss_a_gate_stay_in_the_place_that_is_named(laboratory):
+    laboratory.run("alpha")
+
+    def play(context):
+        raise GateFailed("not met", where=str(context.folder), expected="more", todo="look")
+
+    laboratory.on["alpha"] = play
+    with pytest.raises(GateFailed) as caught:
+        laboratory.run("alpha", options={"k": 7}, force=True)
+    assert caught.value.where == str(laboratory.path / "alpha")
+    assert (laboratory.text("alpha"), laboratory.record("alpha")["status"]) == ("7", "failed")
+    assert not list(laboratory.path.glob(".alpha.*"))
+    assert laboratory.reporter.warnings == []
+
+
+def test_corrections_by_hand_survive_a_replacement_and_make_readers_stale(laboratory):
+    laboratory.run("alpha")
+    laboratory.run("beta")
+    (laboratory.path / "alpha" / "edits.yaml").write_text("deny: [left]")
+    with pytest.raises(UsageError, match="other options or inputs") as caught:
+        laboratory.run("beta")
+    assert "its input 'alpha' has changed" in caught.value.where
+    laboratory.run("alpha", force=True)
+    assert (laboratory.path / "alpha" / "edits.yaml").read_text() == "deny: [left]"
+    with pytest.raises(UsageError, match="other options or inputs"):
+        laboratory.run("beta")
+    laboratory.run("beta", force=True)
+    laboratory.run("alpha", force=True)
+    laboratory.run("beta", resume=True)  # passed over: nothing has changed since
+    assert laboratory.calls.count("beta") == 2
 
 
 def test_the_first_signal_lets_the_stage_save_and_stop(laboratory):
