@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from plant_cli.api.options import Choice, Options, choice, option
@@ -22,6 +23,14 @@ class DataSection(Options):
     titles: str | None = option(None, "A table of label titles (default: a labels file beside the corpus).")
     validation_share: float = option(0.05, "Share of train held out as validation when there is no validation split.", gt=0, lt=1)
     validation_minimum: int = option(200, "At least this many documents are held out (never more than a fifth of train).", ge=1)
+
+    def located(self) -> DataSection:
+        """The same section with absolute paths, so that a run finds its corpus from any working directory.
+
+        A path that leads to nothing stays as it is: other datasets than `files` may mean something else by it.
+        """
+        paths = {key: Path(value).absolute() for key in ("path", "titles") if (value := getattr(self, key)) is not None}
+        return self.model_copy(update={key: str(path) for key, path in paths.items() if path.exists()})
 
 
 class ModelSection(Options):

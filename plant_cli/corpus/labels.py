@@ -43,7 +43,7 @@ class LabelTable:
                 f"no training document has the label '{label}'",
                 where=f"the label index, {len(self)} labels",
                 expected=near_names(label, self.ids),
-                todo="`plant labels` lists the labels" if len(self) > 12 else "choose one of these",
+                todo="give its id as it stands in the corpus; `plant mig show` finds a label by part of its title",
             ) from error
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,3 +35,13 @@ def test_every_built_in_stage_has_an_example() -> None:
         return owner is not None and owner.name == "core"
 
     assert [spec.name for spec in SPECS if is_built_in(spec) and not spec.examples] == []
+
+
+def test_every_command_that_a_message_names_exists() -> None:
+    """Hints such as "`plant mig --force` …" would otherwise outlive the command they name."""
+    root = Path(__file__).parents[2]
+    sources = [path for folder in ("plant_cli", "plugins") for path in sorted((root / folder).rglob("*.py"))]
+    named = {(path.name, word) for path in sources for word in re.findall(r"`plant ([a-z][a-z-]*)", path.read_text("utf-8"))}
+    known = {spec.name.split()[0] for spec in SPECS}
+    assert named
+    assert sorted((file, word) for file, word in named if word not in known) == []

@@ -37,6 +37,22 @@ def test_later_stages_find_it_without_being_told_where(prepared):
     assert len(prepared.corpora[1].split("test")) == 24
 
 
+def test_a_corpus_named_relative_to_one_folder_is_found_from_another(laboratory, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "titles.csv").write_text("label,title\nlabel 1,One\n")
+    seen = []
+    laboratory.on["alpha"] = laboratory.on["beta"] = lambda context: seen.append(context.corpus().split("test").doc_ids)
+    monkeypatch.chdir(tmp_path)
+    laboratory.run("alpha", flags={"data": {"path": laboratory.data.name, "titles": "titles.csv"}})
+    assert laboratory.record("alpha")["sections"]["data"]["path"] == str(laboratory.data)
+    monkeypatch.chdir(elsewhere)
+    laboratory.run("beta")
+    laboratory.run("run", options={"recipe": str(laboratory.path / "recipe.yaml")})  # the run's own recipe repeats it from here too
+    assert seen[0] == seen[1]
+    assert len(seen) == 2
+
+
 def test_steps_of_one_command_share_one_corpus(laboratory, tmp_path):
     seen = []
     laboratory.on["alpha"] = laboratory.on["beta"] = lambda context: seen.append(context.corpus())
