@@ -45,6 +45,26 @@ def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
     return stale
 
 
+def trace_stale(name: str, run: Run) -> dict[str, list[str]]:
+    """Stages that are out of date, among this one and all that it was made from: why, by folder name, in the order to renew them."""
+    found: dict[str, list[str]] = {}
+    visited: set[str] = set()
+
+    def visit(folder: str) -> None:
+        record = None if folder in visited else run.folder(folder).record()
+        visited.add(folder)
+        if record is None:
+            return
+        for source in record.inputs:
+            visit(source)
+        reasons = find_stale_inputs(record, run)
+        if reasons:
+            found[folder] = reasons
+
+    visit(name)
+    return found
+
+
 def refuse_changed_sources(run: Run) -> None:
     """Check the files that the run's corpus was read from, those that are still there; `ArtefactError` if one has other contents."""
     for path, known in run.header.sources.items():

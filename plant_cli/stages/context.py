@@ -13,7 +13,7 @@ from plant_cli.api.hashing import hash_file, hash_json
 from plant_cli.recipe.components import write_out
 from plant_cli.recipe.steps import Step
 from plant_cli.registry import Registry
-from plant_cli.runs.changes import find_stale_inputs
+from plant_cli.runs.changes import trace_stale
 from plant_cli.runs.folder import HEADER_NAME, Run
 from plant_cli.runs.interruption import Interruption
 
@@ -121,6 +121,7 @@ class RunContext:
         self.model = step.model
         self.machine = step.machine
         self.inputs: dict[str, str] = {}
+        self._warned: set[str] = set()
         self._spec = step.spec
         self._run = run
         self._interruption = interruption
@@ -142,13 +143,12 @@ class RunContext:
         return self._shelf.take(self.data, lambda: self._load_corpus(run))
 
     def input(self, stage: str, tag: str | None = None) -> Path:
-        """See `StageContext.input`; warns if what that stage read has changed since."""
+        """See `StageContext.input`; warns if what that stage was made from has changed since."""
         run = self._require_run("stage")
         folder = run.stage(stage, tag)
-        command = command_for(stage, tag, self.run_path)
-        record = folder.require(todo=command)
-        for reason in find_stale_inputs(record, run):
-            self.reporter.warn(f"'{folder.name}' is out of date: {reason}; `{command} --force` renews it")
+        record = folder.require(todo=command_for(stage, tag, self.run_path))
+        for name, reasons in trace_stale(folder.name, run).items():
+            self._warn_stale(run, name, reasons)
         self.inputs[folder.name] = folder.output_hash(record)
         return folder.path
 
@@ -156,6 +156,13 @@ class RunContext:
         """See `StageContext.ensure`."""
         self._perform(stage, tag, options or {})
         return self.input(stage, tag)
+
+    def _warn_stale(self, run: Run, name: str, reasons: list[str]) -> None:
+        record = run.folder(name).record()
+        if record is not None and name not in self._warned:
+            self._warned.add(name)
+            command = command_for(record.stage, record.tag, self.run_path)
+            self.reporter.warn(f"'{name}' is out of date: {'; '.join(reasons)}; `{command} --force` renews it")
 
     def _require_run(self, what: str) -> Run:
         if self._run is None and self._spec.needs_run:

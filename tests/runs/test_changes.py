@@ -7,7 +7,7 @@ import pytest
 
 from plant_cli.api import ArtefactError
 from plant_cli.api.hashing import hash_file
-from plant_cli.runs.changes import find_changes, find_stale_inputs, refuse_changed_sources, stage_key
+from plant_cli.runs.changes import find_changes, find_stale_inputs, refuse_changed_sources, stage_key, trace_stale
 from plant_cli.runs.folder import Run
 from plant_cli.runs.records import StageRecord
 
@@ -74,3 +74,20 @@ def test_a_source_with_other_contents_is_refused_and_a_moved_one_is_not(run: Run
         refuse_changed_sources(run)
     assert str(source) in caught.value.where
     assert "run.json" in caught.value.where
+
+
+def test_what_is_out_of_date_is_traced_through_all_stages_between(run: Run, make_record: Make) -> None:
+    inputs: dict[str, str] = {}
+    for name in ("mig", "finetune", "predict"):
+        folder = run.stage(name)
+        folder.begin(make_record(name))
+        (folder.path / "out.txt").write_text(name)
+        record = make_record(name, status="done", inputs=inputs, outputs=folder.hash_outputs())
+        folder.finish(record)
+        inputs = {name: folder.output_hash(record)}
+    assert trace_stale("predict", run) == {}
+    (run.path / "mig" / "edits.yaml").write_text("deny")
+    assert trace_stale("predict", run) == {"finetune": ["its input 'mig' has changed"]}
+    (run.path / "finetune" / "more.txt").write_text("more")
+    assert list(trace_stale("predict", run)) == ["finetune", "predict"]
+    assert trace_stale("mig", run) == trace_stale("nothing", run) == {}
