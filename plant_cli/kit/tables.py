@@ -122,11 +122,11 @@ def _head(path: Path) -> bytes:
         with path.open("rb") as stream:
             head = stream.read(4)
     except FileNotFoundError as error:
-        beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        beside = [p.name for p in path.parent.iterdir() if table_format(p)] if path.parent.is_dir() else []
         raise DataError(
             "there is no such file",
             where=str(path),
-            expected=near_names(path.name, beside),
+            expected=near_names(path.name, beside) if beside else READABLE,
             todo=f"check the path; relative paths start at {Path.cwd()}",
         ) from error
     if not head:

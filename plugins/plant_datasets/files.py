@@ -10,7 +10,8 @@ import polars as pl
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, SplitName, UsageError, near_names
 from plant_cli.kit.tables import collect, scan_table
-from plant_datasets.label_cells import find_separator, parse_labels
+from plant_datasets.guesses import guess_split, missing_column
+from plant_datasets.label_cells import SEPARATORS, find_separator, parse_labels
 from plant_datasets.layout import ALIASES, find_beside, find_split_files
 
 
@@ -23,10 +24,10 @@ def load_files(data: DataSection) -> Dataset:
     """
     if data.path is None:
         raise UsageError(
-            "no corpus was named",
-            where="option path of the section data",
+            "no corpus was named, and no stage of this run has read one",
+            where="argument PATH, which is the option path of the section data",
             expected="a table with a split column, or a folder of train, validation and test tables",
-            todo="name it: plant mig data.parquet",
+            todo="name it, as in `plant mig data.parquet`; or name the folder of an earlier run with --run DIR",
         )
     path = Path(data.path)
     splits, files, remarks = _read_folder(path, data) if path.is_dir() else _read_file(path, data)
@@ -50,9 +51,9 @@ def _read_folder(folder: Path, data: DataSection) -> Read:
     for split, paths in parts.items():
         frames = [scan_table(path) for path in paths]
         tables[split, str(paths[0])] = pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
-    mapped = _map_tables({where: (frame, f"{split}-") for (split, where), frame in tables.items()}, data)
+    mapped, remarks = _map_tables({where: (frame, f"{split}-") for (split, where), frame in tables.items()}, data)
     splits = {split: mapped[where] for split, where in tables}
-    return splits, [path for paths in parts.values() for path in paths], []
+    return splits, [path for paths in parts.values() for path in paths], remarks
 
 
 def _read_file(path: Path, data: DataSection) -> Read:
@@ -60,16 +61,17 @@ def _read_file(path: Path, data: DataSection) -> Read:
     columns = table.collect_schema().names()
     if data.split_column in columns:
         split = _read_split_column(table, data.split_column, path)
-        frame = _map_tables({str(path): (table, "")}, data)[str(path)]
-        parts = pl.concat([frame, split.lazy()], how="horizontal")
+        mapped, remarks = _map_tables({str(path): (table, "")}, data)
+        parts = pl.concat([mapped[str(path)], split.lazy()], how="horizontal")
         present = split.to_series().unique()
         splits: dict[SplitName, pl.LazyFrame] = {s: parts.filter(pl.col(split.columns[0]) == s) for s in SPLITS if s in present}
-        return {name: part.drop(split.columns[0]) for name, part in splits.items()}, [path], []
-    if data.split_column != DataSection.model_fields["split_column"].default or "did you mean" in near_names(data.split_column, columns):
-        raise _missing_column(data.split_column, columns, "--split-column", str(path))
-    frame = _map_tables({str(path): (table, "")}, data)[str(path)]
-    remark = f"{path} has no column '{data.split_column}': split 80/10/10 by a hash of each text (`plant data split` writes other shares)"
-    return _split_by_hash(collect(frame, str(path))), [path], [remark]
+        return {name: part.drop(split.columns[0]) for name, part in splits.items()}, [path], remarks
+    asked = data.split_column != DataSection.model_fields["split_column"].default
+    if asked or "did you mean" in near_names(data.split_column, columns) or guess_split(table, str(path)):
+        raise missing_column(data.split_column, "--split-column", table, data, path)
+    mapped, remarks = _map_tables({str(path): (table, "")}, data)
+    anew = f"{path} has no column '{data.split_column}': split 80/10/10 by a hash of each text (`plant data split` writes other shares)"
+    return _split_by_hash(collect(mapped[str(path)], str(path))), [path], [anew, *remarks]
 
 
 def _read_split_column(table: pl.LazyFrame, name: str, path: Path) -> pl.DataFrame:
@@ -98,20 +100,31 @@ def _split_by_hash(frame: pl.DataFrame) -> dict[SplitName, pl.LazyFrame]:
     return {name: frame.filter(places == name).lazy() for name in SPLITS if name in places}
 
 
-def _map_tables(tables: Mapping[str, tuple[pl.LazyFrame, str]], data: DataSection) -> dict[str, pl.LazyFrame]:
-    """Tables by file, each with what goes before its row numbers where they serve as ids -> `doc_id`, `text`, `labels` and the rest."""
+def _map_tables(tables: Mapping[str, tuple[pl.LazyFrame, str]], data: DataSection) -> tuple[dict[str, pl.LazyFrame], list[str]]:
+    """Map columns onto the schema: `doc_id`, `text`, `labels` and the rest.
+
+    Args:
+        tables: by file, each with what goes before its row numbers where they serve as ids.
+        data: how the columns are named.
+
+    Returns:
+        The mapped tables by file, and remarks on what was guessed.
+    """
     for where, (table, _) in tables.items():
         columns = table.collect_schema().names()
         wanted = {data.text_column: "--text-column", data.labels_column: "--labels-column"}
         wanted |= {data.id_column: "--id-column"} if data.id_column else {}
         for name, flag in wanted.items():
             if name not in columns:
-                raise _missing_column(name, columns, flag, where)
+                raise missing_column(name, flag, table, data, where)
     cells = {where: collect(table.select(data.labels_column), where).to_series() for where, (table, _) in tables.items()}
     separator = data.label_separator or find_separator(list(cells.values()))
-    return {
+    guessed = separator in SEPARATORS and data.label_separator is None
+    remarks = [f"labels are cut at '{separator}' (--label-separator names another separator)"] if guessed else []
+    mapped = {
         where: _map_columns(table, parse_labels(cells[where], separator, where), data, prefix) for where, (table, prefix) in tables.items()
     }
+    return mapped, remarks
 
 
 def _map_columns(table: pl.LazyFrame, labels: pl.Series, data: DataSection, prefix: str) -> pl.LazyFrame:

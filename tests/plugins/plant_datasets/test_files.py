@@ -192,3 +192,24 @@ def test_labels_that_are_neither_list_nor_string(tmp_path: Path) -> None:
     error = fail(tmp_path)
     assert "neither lists nor strings" in error.what
     assert "train.jsonl, column labels, row 1" in error.where
+
+
+def test_a_guessed_separator_is_told(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text('text,labels\nx,"shock, septic"\ny,pain\n')
+    guessed = load_files(DataSection(path=str(tmp_path)))
+    assert read(guessed)["train"][0][2] == ["shock", " septic"]
+    assert guessed.remarks == ["labels are cut at ',' (--label-separator names another separator)"]
+    assert load_files(DataSection(path=str(tmp_path), label_separator="|")).remarks == []
+
+
+def test_splits_under_another_name_are_no_reason_to_split_anew(tmp_path: Path) -> None:
+    write_table(pl.DataFrame(ROWS).rename({"split": "Teil"}), tmp_path / "data.csv")
+    error = fail(tmp_path / "data.csv")
+    assert error.what == "there is no column 'split'"
+    assert error.todo.endswith("perhaps --split-column Teil")
+
+
+def test_no_path_says_that_the_run_has_none_either() -> None:
+    with pytest.raises(UsageError) as caught:
+        load_files(DataSection())
+    assert "--run DIR" in caught.value.todo
