@@ -20,14 +20,13 @@ def mutual_information(counts: Counts) -> npt.NDArray[np.float64]:
         float64, at least 0, in the shape the counts broadcast to.
     """
     total = counts.n_docs
-    table = _n_log_n(total)
+    table, margin = _n_log_n(total), _margins(total)
     both = np.asarray(counts.docs_with_both, dtype=np.intp)
     word = np.asarray(counts.docs_with_word, dtype=np.intp)
     label = np.asarray(counts.docs_with_label, dtype=np.intp)
     only_word = word - both
     cells = (table[both] + table[only_word]) + (table[label - both] + table[(total - label) - only_word])
-    margins = (table[word] + table[total - word]) + (table[label] + table[total - label])
-    gain: npt.NDArray[np.float64] = np.maximum((cells - margins + table[total]) / total, 0.0)
+    gain: npt.NDArray[np.float64] = np.maximum((cells - (margin[word] + margin[label]) + table[total]) / total, 0.0)
     gain[both * total == word * label] = 0.0  # independence is exact, not what rounding leaves of it
     return gain
 
@@ -48,3 +47,12 @@ def _n_log_n(total: int) -> npt.NDArray[np.float64]:
     table = numbers * np.log(np.maximum(numbers, 1.0))
     table.flags.writeable = False
     return table
+
+
+@lru_cache(maxsize=4)
+def _margins(total: int) -> npt.NDArray[np.float64]:
+    """Table of n ln n + (N - n) ln(N - n) for n = 0 … N = total."""
+    table = _n_log_n(total)
+    sums: npt.NDArray[np.float64] = table + table[::-1]
+    sums.flags.writeable = False
+    return sums

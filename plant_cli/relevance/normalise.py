@@ -15,7 +15,13 @@ Floats = npt.NDArray[np.float64]
 
 
 def normalise(
-    kept: KeptWords, norm: Norm, *, n_docs: int, docs_with_word: npt.NDArray[np.int64], docs_with_label: npt.NDArray[np.int64]
+    kept: KeptWords,
+    norm: Norm,
+    *,
+    n_docs: int,
+    docs_with_word: npt.NDArray[np.int64],
+    docs_with_label: npt.NDArray[np.int64],
+    largest: float | None = None,
 ) -> Floats:
     """Relevance of the kept words, float64 [K] in [0, 1]; negative values become 0.
 
@@ -26,14 +32,15 @@ def normalise(
             mutual information only.
         n_docs: training documents N.
         docs_with_word: documents that hold each word [V].
-        docs_with_label: documents that carry each label [L].
+        docs_with_label: documents that carry each label of `kept` [L].
+        largest: the largest value of all labels, for `global-max` where `kept` has only some (default: the largest in `kept`).
     """
     values = np.maximum(kept.values, 0.0)
     if norm == "label-max":
         lengths = np.diff(kept.offsets)
         values = _divide(values, np.repeat(values[kept.ranks == 1], lengths[lengths > 0]))
     elif norm == "global-max":
-        values = _divide(values, np.full_like(values, values.max(initial=0.0)))
+        values = _divide(values, np.full_like(values, values.max(initial=0.0) if largest is None else largest))
     elif norm == "rank":
         values = _rank_shares(kept)
     elif norm == "jaccard":

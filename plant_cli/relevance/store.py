@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,47 +16,75 @@ from scipy.sparse import csr_array
 from plant_cli.api.corpus import LabelIndex
 from plant_cli.api.errors import ArtefactError
 from plant_cli.api.files import replacing
+from plant_cli.relevance.counting import Margins
 from plant_cli.relevance.edits import LabelEdits, read_edits
 from plant_cli.relevance.kept import KeptWords
+from plant_cli.relevance.streaming import write_frames
 from plant_cli.relevance.table import RelevanceTable
-from plant_cli.relevance.terms import Terms
 
 FORMAT = 1
 MIG, WORDS, LABELS = "mig.parquet", "words.parquet", "labels.parquet"
+SCHEMA = {
+    "label": pl.String(),
+    "word": pl.String(),
+    "value": pl.Float64(),
+    "relevance": pl.Float32(),
+    "docs_with_both": pl.Int32(),
+    "docs_with_word": pl.Int32(),
+    "rank": pl.Int32(),
+}
+Weighed = tuple[KeptWords, npt.NDArray[np.float64]]  # the words kept of consecutive labels, and their relevance
 
 
-def write_relevance(folder: Path, kept: KeptWords, relevance: npt.NDArray[np.float64], terms: Terms, labels: LabelIndex) -> None:
-    """Write the three files, each atomically.
+def write_relevance(folder: Path, blocks: Iterable[Weighed], margins: Margins, labels: LabelIndex) -> npt.NDArray[np.int64]:
+    """Write the three files, each atomically, `mig.parquet` block by block.
 
     Args:
         folder: where to write.
-        kept: the kept words of every label.
-        relevance: their relevance [K] in [0, 1].
-        terms: the vocabulary.
-        labels: the label index that `kept` follows.
+        blocks: the kept words of consecutive labels and their relevance in [0, 1], all labels in order.
+        margins: the vocabulary and its counts.
+        labels: the label index that the blocks follow.
+
+    Returns:
+        How many words each label keeps [L].
     """
     metadata = {"plant.format": str(FORMAT), "plant.label_hash": labels.hash}
-    words = pl.Series("word", terms.words, dtype=pl.String)
-    rows = pl.DataFrame(
-        {
-            "label": pl.Series("label", labels.ids, dtype=pl.String).gather(kept.labels),
-            "word": words.gather(kept.words),
-            "value": pl.Series("value", kept.values).fill_nan(None),
-            "relevance": relevance.astype(np.float32),
-            "docs_with_both": pl.Series("both", np.maximum(kept.both, 0)).set(pl.Series(kept.both < 0), None),
-            "docs_with_word": terms.docs_with_word[kept.words].astype(np.int32),
-            "rank": kept.ranks.astype(np.int32),
-        }
-    )
-    _write(rows, folder / MIG, metadata)
-    _write(pl.DataFrame({"word": words, "docs_with_word": terms.docs_with_word}), folder / WORDS, metadata)
+    ids = pl.Series("label", labels.ids, dtype=pl.String)
+    words = pl.Series("word", margins.words, dtype=pl.String)
+    lengths: list[npt.NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
+
+    def frames() -> Iterator[pl.DataFrame]:
+        start = 0
+        for kept, relevance in blocks:
+            lengths.append(np.diff(kept.offsets))
+            yield _frame(kept, relevance, margins, ids[start : start + len(lengths[-1])], words)
+            start += len(lengths[-1])
+
+    write_frames(folder / MIG, frames(), SCHEMA, metadata)
+    kept_words = np.concatenate(lengths)
+    _write(pl.DataFrame({"word": words, "docs_with_word": margins.docs_with_word}), folder / WORDS, metadata)
     index = {
-        "label": pl.Series("label", labels.ids, dtype=pl.String),
+        "label": ids,
         "title": pl.Series("title", labels.titles, dtype=pl.String),
         "docs_with_label": pl.Series("docs", labels.train_counts, dtype=pl.Int64),
-        "kept": np.diff(kept.offsets),
+        "kept": kept_words,
     }
     _write(pl.DataFrame(index), folder / LABELS, metadata)
+    return kept_words
+
+
+def _frame(kept: KeptWords, relevance: npt.NDArray[np.float64], margins: Margins, ids: pl.Series, words: pl.Series) -> pl.DataFrame:
+    """Rows of `mig.parquet` for the labels `ids`."""
+    columns = {
+        "label": ids.gather(kept.labels),
+        "word": words.gather(kept.words),
+        "value": pl.Series("value", kept.values).fill_nan(None),
+        "relevance": relevance.astype(np.float32),
+        "docs_with_both": pl.Series("both", np.maximum(kept.both, 0)).set(pl.Series(kept.both < 0), None),
+        "docs_with_word": margins.docs_with_word[kept.words].astype(np.int32),
+        "rank": kept.ranks.astype(np.int32),
+    }
+    return pl.DataFrame(columns, schema=SCHEMA)
 
 
 def load_relevance(folder: Path, label_hash: str) -> RelevanceTable:
@@ -72,7 +100,7 @@ def load_relevance(folder: Path, label_hash: str) -> RelevanceTable:
     _check(folder / MIG, label_hash)
     words = tuple(_read(folder / WORDS)["word"].to_list())
     index = _read(folder / LABELS)
-    rows = _read(folder / MIG)
+    rows = _read(folder / MIG, columns=("word", "relevance"))
     if len(rows) != index["kept"].sum():
         raise _damaged(folder / MIG, f"{len(rows)} rows where {LABELS} counts {index['kept'].sum()}")
     label = np.repeat(np.arange(len(index)), index["kept"].to_numpy())
@@ -125,10 +153,10 @@ def _write(frame: pl.DataFrame, path: Path, metadata: dict[str, str]) -> None:
         frame.write_parquet(temporary, metadata=metadata)
 
 
-def _read(path: Path, rows: pl.Expr | None = None) -> pl.DataFrame:
+def _read(path: Path, rows: pl.Expr | None = None, columns: Sequence[str] = ("*",)) -> pl.DataFrame:
     try:
         frame = pl.scan_parquet(path)
-        return (frame if rows is None else frame.filter(rows)).collect()
+        return (frame if rows is None else frame.filter(rows)).select(*columns).collect()
     except FileNotFoundError as error:
         raise ArtefactError(
             "there is no relevance in this run", where=str(path), expected="a file written by `plant mig`", todo="run `plant mig`"

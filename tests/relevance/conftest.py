@@ -1,7 +1,7 @@
 """A plain reference for mutual information, and small corpora to hold the engine against."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import NoOptions, SignalSpec
+from plant_cli.relevance.counting import SparseCounting
 from plant_cli.relevance.engine import Selection, keep_words
 from plant_cli.relevance.information import mutual_information
 from plant_cli.relevance.kept import KeptWords
@@ -33,7 +34,16 @@ def make_terms(presence: Bits, min_df: int = 0) -> Terms:
 
 
 def keep(terms: Terms, gold: Any, signal: SignalSpec = MIG, options: Any = None, **selection: Any) -> KeptWords:
-    return keep_words(terms, csr_array(np.asarray(gold, dtype=np.int32)), signal, options or NoOptions(), Selection(**selection))
+    counting = SparseCounting(terms, csr_array(np.asarray(gold, dtype=np.int32)), with_occurrences=signal.needs_occurrences)
+    return join_blocks(keep_words(counting, signal, options or NoOptions(), Selection(**selection)))
+
+
+def join_blocks(blocks: Iterable[KeptWords]) -> KeptWords:
+    """The lists of all labels as one value."""
+    parts = list(blocks)
+    lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+    words, values, both = (np.concatenate([getattr(part, name) for part in parts]) for name in ("words", "values", "both"))
+    return KeptWords(offsets=np.concatenate([[0], np.cumsum(lengths)]), words=words, values=values, both=both)
 
 
 def name_rows(kept: KeptWords, terms: Terms) -> list[list[str]]:
@@ -54,6 +64,11 @@ def terms_of() -> Callable[..., Terms]:
 @pytest.fixture(scope="session")
 def kept_by() -> Callable[..., KeptWords]:
     return keep
+
+
+@pytest.fixture(scope="session")
+def joined() -> Callable[[Iterable[KeptWords]], KeptWords]:
+    return join_blocks
 
 
 @pytest.fixture(scope="session")

@@ -10,23 +10,25 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import ComponentError, Counts, NoOptions, SignalSpec
 from plant_cli.relevance import engine
+from plant_cli.relevance.counting import SparseCounting
 from plant_cli.relevance.engine import Selection, keep_words
 from plant_cli.relevance.information import mutual_information
 from plant_cli.relevance.terms import count_terms
 
 SIGNS = pytest.mark.parametrize("sign", ["positive", "any"])
-MIG = SignalSpec(name="mig", summary="", score=lambda counts, options: mutual_information(counts))
 
 
 @SIGNS
 @given(data=st.data())
-def test_equals_scoring_every_cell_plainly(sign: Literal["positive", "any"], data: st.DataObject, plain: Callable[..., float]) -> None:
+def test_equals_scoring_every_cell_plainly(
+    sign: Literal["positive", "any"], data: st.DataObject, plain: Callable[..., float], kept_by: Any
+) -> None:
     documents, words, labels = (data.draw(st.integers(1, top)) for top in (12, 9, 4))
     presence = data.draw(arrays(bool, (documents, words)))
     gold = data.draw(arrays(bool, (documents, labels)))
     k = data.draw(st.integers(1, 10))
     terms = count_terms(([f"w{j}" for j in np.flatnonzero(row)] for row in presence), 1)
-    kept = keep_words(terms, csr_array(gold.astype(np.int32)), MIG, NoOptions(), Selection(k=k, sign=sign))
+    kept = kept_by(terms, gold, k=k, sign=sign)
     columns = terms.occurrences.toarray() > 0
     for label in range(labels):
         gains = np.array([plain(column, gold[:, label]) for column in columns.T])
@@ -126,11 +128,11 @@ def test_blocks_respect_the_memory_budget(corpus: Any, terms_of: Any, monkeypatc
 
     signal = SignalSpec(name="spy", summary="", score=score, signed=True)
     budget = 100 * engine.BYTES_PER_CELL
-    advanced: list[int] = []
-    keep_words(terms_of(presence), csr_array(gold.astype(int)), signal, NoOptions(), Selection(memory=budget), advanced.append)
+    counting = SparseCounting(terms_of(presence), csr_array(gold.astype(int)))
+    blocks = list(keep_words(counting, signal, NoOptions(), Selection(memory=budget)))
     assert max(largest) <= 100
-    assert sum(advanced) == gold.shape[1]
-    assert len(advanced) > 1
+    assert sum(len(block.offsets) - 1 for block in blocks) == gold.shape[1]
+    assert len(blocks) > 1
 
 
 def test_signals_get_the_counts_they_ask_for(kept_by: Any) -> None:

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from plant_cli.api import ArtefactError
+from plant_cli.relevance.counting import Margins
 from plant_cli.relevance.edits import LabelEdits, write_edits
 from plant_cli.relevance.kept import KeptWords
 from plant_cli.relevance.store import load_relevance, read_label_index, read_label_words, read_vocabulary, write_relevance
-from plant_cli.relevance.terms import Terms, count_terms
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Labels:
         return self.ids.index(label)
 
 
-TERMS: Terms = count_terms([["no", "x", "y"], ["no", "x"], ["no", "z"]], 1)  # no, x, y, z
+MARGINS = Margins(n_docs=3, words=("no", "x", "y", "z"), docs_with_word=np.array([3, 2, 1, 1]), docs_with_label=np.array([2, 0, 1]))
 KEPT = KeptWords(
     offsets=np.array([0, 2, 2, 4]),
     words=np.array([1, 0, 3, 2], dtype=np.int32),
@@ -41,7 +41,7 @@ EXPECTED = [[0.25, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0.5, 1]]
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "run" / "mig"
-    write_relevance(folder, KEPT, RELEVANCE, TERMS, Labels())
+    write_relevance(folder, [(KEPT, RELEVANCE)], MARGINS, Labels())
     return folder
 
 
@@ -66,6 +66,15 @@ def test_files_hold_what_the_design_says(folder: Path) -> None:
     assert read_label_words(folder, "C")["word"].to_list() == ["z", "y"]
     for name in ("mig", "words", "labels"):
         assert pl.read_parquet_metadata(folder / f"{name}.parquet")["plant.label_hash"] == Labels.hash
+
+
+def test_blocks_of_labels_make_the_same_files(folder: Path, tmp_path: Path) -> None:
+    first = KeptWords(offsets=KEPT.offsets[:2], words=KEPT.words[:2], values=KEPT.values[:2], both=KEPT.both[:2])
+    rest = KeptWords(offsets=KEPT.offsets[1:] - 2, words=KEPT.words[2:], values=KEPT.values[2:], both=KEPT.both[2:])
+    lengths = write_relevance(tmp_path, iter([(first, RELEVANCE[:2]), (rest, RELEVANCE[2:])]), MARGINS, Labels())
+    assert lengths.tolist() == [2, 0, 2]
+    for name in ("mig", "words", "labels"):
+        assert pl.read_parquet(tmp_path / f"{name}.parquet").equals(pl.read_parquet(folder / f"{name}.parquet"))
 
 
 def test_another_label_order_is_refused_and_both_files_named(folder: Path) -> None:
@@ -105,7 +114,7 @@ def test_a_missing_or_truncated_file_is_refused(name: str, folder: Path) -> None
 def test_files_of_two_different_runs_of_mig_are_refused(folder: Path) -> None:
     other: Any = KeptWords(offsets=np.array([0, 1, 1, 1]), words=KEPT.words[:1], values=KEPT.values[:1], both=KEPT.both[:1])
     rows = (folder / "mig.parquet").read_bytes()
-    write_relevance(folder, other, RELEVANCE[:1], TERMS, Labels())
+    write_relevance(folder, [(other, RELEVANCE[:1])], MARGINS, Labels())
     (folder / "mig.parquet").write_bytes(rows)
     with pytest.raises(ArtefactError, match=r"4 rows where labels\.parquet counts 1"):
         load_relevance(folder, Labels.hash)
@@ -127,5 +136,5 @@ def test_a_newer_format_is_refused(folder: Path) -> None:
 
 def test_nothing_kept(tmp_path: Path) -> None:
     nothing = KeptWords(offsets=np.zeros(4, dtype=np.int64), words=KEPT.words[:0], values=KEPT.values[:0], both=KEPT.both[:0])
-    write_relevance(tmp_path, nothing, RELEVANCE[:0], TERMS, Labels())
+    write_relevance(tmp_path, [(nothing, RELEVANCE[:0])], MARGINS, Labels())
     assert load_relevance(tmp_path, Labels.hash).matrix.nnz == 0

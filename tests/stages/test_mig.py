@@ -13,7 +13,7 @@ from plant_signals import plugin as signals
 from pydantic import ValidationError
 from scipy.sparse import csr_array
 
-from plant_cli.api import Choice, DataError, Interrupted, MachineSection, SilentReporter, Split, SplitName
+from plant_cli.api import ArtefactError, Choice, DataError, Interrupted, MachineSection, SilentReporter, Split, SplitName, UsageError
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.registry import Registry
 from plant_cli.relevance.store import load_relevance
@@ -53,7 +53,7 @@ def context_of(folder: Path, corpus: MemoryCorpus, *, stopping: bool = False) ->
         folder=folder,
         corpus=lambda: corpus,
         reporter=SilentReporter(),
-        machine=MachineSection(threads=2),
+        machine=MachineSection(device="cpu", threads=2),
         stopping=stopping,
         component=registry.resolve,
     )
@@ -127,6 +127,54 @@ def test_stops_when_asked(tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         run(context_of(tmp_path, MemoryCorpus({"train": TEXTS}), stopping=True), MigOptions())
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("score", ["mig", "tf"])
+@pytest.mark.parametrize("of", [1, 2, 7])
+def test_shards_merge_to_the_same_relevance(score: str, of: int, tmp_path: Path) -> None:
+    corpus = MemoryCorpus({"train": TEXTS})
+    options: Any = {"score": Choice(name=score), "label_text_weight": 0.25, "norm": "global-max", "memory": "1KB"}
+    run(context_of(tmp_path / "whole", corpus), MigOptions(**options))
+    for number in range(1, of + 1):
+        result = run(context_of(tmp_path / f"shard-{number}", corpus), MigOptions(shard=f"{number}/{of}", **options))
+        assert result.summary["shard"] == f"{number}/{of}"
+        assert "--merge" in str(result.next_step)
+    run(context_of(tmp_path / "merged", corpus), MigOptions(merge=(str(tmp_path / "shard-*"),), **options))
+    for name in ("mig", "words", "labels"):
+        merged, whole = (pl.read_parquet(tmp_path / folder / f"{name}.parquet") for folder in ("merged", "whole"))
+        assert merged.equals(whole)
+
+
+def test_merging_nothing_or_half_says_what_is_missing(tmp_path: Path) -> None:
+    corpus = MemoryCorpus({"train": TEXTS})
+    merging = MigOptions(merge=(str(tmp_path / "shards" / "*"),))
+    with pytest.raises(UsageError, match="no counts to merge") as caught:
+        run(context_of(tmp_path / "merged", corpus), merging)
+    assert "shards/*" in caught.value.where
+    run(context_of(tmp_path / "shards" / "a", corpus), MigOptions(shard="2/3"))
+    with pytest.raises(UsageError, match="shard 1/3, 3/3 is missing"):
+        run(context_of(tmp_path / "merged", corpus), merging)
+    with pytest.raises(ArtefactError, match="another corpus"):
+        run(context_of(tmp_path / "merged", replace(corpus, data_hash="e")), merging)
+
+
+def test_the_largest_value_of_all_labels_scales_them_all(context: Any) -> None:
+    """Also where labels are worked on one by one."""
+    run(context, MigOptions(norm="global-max", memory="1KB", jobs=1))
+    rows = pl.read_parquet(context.folder / "mig.parquet")
+    assert rows["relevance"].to_list() == pytest.approx((rows["value"] / rows["value"].max()).to_list())
+
+
+def test_whatever_device_there_is_the_words_are_the_same(context: Any) -> None:
+    context.machine = MachineSection(device="auto", threads=1)
+    run(context, MigOptions())
+    assert kept_words(context)["flu"] == ["fever", "cough", "and"]
+
+
+@pytest.mark.parametrize("wrong", [{"shard": "3/2"}, {"shard": "half"}, {"shard": "1/2", "merge": ("x",)}])
+def test_wrong_shards_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="shard"):
+        MigOptions(**wrong)
 
 
 @pytest.mark.parametrize("wrong", [{"memory": "lots"}, {"k": 0}, {"norm": "jaccard", "score": "tf"}, {"label_text_weight": 2}])

@@ -7,19 +7,24 @@ import pytest
 
 from plant_cli.api import DataError, UsageError
 from plant_cli.corpus.labels import LabelTable
+from plant_cli.relevance.counting import Margins
 from plant_cli.relevance.kept import KeptWords
 from plant_cli.relevance.store import load_relevance, write_relevance
-from plant_cli.relevance.terms import count_terms
 from plant_cli.stages.mig_words import EditOptions, ShowOptions, edit, show
 
 LABELS = LabelTable(ids=["flu", "trauma"], titles=["Influenza with cough", "Broken bones"], train_counts=[3, 2])
-TERMS = count_terms([row.split() for row in ["fever and cough", "fever and cough", "arm and broken", "arm broken leg", "fever leg"]], 2)
+MARGINS = Margins(
+    n_docs=5,
+    words=("and", "fever", "arm", "broken", "cough", "leg"),
+    docs_with_word=np.array([3, 3, 2, 2, 2, 2]),
+    docs_with_label=np.array([3, 2]),
+)
 
 
 @pytest.fixture
 def context(tmp_path: Path) -> Any:
     """A finished `mig` that kept three words for each label."""
-    words = [TERMS.words.index(word) for word in ("fever", "cough", "and", "arm", "broken", "leg")]
+    words = [MARGINS.words.index(word) for word in ("fever", "cough", "and", "arm", "broken", "leg")]
     kept = KeptWords(
         offsets=np.array([0, 3, 6]),
         words=np.array(words, dtype=np.int32),
@@ -27,7 +32,7 @@ def context(tmp_path: Path) -> Any:
         both=np.array([3, 2, 2, 2, 2, 1], dtype=np.int32),
     )
     folder = tmp_path / "mig"
-    write_relevance(folder, kept, np.array([1.0, 0.5, 0.25, 2 / 3, 0.5, 0.25]), TERMS, LABELS)
+    write_relevance(folder, [(kept, np.array([1.0, 0.5, 0.25, 2 / 3, 0.5, 0.25]))], MARGINS, LABELS)
     return SimpleNamespace(folder=folder, input=lambda stage, tag=None: folder)
 
 

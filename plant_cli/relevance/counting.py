@@ -1,0 +1,148 @@
+"""Counting in how many documents a label and a word come together: what every source of counts gives, and the sparse product.
+
+Co-occurrence is YᵀX of two 0/1 matrices. Three sources give the same counts: this one on a processor (only pairs that
+meet are visited), `dense` on a graphics card, and `merging`, which adds up what shards have counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from plant_cli.relevance.terms import Terms
+
+CACHED_CELLS = 1 << 18  # cells per block whose temporaries (about ten arrays of 8 bytes) stay near the processor
+Ints = npt.NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Margins:
+    """What is counted of documents, words and labels by themselves.
+
+    Args:
+        n_docs: training documents N.
+        words: the vocabulary, by falling document frequency, then alphabetically.
+        docs_with_word: documents that hold each word [V].
+        docs_with_label: documents that carry each label [L].
+        words_with_label: words, counted with repeats, in the documents of each label [L]; only if occurrences are counted.
+    """
+
+    n_docs: int
+    words: tuple[str, ...]
+    docs_with_word: npt.NDArray[np.int64]
+    docs_with_label: npt.NDArray[np.int64]
+    words_with_label: npt.NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """The cells of a block of labels that meet; row i is `offsets[i]:offsets[i + 1]`, its words in no given order.
+
+    Args:
+        offsets: int64 [labels of the block + 1].
+        label: label index of each cell.
+        word: vocabulary index of each cell.
+        both: documents with label and word.
+        occurrences: times the word occurs in the documents of the label; only if occurrences are counted.
+    """
+
+    offsets: Ints
+    label: Ints
+    word: npt.NDArray[np.int32]
+    both: npt.NDArray[np.int32]
+    occurrences: npt.NDArray[np.int32] | None = None
+
+    @classmethod
+    def of(cls, both: csr_array, occurrences: csr_array | None, start: int) -> Cells:
+        """The cells of counts [labels of the block, V] whose first row is label `start`; both matrices store the same cells."""
+        if occurrences is not None:
+            both.sort_indices()
+            occurrences.sort_indices()
+        offsets = both.indptr.astype(np.int64)
+        return cls(
+            offsets=offsets,
+            label=np.repeat(np.arange(start, start + len(offsets) - 1), np.diff(offsets)),
+            word=both.indices.astype(np.int32, copy=False),
+            both=both.data.astype(np.int32, copy=False),
+            occurrences=None if occurrences is None else occurrences.data.astype(np.int32, copy=False),
+        )
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Cells:
+        """Only the marked cells."""
+        return Cells(
+            offsets=np.concatenate([[0], np.cumsum(mask)])[self.offsets],
+            label=self.label[mask],
+            word=self.word[mask],
+            both=self.both[mask],
+            occurrences=None if self.occurrences is None else self.occurrences[mask],
+        )
+
+
+class Counting(Protocol):
+    """A source of exact counts. Blocks of labels may be counted by several threads at once."""
+
+    @property
+    def margins(self) -> Margins:
+        """Counts of documents, words and labels by themselves."""
+        ...
+
+    @property
+    def cell_bounds(self) -> Ints:
+        """At most how many words meet each label [L]."""
+        ...
+
+    @property
+    def block_cells(self) -> int:
+        """Cells of a block that this source counts best at a time."""
+        ...
+
+    def count(self, start: int, stop: int) -> Cells:
+        """The cells of labels `start` to `stop`."""
+        ...
+
+
+class SparseCounting:
+    """Counts by the sparse product of labels and words; nothing in it changes once it is made.
+
+    Args:
+        terms: words of the N training documents.
+        gold: csr [N, L] of 0/1, labels of the same documents.
+        with_occurrences: whether to count how often words occur, too.
+    """
+
+    block_cells = CACHED_CELLS
+
+    def __init__(self, terms: Terms, gold: csr_array, *, with_occurrences: bool = False) -> None:
+        self.by_label = csr_array(gold.T.astype(np.int32))
+        self.presence = mark_presence(terms.occurrences)
+        self.occurrences = terms.occurrences if with_occurrences else None
+        self.margins = count_margins(terms, self.by_label, with_occurrences=with_occurrences)
+        distinct_words = np.diff(self.presence.indptr).astype(np.int64)
+        self.cell_bounds: Ints = np.minimum(self.by_label @ distinct_words, len(terms.words))
+
+    def count(self, start: int, stop: int) -> Cells:
+        """See `Counting.count`."""
+        labels = self.by_label[start:stop]
+        return Cells.of(labels @ self.presence, None if self.occurrences is None else labels @ self.occurrences, start)
+
+
+def mark_presence(occurrences: csr_array) -> csr_array:
+    """1 where a document holds a word, however often."""
+    ones = np.ones(occurrences.nnz, dtype=np.int32)
+    return csr_array((ones, occurrences.indices, occurrences.indptr), shape=occurrences.shape)
+
+
+def count_margins(terms: Terms, by_label: csr_array, *, with_occurrences: bool) -> Margins:
+    """The margins of documents in memory; `by_label` is csr [L, N] of 0/1."""
+    words_with_label = np.asarray(by_label @ terms.occurrences.sum(axis=1), dtype=np.int64) if with_occurrences else None
+    return Margins(
+        n_docs=terms.occurrences.shape[0],
+        words=terms.words,
+        docs_with_word=terms.docs_with_word,
+        docs_with_label=np.diff(by_label.indptr).astype(np.int64),
+        words_with_label=words_with_label,
+    )

@@ -1,0 +1,140 @@
+"""Where the stage `mig` gets its counts from: the training documents, a share of them, or shards that were counted before."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from glob import glob
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plant_cli.api import Column, Corpus, DataError, Interrupted, Result, SignalSpec, StageContext, Table, UsageError
+
+if TYPE_CHECKING:
+    from plant_cli.relevance.counting import Counting
+    from plant_cli.relevance.terms import Terms
+    from plant_cli.stages.mig import MigOptions
+
+UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+def count_corpus(context: StageContext, corpus: Corpus, signal: SignalSpec, options: MigOptions) -> Counting:
+    """Counts of all training documents."""
+    train = corpus.split("train")
+    terms = _count_words(context, train.texts, options.min_df)
+    _require_words(terms.words, len(train), options.min_df)
+    device = "cpu" if signal.needs_occurrences else context.machine.device
+    if device != "cpu":
+        from plant_cli.model.hardware import choose_hardware
+
+        hardware = choose_hardware(context.machine)
+        if hardware.device.type == "cuda":
+            from plant_cli.relevance.dense import DenseCounting
+
+            return DenseCounting(terms, train.gold, device=hardware.device, memory=read_memory(options.memory))
+    from plant_cli.relevance.counting import SparseCounting
+
+    return SparseCounting(terms, train.gold, with_occurrences=signal.needs_occurrences)
+
+
+def merge_shards(context: StageContext, corpus: Corpus, signal: SignalSpec, options: MigOptions) -> Counting:
+    """Counts of all training documents, added up from the folders that `--merge` names."""
+    from plant_cli.relevance.merging import open_shards
+    from plant_cli.relevance.sharding import RECORD
+
+    paths = sorted({Path(path) for pattern in options.merge for path in glob(pattern)})
+    folders = [path for path in paths if (path / RECORD).exists()]
+    if not folders:
+        raise UsageError(
+            "there are no counts to merge",
+            where=f"--merge {' '.join(options.merge)}",
+            expected=f"folders that `plant mig --shard i/n` wrote: each holds {RECORD}",
+            todo="name the folder `mig` of each shard's run, such as --merge 'shards/*/mig'",
+        )
+    context.reporter.note(f"adding up {len(folders)} shards: {', '.join(map(str, folders))}")
+    merged = open_shards(
+        folders,
+        data_hash=corpus.data_hash,
+        label_hash=corpus.labels.hash,
+        with_occurrences=signal.needs_occurrences,
+        min_df=options.min_df,
+    )
+    _require_words(merged.margins.words, merged.margins.n_docs, options.min_df)
+    return merged
+
+
+def count_shard(context: StageContext, corpus: Corpus, signal: SignalSpec, options: MigOptions, share: str) -> Result:
+    """Count a share of the training documents and write the counts, for `merge_shards`."""
+    from plant_cli.relevance.counting import SparseCounting
+    from plant_cli.relevance.sharding import Shard, write_shard
+
+    shard, train = Shard.parse(share), corpus.split("train")
+    texts = train.texts[shard.rows]
+    terms = _count_words(context, texts, min_df=1)
+    counting = SparseCounting(terms, train.gold[shard.rows], with_occurrences=signal.needs_occurrences)
+    with context.reporter.progress(f"counting shard {shard}", len(corpus.labels), "labels") as task:
+
+        def advance(labels: int) -> None:
+            task.advance(labels)
+            stop_if_asked(context)
+
+        cells = write_shard(
+            context.folder,
+            shard,
+            counting,
+            data_hash=corpus.data_hash,
+            label_hash=corpus.labels.hash,
+            memory=read_memory(options.memory),
+            jobs=choose_jobs(context, options),
+            advance=advance,
+        )
+    figures: dict[str, str | int] = {"shard": str(shard), "documents": len(texts), "words": len(terms.words), "counts": cells}
+    columns = [Column(name="shard"), *(Column(name=name, kind="count") for name in ("documents", "words", "counts"))]
+    table = Table(title="Counts of a shard", columns=columns, rows=[list(figures.values())])
+    return Result(tables=[table], next_step="plant mig --merge 'FOLDERS'  # of all shards", summary=figures)
+
+
+def read_memory(text: str) -> int:
+    """Bytes of `500MB`."""
+    return int(float(text[:-2]) * UNITS[text[-2:]])
+
+
+def choose_jobs(context: StageContext, options: MigOptions) -> int:
+    """How many threads."""
+    return options.jobs or context.machine.threads or os.cpu_count() or 1
+
+
+def stop_if_asked(context: StageContext) -> None:
+    """End the stage if the user asked for it."""
+    if context.stopping:
+        raise Interrupted(
+            "stopped before relevance was complete",
+            where=str(context.folder),
+            expected="a few more seconds of work",
+            todo="run `plant mig` again; it starts afresh",
+        )
+
+
+def _count_words(context: StageContext, texts: Sequence[str], min_df: int) -> Terms:
+    from plant_cli.corpus.words import words
+    from plant_cli.relevance.terms import count_terms
+
+    with context.reporter.progress("counting words", len(texts), "documents") as task:
+
+        def read() -> Iterator[list[str]]:
+            for text in texts:
+                yield [word for word, _, _ in words(text)]
+                task.advance()
+                stop_if_asked(context)
+
+        return count_terms(read(), min_df)
+
+
+def _require_words(words: tuple[str, ...], documents: int, min_df: int) -> None:
+    if not words:
+        raise DataError(
+            f"no word occurs in at least {min_df} training documents",
+            where=f"the {documents} training documents",
+            expected="texts of words made of letters, in any script, that share some of them",
+            todo="look at the corpus with `plant data stats`, or lower --min-df",
+        )
