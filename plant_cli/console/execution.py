@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,4 +42,13 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
             sys.stdout.write(print_config(**request))
             return
         result = run_stage(**request, reporter=reporter, force=general.get("force", False), resume=general.get("resume", False))
+        if "run" in general and "PLANT_RUN" not in os.environ:
+            result = replace(result, next_step=_in_run(result.next_step, general["run"]))
         show(result, general.get("format", "table"), quiet=general.get("quiet", False))
+
+
+def _in_run(next_step: str | None, run: Path) -> str | None:
+    """The next step as it must be typed when the run has a folder of its own."""
+    if next_step is None or not next_step.startswith("plant ") or "--run" in next_step:
+        return next_step
+    return f"{next_step}   (with --run {run}, or once: export PLANT_RUN={run})"

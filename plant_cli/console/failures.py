@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import tempfile
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NoReturn
 
-from plant_cli.api import PlantError
+from plant_cli.api import PlantError, ResourceError
 
 BUG = 1
 INTERRUPTED = 130
+REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
 CLOSED_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
 
@@ -34,12 +37,30 @@ def reported_failures(who: str = "plant-cli") -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes stdout once more at exit
         raise SystemExit(CLOSED_PIPE) from None
     except Exception as error:
+        known = _explain(error)
+        if known is not None:
+            _leave(describe(known), known.exit_code)
         _leave(describe_bug(error, who), BUG)
 
 
 def describe(error: PlantError) -> str:
     """The four parts of an error, one a line."""
     return f"error: {error.what}\n  where:      {error.where}\n  expected:   {error.expected}\n  what to do: {error.todo}"
+
+
+def _explain(error: Exception) -> PlantError | None:
+    """The error to show for what no stage was there to explain: a full disk behind stdout, a place that may not be written."""
+    from plant_cli.runs.shortages import find_shortage
+
+    shortage = find_shortage(error, Path.cwd(), "nothing of a run was changed")
+    if shortage is None and isinstance(error, OSError) and error.errno in REFUSED:
+        return ResourceError(
+            f"the system refuses a file: {error.strerror}",
+            where=str(error.filename or "stdout"),
+            expected="a place that this user may read and write",
+            todo="check the rights, or choose another place (--run DIR for the run folder)",
+        )
+    return shortage
 
 
 def describe_bug(error: Exception, who: str) -> str:

@@ -16,7 +16,14 @@ _BLANKS = r"^\s+|\s+$"
 
 
 def read_frames(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:
-    """All splits of a dataset, in the order train, validation, test."""
+    """All splits of a dataset, in the order train, validation, test; `DataError` if there is none."""
+    if not dataset.splits:
+        raise DataError(
+            "the corpus holds no documents",
+            where=", ".join(dataset.files) or "the dataset",
+            expected="at least one labelled training document",
+            todo="look into the file: it may hold a header and no rows",
+        )
     return {name: read_frame(dataset, name) for name in SPLITS if name in dataset.splits}
 
 

@@ -30,6 +30,13 @@ def write_corpus(frames: Frames, dataset: Dataset, output: Path, *, force: bool)
         DataError: the file's name ends in a format that is not known.
     """
     single = bool(output.suffix)
+    if not single and output.exists() and not output.is_dir():
+        raise UsageError(
+            f"'{output}' is a file that is no table",
+            where=str(output.absolute()),
+            expected="a file whose name promises a format, such as data.parquet, or a folder",
+            todo="choose another output",
+        )
     tables: dict[Path, pl.DataFrame] = {}
     if single:
         tables[output] = pl.concat(frames[name].with_columns(split=pl.lit(name)) for name in SPLITS if name in frames)

@@ -102,6 +102,13 @@ def _refuse_other_gold(ours: CorpusRecord, theirs: CorpusRecord, split: SplitNam
 
 def _read_threshold(path: Path, label_hash: str) -> tuple[float | Floats, str]:
     content = read_json(path, "the decision threshold")
+    if not (isinstance(content, dict) and {"value", "objective", "label_hash"} <= content.keys()):
+        raise ArtefactError(
+            "the decision threshold is damaged: it lacks a key",
+            where=str(path),
+            expected="value, objective and label_hash, as `plant finetune` wrote them",
+            todo="restore the file, or train again: plant finetune --force",
+        )
     value = content["value"]
     if isinstance(value, list):
         if content["label_hash"] != label_hash:

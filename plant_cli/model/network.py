@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -16,6 +15,7 @@ from plant_cli.api import ArtefactError, Backbone, Corpus, Decoder, DecoderShape
 from plant_cli.api.files import read_json, replacing, write_json
 from plant_cli.api.specs import BackboneSpec, DecoderSpec
 
+FORMAT = "1"
 WEIGHTS = "model.safetensors"
 DESCRIPTION = "model.json"
 
@@ -95,7 +95,7 @@ def title_queries(backbone: Backbone, corpus: Corpus, batch: int = 64) -> Tensor
 
 def save_network(network: Network, folder: Path) -> None:
     """Write decoder weights, the backbone's changes and a description; each file atomically."""
-    metadata = {"label_hash": network.label_hash, "tokenizer_hash": network.backbone.tokenizer_hash, "format": "1"}
+    metadata = {"label_hash": network.label_hash, "tokenizer_hash": network.backbone.tokenizer_hash, "format": FORMAT}
     tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in network.decoder.state_dict().items()}
     with replacing(folder / WEIGHTS) as partial:
         save_file(tensors, str(partial), metadata=metadata)
@@ -115,20 +115,30 @@ def save_network(network: Network, folder: Path) -> None:
 
 def described_section(folder: Path) -> ModelSection:
     """The model section that a saved network was built from."""
+    known = _description(folder)
+    return ModelSection(**{name: known[name] for name in ModelSection.model_fields})
+
+
+def _description(folder: Path) -> dict[str, Any]:
     known = read_json(folder / DESCRIPTION, "the description of the saved model")
-    return ModelSection(**{name: known[name] for name in ModelSection.model_fields if name in known})
+    if not (isinstance(known, dict) and {*ModelSection.model_fields, "backbone_changed"} <= known.keys()):
+        raise ArtefactError(
+            "the description of the saved model is damaged: it lacks a key",
+            where=str(folder / DESCRIPTION),
+            expected=f"{', '.join(ModelSection.model_fields)} and backbone_changed, as the stage wrote them",
+            todo="restore the file, or run the stage again with --force",
+        )
+    return known
 
 
 def restore_network(network: Network, folder: Path) -> None:
     """Read weights back into a network of the same description.
 
     Raises:
-        ArtefactError: the weights belong to another label order, tokenizer or shape.
+        ArtefactError: the file is damaged or of another format, or the weights belong to another label order, tokenizer or shape.
     """
     path = folder / WEIGHTS
-    with safe_open(str(path), framework="pt") as stored:
-        metadata = stored.metadata() or {}
-        tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (not a dict)
+    metadata, tensors = _read_weights(path)
     wanted = {"label_hash": network.label_hash, "tokenizer_hash": network.backbone.tokenizer_hash}
     for name, value in wanted.items():
         if metadata.get(name) != value:
@@ -139,8 +149,30 @@ def restore_network(network: Network, folder: Path) -> None:
                 todo="use the run folder that the model was trained in, or train again with --force",
             )
     _load(network.decoder, tensors, path)
-    if read_json(folder / DESCRIPTION, "the description of the saved model").get("backbone_changed"):
+    if _description(folder)["backbone_changed"]:
         network.backbone.restore(folder)
+
+
+def _read_weights(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    try:
+        with safe_open(str(path), framework="pt") as stored:
+            metadata = stored.metadata() or {}
+            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (not a dict)
+    except (SafetensorError, OSError) as error:
+        raise ArtefactError(
+            f"the weights cannot be read: {error}",
+            where=str(path),
+            expected="the file as the stage wrote it",
+            todo="restore the file, or run the stage again with --force",
+        ) from error
+    if metadata.get("format") != FORMAT:
+        raise ArtefactError(
+            f"the weights have format {metadata.get('format', 'none')}",
+            where=str(path),
+            expected=f"format {FORMAT}, which this version of plant reads",
+            todo="use the version of plant that wrote them, or run the stage again with --force",
+        )
+    return metadata, tensors
 
 
 def _load(module: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
@@ -153,11 +185,6 @@ def _load(module: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
             expected="the decoder and options that the stage was run with (model.json beside the weights)",
             todo="run the stage again with --force, or set the options back",
         ) from error
-
-
-def backbone_groups(network: Network) -> Sequence[Sequence[nn.Parameter]]:
-    """The backbone's trainable parameters from first layers to last; empty when frozen."""
-    return network.backbone.layer_groups()
 
 
 def restored(context: StageContext, corpus: Corpus, folder: Path) -> Network:

@@ -34,14 +34,28 @@ def explain(error: ValidationError, model: type[Options], layer: Layer, part: st
         what, expected, todo = f"'{shown}' has no option '{key}'", near_names(key, model.model_fields), "correct or remove the key"
     else:
         what = f"'{name}' cannot be {first['input']!r}"
-        expected, todo = _lower_first(first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")), "correct the value"
+        expected, todo = _rule(first, model, key), "correct the value"
+    if origin.startswith("flag ") and _is_argument(model, key):
+        origin = f"argument {key.upper()}"
     return RecipeError(what + more, where=name if origin == DEFAULT else f"{origin}, {name}", expected=expected, todo=todo)
+
+
+def _rule(problem: Any, model: type[Options], key: str) -> str:
+    """What would have been right, without the words that are about pydantic."""
+    if problem["type"] == "string_pattern_mismatch":
+        return _help(model, key)
+    if problem["type"] == "too_short":
+        return f"{problem['ctx']['min_length']} or more: {_help(model, key)}"
+    said: str = problem["msg"].removeprefix("Input should be ").removeprefix("Value error, ").partition(", unable to parse")[0]
+    return said[:1].lower() + said[1:]
+
+
+def _is_argument(model: type[Options], key: str) -> bool:
+    field = model.model_fields.get(key)
+    extra = field.json_schema_extra if field is not None else None
+    return isinstance(extra, dict) and bool(extra.get("argument"))
 
 
 def _help(model: type[Options], key: str) -> str:
     field = model.model_fields.get(key)
     return (field.description if field is not None else None) or "a value"
-
-
-def _lower_first(text: str) -> str:
-    return text[:1].lower() + text[1:]

@@ -13,6 +13,7 @@ from plant_cli.api.files import read_json
 
 FORMAT = 1
 NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]*$"
+RESTORE = "restore the file, or start in another run folder with --run DIR"
 Status = Literal["running", "done", "failed", "interrupted"]
 
 
@@ -115,7 +116,11 @@ def read_record(path: Path, model: type[RecordType], what: str) -> RecordType:
     Raises:
         ArtefactError: missing, damaged, or (run.json) written in a newer format.
     """
-    values = read_json(path, what)
+    try:
+        values = read_json(path, what)
+    except ArtefactError as error:
+        error.todo = error.todo if model is StageRecord else RESTORE
+        raise
     if model is RunHeader:
         _refuse_newer(path, values)
     try:
@@ -126,7 +131,7 @@ def read_record(path: Path, model: type[RecordType], what: str) -> RecordType:
             f"{what} is damaged: {first['msg']}",
             where=f"{path}, key {'.'.join(map(str, first['loc']))}",
             expected="a file as `plant` wrote it",
-            todo="restore the file, or start in another run folder with --run DIR",
+            todo=RESTORE,
         ) from error
 
 

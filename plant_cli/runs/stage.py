@@ -38,6 +38,10 @@ class StageFolder:
         path = self.path / RECORD_NAME
         return read_record(path, StageRecord, f"the record of the stage {self.name}") if path.exists() else None
 
+    def drop_record(self) -> None:
+        """Forget a damaged record, so that the stage can be started afresh."""
+        (self.path / RECORD_NAME).unlink(missing_ok=True)
+
     def holds_work(self) -> bool:
         """Whether there is anything beside the record, so that starting afresh would lose something."""
         return self.path.is_dir() and any(entry.name != RECORD_NAME for entry in self.path.iterdir())

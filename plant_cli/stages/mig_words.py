@@ -139,9 +139,14 @@ def _find_label(folder: Path, wanted: str) -> dict[str, Any]:
     raise DataError(
         f"{len(rows) or 'no'} labels are named '{wanted}'",
         where=str(folder / "labels.parquet"),
-        expected=_suggest(rows) if len(rows) else near_names(wanted, [*index["label"], *index["title"].drop_nulls()]),
+        expected=_suggest(rows) if len(rows) else _near(wanted, index),
         todo="give one label's id, as in `plant mig show ID`",
     )
+
+
+def _near(wanted: str, index: pl.DataFrame) -> str:
+    either = near_names(wanted, [*index["label"], *index["title"].drop_nulls()])
+    return either if "did you mean" in either else near_names(wanted, index["label"])
 
 
 def _suggest(rows: pl.DataFrame) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from plant_cli.api import Interrupted, PlantError, RecipeError, Reporter, Result, SilentReporter, StageSpec, UsageError
+from plant_cli.api import ArtefactError, Interrupted, PlantError, RecipeError, Reporter, Result, SilentReporter, StageSpec, UsageError
 from plant_cli.api.sections import SHARED_SECTIONS
 from plant_cli.recipe.layers import Layer, flag_layer, merge
 from plant_cli.recipe.replay import DoneStep, write_recipe
@@ -223,7 +223,7 @@ class Runner:
     def _write(self, step: Step, *, pass_over: bool) -> Outcome:
         with self._hold(step.name) as run:
             folder = run.stage(step.spec.name, step.tag)
-            before = folder.record()
+            before = self._record(folder)
             start = self._decide(step, folder, before, run, pass_over=pass_over)
             if start == "pass over" and before is not None:
                 self.request.reporter.note(f"{step.name}: unchanged, passed over")
@@ -232,6 +232,15 @@ class Runner:
             started = time.perf_counter()
             result = attempt(context, step, folder, run)
             return Outcome(step=step, result=result, unchanged=False, seconds=time.perf_counter() - started)
+
+    def _record(self, folder: StageFolder) -> StageRecord | None:
+        try:
+            return folder.record()
+        except ArtefactError:
+            if not self.request.force:
+                raise
+            folder.drop_record()
+            return None
 
     def _decide(self, step: Step, folder: StageFolder, record: StageRecord | None, run: Run, *, pass_over: bool) -> Start:
         changes = find_changes(record, step.values, step.sections, run) if record is not None else []

@@ -27,7 +27,7 @@ def _sow(context: Any, options: SowOptions) -> Result:
         task.advance(options.seeds)
     (context.folder / "bed.txt").write_text(str(options.seeds))
     table = Table(title="Bed", columns=[Column(name="seeds", kind="count")], rows=[(options.seeds,)])
-    return Result(tables=[table], next_step="water them", summary={"seeds": options.seeds})
+    return Result(tables=[table], next_step="plant water", summary={"seeds": options.seeds})
 
 
 def _look(context: Any, options: Any) -> Result:
@@ -62,7 +62,7 @@ def test_result_on_stdout_progress_and_next_step_on_stderr(plant: Any, tmp_path:
     shown = capsys.readouterr()
     assert shown.out == "Bed\nseeds\n    5\n"
     assert "sowing: done" in shown.err
-    assert "next: water them" in shown.err
+    assert "next: plant water\n" in shown.err
     assert (tmp_path / "plant-run" / "sow" / "bed.txt").read_text() == "5"
 
 
@@ -74,6 +74,25 @@ def test_set_recipe_tag_and_run(plant: Any, tmp_path: Path, capsys: pytest.Captu
     assert shown.out.splitlines()[-1] == '{"seeds": 8}'
     assert shown.err == ""
     assert [(tmp_path / "other" / name / "bed.txt").read_text() for name in ("sow", "sow-late")] == ["7", "8"]
+
+
+def test_the_next_step_is_in_the_run_that_was_named(
+    plant: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant("sow", "--run", "other")
+    assert "next: plant water   (with --run other, or once: export PLANT_RUN=other)\n" in capsys.readouterr().err
+    monkeypatch.setenv("PLANT_RUN", "third")
+    plant("sow")
+    assert "next: plant water\n" in capsys.readouterr().err
+
+
+def test_a_damaged_record_is_replaced_with_force(plant: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plant("sow", "-q")
+    (tmp_path / "plant-run" / "sow" / "stage.json").write_text('{"status": "do')
+    assert plant("sow", "-q") == 4
+    assert "--force" in capsys.readouterr().err
+    assert plant("sow", "-q", "--force", "--seeds", "4") == 0
+    assert (tmp_path / "plant-run" / "sow" / "bed.txt").read_text() == "4"
 
 
 def test_a_finished_stage_is_not_overwritten_without_force(plant: Any, capsys: pytest.CaptureFixture[str]) -> None:

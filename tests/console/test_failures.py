@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -60,3 +61,17 @@ def test_a_reader_that_leaves_early_is_no_failure() -> None:
     assert writer.stderr is not None
     assert writer.stderr.read() == b""
     writer.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "what"),
+    [
+        (PermissionError(errno.EACCES, "Permission denied", "/root/run"), "the system refuses a file: Permission denied"),
+        (OSError(errno.ENOSPC, "No space left on device"), "the disk is full"),
+    ],
+)
+def test_what_the_system_refuses_is_no_bug(error: OSError, what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _leave(error) == 6
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {what}\n")
+    assert said.count("\n") == 4

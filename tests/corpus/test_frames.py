@@ -56,3 +56,9 @@ def test_tidying_trims_and_keeps_the_first_of_equal_labels() -> None:
 def test_exploding_passes_over_documents_without_labels() -> None:
     frame = pl.DataFrame({"doc_id": ["1", "2", "3"], "labels": [["a", "b"], [], ["a"]]})
     assert explode_labels(frame).rows() == [(0, "1", "a"), (0, "1", "b"), (2, "3", "a")]
+
+
+def test_a_corpus_without_documents_is_told() -> None:
+    with pytest.raises(DataError, match="holds no documents") as caught:
+        read_frames(Dataset(splits={}, files=["data.csv"]))
+    assert caught.value.where == "data.csv"

@@ -51,3 +51,10 @@ def test_a_format_that_is_not_known_is_refused(full: Dataset, tmp_path: Path) ->
     with pytest.raises(DataError, match=r"data\.xlsx"):
         write_corpus(read_frames(full), full, tmp_path / "data.xlsx", force=False)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_output_that_is_some_other_file_is_refused(full: Dataset, tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(UsageError, match="is a file that is no table"):
+        write_corpus(read_frames(full), full, tmp_path / "notes", force=True)
+    assert (tmp_path / "notes").read_text() == "mine"

@@ -63,3 +63,11 @@ def test_thresholds_per_label_must_be_in_the_same_order(context, good):
     assert np.array_equal(find_system(context, "finetune", "test", labels.hash).threshold, [0.1, 0.2, 0.3, 0.4])
     with pytest.raises(ArtefactError, match="another label order"):
         find_system(context, "finetune", "test", "other")
+
+
+def test_a_damaged_threshold_is_told(context, good):
+    context.add_system(None, good)
+    write_json(context.run_path / "finetune" / "thresholds.json", {})
+    with pytest.raises(ArtefactError, match="threshold is damaged") as caught:
+        find_system(context, "finetune", "test", "hash")
+    assert "thresholds.json" in caught.value.where

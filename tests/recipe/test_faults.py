@@ -7,6 +7,7 @@ from pydantic import ValidationError, field_validator
 
 from plant_cli.api import Options, RecipeError, option
 from plant_cli.recipe.faults import explain
+from plant_cli.recipe.layers import flag_layer
 from plant_cli.recipe.syntax import parse_yaml
 
 
@@ -14,6 +15,8 @@ class Sample(Options):
     size: int = option(help="How large, in documents.", ge=1)
     mode: Literal["fast", "exact"] = option("fast", "How.")
     weights: dict[str, float] = option({}, "Weights.")
+    memory: str = option("1GB", "How much, such as 500MB.", pattern=r"^\d+(MB|GB)$")
+    names: list[str] = option(["a", "b"], "The names.", argument=True, min_length=2)
 
     @field_validator("size")
     @classmethod
@@ -60,3 +63,22 @@ def test_a_default_has_no_line_and_further_problems_are_counted() -> None:
     error = _explain({"mode": "slow"}, "")
     assert error.where == "sample.size"
     assert error.what.endswith("(and 1 more)")
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"size": "two"}, "a valid integer"),
+        ({"size": 2, "memory": "3X"}, "How much, such as 500MB."),
+        ({"size": 2, "names": ["a"]}, "2 or more: The names."),
+    ],
+)
+def test_rules_are_told_in_a_persons_words(values: dict[str, Any], expected: str) -> None:
+    assert _explain(values, "").expected == expected
+
+
+def test_an_argument_is_not_called_a_flag() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Sample(size=2, names=["a"])
+    layer = flag_layer({"options": {"names": ["a"]}})
+    assert explain(caught.value, Sample, layer, "options", "sample").where == "argument NAMES, sample.names"

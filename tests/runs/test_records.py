@@ -24,6 +24,13 @@ def test_a_newer_format_says_which_version_wrote_it(tmp_path: Path) -> None:
     assert caught.value.exit_code == 4
 
 
+def test_a_header_that_is_no_json_is_not_mended_by_force(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(ArtefactError, match="damaged") as caught:
+        read_record(tmp_path / "run.json", RunHeader, "the header")
+    assert "--run DIR" in caught.value.todo
+
+
 def test_keys_that_were_added_later_are_passed_over(tmp_path: Path) -> None:
     write_json(tmp_path / "run.json", {**HEADER, "mood": "fine"})
     assert read_record(tmp_path / "run.json", RunHeader, "the header").data_hash is None
