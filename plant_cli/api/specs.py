@@ -45,6 +45,7 @@ class StageSpec(Spec):
         sections: shared recipe sections whose options this stage takes as flags too, from `data`, `model`, `machine`.
         writes: false for an action: it leaves no folder and needs no lock. An action's name may have two words (`mig show`).
         needs_run: false for an action that works outside any run folder (`data make`).
+        parallel: true if the processes of `accelerate launch` share its work; those beside the first have a corpus but no earlier stages.
         panel: heading under which `plant --help` lists it.
         examples: one or two whole command lines for `--help`.
     """
@@ -53,6 +54,7 @@ class StageSpec(Spec):
     sections: tuple[Literal["data", "model", "machine"], ...] = ()
     writes: bool = True
     needs_run: bool = True
+    parallel: bool = False
     panel: str = "Stages"
     examples: tuple[str, ...] = ()
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from plant_cli.api import StageSpec
+from plant_cli.api import SilentReporter, StageSpec
 from plant_cli.console.failures import reported_failures
 from plant_cli.console.flags import GENERAL
 from plant_cli.registry import Registry
@@ -26,6 +26,7 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
     with reported_failures(owner.distribution if owner else "plant-cli"):
         from plant_cli.console.progress import ConsoleReporter
         from plant_cli.console.tables import show
+        from plant_cli.runs.companions import companion_of, process_rank
         from plant_cli.stages.runner import print_config, run_stage
 
         reporter = ConsoleReporter(quiet=general.get("quiet", False))
@@ -40,6 +41,10 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
         }
         if general.get("print_config"):
             sys.stdout.write(print_config(**request))
+            return
+        if spec.parallel and process_rank() > 0:
+            with companion_of(request["run_path"]) as companion:
+                run_stage(**{**request, "run_path": companion}, reporter=SilentReporter(), force=general.get("force", False))
             return
         result = run_stage(**request, reporter=reporter, force=general.get("force", False), resume=general.get("resume", False))
         if "run" in general and "PLANT_RUN" not in os.environ:

@@ -49,7 +49,7 @@ class MergedCounting:
         self._columns = ["label", "word", "both", *(["occurrences"] if with_occurrences else [])]
         vocabularies = {folder: pl.read_parquet(folder / WORDS, glob=False) for folder in records}
         words = merge_vocabularies(list(vocabularies.values()), min_df)
-        self._shards = [_ShardReader(folder, _number_words(vocabulary, words)) for folder, vocabulary in vocabularies.items()]
+        self._shards = [_ShardReader(folder, number_words(vocabulary, words)) for folder, vocabulary in vocabularies.items()]
         self.margins = Margins(
             n_docs=sum(record.documents for record in records.values()),
             words=tuple(words["word"].to_list()),
@@ -72,6 +72,13 @@ def merge_vocabularies(vocabularies: Sequence[pl.DataFrame], min_df: int) -> pl.
     """Columns `word, docs_with_word` of several such frames added up: by falling document frequency, then alphabetically."""
     added = pl.concat(vocabularies).group_by("word").agg(pl.col("docs_with_word").sum())
     return added.filter(pl.col("docs_with_word") >= min_df).sort("docs_with_word", "word", descending=[True, False])
+
+
+def number_words(vocabulary: pl.DataFrame, words: pl.DataFrame) -> npt.NDArray[np.int32]:
+    """The place of each word of a shard in the common vocabulary; −1 where it is left out."""
+    numbered = words.select("word").with_row_index("number")
+    found = vocabulary.join(numbered, on="word", how="left", maintain_order="left")["number"]
+    return found.cast(pl.Int32).fill_null(-1).to_numpy()
 
 
 class _ShardReader:
@@ -98,13 +105,6 @@ class _ShardReader:
         found = rows.group_by("label").agg(pl.col("occurrences").cast(pl.Int64).sum()).collect(engine="streaming")
         sums[found["label"].to_numpy()] = found["occurrences"].to_numpy()
         return sums
-
-
-def _number_words(vocabulary: pl.DataFrame, words: pl.DataFrame) -> npt.NDArray[np.int32]:
-    """The place of each word of a shard in the common vocabulary; −1 where it is left out."""
-    numbered = words.select("word").with_row_index("number")
-    found = vocabulary.join(numbered, on="word", how="left", maintain_order="left")["number"]
-    return found.cast(pl.Int32).fill_null(-1).to_numpy()
 
 
 def _require_all(shards: Mapping[Path, Shard]) -> None:

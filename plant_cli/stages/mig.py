@@ -63,14 +63,14 @@ class MigOptions(Options):
 def run(context: StageContext, options: MigOptions) -> Result:
     """Count, score and keep the best words of every label; write `mig.parquet`, `words.parquet` and `labels.parquet`."""
     from plant_cli.relevance.store import write_relevance
-    from plant_cli.stages.mig_counts import count_corpus, count_shard, merge_shards
+    from plant_cli.stages.mig_counts import count_shard, find_counts
 
     corpus = context.corpus()
     signal, signal_options = context.component("signal", options.score)
     assert isinstance(signal, SignalSpec)
     if options.shard is not None:
         return count_shard(context, corpus, signal, options, options.shard)
-    counting = (merge_shards if options.merge else count_corpus)(context, corpus, signal, options)
+    counting = find_counts(context, corpus, signal, options)
     keep = partial(_keep, context, counting, signal, signal_options, options)
     kept = write_relevance(context.folder, _weigh(context, corpus, counting.margins, keep, options), counting.margins, corpus.labels)
     return _describe(context, corpus, counting.margins, kept)
@@ -179,6 +179,7 @@ SPECS = (
         source="PLANT, equation 1",
         run=run,
         sections=("data", "machine"),
+        parallel=True,
         examples=(
             "plant mig --k 1000 data.parquet",
             "plant mig corpus.csv --text-column abstract --labels-column subjects",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plant_cli.api import Column, Corpus, DataError, Interrupted, Result, SignalSpec, StageContext, Table, UsageError
+from plant_cli.runs.companions import process_count
 
 if TYPE_CHECKING:
     from plant_cli.relevance.counting import Counting
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
     from plant_cli.stages.mig import MigOptions
 
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+def find_counts(context: StageContext, corpus: Corpus, signal: SignalSpec, options: MigOptions) -> Counting:
+    """The counts that relevance is made from; the same numbers wherever they come from."""
+    if options.merge:
+        return merge_shards(context, corpus, signal, options)
+    return (count_together if process_count() > 1 else count_corpus)(context, corpus, signal, options)
 
 
 def count_corpus(context: StageContext, corpus: Corpus, signal: SignalSpec, options: MigOptions) -> Counting:
@@ -35,6 +43,22 @@ def count_corpus(context: StageContext, corpus: Corpus, signal: SignalSpec, opti
     from plant_cli.relevance.counting import SparseCounting
 
     return SparseCounting(terms, train.gold, with_occurrences=signal.needs_occurrences)
+
+
+def count_together(context: StageContext, corpus: Corpus, signal: SignalSpec, options: MigOptions) -> Counting:
+    """Counts of all training documents, each process of `accelerate launch` having counted its share."""
+    from plant_cli.relevance.processes import ReducedCounting, join_processes
+
+    shard, train = join_processes(), corpus.split("train")
+    counting = ReducedCounting(
+        _count_words(context, train.texts[shard.rows], min_df=1),
+        train.gold[shard.rows],
+        data_hash=corpus.data_hash,
+        min_df=options.min_df,
+        with_occurrences=signal.needs_occurrences,
+    )
+    _require_words(counting.margins.words, counting.margins.n_docs, options.min_df)
+    return counting
 
 
 def merge_shards(context: StageContext, corpus: Corpus, signal: SignalSpec, options: MigOptions) -> Counting:
@@ -100,7 +124,9 @@ def read_memory(text: str) -> int:
 
 
 def choose_jobs(context: StageContext, options: MigOptions) -> int:
-    """How many threads."""
+    """How many threads; one beside other processes, for they must all ask for the same sums in the same order."""
+    if process_count() > 1:
+        return 1
     return options.jobs or context.machine.threads or os.cpu_count() or 1
 
 
