@@ -9,14 +9,13 @@ import tempfile
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import NoReturn
 
 from plant_cli.api import PlantError, ResourceError
 
 BUG = 1
 INTERRUPTED = 130
-REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
+REFUSED = {getattr(errno, name) for name in ("EACCES", "EPERM", "EROFS", "ENOTDIR", "EISDIR", "ENAMETOOLONG", "ENOSPC", "EDQUOT")}
 CLOSED_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
 
@@ -49,18 +48,15 @@ def describe(error: PlantError) -> str:
 
 
 def _explain(error: Exception) -> PlantError | None:
-    """The error to show for what no stage was there to explain: a full disk behind stdout, a place that may not be written."""
-    from plant_cli.runs.shortages import find_shortage
-
-    shortage = find_shortage(error, Path.cwd(), "nothing of a run was changed")
-    if shortage is None and isinstance(error, OSError) and error.errno in REFUSED:
-        return ResourceError(
-            f"the system refuses a file: {error.strerror}",
-            where=str(error.filename or "stdout"),
-            expected="a place that this user may read and write",
-            todo="check the rights, or choose another place (--run DIR for the run folder)",
-        )
-    return shortage
+    """The error to show for a file that the system refuses where no stage was there to explain it, such as a full disk behind stdout."""
+    if not isinstance(error, OSError) or error.errno not in REFUSED:
+        return None
+    return ResourceError(
+        f"the system refuses a file: {error.strerror}",
+        where=str(error.filename or "stdout"),
+        expected="a place that this user may read and write, with space left",
+        todo="check rights and space, or choose another place (--run DIR for the run folder)",
+    )
 
 
 def describe_bug(error: Exception, who: str) -> str:

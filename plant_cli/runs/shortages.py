@@ -6,9 +6,10 @@ import errno
 import shutil
 from pathlib import Path
 
-from plant_cli.api import ResourceError
+from plant_cli.api import PlantError, ResourceError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_FULL_PHRASES = ("no space left on device", "disk quota exceeded")
 _MEMORY_PHRASES = ("out of memory", "can't allocate memory", "cannot allocate memory", "failed to allocate", "bad_alloc")
 
 
@@ -23,13 +24,20 @@ def find_shortage(error: BaseException, folder: Path, kept: str) -> ResourceErro
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:
-        if isinstance(link, OSError) and link.errno in _FULL:
+        if _is_full(link):
             return _disk_full(link, folder, kept)
         if _is_memory(link):
             return _out_of_memory(link, folder, kept)
         seen.add(id(link))
         link = link.__cause__ or link.__context__
     return None
+
+
+def _is_full(error: BaseException) -> bool:
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return True
+    text = str(error).lower()  # writers in other languages hand on only the words of the system
+    return not isinstance(error, PlantError) and any(phrase in text for phrase in _FULL_PHRASES)
 
 
 def _is_memory(error: BaseException) -> bool:
@@ -39,13 +47,13 @@ def _is_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(phrase in text for phrase in _MEMORY_PHRASES)
 
 
-def _disk_full(error: OSError, folder: Path, kept: str) -> ResourceError:
+def _disk_full(error: BaseException, folder: Path, kept: str) -> ResourceError:
     place = next(parent for parent in [folder.absolute(), *folder.absolute().parents] if parent.exists())
     free = shutil.disk_usage(place).free / 1e9
-    quota = " (or your quota there)" if error.errno == errno.EDQUOT else ""
+    quota = " (or your quota there)" if getattr(error, "errno", None) == errno.EDQUOT or "quota" in str(error).lower() else ""
     return ResourceError(
         "the disk is full",
-        where=f"{error.filename or folder}; {free:.2f} GB are free{quota}",
+        where=f"{getattr(error, 'filename', None) or folder}; {free:.2f} GB are free{quota}",
         expected="room for the files of this stage",
         todo=f"free some space and go on with --resume: {kept}; or use another disk with --run DIR",
     )

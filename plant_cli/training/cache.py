@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -88,9 +89,11 @@ def _fill(folder: Path, live: LiveReader, hidden: int, context: StageContext, na
     folder.mkdir(parents=True, exist_ok=True)
     sizes = lengths(live.tokens)
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    states = np.memmap(folder / STATES, dtype=_stored(live.hardware), mode="w+", shape=(int(starts[-1]), hidden))
+    row_bytes = hidden * _stored(live.hardware).itemsize
     live.network.eval()
-    with context.reporter.progress(f"reading {name} once with the frozen backbone", len(sizes), "documents") as task:
+    progress = context.reporter.progress(f"reading {name} once with the frozen backbone", len(sizes), "documents")
+    # written, not mapped: on a full disk a write is an error that can be told, a mapped page is the death of the process
+    with (folder / STATES).open("wb") as states, progress as task:
         for rows in sorted_batches(sizes, 16):
             if context.stopping:
                 raise Interrupted(
@@ -101,9 +104,11 @@ def _fill(folder: Path, live: LiveReader, hidden: int, context: StageContext, na
                 )
             encoded, _ = live.read(rows)
             for place, row in enumerate(rows):
-                states[starts[row] : starts[row + 1]] = _to_numpy(encoded[place, : sizes[row]], live.hardware)
+                states.seek(int(starts[row]) * row_bytes)
+                states.write(_to_numpy(encoded[place, : sizes[row]], live.hardware).tobytes())
             task.advance(len(rows))
-    states.flush()
+        states.flush()
+        os.fsync(states.fileno())
     write_json(folder / DONE, {"tokens": int(starts[-1]), "hidden": hidden})
 
 

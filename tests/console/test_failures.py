@@ -67,7 +67,7 @@ def test_a_reader_that_leaves_early_is_no_failure() -> None:
     ("error", "what"),
     [
         (PermissionError(errno.EACCES, "Permission denied", "/root/run"), "the system refuses a file: Permission denied"),
-        (OSError(errno.ENOSPC, "No space left on device"), "the disk is full"),
+        (OSError(errno.ENOSPC, "No space left on device"), "the system refuses a file: No space left on device"),
     ],
 )
 def test_what_the_system_refuses_is_no_bug(error: OSError, what: str, capsys: pytest.CaptureFixture[str]) -> None:

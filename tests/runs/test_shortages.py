@@ -52,6 +52,13 @@ def test_the_cause_behind_another_error_is_found(tmp_path: Path) -> None:
     assert find_shortage(error, tmp_path, "kept") is not None
 
 
+def test_the_words_of_another_language_are_understood(tmp_path: Path) -> None:
+    """Polars and safetensors hand on only what the system said."""
+    found = find_shortage(Exception("parquet: underlying IO error: No space left on device (os error 28)"), tmp_path, "kept")
+    assert found is not None
+    assert found.what == "the disk is full"
+
+
 @pytest.mark.parametrize("error", [ValueError("out of memory of this city"), OSError(errno.ENOENT, "no such file"), RuntimeError("boom")])
 def test_other_errors_are_no_shortage(error: Exception, tmp_path: Path) -> None:
     assert find_shortage(error, tmp_path, "kept") is None
