@@ -47,7 +47,7 @@ def cut(batch: TokenBatch, *, size: int, overlap: int, prefix: Sequence[int], su
     content = size - len(prefix) - len(suffix)
     pieces = [(row, start) for row, ids in enumerate(batch.ids) for start in window_starts(len(ids), content, overlap)]
     lengths = [min(content, len(batch.ids[row]) - start) for row, start in pieces]
-    width = max(lengths) + len(prefix) + len(suffix)
+    width = max(1, max(lengths) + len(prefix) + len(suffix))
     longest = max(1, max(len(ids) for ids in batch.ids))
     ids = np.full((len(pieces), width), pad, dtype=np.int64)
     mask = np.zeros((len(pieces), width), dtype=bool)

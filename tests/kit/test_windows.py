@@ -70,3 +70,11 @@ def test_a_document_without_tokens_has_an_empty_mask() -> None:
 @pytest.mark.parametrize("sizes", [(1,), (4, 9, 2)])
 def test_one_window_a_document_when_it_fits(sizes: tuple[int, ...]) -> None:
     assert len(cut(batch_of(*sizes), size=32, overlap=4, prefix=[1], suffix=[2], pad=0).ids) == len(sizes)
+
+
+def test_documents_without_any_token_still_have_a_position() -> None:
+    nothing = TokenBatch(ids=[np.zeros(0, dtype=np.int32)], spans=[np.zeros((0, 2), dtype=np.int32)], dropped=[0])
+    windows = cut(nothing, size=8, overlap=2, prefix=[], suffix=[], pad=0)
+    assert (windows.ids.shape, windows.mask.any().item()) == ((1, 1), False)
+    hidden, mask = join(torch.ones(1, 1, 3), windows)
+    assert (hidden.shape, hidden.any().item(), mask.tolist()) == ((1, 1, 3), False, [[False]])

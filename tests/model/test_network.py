@@ -1,0 +1,113 @@
+"""A network is read back whole, or refused with both sides named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from plant_cli.api import ArtefactError
+from plant_cli.model.network import described_section, restore_network, save_network, title_queries
+
+Make = Callable[..., Any]
+
+
+def score(network: Any) -> torch.Tensor:
+    network.eval()
+    with torch.no_grad():
+        logits: torch.Tensor = network.decoder(*network.backbone.encode(network.backbone.tokenize(["a fever and a cough", "a leg"])))
+    return logits
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_what_was_saved_scores_the_same(small_network: Make, tmp_path: Path, frozen: bool) -> None:
+    saved, other = small_network(seed=0), small_network(seed=1)
+    if frozen:
+        saved.freeze_backbone()
+        other.reader.load_state_dict(saved.reader.state_dict())
+    save_network(saved, tmp_path)
+    assert (tmp_path / "backbone.safetensors").exists() is not frozen
+    assert not torch.equal(score(saved), score(other))
+    restore_network(other, tmp_path)
+    assert torch.equal(score(saved), score(other))
+    assert described_section(tmp_path) == saved.section
+
+
+def test_another_label_order_names_both_sides(small_network: Make, tmp_path: Path) -> None:
+    save_network(small_network(), tmp_path / "finetune")
+    other = small_network()
+    other.label_hash = "f" * 64
+    with pytest.raises(ArtefactError, match="do not agree on the labels") as caught:
+        restore_network(other, tmp_path / "finetune")
+    assert str(tmp_path / "finetune" / "model.safetensors") in caught.value.where
+    assert str(tmp_path / "corpus") in caught.value.where
+
+
+def test_another_tokenizer_is_refused(small_network: Make, tmp_path: Path) -> None:
+    save_network(small_network(), tmp_path)
+    with pytest.raises(ArtefactError, match="do not agree on the tokenizers"):
+        restore_network(small_network(buckets=128), tmp_path)
+
+
+def test_weights_of_another_shape_are_refused(small_network: Make, tmp_path: Path) -> None:
+    save_network(small_network(labels=4), tmp_path)
+    other = small_network(labels=5)
+    other.label_hash = small_network(labels=4).label_hash
+    with pytest.raises(ArtefactError, match="do not fit the decoder"):
+        restore_network(other, tmp_path)
+
+
+def test_a_newer_format_is_refused(small_network: Make, tmp_path: Path) -> None:
+    network = small_network()
+    save_network(network, tmp_path)
+    path = tmp_path / "model.safetensors"
+    metadata = {"label_hash": network.label_hash, "tokenizer_hash": network.backbone.tokenizer_hash, "format": "2"}
+    save_file(load_file(path), path, metadata=metadata)
+    with pytest.raises(ArtefactError, match="have format 2") as caught:
+        restore_network(network, tmp_path)
+    assert "format 1" in caught.value.expected
+    assert caught.value.exit_code == 4
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00" * 64])
+def test_truncated_weights_are_told(small_network: Make, tmp_path: Path, content: bytes) -> None:
+    save_network(small_network(), tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(content)
+    with pytest.raises(ArtefactError, match="cannot be read"):
+        restore_network(small_network(), tmp_path)
+
+
+def test_a_description_that_lacks_a_key_is_damaged(small_network: Make, tmp_path: Path) -> None:
+    save_network(small_network(), tmp_path)
+    path = tmp_path / "model.json"
+    content = json.loads(path.read_text())
+    del content["decoder"]
+    path.write_text(json.dumps(content))
+    with pytest.raises(ArtefactError, match="description of the saved model is damaged"):
+        described_section(tmp_path)
+
+
+def test_a_frozen_backbone_stays_in_evaluation_mode(small_network: Make) -> None:
+    network = small_network()
+    assert network.train().reader.training
+    network.freeze_backbone()
+    network.train()
+    assert (network.reader.training, network.decoder.training, network.backbone_is_frozen) == (False, True, True)
+
+
+def test_title_queries_are_means_of_hidden_states_whatever_the_batch(small_network: Make) -> None:
+    class Titled:
+        class labels:
+            ids = ("a", "b", "c")
+            titles = ("cough and fever", None, "leg")
+
+    backbone = small_network().backbone
+    together, alone = title_queries(backbone, Titled, batch=64), title_queries(backbone, Titled, batch=1)
+    assert torch.allclose(together, alone, atol=1e-6)
+    hidden, _ = backbone.encode(backbone.tokenize(["b"]))
+    assert torch.allclose(together[1], hidden[0].mean(0), atol=1e-6)

@@ -1,0 +1,39 @@
+"""Tokens of a split, and the order in which it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from plant_cli.api import SilentReporter
+from plant_cli.model.hardware import Hardware
+from plant_cli.model.reading import LiveReader, lengths, sorted_batches, tokenize
+
+CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
+
+
+def test_tokens_do_not_depend_on_the_batch_and_what_is_cut_is_told(small_network: Callable[..., Any]) -> None:
+    network = small_network(max_tokens=3)
+    texts = ["one two three four five", "six", "", "a b c d"]
+    reporter = SilentReporter()
+    small, large = (tokenize(network, texts, reporter, "train", batch=size) for size in (1, 512))
+    assert [ids.tolist() for ids in small.ids] == [ids.tolist() for ids in large.ids]
+    assert lengths(small).tolist() == [3, 1, 0, 3]
+    assert small.dropped == [2, 0, 0, 1]
+    assert "2 of 4 documents are longer than 3 tokens; 3 tokens beyond" in reporter.warnings[0]
+
+
+def test_batches_hold_every_row_once_the_longest_first() -> None:
+    batches = sorted_batches(np.array([2, 9, 4, 9, 1]), 2)
+    assert [batch.tolist() for batch in batches] == [[1, 3], [2, 0], [4]]
+
+
+def test_gradients_flow_through_a_live_reader_unless_the_backbone_is_frozen(small_network: Callable[..., Any]) -> None:
+    network = small_network()
+    reader = LiveReader(network, tokenize(network, ["a fever"], SilentReporter(), "train"), CPU)
+    assert reader.read(np.array([0]))[0].requires_grad
+    network.freeze_backbone()
+    assert not reader.read(np.array([0]))[0].requires_grad
