@@ -19,14 +19,13 @@ from plant_cli.api.options import Options
 from plant_cli.api.signals import Counts
 from plant_cli.api.specs import SignalSpec
 from plant_cli.relevance.blocks import cut_blocks, work_ahead
-from plant_cli.relevance.counting import Cells, Counting, Ints
+from plant_cli.relevance.counting import Cells, Counting
 from plant_cli.relevance.kept import KeptWords
-from plant_cli.relevance.selection import AbsentWords, best
+from plant_cli.relevance.selection import AbsentWords, best_of_rows
 
 Sign = Literal["positive", "any"]
 BYTES_PER_CELL = 120  # what a cell costs while its block is worked on: indices, counts, gathered margins, look-ups, value
 Floats = npt.NDArray[np.float64]
-_Row = tuple[Ints, Ints, Floats]  # a label's kept words, the documents with both, their values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,19 +82,9 @@ class _Scoring:
             expected = self.margins.docs_with_label[cells.label] * self.margins.docs_with_word[cells.word]
             cells = cells.where(cells.both.astype(np.int64) * self.margins.n_docs > expected)
         values = self._score(self._counts(cells), cells.word.shape)
-        pieces = (slice(*ends) for ends in pairwise(cells.offsets))
-        rows: list[_Row] = [self._keep_row(values[piece], cells.word[piece], cells.both[piece]) for piece in pieces]
-        if self.absent is not None:
-            missing = self._score_absent(self.absent, start, stop)
-            met = (cells.word[slice(*ends)] for ends in pairwise(cells.offsets))
-            rows = [self._add_absent(self.absent, *row) for row in zip(rows, met, missing, strict=True)]
-        words, both, kept = (np.concatenate(parts) for parts in zip(*rows, strict=True))
-        return KeptWords(
-            offsets=np.concatenate([[0], np.cumsum([len(row[0]) for row in rows])]).astype(np.int64),
-            words=words.astype(np.int32),
-            both=both.astype(np.int32),
-            values=kept,
-        )
+        chosen, offsets = best_of_rows(cells.offsets, values, cells.word, self.selection.k, self.floor)
+        kept = KeptWords(offsets=offsets, words=cells.word[chosen], values=values[chosen], both=cells.both[chosen])
+        return kept if self.absent is None else self._add_absent(self.absent, kept, cells, start, stop)
 
     def _counts(self, cells: Cells) -> Counts:
         margins = self.margins
@@ -136,17 +125,18 @@ class _Scoring:
         )
         return self._score(counts, (stop - start, len(absent.frequencies)))
 
-    def _keep_row(self, values: Floats, words: Ints, both: Ints) -> _Row:
-        chosen = best(values, words, self.selection.k)
-        chosen = chosen[values[chosen] > self.floor]
-        return words[chosen], both[chosen], values[chosen]
-
-    def _add_absent(self, absent: AbsentWords, row: _Row, met: Ints, missing: Floats) -> _Row:
-        """The label's best words among those kept of the met ones and those that never meet it."""
-        words, both, values = row
-        worth = values[-1] if len(values) == self.selection.k else self.floor
-        others, other_values = absent.find(missing, met, self.selection.k, worth)
-        if not len(others):
-            return row
-        never = np.zeros(len(others), dtype=both.dtype)
-        return self._keep_row(np.concatenate([values, other_values]), np.concatenate([words, others]), np.concatenate([both, never]))
+    def _add_absent(self, absent: AbsentWords, kept: KeptWords, cells: Cells, start: int, stop: int) -> KeptWords:
+        """The best words among those kept of the words that meet each label and those that never do."""
+        k, rows = self.selection.k, []
+        pieces = zip(self._score_absent(absent, start, stop), pairwise(cells.offsets), pairwise(kept.offsets), strict=True)
+        for missing, met, (first, last) in pieces:
+            worth = kept.values[last - 1] if last - first == k else self.floor
+            others, values = absent.find(missing, cells.word[slice(*met)], k, worth)
+            never = np.zeros(len(others), dtype=np.int32)
+            own = slice(first, last)
+            joined = (kept.words[own], others), (kept.values[own], values), (kept.both[own], never)
+            rows.append([np.concatenate(parts) for parts in joined])
+        words, every_value, both = (np.concatenate(parts) for parts in zip(*rows, strict=True))
+        ends = np.concatenate([[0], np.cumsum([len(row[0]) for row in rows])])
+        chosen, offsets = best_of_rows(ends, every_value, words, k, self.floor)
+        return KeptWords(offsets=offsets, words=words[chosen].astype(np.int32), values=every_value[chosen], both=both[chosen])

@@ -7,25 +7,43 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+Ints = npt.NDArray[np.integer[Any]]
 
-def best(values: npt.NDArray[np.float64], words: npt.NDArray[np.integer[Any]], k: int) -> npt.NDArray[np.intp]:
-    """Positions of the k largest values, best first; equal values in the order of their word index, at the k-th place too.
+
+def best_of_rows(
+    offsets: Ints, values: npt.NDArray[np.float64], words: Ints, k: int, floor: float
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    """The k largest values above a floor in each row of ragged lists, best first; equal values in the order of their word.
 
     Args:
-        values: float64 [m], no NaN.
-        words: distinct word indices [m]; the vocabulary is ordered so that the smaller index wins a tie.
-        k: how many, at most.
+        offsets: row i is `offsets[i]:offsets[i + 1]` [rows + 1].
+        values: of all rows, no NaN.
+        words: word indices, distinct in each row; the vocabulary is ordered so that the smaller index wins a tie.
+        k: how many of a row, at most.
+        floor: what is not above it is left out.
+
+    Returns:
+        Positions in `values`, row after row, and the offsets of the rows in them.
     """
-    chosen = np.arange(len(values))
-    if len(values) > k:
-        cut = np.partition(values, len(values) - k)[len(values) - k]
-        above = np.flatnonzero(values > cut)
-        equal = np.flatnonzero(values == cut)
-        room = k - len(above)
-        if len(equal) > room:
-            equal = equal[np.argsort(words[equal])[:room]]
-        chosen = np.concatenate([above, equal])
-    return chosen[np.lexsort((words[chosen], -values[chosen]))]
+    lengths = np.diff(offsets)
+    kept = values > floor
+    for row in np.flatnonzero(lengths > k):
+        piece = slice(offsets[row], offsets[row + 1])
+        kept[piece] &= _mark_largest(values[piece], words[piece], k)
+    row_of = np.repeat(np.arange(len(lengths)), lengths)[kept]
+    positions = np.flatnonzero(kept)
+    order = np.lexsort((words[positions], -values[positions], row_of))
+    return positions[order], np.concatenate([[0], np.cumsum(np.bincount(row_of, minlength=len(lengths)))]).astype(np.int64)
+
+
+def _mark_largest(values: npt.NDArray[np.float64], words: Ints, k: int) -> npt.NDArray[np.bool_]:
+    """True for exactly k values: by partition, for all need not be sorted."""
+    cut = np.partition(values, len(values) - k)[len(values) - k]
+    marked: npt.NDArray[np.bool_] = values > cut
+    equal = np.flatnonzero(values == cut)
+    room = k - np.count_nonzero(marked)
+    marked[equal if len(equal) == room else equal[np.argsort(words[equal])[:room]]] = True
+    return marked
 
 
 class AbsentWords:
@@ -40,7 +58,7 @@ class AbsentWords:
         self.frequencies = -falling
 
     def find(
-        self, values: npt.NDArray[np.float64], met: npt.NDArray[np.integer[Any]], k: int, worth: float
+        self, values: npt.NDArray[np.float64], met: Ints, k: int, worth: float
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """Words among which are the k best that never meet the label, and their values, all above 0.
 

@@ -1,6 +1,6 @@
 """Exact mutual information of every label and word: ours beside a plain reference, scikit-learn and the bound, in one run.
 
-`python -m tests.benchmarks.mig --scale small|M3 --json FILE`. Words and labels are Zipf distributed. Every contender runs in
+`python -m tests.benchmarks.mig --scale small|M3|131K|1M --json FILE`. Words and labels are Zipf distributed. Every contender runs in
 a process of its own, on the same matrices, so that its peak memory is its own (the matrices included). The bound is the
 counting alone: the sparse product of labels and words, in the same blocks on the same threads, with nothing kept.
 """
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -41,7 +41,12 @@ class Scale:
     labels_drawn: int
 
 
-SCALES = {"small": Scale(2_000, 5_000, 400, 250, 8), "M3": Scale(52_722, 50_000, 8_929, 1_150, 17)}
+SCALES = {
+    "small": Scale(2_000, 5_000, 400, 250, 8),
+    "M3": Scale(52_722, 50_000, 8_929, 1_150, 17),
+    "131K": Scale(100_000, 100_000, 131_073, 150, 6),
+    "1M": Scale(300_000, 100_000, 1_000_000, 100, 6),
+}
 
 
 def draw(rows: int, columns: int, mean: int, generator: np.random.Generator) -> csr_array:
@@ -58,7 +63,8 @@ def draw(rows: int, columns: int, mean: int, generator: np.random.Generator) -> 
     return matrix
 
 
-def run_ours(words: csr_array, gold: csr_array, jobs: int, sign: Any = "positive") -> dict[str, float]:
+def keep(words: csr_array, gold: csr_array, jobs: int, sign: Any) -> tuple[Any, Iterator[Any]]:
+    """The counts, and the words kept from them, block after block."""
     from plant_cli.api import NoOptions, SignalSpec
     from plant_cli.relevance.counting import SparseCounting
     from plant_cli.relevance.engine import Selection, keep_words
@@ -68,10 +74,32 @@ def run_ours(words: csr_array, gold: csr_array, jobs: int, sign: Any = "positive
     signal = SignalSpec(name="mig", summary="", score=lambda counts, options: mutual_information(counts))
     names = tuple(f"w{i:06d}" for i in range(words.shape[1]))
     terms = Terms(words=names, occurrences=words, docs_with_word=np.bincount(words.indices, minlength=words.shape[1]))
+    counting = SparseCounting(terms, gold)
+    return counting, keep_words(counting, signal, NoOptions(), Selection(k=K, sign=sign, memory=MEMORY, jobs=jobs))
+
+
+def run_ours(words: csr_array, gold: csr_array, jobs: int, sign: Any = "positive") -> dict[str, float]:
     start = time.perf_counter()
-    blocks = keep_words(SparseCounting(terms, gold), signal, NoOptions(), Selection(k=K, sign=sign, memory=MEMORY, jobs=jobs))
-    kept = sum(len(block.words) for block in blocks)
+    kept = sum(len(block.words) for block in keep(words, gold, jobs, sign)[1])
     return {"seconds": time.perf_counter() - start, "kept": kept}
+
+
+def run_written(words: csr_array, gold: csr_array, jobs: int) -> dict[str, float]:
+    """Ours with the files of the stage: kept words go to disk as they come."""
+    from plant_cli.corpus.labels import LabelTable
+    from plant_cli.relevance.normalise import normalise
+    from plant_cli.relevance.store import write_relevance
+
+    start = time.perf_counter()
+    counting, blocks = keep(words, gold, jobs, "positive")
+    margins, counts = counting.margins, np.bincount(gold.indices, minlength=gold.shape[1])
+    labels = LabelTable(ids=[f"l{i:07d}" for i in range(len(counts))], titles=[None] * len(counts), train_counts=counts.tolist())
+    sizes = {"n_docs": margins.n_docs, "docs_with_word": margins.docs_with_word, "docs_with_label": margins.docs_with_label}
+    weighed = ((block, normalise(block, "label-max", **sizes)) for block in blocks)
+    with tempfile.TemporaryDirectory() as folder:
+        kept = write_relevance(Path(folder), weighed, margins, labels)
+        size = (Path(folder) / "mig.parquet").stat().st_size / 1e9
+    return {"seconds": time.perf_counter() - start, "kept": int(kept.sum()), "file_gb": size}
 
 
 def run_bound(words: csr_array, gold: csr_array, jobs: int) -> dict[str, float]:
@@ -122,6 +150,7 @@ PARTS: dict[str, Callable[..., dict[str, float]]] = {
     "bound": run_bound,
     "ours": run_ours,
     "ours-any": lambda words, gold, jobs: run_ours(words, gold, jobs, "any"),
+    "written": run_written,
     "reference": run_reference,
     "peer": run_peer,
 }
@@ -181,6 +210,10 @@ def main() -> None:
         "cpu_seconds": figures["ours"]["cpu_seconds"],
         "seconds_any": figures["ours-any"]["seconds"],
         "cpu_seconds_any": figures["ours-any"]["cpu_seconds"],
+        "seconds_written": figures["written"]["seconds"],
+        "peak_gb_written": figures["written"]["peak_gb"],
+        "kept": figures["written"]["kept"],
+        "file_gb": figures["written"]["file_gb"],
         "reference_seconds": figures["reference"]["seconds"],
         "peer_seconds": figures["peer"]["seconds"],
         "bound_seconds": figures["bound"]["seconds"],

@@ -2,15 +2,37 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant_cli.relevance.selection import best
+from plant_cli.relevance.selection import AbsentWords, best_of_rows
+
+VALUES = st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, -np.inf]), max_size=20)
 
 
-@given(st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, -np.inf]), max_size=40), st.integers(1, 45), st.randoms(use_true_random=False))
-def test_equals_a_full_sort(values: list[float], k: int, shuffle: object) -> None:
-    words = np.random.default_rng(len(values)).permutation(len(values))
-    expected = sorted(range(len(values)), key=lambda i: (-values[i], words[i]))[:k]
-    assert best(np.array(values, dtype=np.float64), words, k).tolist() == expected
+@given(rows=st.lists(VALUES, min_size=1, max_size=5), k=st.integers(1, 25), floor=st.sampled_from([0.0, -np.inf]))
+def test_equals_a_full_sort_of_each_row(rows: list[list[float]], k: int, floor: float) -> None:
+    words = [np.random.default_rng(i).permutation(len(row)) for i, row in enumerate(rows)]
+    ends = np.cumsum([0, *map(len, rows)])
+    positions, offsets = best_of_rows(ends, np.concatenate(rows).astype(np.float64), np.concatenate(words), k, floor)
+    for i, row in enumerate(rows):
+        expected = [j for j in sorted(range(len(row)), key=lambda j: (-row[j], words[i][j]))[:k] if row[j] > floor]
+        assert (positions[offsets[i] : offsets[i + 1]] - ends[i]).tolist() == expected
 
 
 def test_the_tie_at_the_last_place_goes_to_the_smaller_index() -> None:
-    assert best(np.array([1.0, 2.0, 1.0, 1.0]), np.array([9, 4, 3, 7]), 3).tolist() == [1, 2, 3]
+    positions, _ = best_of_rows(np.array([0, 4]), np.array([1.0, 2.0, 1.0, 1.0]), np.array([9, 4, 3, 7]), 3, 0.0)
+    assert positions.tolist() == [1, 2, 3]
+
+
+@given(data=st.data(), k=st.integers(1, 8), worth=st.sampled_from([0.0, 0.5, 1.0]))
+def test_the_best_absent_words_are_found(data: st.DataObject, k: int, worth: float) -> None:
+    """All that could be among the k best and are worth it; never a word that meets the label."""
+    frequency = np.sort(np.array(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=15))))[::-1]
+    absent = AbsentWords(frequency)
+    values = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.3, 0.5, 1.0]), min_size=5, max_size=5)))[: len(absent.frequencies)]
+    met = np.array(sorted(data.draw(st.sets(st.integers(0, len(frequency) - 1)))), dtype=np.int64)
+    words, found = absent.find(values, met, k, worth)
+    value_of = values[[absent.frequencies.tolist().index(n) for n in frequency]]
+    assert found.tolist() == value_of[words].tolist()
+    assert not set(words) & set(met)
+    admissible = [w for w in range(len(frequency)) if w not in met and value_of[w] >= worth and value_of[w] > 0]
+    wanted = sorted(admissible, key=lambda w: (-value_of[w], w))[:k]
+    assert set(wanted) <= set(words.tolist())

@@ -1,3 +1,5 @@
+import tracemalloc
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,6 +77,25 @@ def test_blocks_of_labels_make_the_same_files(folder: Path, tmp_path: Path) -> N
     assert lengths.tolist() == [2, 0, 2]
     for name in ("mig", "words", "labels"):
         assert pl.read_parquet(tmp_path / f"{name}.parquet").equals(pl.read_parquet(folder / f"{name}.parquet"))
+
+
+def test_kept_words_are_written_as_they_come(tmp_path: Path) -> None:
+    """Of 100 blocks, 44 MB together, no more than a few are in memory at once."""
+    count, size = 100, 20_000
+    labels = Labels(ids=tuple(f"l{i:03d}" for i in range(count)), titles=(None,) * count, train_counts=(1,) * count)
+    words = np.tile(np.arange(4, dtype=np.int32), size // 4)
+
+    def blocks() -> Iterator[tuple[KeptWords, Any]]:
+        for _ in range(count):
+            values = np.linspace(1.0, 0.5, size)
+            yield KeptWords(offsets=np.array([0, size]), words=words.copy(), values=values, both=words.copy()), values / 2
+
+    tracemalloc.start()
+    write_relevance(tmp_path, blocks(), MARGINS, labels)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 12_000_000
+    assert pl.scan_parquet(tmp_path / "mig.parquet").select(pl.len()).collect().item() == count * size
 
 
 def test_another_label_order_is_refused_and_both_files_named(folder: Path) -> None:
