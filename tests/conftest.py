@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def small_network() -> Callable[..., Any]:
-    """Builds a network on the backbone `tiny` (dropout 0) over four labels, the same one every time: `small_network(seed=0, labels=4)`."""
+    """Builds a network on the backbone `tiny` without dropout; equal arguments give equal weights: `small_network(seed=0, labels=4)`."""
 
     def build(seed: int = 0, labels: int = 4, **backbone: Any) -> Any:
         import torch

@@ -9,7 +9,7 @@ import pytest
 
 from plant_cli.api import Options, Result, SilentReporter, StageSpec, hookimpl
 from plant_cli.api.files import read_json, write_json
-from plant_cli.registry import Registry
+from plant_cli.registry import Registry, installed
 from plant_cli.stages import eval as evaluation_stage
 from plant_cli.stages import recipe as recipe_stages
 from plant_cli.stages import run as run_stages
@@ -158,6 +158,29 @@ class Laboratory:
 
     def text(self, name):
         return (self.path / name / f"{name.split('-')[0]}.txt").read_text()
+
+
+CLINIC = (
+    "data.dataset={name: synthetic-clinic, documents: 120, labels: 12, seed: 3}",
+    "model.backbone={name: tiny, hidden: 16, heads: 2, layers: 1, buckets: 512}",
+    "model.decoder={name: label-attention, heads: 2, pool: 8}",
+    "machine.precision=fp32",
+    "machine.device=cpu",
+    "pretrain-attn.epochs=1",
+    "finetune.epochs=1",
+)
+
+
+@pytest.fixture
+def clinic(tmp_path):
+    """Run a stage for real on a small network and a small made-up clinic: `clinic("mig", "mig.k=5", tag=…)`; `.path` is the run."""
+
+    def run(name, *sets, reporter=None, **request):
+        reporter = reporter or SilentReporter()
+        return run_stage(registry=installed(), run_path=run.path, name=name, sets=[*CLINIC, *sets], reporter=reporter, **request)
+
+    run.path = tmp_path / "run"
+    return run
 
 
 @pytest.fixture

@@ -1,0 +1,73 @@
+"""Predictions of a trained network, by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from plant_cli.api import ArtefactError
+from plant_cli.api.files import read_json
+
+
+@pytest.fixture
+def trained(clinic: Any) -> Any:
+    clinic("mig")
+    clinic("finetune", "finetune.init=random")
+    return clinic
+
+
+def read(clinic: Any, name: str = "predict") -> pl.DataFrame:
+    return pl.read_parquet(clinic.path / name / "predictions.parquet")
+
+
+def test_every_document_gets_its_best_labels_by_name_best_first(trained: Any) -> None:
+    result = trained("predict", "predict.top_k=5")
+    found, path = read(trained), trained.path / "predict" / "predictions.parquet"
+    labels = set(pl.read_parquet(trained.path / "corpus" / "labels.parquet")["label"])
+    assert found.columns == ["doc_id", "labels", "scores"]
+    assert found["labels"].list.len().unique().to_list() == found["scores"].list.len().unique().to_list() == [5]
+    assert set(found["labels"].explode()) <= labels
+    assert all(len(set(row)) == 5 for row in found["labels"])
+    scores = np.array(found["scores"].to_list())
+    assert ((scores > 0) & (scores < 1)).all()
+    assert (np.diff(scores, axis=1) <= 0).all()
+    metadata = pl.read_parquet_metadata(path)
+    assert (metadata["split"], metadata["label_hash"]) == ("test", read_json(trained.path / "run.json", "the header")["label_hash"])
+    assert result.summary == {"documents": len(found), "labels_kept": 5}
+    assert "probability" in result.tables[0].columns[1].name
+
+
+def test_the_batch_changes_nothing(trained: Any) -> None:
+    trained("predict", "predict.batch=1")
+    one = read(trained)
+    trained("predict", "predict.batch=64", force=True)
+    many = read(trained)
+    assert one["doc_id"].to_list() == many["doc_id"].to_list()
+    assert one["labels"].to_list() == many["labels"].to_list()
+    assert np.allclose(one["scores"].to_list(), many["scores"].to_list(), atol=1e-6)
+
+
+def test_another_split_is_scored_when_it_is_asked_for(trained: Any) -> None:
+    trained("predict", "predict.split=validation")
+    sizes = read_json(trained.path / "corpus" / "splits.json", "the splits")["splits"]
+    assert len(read(trained)) == sizes["validation"]["documents"]
+
+
+def test_a_network_that_was_not_trained_says_which_command_does_it(clinic: Any) -> None:
+    clinic("mig")
+    with pytest.raises(ArtefactError, match="'finetune-late' has not run") as caught:
+        clinic("predict", tag="late")
+    assert "plant finetune" in caught.value.todo
+    assert "--tag late" in caught.value.todo
+
+
+def test_damaged_weights_are_told_and_earlier_predictions_stay(trained: Any) -> None:
+    trained("predict")
+    before = read(trained)
+    (trained.path / "finetune" / "model.safetensors").write_bytes(b"broken")
+    with pytest.raises(ArtefactError, match="weights cannot be read"):
+        trained("predict", force=True)
+    assert read(trained).equals(before)

@@ -1,0 +1,69 @@
+"""Stage 2's loss of a batch: exactly that of the cells that count, with the anchor fading out beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from plant_losses.label import Bce, Focal
+from plant_losses.options import BceOptions, FocalOptions
+from scipy.sparse import csr_array
+
+from plant_cli.api import SilentReporter
+from plant_cli.model.hardware import Hardware
+from plant_cli.model.reading import LiveReader, tokenize
+from plant_cli.training.finetuning import Anchor, FineTuning
+
+CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
+TEXTS = ["a fever", "a cough and a leg", "a leg"]
+GOLD = csr_array(np.array([[1, 0, 0, 0, 0, 0], [0, 1, 1, 0, 0, 0], [0, 0, 1, 0, 0, 0]]))
+ROWS = np.array([2, 1])
+
+
+@pytest.fixture
+def parts(small_network: Callable[..., Any]) -> Any:
+    network = small_network(labels=6)
+    reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "train"), CPU)
+    return SimpleNamespace(network=network, reader=reader, split=SimpleNamespace(gold=GOLD))
+
+
+def step(parts: Any, loss: Any, anchor: Anchor | None = None) -> FineTuning:
+    return FineTuning(parts.network, parts.reader, parts.split, loss, CPU, anchor)
+
+
+def test_it_is_the_loss_over_all_labels_where_none_is_left_out(parts: Any) -> None:
+    loss = Bce(BceOptions(hard_negatives=0))
+    found, weight = step(parts, loss)(ROWS, epoch=0, seed=1)
+    logits = parts.network.decoder(*parts.reader.read(ROWS))
+    assert weight == 2.0
+    assert torch.allclose(found, loss(logits, torch.tensor(GOLD[ROWS].toarray(), dtype=torch.float32)))
+
+
+def test_only_positives_and_the_hardest_negatives_count(parts: Any) -> None:
+    loss = Focal(FocalOptions(hard_negatives=2, random_negatives=0))
+    found, _ = step(parts, loss)(ROWS, epoch=0, seed=1)
+    logits = parts.network.decoder(*parts.reader.read(ROWS))
+    targets = torch.tensor(GOLD[ROWS].toarray(), dtype=torch.float32)
+    expected = loss(logits, targets, loss.select(logits.detach(), targets))
+    assert torch.allclose(found, expected)
+    found.backward()
+    gradient = parts.network.decoder.queries.grad.clone()
+    parts.network.zero_grad()
+    expected.backward()
+    assert torch.allclose(gradient, parts.network.decoder.queries.grad, atol=1e-6)
+
+
+def test_random_negatives_follow_from_the_seed(parts: Any) -> None:
+    tuning = step(parts, Focal(FocalOptions(hard_negatives=1, random_negatives=1)))
+    losses = [tuning(ROWS, epoch=0, seed=seed)[0].item() for seed in (3, 3, *range(10, 20))]
+    assert losses[0] == losses[1]
+    assert len(set(losses)) > 1
+
+
+def test_the_anchor_fades_out_linearly() -> None:
+    anchor = Anchor(planter=None, loss=None, weight=0.8, epochs=4)  # type: ignore[arg-type]
+    assert [anchor.strength(epoch) for epoch in range(6)] == pytest.approx([0.8, 0.6, 0.4, 0.2, 0.0, 0.0])

@@ -1,0 +1,107 @@
+"""The loop itself, with a loss that can be followed by hand: accumulation, early stopping, the best epoch, NaN."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from plant_cli.api import MachineSection, SilentReporter, TrainingError
+from plant_cli.model.hardware import Hardware
+from plant_cli.training.loop import Outcome, Training, make_plan
+from plant_cli.training.options import TrainingOptions
+
+CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
+LENGTHS = np.array([3, 1, 2, 5, 4, 2], dtype=np.int64)
+
+
+class Played:
+    """A training run whose loss is the mean squared query, and whose validation values are given."""
+
+    def __init__(self, network: Any, folder: Path, values: list[float], **options: Any) -> None:
+        self.network = network
+        self.folder = folder
+        self.values = values
+        self.context = SimpleNamespace(folder=folder, resume=False, reporter=SilentReporter(), stopping=False)
+        self.plan = make_plan(
+            TrainingOptions(**{"epochs": len(values), "batch": 4, "micro_batch": 2} | options), MachineSection(), monitor="value", head=1e-2
+        )
+        self.queries: list[torch.Tensor] = []
+        self.rows: list[list[int]] = []
+        self.at = float("inf")
+
+    def step(self, rows: Any, *, epoch: int, seed: int) -> tuple[torch.Tensor, float]:
+        self.rows.append(rows.tolist())
+        loss = self.network.decoder.queries.square().mean()
+        return (loss * float("nan") if len(self.rows) > self.at else loss), float(len(rows))
+
+    def validate(self, epoch: int) -> dict[str, float]:
+        self.queries.append(self.network.decoder.queries.detach().clone())
+        return {"value": self.values[epoch]}
+
+    def run(self) -> Outcome:
+        training = Training(self.context, self.network, CPU, self.plan, LENGTHS, frozenset({"attention"}))  # type: ignore[arg-type]
+        return training.run(self.step, self.validate)
+
+
+@pytest.fixture
+def play(small_network: Callable[..., Any], tmp_path: Path) -> Callable[..., Played]:
+    return lambda *values, **options: Played(small_network(), tmp_path / "stage", list(values), **options)
+
+
+def test_the_best_epoch_is_what_remains(play: Callable[..., Played]) -> None:
+    played = play(0.1, 0.5, 0.3)
+    outcome = played.run()
+    assert (outcome.best_epoch, outcome.best, outcome.epochs) == (1, 0.5, 3)
+    assert torch.equal(played.network.decoder.queries, played.queries[1])
+    assert not torch.equal(played.queries[1], played.queries[2])
+    history = [json.loads(line) for line in (played.folder / "history.jsonl").read_text().splitlines()]
+    assert [(row["epoch"], row["value"]) for row in history] == [(1, 0.1), (2, 0.5), (3, 0.3)]
+    assert history[0]["loss"] > history[2]["loss"]
+
+
+def test_patience_ends_training_early(play: Callable[..., Played]) -> None:
+    assert play(0.5, 0.4, 0.3, 0.9, patience=2).run().epochs == 3
+
+
+def test_every_document_is_read_once_an_epoch(play: Callable[..., Played]) -> None:
+    played = play(0.1, 0.2)
+    played.run()
+    assert [len(rows) for rows in played.rows] == [2] * 6
+    for epoch in (played.rows[:3], played.rows[3:]):
+        assert sorted(row for rows in epoch for row in rows) == [0, 1, 2, 3, 4, 5]
+
+
+def test_only_the_chosen_roles_learn(play: Callable[..., Played]) -> None:
+    played = play(0.1)
+    before = {name: p.detach().clone() for name, p in played.network.named_parameters()}
+    played.run()
+    moved = {name for name, p in played.network.named_parameters() if not torch.equal(p, before[name])}
+    assert "decoder.queries" in moved
+    attention = {id(p) for p in played.network.scorer.parameter_roles()["attention"]}
+    assert all(id(dict(played.network.named_parameters())[name]) in attention for name in moved)
+
+
+@pytest.mark.parametrize(("batch", "micro_batch"), [(4, 2), (4, 1), (4, 4)])
+def test_accumulated_micro_batches_are_one_step_of_their_mean(play: Callable[..., Played], batch: int, micro_batch: int) -> None:
+    """The loss is the same for every document, so that the cut into micro-batches must not matter."""
+    played = play(0.1, batch=batch, micro_batch=micro_batch, warmup=0.0)
+    played.run()
+    whole = play(0.1, batch=4, micro_batch=4, warmup=0.0)
+    whole.run()
+    assert torch.allclose(played.queries[0], whole.queries[0], atol=1e-7)
+
+
+def test_a_loss_that_is_no_number_stops_with_the_documents_named(play: Callable[..., Played]) -> None:
+    played = play(0.1, 0.2)
+    played.at = 3  # the second epoch
+    with pytest.raises(TrainingError, match="not a number in epoch 2, step 3") as caught:
+        played.run()
+    assert f"rows {', '.join(map(str, played.rows[-1]))}" in caught.value.where
+    assert list((played.folder / "checkpoints").glob("step-*/DONE"))
