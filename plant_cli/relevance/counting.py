@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.relevance.terms import Terms
 
-CACHED_CELLS = 1 << 18  # cells per block whose temporaries (about ten arrays of 8 bytes) stay near the processor
+CACHED_CELLS = 1 << 16  # cells per block whose temporaries (about ten arrays of 8 bytes) stay near the processor
 Ints = npt.NDArray[np.integer[Any]]
 
 
