@@ -13,8 +13,6 @@ from plant_cli.console.failures import reported_failures
 from plant_cli.console.flags import GENERAL
 from plant_cli.registry import Registry
 
-DEFAULT_RUN = Path("plant-run")
-
 
 def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]]) -> None:
     """Run a stage or action with what the user gave and show its result; errors leave with their exit code.
@@ -27,6 +25,7 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
         from plant_cli.console.progress import ConsoleReporter
         from plant_cli.console.tables import show
         from plant_cli.runs.companions import companion_of, process_rank
+        from plant_cli.stages.context import DEFAULT_RUN
         from plant_cli.stages.runner import print_config, run_stage
 
         reporter = ConsoleReporter(quiet=general.get("quiet", False))

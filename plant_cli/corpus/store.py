@@ -85,11 +85,6 @@ class StoredCorpus:
         return frame
 
 
-def is_prepared(folder: Path) -> bool:
-    """Whether a folder holds a prepared corpus; its record is the last file that is written."""
-    return (folder / SPLITS_FILE).exists()
-
-
 def open_corpus(folder: Path, load: Callable[[], Dataset]) -> StoredCorpus:
     """The corpus that `prepare` wrote.
 

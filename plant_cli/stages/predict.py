@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from plant_cli.api import Corpus, Split
     from plant_cli.inference.scoring import TopLabels
 
-FILE = "predictions.parquet"
+SHOWN = 5  # documents, and labels of each, in the table
 
 
 class PredictOptions(Options):
@@ -25,6 +25,7 @@ class PredictOptions(Options):
 
 def run(context: StageContext, options: PredictOptions) -> Result:
     """Score every document of a split; the file holds label names, best first."""
+    from plant_cli.evaluation.systems import PREDICTIONS
     from plant_cli.inference.scoring import score_documents
     from plant_cli.model.hardware import choose_hardware
     from plant_cli.model.network import restored
@@ -45,7 +46,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
         description=f"scoring {options.split}",
         context=context,
     )
-    write_predictions(context.folder / FILE, top, split, corpus)
+    write_predictions(context.folder / PREDICTIONS, top, split, corpus)
     return _report(top, split, corpus)
 
 
@@ -63,11 +64,14 @@ def write_predictions(path: Path, top: TopLabels, split: Split, corpus: Corpus) 
         frame.write_parquet(partial, metadata={"label_hash": corpus.labels.hash, "split": split.name})
 
 
-def _report(top: TopLabels, split: Split, corpus: Corpus, shown: int = 5) -> Result:
+def _report(top: TopLabels, split: Split, corpus: Corpus) -> Result:
     titles = [title or label for label, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)]
     rows = [
-        [split.doc_ids[row], "; ".join(f"{titles[label]} ({100 * score:.0f})" for label, score in zip(labels[:5], scores[:5], strict=True))]
-        for row, (labels, scores) in enumerate(zip(top.labels[:shown], top.scores[:shown], strict=True))
+        [
+            split.doc_ids[row],
+            "; ".join(f"{titles[label]} ({100 * score:.0f})" for label, score in zip(labels[:SHOWN], scores[:SHOWN], strict=True)),
+        ]
+        for row, (labels, scores) in enumerate(zip(top.labels[:SHOWN], top.scores[:SHOWN], strict=True))
     ]
     table = Table(
         title=f"First {len(rows)} of {len(split)} documents ({split.name})",

@@ -12,14 +12,12 @@ from plant_cli.api.errors import ArtefactError, DataError
 from plant_cli.api.reporting import SilentReporter
 from plant_cli.api.sections import DataSection
 from plant_cli.corpus.prepare import prepare
-from plant_cli.corpus.store import is_prepared, open_corpus
+from plant_cli.corpus.store import open_corpus
 
 
 @pytest.fixture
 def folder(dataset: Dataset, tmp_path: Path) -> Path:
-    assert not is_prepared(tmp_path)
     prepare(dataset, DataSection(path="x.parquet"), tmp_path, 0, SilentReporter())
-    assert is_prepared(tmp_path)
     return tmp_path
 
 
