@@ -179,7 +179,7 @@ def clinic(tmp_path):
         reporter = reporter or SilentReporter()
         return run_stage(registry=installed(), run_path=run.path, name=name, sets=[*CLINIC, *sets], reporter=reporter, **request)
 
-    run.path = tmp_path / "run"
+    run.path, run.sets = tmp_path / "run", CLINIC
     return run
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from typing import Any
 
 import polars as pl
 import pytest
+import torch
+from safetensors.torch import load_file
 
-from plant_cli.api import ArtefactError
+from plant_cli.api import ArtefactError, UsageError
 from plant_cli.api.files import read_json
 
 
@@ -48,6 +53,28 @@ def test_corrections_of_relevance_change_what_is_planted(clinic: Any) -> None:
     clinic("pretrain-attn", tag="after")
     losses = [json.loads((clinic.path / f"pretrain-attn-{t}" / "history.jsonl").read_text())["loss"] for t in ("before", "after")]
     assert losses[0] != losses[1]
+
+
+def test_a_killed_process_loses_at_most_the_epoch_under_way(clinic: Any) -> None:
+    """SIGKILL leaves no time to save: what counts is the last whole checkpoint, and the lock that the system releases."""
+    sets = ["pretrain-attn.epochs=12", "pretrain-attn.patience=12", "machine.threads=1"]
+    clinic("mig")
+    clinic("pretrain-attn", *sets, tag="whole")
+    given = [f"--set={value}" for value in (*clinic.sets, *sets)]
+    command = [sys.executable, "-m", "plant_cli", "pretrain-attn", "--run", str(clinic.path), "-q", *given]
+    folder = clinic.path / "pretrain-attn"
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        while not list(folder.glob("checkpoints/step-*/DONE")):
+            assert process.poll() is None
+            time.sleep(0.005)
+        process.kill()
+    assert read_json(folder / "stage.json", "the record")["status"] == "running"
+    with pytest.raises(UsageError, match="was interrupted") as caught:
+        clinic("pretrain-attn", *sets)
+    assert "--resume" in caught.value.todo
+    clinic("pretrain-attn", *sets, resume=True)
+    whole, resumed = (load_file(clinic.path / name / "model.safetensors") for name in ("pretrain-attn-whole", "pretrain-attn"))
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
 
 def read_labels(clinic: Any) -> list[str]:
