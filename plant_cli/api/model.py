@@ -105,7 +105,7 @@ class Decoder(Protocol):
         ...
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
-        """Every parameter once, by role: `attention` (what stage 1 trains), `value`, `head`."""
+        """Every parameter once, by role: `attention` (what stage 1 trains), `value`, `boost` (tables of each label), `head`."""
         ...
 
 

@@ -64,7 +64,7 @@ def as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
                 "labels": b.labels,
                 "present": b.present,
                 "assignments": b.assignments,
-                "metrics": {m.name.removesuffix(f"[{b.name}]"): _bounds(scores[m.name]) for m in b.metrics if m.name in scores},
+                **{m.name.removesuffix(f"[{b.name}]"): _bounds(scores[m.name]) for m in b.metrics if m.name in scores},
             }
             for b in evaluation.bins
         },

@@ -10,11 +10,11 @@ from plant_cli.training.options import TrainingOptions
 if TYPE_CHECKING:
     from plant_cli.model.hardware import Hardware
     from plant_cli.model.network import Network
+    from plant_cli.stages.validation import Validation
     from plant_cli.training.finetuning import Anchor
     from plant_cli.training.loop import Outcome
     from plant_cli.training.materials import Material
     from plant_cli.training.survival import AttentionMeasure
-    from plant_cli.stages.validation import Validation
 
 
 class FinetuneOptions(TrainingOptions):
@@ -24,7 +24,8 @@ class FinetuneOptions(TrainingOptions):
         "planted", "Where attention starts: planted by pretrain-attn, or random weights (the clean contrast: same network, same budget)."
     )
     loss: Choice = choice("loss", "focal-hnm", "The loss over labels.")
-    rate_head: float = option(5e-3, "Peak learning rate of the value path, boost and head.", gt=0)
+    rate_head: float = option(1e-3, "Peak learning rate of what labels share: value path and head.", gt=0)
+    rate_boost: float = option(3e-2, "Peak learning rate of the tables of each label (boost).", gt=0)
     unfreeze: Literal["gradual", "all"] = option(
         "gradual", "gradual: first value path and head, then attention at a smaller rate, then the backbone from its last layers."
     )
@@ -41,6 +42,7 @@ class FinetuneOptions(TrainingOptions):
 def run(context: StageContext, options: FinetuneOptions) -> Result:
     """Fine-tune, keep the best epoch on validation, and tune the decision threshold there."""
     from plant_cli.api.files import write_json
+    from plant_cli.evaluation.systems import THRESHOLDS
     from plant_cli.model.hardware import choose_hardware
     from plant_cli.model.network import assemble, save_network
     from plant_cli.model.reading import lengths
@@ -65,16 +67,17 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
         context.machine,
         monitor=options.monitor,
         head=options.rate_head,
+        boost=options.rate_boost,
         schedule=options.unfreeze,
         attention_factor=options.attention_factor,
     )
-    training = Training(context, network, hardware, plan, lengths(train.reader.tokens), frozenset({"attention", "value", "head", "backbone"}))
+    training = Training(
+        context, network, hardware, plan, lengths(train.reader.tokens), frozenset({"attention", "value", "boost", "head", "backbone"})
+    )
     outcome = training.run(step, lambda epoch: {**validation(), **(measure() if measure else {})})
     save_network(network, context.folder)
     tuned = validation.tune()
-    write_json(
-        context.folder / "thresholds.json", {"value": tuned.value, "objective": options.threshold, "label_hash": corpus.labels.hash}
-    )
+    write_json(context.folder / THRESHOLDS, {"value": tuned.value, "objective": options.threshold, "label_hash": corpus.labels.hash})
     return _report(outcome, options, tuned.value, measure)
 
 
@@ -110,9 +113,7 @@ def _anchor(context: StageContext, options: FinetuneOptions, train: Material) ->
     return Anchor(planter=planter, loss=rank_loss(context, options.anchor_loss), weight=options.anchor, epochs=options.anchor_epochs)
 
 
-def _validation(
-    context: StageContext, options: FinetuneOptions, network: Network, material: Material, hardware: Hardware
-) -> Validation:
+def _validation(context: StageContext, options: FinetuneOptions, network: Network, material: Material, hardware: Hardware) -> Validation:
     from plant_cli.stages.validation import Validation
 
     return Validation(context, network, material, hardware, batch=options.micro_batch, objective=options.threshold)
@@ -140,7 +141,9 @@ def _report(outcome: Outcome, options: FinetuneOptions, threshold: float, measur
         title="Fine-tuning (validation)",
         columns=columns,
         rows=[[e["epoch"], e["loss"], *(e[name] for name in shown)] for e in outcome.history],
-        notes=[f"kept: epoch {outcome.best_epoch + 1} by {options.monitor}; threshold {threshold:.4f} tuned on validation {options.threshold}"],
+        notes=[
+            f"kept: epoch {outcome.best_epoch + 1} by {options.monitor}; threshold {threshold:.4f} tuned on validation {options.threshold}"
+        ],
     )
     best = {name: outcome.history[outcome.best_epoch][name] for name in shown}
     return Result(
@@ -165,5 +168,6 @@ SPECS = (
         source="PLANT, stage 2",
         run=run,
         sections=("data", "model", "machine"),
+        examples=("plant finetune", "plant finetune --init random --tag baseline"),
     ),
 )

@@ -15,6 +15,7 @@ class PretrainOptions(TrainingOptions):
     """Options of `pretrain-attn`."""
 
     loss: Choice = choice("loss", "lambda", "The ranking loss.")
+    rate_attention: float = option(1e-2, "Peak learning rate of label queries and attention maps.", gt=0)
     freeze_backbone: bool = option(True, "Train only the label attention; hidden states are then computed once and cached.")
     contrast: int = option(64, "Words without relevance that join each document's lists; 0: none (the paper), -1: all.", ge=-1)
     labels_per_document: int = option(64, "Labels sampled beside the positives of a batch; -1: all labels.", ge=-1)
@@ -53,7 +54,7 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
         score=options.score,
     )
     measure = AttentionMeasure(network, materials["validation"], table, hardware, k=options.ndcg_k, batch=options.micro_batch)
-    plan = make_plan(options, context.machine, monitor=measure.name, head=options.rate_attention)
+    plan = make_plan(options, context.machine, monitor=measure.name, head=options.rate_attention, boost=options.rate_attention)
     roles = frozenset({"attention"} if network.backbone_is_frozen else {"attention", "backbone"})
     training = Training(context, network, hardware, plan, lengths(train.reader.tokens), roles)
     step = Planting(network, train.reader, planter, rank_loss(context, options.loss), hardware)

@@ -47,7 +47,7 @@ class Validation:
                 f"the model collapsed: it assigns {100 * top.assigned_share:.0f}% of all labels to every document (recall goes to 1)",
                 where=str(self.context.folder),
                 expected="a few labels a document",
-                todo="nothing saved is lost; train again with lower rates (--rate-head, --rate-attention) or --precision fp32, and --force",
+                todo="nothing saved is lost; train again with lower rates (--rate-boost, --rate-head) or --precision fp32, and --force",
             )
         tuned = self._tune(top)
         data = self._input(top, tuned.value)

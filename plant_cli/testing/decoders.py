@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 HIDDEN, LABELS, LENGTHS = 64, 7, (9, 5, 1)
-ROLES = {"attention", "value", "head"}
+ROLES = {"attention", "value", "boost", "head"}
 RTOL, ATOL = 1e-4, 1e-5
 
 

@@ -39,8 +39,8 @@ class Anchor:
 class FineTuning:
     """Loss of one micro-batch of stage 2 (`plant_cli.training.loop.Step`).
 
-    When the loss looks only at the positives and the hardest negatives, all labels are scored once without gradient, and
-    only the chosen ones again with it: the same loss and gradient as scoring all and masking, at a fraction of the cost.
+    The loss looks only at the positives and the hardest negatives of each document. All labels are scored once, in memory
+    O(B·L); the backward pass of the label attention recomputes only the cells that were chosen.
     """
 
     def __init__(
@@ -65,13 +65,8 @@ class FineTuning:
         return loss, float(len(rows))
 
     def _label_loss(self, hidden: Tensor, mask: Tensor, targets: Tensor, seed: int) -> Tensor:
-        wanted = self.loss.hard_negatives + self.loss.random_negatives
-        if not self.loss.hard_negatives or wanted >= targets.shape[1]:
-            return self.loss(self.network.decoder(hidden, mask).float(), targets)
-        with torch.no_grad():
-            scores = self.network.decoder(hidden, mask).float()
-            draw = torch.Generator(device=scores.device).manual_seed(seed)
-            selected = self.loss.select(scores, targets, draw)
-        labels = selected.any(dim=0).nonzero().squeeze(1)
-        logits = self.network.decoder(hidden, mask, labels).float()
-        return self.loss(logits, targets[:, labels], selected[:, labels])
+        logits = self.network.decoder(hidden, mask).float()
+        if not self.loss.hard_negatives:
+            return self.loss(logits, targets)
+        draw = torch.Generator(device=logits.device).manual_seed(seed)
+        return self.loss(logits, targets, self.loss.select(logits.detach(), targets, draw))

@@ -62,15 +62,16 @@ def make_plan(
     *,
     monitor: str,
     head: float,
+    boost: float,
     schedule: Literal["gradual", "all"] = "all",
     attention_factor: float = 1.0,
 ) -> Plan:
-    """The plan that a training stage's options describe; `head` is the peak rate of what is neither attention nor backbone."""
+    """The plan that a training stage's options describe, with the peak rates of per-label tables (`boost`) and of what labels share."""
     return Plan(
         epochs=options.epochs,
         batch=options.batch,
         micro_batch=options.micro_batch,
-        rates=unfreezing.Rates(head=head, attention=options.rate_attention, backbone=options.rate_backbone),
+        rates=unfreezing.Rates(head=head, boost=boost, attention=options.rate_attention, backbone=options.rate_backbone),
         monitor=monitor,
         patience=options.patience,
         weight_decay=options.weight_decay,

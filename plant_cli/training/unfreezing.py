@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,9 +15,10 @@ from plant_cli.model.network import Network
 
 @dataclass(frozen=True, kw_only=True)
 class Rates:
-    """Peak learning rate of each role."""
+    """Peak learning rate of each role; `head` is also that of the value path and of roles with another name."""
 
     head: float
+    boost: float
     attention: float
     backbone: float
 
@@ -35,7 +36,7 @@ class Group:
 def make_groups(network: Network, rates: Rates) -> list[Group]:
     """Optimiser groups: the decoder's roles, then the backbone's layer groups from last (depth 0) to first."""
     roles = network.scorer.parameter_roles()
-    rate_of = {"attention": rates.attention, "value": rates.head, "head": rates.head}
+    rate_of = {"attention": rates.attention, "boost": rates.boost}
     groups = [Group(role=role, rate=rate_of.get(role, rates.head), parameters=tuple(found)) for role, found in roles.items() if found]
     for depth, found in enumerate(reversed(network.backbone.layer_groups())):
         groups.append(Group(role="backbone", rate=rates.backbone, parameters=tuple(found), depth=depth))
@@ -45,7 +46,7 @@ def make_groups(network: Network, rates: Rates) -> list[Group]:
 def make_optimizer(groups: Sequence[Group], weight_decay: float) -> torch.optim.AdamW:
     """AdamW with one entry a group, in the same order."""
     entries = [{"params": list(group.parameters), "lr": group.rate} for group in groups]
-    return torch.optim.AdamW(entries, weight_decay=weight_decay)
+    return torch.optim.AdamW(entries, weight_decay=weight_decay, fused=True)  # one pass over each table; per-label tables are large
 
 
 def gradual(group: Group, epoch: int, *, attention_factor: float) -> float:
@@ -77,13 +78,10 @@ def cosine(step: int, steps: int, warmup_share: float) -> float:
     return 0.5 * (1.0 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, steps - warmup))))
 
 
-def set_rates(optimizer: torch.optim.Optimizer, groups: Sequence[Group], share: float, active: Sequence[float]) -> Mapping[str, float]:
-    """Set every group's rate for the next step; returns the rate by role for the history."""
-    shown: dict[str, float] = {}
+def set_rates(optimizer: torch.optim.Optimizer, groups: Sequence[Group], share: float, active: Sequence[float]) -> None:
+    """Set every group's rate for the next step."""
     for entry, group, factor in zip(optimizer.param_groups, groups, active, strict=True):
         entry["lr"] = group.rate * share * factor
-        shown[group.role] = max(shown.get(group.role, 0.0), entry["lr"])
-    return shown
 
 
 def thaw(groups: Sequence[Group], active: Sequence[float]) -> None:

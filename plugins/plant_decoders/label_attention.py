@@ -80,12 +80,13 @@ class LabelAttention(nn.Module):
         return self.rank(hidden, mask, labels).exp()
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
-        """`attention`: what stage 1 trains; `value`: what is gathered; `head`: what turns it into logits."""
+        """`attention`: what stage 1 trains; `value`: what is gathered; `boost`: the tables of each label; `head`: what all labels share."""
         queries = [self.queries] if self.query_basis is None else [self.queries, self.query_basis]
-        head = [self.boost_scale, self.boost_shift, self.projection]
+        head = [self.projection]
         return {
             "attention": [*queries, *self.norm.parameters(), *self.to_query.parameters(), *self.to_key.parameters()],
             "value": [*self.to_value.parameters(), *self.to_output.parameters()],
+            "boost": [self.boost_scale, self.boost_shift],
             "head": head if self.bias is None else [*head, self.bias],
         }
 

@@ -38,7 +38,7 @@ def test_metrics_json_has_the_agreed_shape(measure):
     assert p1["value"] == pytest.approx(3 / 4)
     assert 0 <= p1["low"] <= p1["value"] <= p1["high"] <= 1
     assert content["bins"]["1-5"]["assignments"] == 2
-    assert content["bins"]["1-5"]["metrics"]["R@10"]["value"] == 1.0
+    assert content["bins"]["1-5"]["R@10"]["value"] == 1.0
     assert not any("[" in name for name in content["metrics"])
     assert set(content["not_available"]) == {"micro-AUC", "macro-AUC"}
     assert content["labels_averaged"] == {"macro-F1": 4, "macro-F1-present": 3}

@@ -45,9 +45,8 @@ def test_the_rate_rises_and_falls_as_half_a_cosine() -> None:
     assert cosine(100, 100, 0.05) == pytest.approx(0.0)
 
 
-def test_rates_are_shown_by_role() -> None:
+def test_each_group_has_its_rate() -> None:
     found = groups()
     optimizer = make_optimizer(found, weight_decay=0.0)
-    shown = set_rates(optimizer, found, 0.5, [1.0, 0.3, 0.0, 1.0])
-    assert shown == pytest.approx({"head": 5e-3, "attention": 1.5e-4, "backbone": 5e-5})
+    set_rates(optimizer, found, 0.5, [1.0, 0.3, 0.0, 1.0])
     assert [entry["lr"] for entry in optimizer.param_groups] == pytest.approx([5e-3, 1.5e-4, 0.0, 5e-5])

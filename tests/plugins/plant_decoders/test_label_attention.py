@@ -141,7 +141,7 @@ def test_starts_at_the_given_queries_in_full_or_low_rank() -> None:
 def test_every_parameter_has_exactly_one_role(options: dict[str, object]) -> None:
     decoder = build(**options)
     roles = decoder.parameter_roles()
-    assert set(roles) == {"attention", "value", "head"}
+    assert set(roles) == {"attention", "value", "boost", "head"}
     listed = [id(p) for parameters in roles.values() for p in parameters]
     assert sorted(listed) == sorted(id(p) for p in decoder.parameters())
 

@@ -1,0 +1,252 @@
+"""Both training stages for real, on a small network and a small made-up clinic: resume, guards, collapse, NaN, out of memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from plant_cli.api import ArtefactError, ComponentError, Interrupted, ResourceError, SilentReporter, TrainingError
+from plant_cli.registry import installed
+from plant_cli.stages.runner import run_stage
+
+LONGER = (
+    "pretrain-attn.epochs=2",
+    "finetune.epochs=3",
+    "finetune.loss={name: focal-hnm, hard_negatives: 4, random_negatives: 2}",
+)
+
+
+class Clinic:
+    """The small clinic of `conftest.py` in a run folder of its own, trained long enough to be interrupted."""
+
+    def __init__(self, clinic: Any, path: Path) -> None:
+        self.fixture, self.path = clinic, path
+
+    def run(self, name: str, *sets: str, **request: Any) -> Any:
+        self.fixture.path = self.path
+        return self.fixture(name, *LONGER, *sets, **request)
+
+    def planted(self) -> Clinic:
+        self.run("mig")
+        self.run("pretrain-attn")
+        return self
+
+    def record(self, name: str) -> dict[str, Any]:
+        return json.loads((self.path / name / "stage.json").read_text())
+
+
+@pytest.fixture
+def trained(clinic: Any, tmp_path: Path) -> Clinic:
+    return Clinic(clinic, tmp_path / "run")
+
+
+class Interrupting(SilentReporter):
+    """Sends Ctrl-C to this process after a number of progress steps in bars whose name begins as given."""
+
+    def __init__(self, begins: str, after: int) -> None:
+        super().__init__()
+        self.begins, self.left = begins, after
+
+    @contextmanager
+    def progress(self, description: str, total: float | None, unit: str) -> Any:
+        yield self if description.startswith(self.begins) else _Nothing()
+
+    def advance(self, amount: float = 1, **figures: float) -> None:
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+class _Nothing:
+    def advance(self, amount: float = 1, **figures: float) -> None:
+        return None
+
+
+def weights(trained: Clinic, stage: str) -> dict[str, torch.Tensor]:
+    found = load_file(trained.path / stage / "model.safetensors")
+    backbone = trained.path / stage / "backbone.safetensors"
+    return {**found, **({f"backbone.{n}": t for n, t in load_file(backbone).items()} if backbone.exists() else {})}
+
+
+@pytest.mark.parametrize(
+    ("stage", "begins", "after"), [("finetune", "epoch 2", 2), ("finetune", "epoch 1", 1), ("pretrain-attn", "epoch 2", 3)]
+)
+def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(clinic: Any, tmp_path: Path, stage: str, begins: str, after: int) -> None:
+    whole, broken = Clinic(clinic, tmp_path / "whole"), Clinic(clinic, tmp_path / "broken")
+    for one in (whole, broken):
+        one.run("mig")
+        if stage == "finetune":
+            one.run("pretrain-attn")
+    whole.run(stage)
+    with pytest.raises(Interrupted) as caught:
+        broken.run(stage, reporter=Interrupting(begins, after))
+    assert caught.value.exit_code == 130
+    assert broken.record(stage)["status"] == "interrupted"
+    broken.run(stage, resume=True)
+    expected, found = weights(whole, stage), weights(broken, stage)
+    assert expected.keys() == found.keys()
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+    assert (whole.path / stage / "history.jsonl").read_text() == (broken.path / stage / "history.jsonl").read_text()
+
+
+def test_planting_moves_only_the_attention_and_ranks_relevant_words_higher(trained: Clinic) -> None:
+    trained.run("mig")
+    trained.run("pretrain-attn", "pretrain-attn.epochs=8", "pretrain-attn.rate_attention=1e-2")
+    history = [json.loads(line) for line in (trained.path / "pretrain-attn" / "history.jsonl").read_text().splitlines()]
+    name = next(key for key in history[0] if key.startswith("nDCG"))
+    assert max(row[name] for row in history) > history[0][f"random {name}"] + 0.03
+    trained.run(
+        "finetune", "finetune.epochs=1", "finetune.rate_head=1e-12", "finetune.rate_boost=1e-12", "finetune.init=random", tag="fresh"
+    )
+    planted, fresh = weights(trained, "pretrain-attn"), weights(trained, "finetune-fresh")
+    moved = {n for n in planted if not torch.allclose(planted[n], fresh[n], atol=1e-6)}
+    assert moved
+    assert all(n.startswith(("queries", "norm", "to_query", "to_key")) for n in moved)
+    assert not (trained.path / "pretrain-attn" / "backbone.safetensors").exists()
+
+
+def test_stage_two_learns_and_keeps_a_threshold_from_validation(trained: Clinic) -> None:
+    result = trained.planted().run("finetune", "finetune.epochs=6", "finetune.patience=6")
+    history = [json.loads(line) for line in (trained.path / "finetune" / "history.jsonl").read_text().splitlines()]
+    assert history[-1]["loss"] < history[0]["loss"]
+    assert "nDCG@1000" in history[0]
+    threshold = json.loads((trained.path / "finetune" / "thresholds.json").read_text())
+    assert 0 < threshold["value"] < 1
+    assert result.summary["threshold"] == threshold["value"]
+    trained.run("predict")
+    predictions = pl.read_parquet(trained.path / "predict" / "predictions.parquet")
+    assert predictions["scores"].list.len().to_list() == [16] * len(predictions)
+    assert all(row == sorted(row, reverse=True) for row in predictions["scores"].to_list())
+
+
+def test_the_anchor_adds_the_ranking_loss(trained: Clinic) -> None:
+    trained.planted()
+    trained.run("finetune", "finetune.epochs=1")
+    trained.run("finetune", "finetune.epochs=1", "finetune.anchor=1.0", tag="anchored")
+    plain, anchored = (json.loads((trained.path / s / "history.jsonl").read_text())["loss"] for s in ("finetune", "finetune-anchored"))
+    assert anchored > plain
+
+
+def test_the_test_split_changes_nothing_that_is_trained(clinic: Any, tmp_path: Path) -> None:
+    clinics = []
+    for name in ("one", "other"):
+        run_stage(
+            registry=installed(),
+            run_path=tmp_path / "nowhere",
+            name="data make",
+            flags={
+                "data make": {
+                    "dataset": "synthetic-clinic",
+                    "documents": 160,
+                    "labels": 16,
+                    "seed": 3,
+                    "output": str(tmp_path / f"{name}.parquet"),
+                }
+            },
+            reporter=SilentReporter(),
+        )
+    path = tmp_path / "other.parquet"
+    frame = pl.read_parquet(path)
+    is_test = pl.col("split") == "test"
+    text = pl.when(is_test).then(pl.lit("wholly other words zebra ") + pl.col("doc_id")).otherwise(pl.col("text"))
+    labels = pl.when(is_test).then(pl.lit(["Z99"])).otherwise(pl.col("labels"))
+    frame.with_columns(text.alias("text"), labels.alias("labels")).write_parquet(path)
+    for name in ("one", "other"):
+        run = Clinic(clinic, tmp_path / f"run-{name}")
+        source = [f"data.path={tmp_path / f'{name}.parquet'}", "data.dataset=files"]
+        for stage in ("mig", "pretrain-attn", "finetune"):
+            run.run(stage, *source)
+        clinics.append(run)
+    one, other = clinics
+    assert all(torch.equal(t, weights(other, "finetune")[n]) for n, t in weights(one, "finetune").items())
+    assert (one.path / "finetune" / "thresholds.json").read_text() == (other.path / "finetune" / "thresholds.json").read_text()
+    assert pl.read_parquet(one.path / "mig" / "mig.parquet").equals(pl.read_parquet(other.path / "mig" / "mig.parquet"))
+
+
+def test_a_loss_that_is_no_number_stops_training_and_keeps_the_checkpoint(trained: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained.planted()
+    from plant_cli.training import finetuning
+
+    right = finetuning.FineTuning.__call__
+
+    def wrong(self: Any, rows: Any, *, epoch: int, seed: int) -> Any:
+        loss, weight = right(self, rows, epoch=epoch, seed=seed)
+        return (loss * float("nan") if epoch == 1 else loss), weight
+
+    monkeypatch.setattr(finetuning.FineTuning, "__call__", wrong)
+    with pytest.raises(TrainingError, match="not a number in epoch 2") as caught:
+        trained.run("finetune")
+    assert caught.value.exit_code == 7
+    assert list((trained.path / "finetune" / "checkpoints").glob("step-*/DONE"))
+    monkeypatch.setattr(finetuning.FineTuning, "__call__", right)
+    trained.run("finetune", resume=True)
+    assert trained.record("finetune")["status"] == "done"
+
+
+def test_a_model_that_assigns_everything_is_stopped(trained: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained.planted()
+    from plant_decoders.label_attention import LabelAttention
+
+    right = LabelAttention.forward
+    monkeypatch.setattr(LabelAttention, "forward", lambda self, *given: right(self, *given) + 20.0)
+    with pytest.raises(TrainingError, match="collapsed") as caught:
+        trained.run("finetune")
+    assert "recall" in caught.value.what
+    assert caught.value.exit_code == 7
+
+
+def test_memory_that_runs_out_is_told_with_the_knobs(trained: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained.planted()
+    from plant_decoders.label_attention import LabelAttention
+
+    def refuse(self: Any, *given: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
+
+    monkeypatch.setattr(LabelAttention, "forward", refuse)
+    with pytest.raises(ResourceError) as caught:
+        trained.run("finetune")
+    assert caught.value.exit_code == 6
+    assert "micro" in caught.value.todo or "batch" in caught.value.todo
+
+
+def test_a_loss_of_the_other_stage_is_refused(trained: Clinic) -> None:
+    trained.run("mig")
+    with pytest.raises(ComponentError, match="stage 2, not for stage 1"):
+        trained.run("pretrain-attn", "pretrain-attn.loss=bce")
+
+
+def test_attention_planted_in_another_network_is_refused(trained: Clinic) -> None:
+    trained.planted()
+    with pytest.raises(ArtefactError, match="another network") as caught:
+        trained.run("finetune", "model.decoder.heads=4")
+    assert "decoder" in caught.value.where
+
+
+def test_a_model_of_another_label_order_is_refused(trained: Clinic) -> None:
+    trained.planted()
+    path = trained.path / "pretrain-attn" / "model.safetensors"
+    save_file(load_file(path), path, metadata={"label_hash": "0" * 64, "tokenizer_hash": "1" * 64, "format": "1"})
+    with pytest.raises(ArtefactError) as caught:
+        trained.run("finetune")
+    assert str(trained.path) in caught.value.where
+
+
+def test_a_missing_stage_says_which_command_makes_it(trained: Clinic) -> None:
+    with pytest.raises(ArtefactError) as caught:
+        trained.run("pretrain-attn")
+    assert "plant mig" in caught.value.todo
+
+
+def test_a_missing_device_is_told(trained: Clinic) -> None:
+    trained.run("mig")
+    with pytest.raises(ResourceError, match="cuda:7"):
+        trained.run("pretrain-attn", "machine.device=cuda:7")
