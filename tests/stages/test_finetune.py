@@ -124,7 +124,7 @@ def test_stage_two_learns_and_keeps_a_threshold_from_validation(trained: Clinic)
     assert result.summary["threshold"] == threshold["value"]
     trained.run("predict")
     predictions = pl.read_parquet(trained.path / "predict" / "predictions.parquet")
-    assert predictions["scores"].list.len().to_list() == [16] * len(predictions)
+    assert predictions["scores"].list.len().to_list() == [12] * len(predictions)
     assert all(row == sorted(row, reverse=True) for row in predictions["scores"].to_list())
 
 

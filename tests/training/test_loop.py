@@ -30,7 +30,11 @@ class Played:
         self.values = values
         self.context = SimpleNamespace(folder=folder, resume=False, reporter=SilentReporter(), stopping=False)
         self.plan = make_plan(
-            TrainingOptions(**{"epochs": len(values), "batch": 4, "micro_batch": 2} | options), MachineSection(), monitor="value", head=1e-2
+            TrainingOptions(**{"epochs": len(values), "batch": 4, "micro_batch": 2} | options),
+            MachineSection(),
+            monitor="value",
+            head=1e-2,
+            boost=1e-2,
         )
         self.queries: list[torch.Tensor] = []
         self.rows: list[list[int]] = []
