@@ -109,6 +109,26 @@ class Decoder(Protocol):
         ...
 
 
+@runtime_checkable
+class PlantableDecoder(Protocol):
+    """A decoder whose label tables can start from what its attention gathers on each label's training documents. Optional."""
+
+    def gather(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
+        """What each label's attention gathers of the states [B, l, H]."""
+        ...
+
+    def sharpen(self, factor: float) -> None:
+        """Multiply the attention's scores by a factor; the order of positions stays."""
+        ...
+
+    def plant_tables(self, prototypes: Tensor, background: Tensor, scale: float) -> None:
+        """Start the tables of the labels: `prototypes` [L, H] from their own documents, `background` [L, H] from any.
+
+        The logit is to be about +scale/2 where what is gathered equals the prototype and −scale/2 where it equals the background.
+        """
+        ...
+
+
 class RankLoss(Protocol):
     """Stage 1 loss over ragged lists."""
 

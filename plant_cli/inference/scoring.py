@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from plant_cli.api import Interrupted, Reporter, StageContext
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader, lengths, sorted_batches
+from plant_cli.relevance.lexical import LexicalVotes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,14 +32,35 @@ class TopLabels:
     assigned_share: float
 
 
+class _Collected:
+    """The best labels collected so far."""
+
+    def __init__(self, documents: int, k: int) -> None:
+        self.labels = np.zeros((documents, k), dtype=np.int64)
+        self.scores = np.zeros((documents, k), dtype=np.float64)
+        self.assigned = self.cells = 0
+
+    def add(self, rows: npt.NDArray[np.int64], logits: Tensor) -> None:
+        found, values = top_labels(logits, self.labels.shape[1])
+        self.labels[rows], self.scores[rows] = found.cpu().numpy(), torch.sigmoid(values.double()).cpu().numpy()
+        self.assigned += int((logits >= 0).sum())
+        self.cells += logits.numel()
+
+    def done(self) -> TopLabels:
+        return TopLabels(labels=self.labels, scores=self.scores, assigned_share=self.assigned / max(1, self.cells))
+
+
 def top_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k best of logits [B, L] as (indices, logits) [B, k]; equal scores by label index, also at the k-th place."""
     k = min(k, logits.shape[1])
-    values, found = torch.sort(logits, dim=1, descending=True, stable=True)
-    return found[:, :k], values[:, :k]
+    found = logits.topk(k, dim=1, sorted=False).indices.sort(dim=1).values
+    lowest = logits.gather(1, found).amin(1, keepdim=True)
+    for row in ((logits >= lowest).sum(1) > k).nonzero().squeeze(1):  # equals at the k-th place: those of lower index are meant
+        found[row] = torch.sort(logits[row], descending=True, stable=True).indices[:k].sort().values
+    values, order = torch.sort(logits.gather(1, found), dim=1, descending=True, stable=True)
+    return found.gather(1, order), values
 
 
-@torch.no_grad()
 def score_documents(
     network: Network,
     reader: HiddenReader,
@@ -47,24 +70,51 @@ def score_documents(
     batch: int,
     reporter: Reporter,
     description: str,
+    votes: LexicalVotes | None = None,
     context: StageContext | None = None,
 ) -> TopLabels:
-    """Score every document of a reader."""
+    """Score every document of a reader, with the votes of its words where the model has them."""
+    weights = [votes.weight if votes else 0.0]
+    return score_mixtures(
+        network,
+        reader,
+        hardware,
+        k=k,
+        batch=batch,
+        reporter=reporter,
+        description=description,
+        votes=votes,
+        weights=weights,
+        context=context,
+    )[0]
+
+
+@torch.no_grad()
+def score_mixtures(
+    network: Network,
+    reader: HiddenReader,
+    hardware: Hardware,
+    *,
+    k: int,
+    batch: int,
+    reporter: Reporter,
+    description: str,
+    votes: LexicalVotes | None,
+    weights: Sequence[float],
+    context: StageContext | None = None,
+) -> list[TopLabels]:
+    """The best labels under each weight of the words' votes; the network is run once."""
     network.eval()
     sizes = lengths(reader.tokens)
-    k = min(k, network.labels)
-    labels = np.zeros((len(sizes), k), dtype=np.int64)
-    scores = np.zeros((len(sizes), k), dtype=np.float64)
-    assigned = cells = 0
+    collected = [_Collected(len(sizes), min(k, network.labels)) for _ in weights]
     with reporter.progress(description, len(sizes), "documents") as task:
         for rows in sorted_batches(sizes, batch):
             hidden, mask = reader.read(rows)
             with hardware.autocast():
                 logits = network.decoder(hidden, mask).float()
-            found, values = top_labels(logits, k)
-            labels[rows], scores[rows] = found.cpu().numpy(), torch.sigmoid(values.double()).cpu().numpy()
-            assigned += int((logits >= 0).sum())
-            cells += logits.numel()
+            cosines = torch.from_numpy(votes.cosines(rows)).to(logits.device) if votes else torch.zeros_like(logits)
+            for weight, best in zip(weights, collected, strict=True):
+                best.add(rows, torch.add(logits, cosines, alpha=weight))
             task.advance(len(rows))
             if context is not None and context.stopping:
                 raise Interrupted(
@@ -73,4 +123,4 @@ def score_documents(
                     expected="all documents scored",
                     todo="run the same command again with --resume",
                 )
-    return TopLabels(labels=labels, scores=scores, assigned_share=assigned / max(1, cells))
+    return [best.done() for best in collected]

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from plant_cli.api import ArtefactError, Choice, Column, Result, StageContext, StageSpec, Table, choice, option
+from plant_cli.api import ArtefactError, Choice, Column, PlantableDecoder, Result, StageContext, StageSpec, Table, choice, option
 from plant_cli.training.options import TrainingOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from plant_cli.model.hardware import Hardware
     from plant_cli.model.network import Network
+    from plant_cli.relevance.lexical import LexicalVotes
     from plant_cli.stages.validation import Validation
     from plant_cli.training.finetuning import Anchor
     from plant_cli.training.loop import Outcome
     from plant_cli.training.materials import Material
     from plant_cli.training.survival import AttentionMeasure
+
+
+# Tables that hold something to lose learn slower than tables that start plain.
+RATES_HEAD = {"planted": 3e-4, "plain": 1e-3}
+RATES_BOOST = {"planted": 3e-3, "plain": 3e-2}
 
 
 class FinetuneOptions(TrainingOptions):
@@ -23,9 +32,27 @@ class FinetuneOptions(TrainingOptions):
     init: Literal["planted", "random"] = option(
         "planted", "Where attention starts: planted by pretrain-attn, or random weights (the clean contrast: same network, same budget)."
     )
+    prototypes: bool | None = option(
+        None,
+        "Start each label's tables from what its attention gathers on its training documents. Default: with --init planted (paper: no).",
+    )
+    sharpness: float | None = option(
+        None,
+        "Factor on the planted attention's scores when prototypes are made; default: the best on validation of 1, 1/2, 1/4 and 1/8.",
+        gt=0,
+    )
+    lexical: bool | None = option(
+        None,
+        "Add what the document's words alone say for a label: the cosine of tf-idf and relevance, weighed on validation. "
+        "Default: with --init planted (paper: no).",
+    )
     loss: Choice = choice("loss", "focal-hnm", "The loss over labels.")
-    rate_head: float = option(1e-3, "Peak learning rate of what labels share: value path and head.", gt=0)
-    rate_boost: float = option(3e-2, "Peak learning rate of the tables of each label (boost).", gt=0)
+    rate_head: float | None = option(
+        None, "Peak learning rate of what labels share: value path and head. Default: 3e-4 with planted tables, 1e-3 without.", gt=0
+    )
+    rate_boost: float | None = option(
+        None, "Peak learning rate of the tables of each label (boost). Default: 3e-3 where they are planted, 3e-2 where not.", gt=0
+    )
     unfreeze: Literal["gradual", "all"] = option(
         "gradual", "gradual: first value path and head, then attention at a smaller rate, then the backbone from its last layers."
     )
@@ -59,26 +86,29 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     materials = gather(context, network, hardware, ("train", "validation"), options.cache_limit)
     train = materials["train"]
     loss = label_loss(context, options.loss)
-    step = FineTuning(network, train.reader, train.split, loss, hardware, _anchor(context, options, train))
     validation = _validation(context, options, network, materials["validation"], hardware)
+    step = FineTuning(network, train.reader, train.split, loss, hardware, _anchor(context, options, train))
     measure = _survival(context, options, network, materials["validation"], hardware)
+    plant = _table_planter(context, options, network, train, hardware, lambda: validation()[options.monitor])
+    start = "plain" if plant is None else "planted"
     plan = make_plan(
         options,
         context.machine,
         monitor=options.monitor,
-        head=options.rate_head,
-        boost=options.rate_boost,
+        head=options.rate_head or RATES_HEAD[start],
+        boost=options.rate_boost or RATES_BOOST[start],
         schedule=options.unfreeze,
         attention_factor=options.attention_factor,
     )
     training = Training(
         context, network, hardware, plan, lengths(train.reader.tokens), frozenset({"attention", "value", "boost", "head", "backbone"})
     )
-    outcome = training.run(step, lambda epoch: {**validation(), **(measure() if measure else {})})
+    outcome = training.run(step, lambda epoch: {**validation(), **(measure() if measure else {})}, plant=plant)
     save_network(network, context.folder)
-    tuned = validation.tune()
+    votes, weighed = _weigh_words(context, options, validation, materials["validation"])
+    tuned = validation.tune(votes, votes.weight if votes else 0.0)
     write_json(context.folder / THRESHOLDS, {"value": tuned.value, "objective": options.threshold, "label_hash": corpus.labels.hash})
-    return _report(outcome, options, tuned.value, measure)
+    return _report(outcome, options, tuned.value, measure, votes, weighed)
 
 
 def _plant(context: StageContext, network: Network) -> None:
@@ -98,6 +128,41 @@ def _plant(context: StageContext, network: Network) -> None:
             todo="leave the model options to the run, or run plant pretrain-attn again with them and --force",
         )
     restore_network(network, folder)
+
+
+def _table_planter(
+    context: StageContext, options: FinetuneOptions, network: Network, train: Material, hardware: Hardware, judge: Callable[[], float]
+) -> Callable[[], dict[str, float]] | None:
+    """What plants the tables of the labels and says how sharply attention enters; None if they are to start plain."""
+    from plant_cli.training.prototypes import SHARPNESSES, Prototypes
+
+    wanted = options.init == "planted" if options.prototypes is None else options.prototypes
+    if not wanted or (options.prototypes is None and not isinstance(network.decoder, PlantableDecoder)):
+        return None
+    prototypes = Prototypes(network, train, hardware, seed=context.machine.seed, batch=options.micro_batch, context=context)
+    factors = SHARPNESSES if options.sharpness is None else (options.sharpness,)
+    return lambda: {"sharpness": prototypes.plant_sharpest(judge, factors if options.init == "planted" else (1.0,))}
+
+
+def _weigh_words(
+    context: StageContext, options: FinetuneOptions, validation: Validation, material: Material
+) -> tuple[LexicalVotes | None, dict[str, float]]:
+    """The votes of words with the weight that validation gives them, kept beside the model; and the figures with them."""
+    if not (options.init == "planted" if options.lexical is None else options.lexical):
+        return None, {}
+    from plant_cli.relevance.lexical import LexicalVotes, make_lexicon, save_lexicon
+    from plant_cli.relevance.store import load_relevance, read_vocabulary
+
+    corpus, folder = context.corpus(), context.input("mig")
+    table = load_relevance(folder, corpus.labels.hash)
+    lexicon = make_lexicon(table, read_vocabulary(folder)["docs_with_word"].to_numpy(), len(corpus.split("train")))
+    weight, figures = validation.weigh(LexicalVotes(lexicon, material.split.texts), options.monitor)
+    if not weight:
+        context.reporter.note("the words' own votes do not help on validation: they are left out")
+        return None, {}
+    lexicon = replace(lexicon, weight=weight)
+    save_lexicon(lexicon, context.folder, corpus.labels.hash)
+    return LexicalVotes(lexicon, material.split.texts), figures
 
 
 def _anchor(context: StageContext, options: FinetuneOptions, train: Material) -> Anchor | None:
@@ -133,24 +198,32 @@ def _survival(
     return AttentionMeasure(network, material, table, hardware, k=1000, batch=options.micro_batch)
 
 
-def _report(outcome: Outcome, options: FinetuneOptions, threshold: float, measure: AttentionMeasure | None) -> Result:
-    shown = ["MAP", "P@5", "micro-F1", "macro-F1"] + ([measure.name] if measure else [])
-    columns = [Column(name="epoch", kind="count"), Column(name="loss", kind="exact")]
-    columns += [Column(name=name if name != (measure.name if measure else "") else f"attention {name}", kind="points") for name in shown]
-    table = Table(
-        title="Fine-tuning (validation)",
-        columns=columns,
-        rows=[[e["epoch"], e["loss"], *(e[name] for name in shown)] for e in outcome.history],
-        notes=[
-            f"kept: epoch {outcome.best_epoch + 1} by {options.monitor}; threshold {threshold:.4f} tuned on validation {options.threshold}"
-        ],
-    )
-    best = {name: outcome.history[outcome.best_epoch][name] for name in shown}
+def _report(
+    outcome: Outcome,
+    options: FinetuneOptions,
+    threshold: float,
+    measure: AttentionMeasure | None,
+    votes: LexicalVotes | None,
+    weighed: dict[str, float],
+) -> Result:
+    figures = ["MAP", "P@5", "micro-F1", "macro-F1"]
+    shown = figures + ([measure.name] if measure else [])
+    columns = [Column(name="epoch"), Column(name="loss", kind="exact")]
+    columns += [Column(name=name if name in figures else f"attention {name}", kind="points") for name in shown]
+    rows = [[str(e["epoch"] or "start"), e["loss"], *(e[name] for name in shown)] for e in outcome.history]
+    kept = "start" if outcome.best_epoch < 0 else f"epoch {outcome.best_epoch + 1}"
+    notes = [f"kept: {kept} by {options.monitor}; threshold {threshold:.4f} tuned on validation {options.threshold}"]
+    if votes:
+        rows.append(["+ words", None, *(weighed.get(name) for name in shown)])
+        notes.append(f"+ words: with the words' own votes; a cosine of 1 adds {votes.weight:g} to a logit (the best on validation)")
     return Result(
-        tables=[table],
+        tables=[Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=notes)],
         next_step="plant eval --bootstrap 1000",
         summary={
-            **best,
+            **{name: outcome.kept[name] for name in shown},
+            **{f"{name} with words": value for name, value in weighed.items()},
+            "sharpness": outcome.history[0].get("sharpness", 1.0),
+            "word_weight": votes.weight if votes else 0.0,
             "epochs": outcome.epochs,
             "best_epoch": outcome.best_epoch + 1,
             "threshold": threshold,

@@ -30,11 +30,13 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     from plant_cli.model.hardware import choose_hardware
     from plant_cli.model.network import restored
     from plant_cli.model.reading import LiveReader, tokenize
+    from plant_cli.relevance.lexical import LexicalVotes, load_lexicon
 
     corpus = context.corpus()
     split = corpus.split(options.split)
     hardware = choose_hardware(context.machine)
     network = restored(context, corpus, context.input("finetune", context.tag)).to(hardware.device)
+    lexicon = load_lexicon(context.input("finetune", context.tag), corpus.labels.hash)
     reader = LiveReader(network, tokenize(network, split.texts, context.reporter, options.split), hardware)
     top = score_documents(
         network,
@@ -44,6 +46,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
         batch=options.batch,
         reporter=context.reporter,
         description=f"scoring {options.split}",
+        votes=LexicalVotes(lexicon, split.texts) if lexicon else None,
         context=context,
     )
     write_predictions(context.folder / PREDICTIONS, top, split, corpus)

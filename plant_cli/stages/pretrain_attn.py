@@ -73,7 +73,7 @@ def _report(outcome: Outcome, name: str) -> Result:
         rows=rows,
         notes=[f"kept: epoch {outcome.best_epoch + 1}; relevance is fitted on train only"],
     )
-    best = outcome.history[outcome.best_epoch]
+    best = outcome.kept
     return Result(
         tables=[table],
         next_step="plant finetune",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -9,15 +10,17 @@ import numpy as np
 from plant_cli.api import Choice, MetricInput, SilentReporter, StageContext, TrainingError
 from plant_cli.api.specs import MetricSpec
 from plant_cli.evaluation.thresholds import Objective, Tuned, tune_threshold
-from plant_cli.inference.scoring import TopLabels, score_documents
+from plant_cli.inference.scoring import TopLabels, score_mixtures
 from plant_cli.kit.metrics import compute_value
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
+from plant_cli.relevance.lexical import LexicalVotes
 from plant_cli.training.materials import Material
 
 KEPT = 100
 FAMILIES = ("map", "precision", "f1")
 SHOWN = ("MAP", "P@5", "micro-F1", "macro-F1")
+WEIGHTS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # logits that a cosine of 1 between words and label may add
 COLLAPSED = 0.5  # share of all cells assigned at probability one half: no real label set is that dense
 
 
@@ -49,17 +52,29 @@ class Validation:
                 expected="a few labels a document",
                 todo="nothing saved is lost; train again with lower rates (--rate-boost, --rate-head) or --precision fp32, and --force",
             )
+        return self._figures(top)
+
+    def weigh(self, votes: LexicalVotes, monitor: str) -> tuple[float, dict[str, float]]:
+        """The weight of the words' votes under which a figure is highest, 0 if they do not help; and the figures there."""
+        found = [self._figures(top) for top in self._score_mixtures(votes, WEIGHTS)]
+        best = max(range(len(WEIGHTS)), key=lambda i: found[i][monitor])
+        return WEIGHTS[best], found[best]
+
+    def tune(self, votes: LexicalVotes | None, weight: float) -> Tuned:
+        """The threshold for the network as it is now, with the votes of its words."""
+        return self._tune(self._score_mixtures(votes, [weight])[0])
+
+    def _figures(self, top: TopLabels) -> dict[str, float]:
         tuned = self._tune(top)
         data = self._input(top, tuned.value)
         values = {v.name: compute_value(v) for spec, options in self.families for v in cast(MetricSpec, spec).compute(data, options)}
         return {name: values[name] for name in SHOWN}
 
-    def tune(self) -> Tuned:
-        """The threshold for the network as it is now."""
-        return self._tune(self._score())
-
     def _score(self) -> TopLabels:
-        return score_documents(
+        return self._score_mixtures(None, [0.0])[0]
+
+    def _score_mixtures(self, votes: LexicalVotes | None, weights: Sequence[float]) -> list[TopLabels]:
+        return score_mixtures(
             self.network,
             self.material.reader,
             self.hardware,
@@ -67,6 +82,8 @@ class Validation:
             batch=self.batch,
             reporter=SilentReporter(),
             description="validation",
+            votes=votes,
+            weights=weights,
         )
 
     def _tune(self, top: TopLabels) -> Tuned:

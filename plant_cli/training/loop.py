@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -94,10 +93,17 @@ class Step(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What training reached; the network holds the best epoch's weights."""
+    """What training reached; the network holds the best epoch's weights.
+
+    Args:
+        best_epoch: 0-based; −1 is the start.
+        kept: the best epoch's row of the history.
+        epochs: epochs trained.
+        history: a row per epoch: its number (from 1; 0 is the start), loss and validation figures.
+    """
 
     best_epoch: int
-    best: float
+    kept: Mapping[str, Any]
     epochs: int
     history: Sequence[dict[str, Any]]
     padding: float
@@ -127,11 +133,22 @@ class Training:
         self.spent = 0.0
         self.read = 0
 
-    def run(self, step: Step, validate: Callable[[int], dict[str, float]]) -> Outcome:
-        """Train to the end (or to the point where patience runs out) and leave the best weights in the network."""
+    def run(
+        self, step: Step, validate: Callable[[int], dict[str, float]], *, plant: Callable[[], dict[str, float]] | None = None
+    ) -> Outcome:
+        """Train to the end (or to the point where patience runs out) and leave the best weights in the network.
+
+        Args:
+            step: the loss of a micro-batch.
+            validate: validation figures after an epoch (0-based; −1 is before the first).
+            plant: gives the network a start that is worth judging, as epoch 0, and says what it chose; not called on resuming.
+        """
         if self.context.resume:
             self._continue()
         plan, position = self.plan, self.position
+        if plant is not None and not position.step:
+            chosen = plant()
+            self._judge(lambda epoch: {**validate(epoch), **chosen}, epoch=-1, loss=None)
         while position.epoch < plan.epochs and position.epoch - position.best_epoch <= plan.patience:
             self._epoch(step)
             self._close_epoch(validate)
@@ -140,7 +157,7 @@ class Training:
         checkpoints.load_state(self.network, self.best)
         return Outcome(
             best_epoch=position.best_epoch,
-            best=position.best if position.best is not None else math.nan,
+            kept=next((row for row in position.history if row["epoch"] == position.best_epoch + 1), {}),
             epochs=position.epoch,
             history=position.history,
             padding=padding_share(self.lengths, make_batches(self.lengths, plan.micro_batch, seed=plan.seed, epoch=0)),
@@ -214,22 +231,26 @@ class Training:
 
     def _close_epoch(self, validate: Callable[[int], dict[str, float]]) -> None:
         position = self.position
-        self.network.eval()
-        with torch.no_grad():
-            figures = validate(position.epoch)
-        value = figures[self.plan.monitor]
-        loss = position.loss_sum / max(position.weight_sum, 1e-9)
-        position.history.append({"epoch": position.epoch + 1, "loss": loss, **figures})
-        _write_history(self.context.folder / HISTORY, position.history)
-        shown = ", ".join(f"{name} {number:.4f}" for name, number in {"loss": loss, **figures}.items())
-        self.context.reporter.note(f"epoch {position.epoch + 1}: {shown}")
-        if position.best is None or value > position.best:
-            position.best, position.best_epoch = value, position.epoch
-            self.best = checkpoints.trained_state(self.network, self.names)
+        self._judge(validate, epoch=position.epoch, loss=position.loss_sum / max(position.weight_sum, 1e-9))
         position.epoch += 1
         position.batch = 0
         position.loss_sum = position.weight_sum = 0.0
         self._save()
+
+    def _judge(self, validate: Callable[[int], dict[str, float]], *, epoch: int, loss: float | None) -> None:
+        """Validate, write the row of the history, and keep the weights if they are the best so far."""
+        position = self.position
+        self.network.eval()
+        with torch.no_grad():
+            figures = validate(epoch)
+        position.history.append({"epoch": epoch + 1, "loss": loss, **figures})
+        _write_history(self.context.folder / HISTORY, position.history)
+        shown = {**({} if loss is None else {"loss": loss}), **figures}
+        self.context.reporter.note(f"epoch {epoch + 1}: " + ", ".join(f"{name} {number:.4f}" for name, number in shown.items()))
+        value = figures[self.plan.monitor]
+        if position.best is None or value > position.best:
+            position.best, position.best_epoch = value, epoch
+            self.best = checkpoints.trained_state(self.network, self.names)
 
     def _stop(self) -> None:
         self._save()

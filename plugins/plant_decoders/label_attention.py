@@ -9,11 +9,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import ComponentError, DecoderShape
-from plant_cli.kit.attention import label_attention, log_attention, pooling_matrix
+from plant_cli.kit.attention import gather_states, label_attention, log_attention, pooling_matrix
 from plant_decoders.options import LabelAttentionOptions
 
 PRIOR_MARGIN = 1e-6
 """Shares of documents are kept this far from 0 and 1, so that their log-odds are finite."""
+
+SMALLEST_SHARE = 0.01
+"""A label whose documents are like all others has next to no direction of its own: its length counts as this share of the median."""
+TINY = 1e-12
+"""Squared length where even the median is zero."""
 
 
 class LabelAttention(nn.Module):
@@ -78,6 +83,42 @@ class LabelAttention(nn.Module):
     def attention(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
         """Attention [B, l, T], averaged over heads; rows sum to 1 over real positions."""
         return self.rank(hidden, mask, labels).exp()
+
+    def gather(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
+        """What each label's attention gathers of the (normed) states [B, l, H], each head over its share of the H places."""
+        states = self._states(hidden)
+        return gather_states(self.to_query(self._queries(labels)), self.to_key(states), states, mask, heads=self.heads)
+
+    @torch.no_grad()
+    def sharpen(self, factor: float) -> None:
+        """Multiply the attention's scores by a factor: above 1 it becomes sharper, below 1 flatter; the order of words stays."""
+        self.to_query.weight.mul_(factor)
+        self.to_query.bias.mul_(factor)
+
+    @torch.no_grad()
+    def plant_tables(self, prototypes: Tensor, background: Tensor, scale: float) -> None:
+        """Start the tables so that the logit of what is gathered, x, is scale · ((x − background)·d / d·d − ½), d = prototype − background.
+
+        The value path becomes the identity and every place counts alike; training is free to change both.
+
+        Args:
+            prototypes: what the label's attention gathers on its own documents, on average [L, H].
+            background: the same on any documents [L, H].
+            scale: logits between the background and the prototype.
+        """
+        difference = prototypes - background
+        squares = difference.square().sum(1)
+        directions = difference / squares.clamp_min(max(SMALLEST_SHARE * squares.median().item(), TINY)).unsqueeze(1)
+        for linear in (self.to_value, self.to_output):
+            nn.init.eye_(linear.weight)
+            nn.init.zeros_(linear.bias)
+        self.projection.fill_(len(self.projection) ** -0.5)
+        per_place = self.projection @ self.get_buffer("pooling")
+        self.boost_scale.copy_(scale * directions / per_place)
+        at_background = self.boost_scale * background + scale / (2 * per_place.sum())
+        self.boost_shift.copy_(-at_background)
+        if self.bias is not None:
+            self.bias.zero_()
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
         """`attention`: what stage 1 trains; `value`: what is gathered; `boost`: the tables of each label; `head`: what all labels share."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_array
 
 from plant_cli.api import Interrupted, SilentReporter
-from plant_cli.inference.scoring import TopLabels, score_documents, top_labels
+from plant_cli.inference.scoring import TopLabels, score_documents, score_mixtures, top_labels
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
+from plant_cli.relevance.lexical import LexicalVotes, make_lexicon
+from plant_cli.relevance.table import RelevanceTable
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 TEXTS = ["a fever", "a cough and a fever and much more to be said about it all", "", "leg", "word " * 30, "a b c"]
@@ -28,6 +32,14 @@ def test_the_best_come_first_and_ties_follow_the_label_index_also_at_the_last_pl
     found, values = top_labels(torch.tensor([[0.0, 2.0, 1.0, 2.0, 1.0], [3.0, 3.0, 3.0, 3.0, 3.0]]), 3)
     assert found.tolist() == [[1, 3, 2], [0, 1, 2]]
     assert values.tolist() == [[2.0, 2.0, 1.0], [3.0, 3.0, 3.0]]
+
+
+def test_the_best_are_those_of_a_full_stable_sort_also_where_many_are_equal() -> None:
+    logits = torch.randint(0, 5, (40, 30), generator=torch.Generator().manual_seed(2)).float()
+    expected = torch.sort(logits, dim=1, descending=True, stable=True)
+    found, values = top_labels(logits, 7)
+    assert torch.equal(found, expected.indices[:, :7])
+    assert torch.equal(values, expected.values[:, :7])
 
 
 def test_more_labels_than_there_are_gives_all() -> None:
@@ -47,6 +59,26 @@ def test_scores_depend_neither_on_the_batch_nor_on_its_padding(small_network: Ca
     assert np.allclose(found.scores, np.take_along_axis(expected, found.labels, axis=1), atol=1e-6)
     assert (np.diff(found.scores, axis=1) <= 0).all()
     assert found.assigned_share == pytest.approx((expected >= 0.5).mean())
+
+
+def test_the_votes_of_words_are_added_to_the_logits_by_their_weight(small_network: Callable[..., Any]) -> None:
+    network = small_network()
+    relevance = np.array([[1, 0], [0, 1], [0.6, 0.8], [0, 0]], dtype=np.float32)
+    lexicon = make_lexicon(RelevanceTable(words=("fever", "cough"), matrix=csr_array(relevance)), np.array([1, 1]), 5)
+    votes = LexicalVotes(replace(lexicon, weight=3.0), TEXTS)
+    reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU)
+    options: dict[str, Any] = {"k": 4, "batch": 2, "reporter": SilentReporter(), "description": "scoring test"}
+    plain, single = (score_documents(network, reader, CPU, votes=v, **options) for v in (None, votes))
+    mixed = score_mixtures(network, reader, CPU, votes=votes, weights=[0.0, 3.0], **options)
+    for one, other in zip((plain, single), mixed, strict=True):
+        assert np.array_equal(one.labels, other.labels)
+        assert np.array_equal(one.scores, other.scores)
+    logits = np.zeros((len(TEXTS), 4))
+    np.put_along_axis(logits, plain.labels, np.log(plain.scores / (1 - plain.scores)), axis=1)
+    logits += 3.0 * votes.cosines(np.arange(len(TEXTS)))
+    expected = 1 / (1 + np.exp(-np.take_along_axis(logits, single.labels, axis=1)))
+    assert np.allclose(single.scores, expected, atol=1e-6)
+    assert votes.cosines(np.array([0]))[0].tolist() == pytest.approx([1.0, 0.0, 0.6, 0.0])
 
 
 def test_only_the_k_best_are_kept(small_network: Callable[..., Any]) -> None:

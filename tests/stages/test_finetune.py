@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from safetensors.torch import load_file, save_file
 
 from plant_cli.api import ArtefactError, ComponentError, Interrupted, ResourceError, SilentReporter, TrainingError
 from plant_cli.registry import installed
+from plant_cli.relevance.lexical import LEXICAL, load_lexicon, save_lexicon
 from plant_cli.stages.runner import run_stage
+from plant_cli.training.prototypes import SHARPNESSES
 
 LONGER = (
     "pretrain-attn.epochs=2",
@@ -117,7 +120,8 @@ def test_planting_moves_only_the_attention_and_ranks_relevant_words_higher(train
 def test_stage_two_learns_and_keeps_a_threshold_from_validation(trained: Clinic) -> None:
     result = trained.planted().run("finetune", "finetune.epochs=6", "finetune.patience=6")
     history = [json.loads(line) for line in (trained.path / "finetune" / "history.jsonl").read_text().splitlines()]
-    assert history[-1]["loss"] < history[0]["loss"]
+    assert [row["epoch"] for row in history[:3]] == [0, 1, 2]
+    assert history[-1]["loss"] < history[1]["loss"]
     assert "nDCG@1000" in history[0]
     threshold = json.loads((trained.path / "finetune" / "thresholds.json").read_text())
     assert 0 < threshold["value"] < 1
@@ -128,11 +132,54 @@ def test_stage_two_learns_and_keeps_a_threshold_from_validation(trained: Clinic)
     assert all(row == sorted(row, reverse=True) for row in predictions["scores"].to_list())
 
 
+def test_a_planted_start_competes_with_the_epochs_and_a_plain_start_does_not(trained: Clinic) -> None:
+    planted = trained.planted().run("finetune", "finetune.epochs=1").summary
+    plain = trained.run("finetune", "finetune.epochs=1", "finetune.prototypes=false", "finetune.lexical=false", tag="plain").summary
+    first, only = (
+        [json.loads(line) for line in (trained.path / stage / "history.jsonl").read_text().splitlines()]
+        for stage in ("finetune", "finetune-plain")
+    )
+    assert [row["epoch"] for row in first] == [0, 1]
+    assert [row["epoch"] for row in only] == [1]
+    assert first[0]["sharpness"] == planted["sharpness"]
+    assert planted["MAP"] == max(row["MAP"] for row in first)
+    assert planted["sharpness"] in SHARPNESSES
+    assert plain["word_weight"] == 0
+    assert not (trained.path / "finetune-plain" / LEXICAL).exists()
+
+
+def test_a_run_interrupted_while_prototypes_are_made_starts_again_and_ends_the_same(clinic: Any, tmp_path: Path) -> None:
+    whole, broken = Clinic(clinic, tmp_path / "whole").planted(), Clinic(clinic, tmp_path / "broken").planted()
+    whole.run("finetune")
+    with pytest.raises(Interrupted):
+        broken.run("finetune", reporter=Interrupting("prototypes: labels", 2))
+    broken.run("finetune", resume=True)
+    expected, found = weights(whole, "finetune"), weights(broken, "finetune")
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+
+
+def test_prediction_adds_the_votes_of_words_with_the_weight_that_was_kept(trained: Clinic) -> None:
+    summary = trained.planted().run("finetune", "finetune.epochs=1").summary
+    label_hash = json.loads((trained.path / "finetune" / "thresholds.json").read_text())["label_hash"]
+    lexicon = load_lexicon(trained.path / "finetune", label_hash)
+    assert lexicon is not None, "the votes should help on a corpus whose labels have words of their own"
+    assert lexicon.weight == summary["word_weight"] > 0
+    assert summary["MAP with words"] > summary["MAP"]
+    with_votes = trained.run("predict") and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
+    save_lexicon(replace(lexicon, weight=0.0), trained.path / "finetune", label_hash)
+    without = trained.run("predict", force=True) and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
+    assert (with_votes["scores"].list.sum() >= without["scores"].list.sum()).all()
+    assert (with_votes["scores"].list.sum() > without["scores"].list.sum()).any()
+
+
 def test_the_anchor_adds_the_ranking_loss(trained: Clinic) -> None:
     trained.planted()
     trained.run("finetune", "finetune.epochs=1")
     trained.run("finetune", "finetune.epochs=1", "finetune.anchor=1.0", tag="anchored")
-    plain, anchored = (json.loads((trained.path / s / "history.jsonl").read_text())["loss"] for s in ("finetune", "finetune-anchored"))
+    plain, anchored = (
+        json.loads((trained.path / stage / "history.jsonl").read_text().splitlines()[1])["loss"]
+        for stage in ("finetune", "finetune-anchored")
+    )
     assert anchored > plain
 
 

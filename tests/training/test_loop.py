@@ -49,9 +49,9 @@ class Played:
         self.queries.append(self.network.decoder.queries.detach().clone())
         return {"value": self.values[epoch]}
 
-    def run(self) -> Outcome:
+    def run(self, plant: Callable[[], dict[str, float]] | None = None) -> Outcome:
         training = Training(self.context, self.network, CPU, self.plan, LENGTHS, frozenset({"attention"}))  # type: ignore[arg-type]
-        return training.run(self.step, self.validate)
+        return training.run(self.step, self.validate, plant=plant)
 
 
 @pytest.fixture
@@ -62,12 +62,28 @@ def play(small_network: Callable[..., Any], tmp_path: Path) -> Callable[..., Pla
 def test_the_best_epoch_is_what_remains(play: Callable[..., Played]) -> None:
     played = play(0.1, 0.5, 0.3)
     outcome = played.run()
-    assert (outcome.best_epoch, outcome.best, outcome.epochs) == (1, 0.5, 3)
+    assert (outcome.best_epoch, outcome.kept["value"], outcome.epochs) == (1, 0.5, 3)
     assert torch.equal(played.network.decoder.queries, played.queries[1])
     assert not torch.equal(played.queries[1], played.queries[2])
     history = [json.loads(line) for line in (played.folder / "history.jsonl").read_text().splitlines()]
     assert [(row["epoch"], row["value"]) for row in history] == [(1, 0.1), (2, 0.5), (3, 0.3)]
     assert history[0]["loss"] > history[2]["loss"]
+
+
+def test_a_planted_start_competes_as_epoch_0(play: Callable[..., Played]) -> None:
+    played = play(0.1, 0.2, 0.9)  # values[-1] is that of the start
+    before = played.network.decoder.queries.detach().clone()
+
+    def plant() -> dict[str, float]:
+        with torch.no_grad():
+            played.network.decoder.queries.mul_(2.0)
+        return {"sharpness": 0.5}
+
+    outcome = played.run(plant)
+    assert torch.equal(played.network.decoder.queries, 2.0 * before)
+    assert (outcome.best_epoch, outcome.epochs) == (-1, 2)
+    assert outcome.history[0] == {"epoch": 0, "loss": None, "value": 0.9, "sharpness": 0.5}
+    assert outcome.kept == outcome.history[0]
 
 
 def test_patience_ends_training_early(play: Callable[..., Played]) -> None:

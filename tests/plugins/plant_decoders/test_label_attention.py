@@ -9,7 +9,7 @@ from plant_decoders.options import LabelAttentionOptions
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from plant_cli.api import ComponentError, Decoder, DecoderShape
+from plant_cli.api import ComponentError, Decoder, DecoderShape, PlantableDecoder
 from plant_cli.attention import LiteralHead, literal_logits, pooling_matrix
 
 LABELS, HIDDEN = 11, 12
@@ -177,3 +177,38 @@ def test_heads_that_do_not_divide_are_refused_with_what_would() -> None:
     assert "5 heads do not divide the hidden size 12" in str(caught.value)
     assert "1, 2, 3, 4, 6" in caught.value.expected
     assert caught.value.exit_code == 5
+
+
+@pytest.mark.parametrize("options", [{}, {"prior_bias": False, "norm": "none"}, {"heads": 1, "pool": 12}], ids=str)
+def test_planted_tables_score_by_how_far_a_document_lies_from_background_to_prototype(options: dict[str, object]) -> None:
+    decoder = build(dtype=torch.float64, **options)
+    decoder.pooling = pooling_matrix(HIDDEN, len(decoder.projection))
+    assert isinstance(decoder, PlantableDecoder)
+    hidden, mask = batch(torch.float64)
+    draw = torch.Generator().manual_seed(1)
+    prototypes, background = (torch.randn(LABELS, HIDDEN, generator=draw, dtype=torch.float64) for _ in range(2))
+    decoder.plant_tables(prototypes, background, 10.0)
+    gathered = decoder.gather(hidden, mask, torch.arange(LABELS))
+    away = prototypes - background
+    share = ((gathered - background) * away).sum(-1) / away.square().sum(-1)
+    torch.testing.assert_close(decoder(hidden, mask), 10.0 * (share - 0.5), rtol=0, atol=1e-9)
+
+
+def test_a_label_that_no_document_tells_apart_gets_no_endless_table() -> None:
+    decoder = build()
+    prototypes = torch.randn(LABELS, HIDDEN, generator=torch.Generator().manual_seed(1))
+    background = prototypes + 1.0
+    background[3] = prototypes[3]
+    decoder.plant_tables(prototypes, background, 10.0)
+    assert all(torch.isfinite(p).all() for p in decoder.parameters())
+    assert torch.equal(decoder.boost_scale[3], torch.zeros(HIDDEN))
+
+
+def test_sharpness_scales_the_scores_and_keeps_the_order() -> None:
+    decoder = build(dtype=torch.float64, heads=1)
+    hidden, mask = batch(torch.float64)
+    before = decoder.rank(hidden, mask, torch.arange(LABELS))
+    decoder.sharpen(0.25)
+    after = decoder.rank(hidden, mask, torch.arange(LABELS))
+    expected = torch.log_softmax(before * 0.25, dim=-1)
+    torch.testing.assert_close(after, expected, rtol=0, atol=1e-10)

@@ -1,0 +1,139 @@
+"""What a document's words alone say for each label: the cosine between its tf-idf vector and the label's relevance.
+
+Nothing here is trained, so a label with one training document is scored as faithfully as one with a thousand. Stage 2 adds it to
+the network's logits, with one weight chosen on validation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+from scipy.sparse import csr_array, diags_array
+
+from plant_cli.api.errors import ArtefactError
+from plant_cli.api.files import replacing
+from plant_cli.corpus.words import words
+from plant_cli.relevance.table import RelevanceTable
+
+FORMAT = "1"
+LEXICAL = "lexical.safetensors"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lexicon:
+    """The words' own vote.
+
+    Args:
+        words: the vocabulary.
+        idf: ln((N + 1) / (documents with the word + 1)) over the N training documents [V].
+        labels: relevance of words for labels, csr [L, V]; rows of length 1 (or empty).
+        weight: logits that a cosine of 1 adds.
+    """
+
+    words: tuple[str, ...]
+    idf: npt.NDArray[np.float32]
+    labels: csr_array
+    weight: float = 1.0
+
+    def vectors(self, texts: Sequence[str]) -> csr_array:
+        """tf-idf of texts, csr [B, V] float32 of length 1: (1 + ln tf) · idf over the words of the vocabulary."""
+        place = {word: column for column, word in enumerate(self.words)}
+        columns: list[int] = []
+        counts: list[int] = []
+        ends = [0]
+        for text in texts:
+            found = Counter(place[word] for word, _, _ in words(text) if word in place)
+            columns.extend(found)
+            counts.extend(found.values())
+            ends.append(len(columns))
+        column = np.array(columns, dtype=np.int64)
+        data = ((1 + np.log(np.array(counts, dtype=np.float64))) * self.idf[column]).astype(np.float32)
+        return unit_rows(csr_array((data, column, np.array(ends)), shape=(len(texts), len(self.words))))
+
+
+def make_lexicon(table: RelevanceTable, docs_with_word: npt.NDArray[np.int64], documents: int) -> Lexicon:
+    """The lexicon of a relevance table.
+
+    Args:
+        table: relevance, fitted on train.
+        docs_with_word: training documents with each word [V].
+        documents: training documents.
+    """
+    idf = np.log((documents + 1) / (docs_with_word + 1)).astype(np.float32)
+    return Lexicon(words=table.words, idf=idf, labels=unit_rows(table.matrix))
+
+
+def unit_rows(matrix: csr_array) -> csr_array:
+    """The matrix with rows scaled to length 1; empty rows stay empty."""
+    lengths = np.sqrt(matrix.multiply(matrix).sum(axis=1))
+    scaled = diags_array(1.0 / np.where(lengths > 0, lengths, 1.0), dtype=np.float64) @ matrix
+    return csr_array(scaled, dtype=np.float32)
+
+
+class LexicalVotes:
+    """The votes for the documents of one split, asked for in batches.
+
+    Args:
+        lexicon: what the words say.
+        texts: the split's texts.
+    """
+
+    def __init__(self, lexicon: Lexicon, texts: Sequence[str]) -> None:
+        self.weight = lexicon.weight
+        self._documents = lexicon.vectors(texts)
+        self._by_word = csr_array(lexicon.labels.T)
+
+    def cosines(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """Cosines [B, L] of the given documents with every label."""
+        found: npt.NDArray[np.float32] = (self._documents[rows] @ self._by_word).toarray()
+        return found
+
+
+def save_lexicon(lexicon: Lexicon, folder: Path, label_hash: str) -> None:
+    """Write the lexicon beside the model that it votes with; atomically."""
+    matrix = lexicon.labels
+    tensors = {
+        "words": np.frombuffer("\n".join(lexicon.words).encode(), dtype=np.uint8),
+        "idf": lexicon.idf,
+        "indptr": matrix.indptr.astype(np.int64),
+        "indices": matrix.indices.astype(np.int32),
+        "data": matrix.data,
+    }
+    with replacing(folder / LEXICAL) as partial:
+        save_file(tensors, str(partial), metadata={"format": FORMAT, "label_hash": label_hash, "weight": repr(lexicon.weight)})
+
+
+def load_lexicon(folder: Path, label_hash: str) -> Lexicon | None:
+    """The lexicon of a trained model, or None if it has none.
+
+    Raises:
+        ArtefactError: the file is damaged, of another format or made for another label order.
+    """
+    path = folder / LEXICAL
+    if not path.exists():
+        return None
+    try:
+        with safe_open(str(path), framework="np") as stored:
+            metadata = stored.metadata() or {}
+            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (not a dict)
+    except (SafetensorError, OSError) as error:
+        raise _refused(path, f"the lexicon cannot be read: {error}", "the file as `plant finetune` wrote it") from error
+    if metadata.get("format") != FORMAT:
+        raise _refused(path, "the lexicon has another format", f"format {FORMAT}, which this version of plant reads")
+    if metadata.get("label_hash") != label_hash:
+        raise _refused(path, "the lexicon was made for another label order", f"label hash {label_hash[:12]}, that of the run's corpus")
+    vocabulary = tuple(tensors["words"].tobytes().decode().split("\n")) if len(tensors["words"]) else ()
+    shape = (len(tensors["indptr"]) - 1, len(vocabulary))
+    labels = csr_array((tensors["data"], tensors["indices"], tensors["indptr"]), shape=shape)
+    return Lexicon(words=vocabulary, idf=tensors["idf"], labels=labels, weight=float(metadata["weight"]))
+
+
+def _refused(path: Path, what: str, expected: str) -> ArtefactError:
+    return ArtefactError(what, where=str(path), expected=expected, todo="restore the file, or train again: plant finetune --force")

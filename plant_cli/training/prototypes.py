@@ -1,0 +1,124 @@
+"""Label tables planted from prototypes: what the attention of each label gathers on its own training documents, against any others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from plant_cli.api import ComponentError, Interrupted, PlantableDecoder, StageContext
+from plant_cli.model.hardware import Hardware
+from plant_cli.model.network import Network
+from plant_cli.training.checkpoints import load_state, trained_state
+from plant_cli.training.materials import Material
+
+SCALE = 16.0
+"""Logits from background to prototype: the label's average document starts at a probability of 1 − 3e-4, any other at 3e-4."""
+BACKGROUND = 512
+"""Training documents, drawn at random, over which the background of every label is averaged."""
+CELLS = 1 << 26
+"""Numbers held at a time."""
+SHARPNESSES = (1.0, 0.5, 0.25, 0.125)
+"""How sharp the planted attention may enter stage 2: factors on its scores, tried on validation."""
+
+
+class Prototypes:
+    """Plants the tables of a network's labels; reads training documents only."""
+
+    def __init__(self, network: Network, train: Material, hardware: Hardware, *, seed: int, batch: int, context: StageContext) -> None:
+        if not isinstance(network.decoder, PlantableDecoder):
+            raise ComponentError(
+                f"the decoder '{network.section.decoder.name}' cannot start its tables from prototypes",
+                where="finetune, option prototypes",
+                expected="a decoder with gather, sharpen and plant_tables (plant_cli.api.PlantableDecoder)",
+                todo="--no-prototypes, or another --decoder",
+            )
+        self.network = network
+        self.decoder: PlantableDecoder = network.decoder
+        self.train = train
+        self.hardware = hardware
+        self.seed = seed
+        self.batch = batch
+        self.context = context
+        self.reporter = context.reporter
+
+    @torch.no_grad()
+    def plant(self) -> None:
+        """Start the tables from the prototypes of the attention as it is: one pass over train, for each document's own labels."""
+        self.network.eval()
+        background = self._background()
+        self.decoder.plant_tables(self._prototypes(background), background, SCALE)
+
+    def plant_sharpest(self, judge: Callable[[], float], factors: Sequence[float] = SHARPNESSES) -> float:
+        """Plant with the sharpness of attention that a validation figure likes best; leaves that network behind.
+
+        Stage 1 learns an order of words; how sharply attention should follow it is another question, and how well its
+        prototypes label documents that were not trained on answers it.
+
+        Args:
+            judge: a validation figure of the network as it is, higher is better.
+            factors: on the scores of the attention that stage 1 left.
+        """
+        names = frozenset(name for name, _ in self.network.named_parameters() if name.startswith("decoder."))
+        start = trained_state(self.network, names)
+        found: dict[float, float] = {}
+        for factor in factors:
+            load_state(self.network, start)
+            self.decoder.sharpen(factor)
+            self.plant()
+            found[factor] = judge()
+            if found[factor] == max(found.values()):
+                best = trained_state(self.network, names)
+        load_state(self.network, best)
+        chosen = max(found, key=lambda factor: found[factor])
+        shown = ", ".join(f"{factor:g}: {value:.4f}" for factor, value in found.items())
+        self.reporter.note(f"attention enters with sharpness {chosen:g} (validation by sharpness: {shown})")
+        return chosen
+
+    def _background(self) -> Tensor:
+        documents = len(self.train.split)
+        rows = np.sort(np.random.default_rng(self.seed).permutation(documents)[:BACKGROUND])
+        sums: list[Tensor] = []
+        with self.reporter.progress("prototypes: background", len(rows), "documents") as task:
+            for start in range(0, len(rows), self.batch):
+                hidden, mask = self.train.reader.read(rows[start : start + self.batch])
+                step = max(1, CELLS // (len(hidden) * (hidden.shape[1] + hidden.shape[2])))
+                blocks = torch.split(torch.arange(self.network.labels, device=hidden.device), step)
+                found = torch.cat([self._gather(hidden, mask, labels).sum(0) for labels in blocks])
+                sums = [found + sums[0]] if sums else [found]
+                task.advance(len(hidden))
+                self._go_on()
+        return sums[0] / len(rows)
+
+    def _prototypes(self, background: Tensor) -> Tensor:
+        total, count = torch.zeros_like(background), background.new_zeros(len(background), 1)
+        documents = len(self.train.split)
+        with self.reporter.progress("prototypes: labels", documents, "documents") as task:
+            for start in range(0, documents, self.batch):
+                rows = np.arange(start, min(start + self.batch, documents))
+                gold = self.train.split.gold[rows]
+                hidden, mask = self.train.reader.read(rows)
+                document = np.repeat(np.arange(len(rows)), np.diff(gold.indptr))
+                distinct, places = np.unique(gold.indices.astype(np.int64), return_inverse=True)
+                labels, place, owner = (torch.from_numpy(x).to(hidden.device) for x in (distinct, places, document))
+                if len(labels):
+                    total.index_add_(0, labels[place], self._gather(hidden, mask, labels)[owner, place])
+                    count.index_add_(0, labels[place], count.new_ones(len(place), 1))
+                task.advance(len(rows))
+                self._go_on()
+        return torch.where(count > 0, total / count.clamp_min(1), background)
+
+    def _go_on(self) -> None:
+        if self.context.stopping:
+            raise Interrupted(
+                "stopped while label prototypes were made",
+                where=str(self.context.folder),
+                expected="all prototypes, before training starts",
+                todo="run the same command again with --resume",
+            )
+
+    def _gather(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
+        with self.hardware.autocast():
+            return self.decoder.gather(hidden, mask, labels).float()

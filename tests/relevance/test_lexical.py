@@ -1,0 +1,78 @@
+"""The words' own vote: cosines by a plain reference, files that are whole or refused."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from plant_cli.api import ArtefactError
+from plant_cli.relevance.lexical import LEXICAL, LexicalVotes, Lexicon, load_lexicon, make_lexicon, save_lexicon
+from plant_cli.relevance.table import RelevanceTable
+
+WORDS = ("fever", "cough", "straße", "the")
+RELEVANCE = np.array([[1.0, 0.5, 0, 0], [0, 0, 1.0, 0.25], [0, 0, 0, 0]], dtype=np.float32)  # the last label keeps no words
+COUNTS = np.array([3, 2, 1, 9])
+TEXTS = ["The fever, the FEVER and a cough", "die Straße", "nothing known", ""]
+
+
+def lexicon() -> Lexicon:
+    return make_lexicon(RelevanceTable(words=WORDS, matrix=csr_array(RELEVANCE)), COUNTS, 9)
+
+
+def plain(text: str, label: int) -> float:
+    """Cosine in plain Python."""
+    counts = Counter(text.lower().replace(",", "").split())
+    idf = [math.log(10 / (n + 1)) for n in COUNTS]
+    vector = [(1 + math.log(counts[w])) * idf[i] if counts[w] else 0.0 for i, w in enumerate(WORDS)]
+    row = [float(x) for x in RELEVANCE[label]]
+    lengths = math.hypot(*vector) * math.hypot(*row)
+    return sum(a * b for a, b in zip(vector, row, strict=True)) / lengths if lengths else 0.0
+
+
+def test_equals_the_plain_cosine() -> None:
+    found = LexicalVotes(lexicon(), TEXTS).cosines(np.arange(4))
+    expected = [[plain(text, label) for label in range(3)] for text in TEXTS]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert found[0, 0] > 0.9
+    assert not found[2:].any()
+
+
+def test_any_rows_can_be_asked_for_in_any_order() -> None:
+    votes = LexicalVotes(lexicon(), TEXTS)
+    np.testing.assert_array_equal(votes.cosines(np.array([1, 0])), votes.cosines(np.arange(4))[[1, 0]])
+
+
+def test_a_saved_lexicon_votes_the_same(tmp_path: Path) -> None:
+    save_lexicon(replace(lexicon(), weight=8.0), tmp_path, "hash")
+    found = load_lexicon(tmp_path, "hash")
+    assert found is not None
+    assert (found.words, found.weight) == (WORDS, 8.0)
+    np.testing.assert_array_equal(LexicalVotes(found, TEXTS).cosines(np.arange(4)), LexicalVotes(lexicon(), TEXTS).cosines(np.arange(4)))
+
+
+def test_a_model_without_a_lexicon_has_none(tmp_path: Path) -> None:
+    assert load_lexicon(tmp_path, "hash") is None
+
+
+def test_no_vocabulary_at_all_votes_for_nothing(tmp_path: Path) -> None:
+    empty = make_lexicon(RelevanceTable(words=(), matrix=csr_array((3, 0), dtype=np.float32)), np.zeros(0, dtype=np.int64), 4)
+    save_lexicon(empty, tmp_path, "hash")
+    again = load_lexicon(tmp_path, "hash")
+    assert again is not None
+    assert not LexicalVotes(again, TEXTS).cosines(np.arange(4)).any()
+
+
+def test_another_label_order_and_a_cut_file_are_refused(tmp_path: Path) -> None:
+    save_lexicon(lexicon(), tmp_path, "hash")
+    with pytest.raises(ArtefactError, match="another label order"):
+        load_lexicon(tmp_path, "other")
+    path = tmp_path / LEXICAL
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(ArtefactError, match="cannot be read"):
+        load_lexicon(tmp_path, "hash")

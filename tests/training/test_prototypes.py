@@ -1,0 +1,93 @@
+"""Tables planted from prototypes: the numbers of a plain loop, training documents only, and the sharpness that validation likes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+from torch import nn
+
+from plant_cli.api import ComponentError, Interrupted, SilentReporter
+from plant_cli.model.hardware import Hardware
+from plant_cli.model.reading import LiveReader, tokenize
+from plant_cli.training import prototypes
+from plant_cli.training.prototypes import SCALE, Prototypes
+
+CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
+TEXTS = ["a fever and a cough", "fever", "a leg, broken in two places, and the arm", "the arm", "cough cough cough"]
+GOLD = np.array([[1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 1, 0], [0, 1, 0, 0]])  # nobody has the last label
+
+
+class Split(SimpleNamespace):
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def make(network: Any, stopping: bool = False, batch: int = 2) -> Prototypes:
+    reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "train"), CPU)
+    train: Any = SimpleNamespace(split=Split(texts=TEXTS, gold=csr_array(GOLD)), reader=reader)
+    context: Any = SimpleNamespace(reporter=SilentReporter(), stopping=stopping, folder="run/finetune")
+    return Prototypes(network, train, CPU, seed=0, batch=batch, context=context)
+
+
+def gathered(network: Any, text: str) -> torch.Tensor:
+    hidden, mask = network.backbone.encode(network.backbone.tokenize([text]))
+    return network.decoder.gather(hidden, mask, torch.arange(4))[0]
+
+
+def logits(network: Any, text: str) -> torch.Tensor:
+    with torch.no_grad():
+        return network.decoder(*network.backbone.encode(network.backbone.tokenize([text])))[0]
+
+
+@pytest.mark.parametrize("cells", [1, 1 << 20])
+def test_equals_a_plain_loop_over_documents(small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
+    monkeypatch.setattr(prototypes, "CELLS", cells)
+    network = small_network().eval()
+    with torch.no_grad():
+        all_gathered = torch.stack([gathered(network, text) for text in TEXTS])
+    background = all_gathered.mean(0)
+    owned = torch.from_numpy(GOLD).bool()
+    expected = torch.stack([all_gathered[owned[:, label], label].mean(0) for label in range(3)])
+    new = gathered(network, "a fever in the leg").detach()
+    make(network).plant()
+    found = logits(network, "a fever in the leg")
+    away = expected - background[:3]
+    share = ((new[:3] - background[:3]) * away).sum(1) / away.square().sum(1)
+    torch.testing.assert_close(found[:3], SCALE * (share - 0.5), rtol=1e-4, atol=1e-4)
+    assert found[3].item() == pytest.approx(-SCALE / 2, abs=1e-4)  # without a document of its own, a label is as unlikely as any background
+
+
+def test_the_sharpness_that_is_judged_best_is_left_in_the_network(small_network: Callable[..., Any]) -> None:
+    network = small_network()
+    start = network.decoder.to_query.weight.detach().clone()
+    asked: list[float] = []
+
+    def judge() -> float:
+        asked.append((network.decoder.to_query.weight / start).mean().item())
+        return -abs(asked[-1] - 0.5)
+
+    assert make(network).plant_sharpest(judge, (1.0, 0.5, 0.25)) == 0.5
+    assert asked == pytest.approx([1.0, 0.5, 0.25])
+    torch.testing.assert_close(network.decoder.to_query.weight.detach(), start * 0.5)
+    half = {n: p.detach().clone() for n, p in network.decoder.named_parameters()}
+    other = small_network()
+    make(other).plant_sharpest(lambda: 0.0, (0.5,))
+    assert all(torch.equal(half[name], parameter) for name, parameter in other.decoder.named_parameters())
+
+
+def test_a_decoder_that_cannot_plant_its_tables_is_refused(small_network: Callable[..., Any]) -> None:
+    network = small_network()
+    network.decoder = nn.Linear(2, 2)
+    with pytest.raises(ComponentError, match="cannot start its tables"):
+        make(network)
+
+
+def test_it_stops_when_asked_to(small_network: Callable[..., Any]) -> None:
+    with pytest.raises(Interrupted):
+        make(small_network(), stopping=True).plant()
