@@ -40,6 +40,10 @@ class StageContext(Protocol):
         """The spec of a chosen component and its validated options; `ComponentError` names near ones."""
         ...
 
+    def components(self, kind: str) -> list[Spec]:
+        """Every registered component of a kind."""
+        ...
+
     def input(self, stage: str, tag: str | None = None) -> Path:
         """Folder of a finished stage of this run, recorded as an input; `ArtefactError` says which command makes it."""
         ...

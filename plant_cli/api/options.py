@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from pathlib import Path
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.fields import FieldInfo
 
 KINDS = ("stage", "backbone", "decoder", "loss", "signal", "dataset", "metric")
 
@@ -13,6 +16,25 @@ class Options(BaseModel):
     """Base of every options model: immutable, and unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, defer_build=True, protected_namespaces=())
+
+    def located(self) -> Self:
+        """The same options with absolute paths, so that a run finds its files from any working directory.
+
+        Only options declared with `path=True`, and only what exists: a plain name in a list, or a path that leads to nothing, may mean
+        something else.
+        """
+        paths = [name for name, info in type(self).model_fields.items() if _is_path(info)]
+        return self.model_copy(update={name: _located(getattr(self, name)) for name in paths})
+
+
+def _is_path(info: FieldInfo) -> bool:
+    return isinstance(info.json_schema_extra, dict) and bool(info.json_schema_extra.get("path"))
+
+
+def _located(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_located(item) if {"/", os.sep, "."} & set(item) else item for item in value)
+    return str(Path(value).absolute()) if value is not None and Path(value).exists() else value
 
 
 class NoOptions(Options):
@@ -43,7 +65,9 @@ class Choice(Options):
         return {"name": self.name, **self.options} if self.options else self.name
 
 
-def option(default: Any = ..., help: str = "", *, short: str | None = None, argument: bool = False, **rules: Any) -> Any:
+def option(
+    default: Any = ..., help: str = "", *, short: str | None = None, argument: bool = False, path: bool = False, **rules: Any
+) -> Any:
     """One option of an options model.
 
     Args:
@@ -51,9 +75,10 @@ def option(default: Any = ..., help: str = "", *, short: str | None = None, argu
         help: one sentence for `--help` and the docs, with the unit where there is one.
         short: a one-letter flag such as `"-O"`.
         argument: true for a positional argument.
+        path: true if the value names a file or folder, or is a list of such: a run keeps it absolute (`Options.located`).
         rules: pydantic's constraints (`ge`, `le`, `gt`, `pattern`, …).
     """
-    return Field(default, description=help, json_schema_extra={"short": short, "argument": argument, "kind": None}, **rules)
+    return Field(default, description=help, json_schema_extra={"short": short, "argument": argument, "path": path, "kind": None}, **rules)
 
 
 def choice(kind: str, default: str | None, help: str) -> Any:

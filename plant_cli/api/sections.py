@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 from plant_cli.api.options import Choice, Options, choice, option
@@ -12,7 +11,7 @@ class DataSection(Options):
     """Which corpus, and how its columns are named (recipe section `data`)."""
 
     path: str | None = option(
-        None, "The corpus: a file with a split column, or a folder of train, validation and test files.", argument=True
+        None, "The corpus: a file with a split column, or a folder of train, validation and test files.", argument=True, path=True
     )
     dataset: Choice = choice("dataset", "files", "The dataset plugin that reads the corpus.")
     text_column: str = option("text", "The column that holds the text.")
@@ -20,17 +19,9 @@ class DataSection(Options):
     id_column: str | None = option(None, "The column that holds the document id (default: doc_id if there is one, else the row number).")
     split_column: str = option("split", "The column that says train, validation or test, when all splits are in one file.")
     label_separator: str | None = option(None, "How labels are separated when a cell is one string (default: ';', '|' or ',' by content).")
-    titles: str | None = option(None, "A table of label titles (default: a labels file beside the corpus).")
+    titles: str | None = option(None, "A table of label titles (default: a labels file beside the corpus).", path=True)
     validation_share: float = option(0.05, "Share of train held out as validation when there is no validation split.", gt=0, lt=1)
     validation_minimum: int = option(200, "At least this many documents are held out (never more than a fifth of train).", ge=1)
-
-    def located(self) -> DataSection:
-        """The same section with absolute paths, so that a run finds its corpus from any working directory.
-
-        A path that leads to nothing stays as it is: other datasets than `files` may mean something else by it.
-        """
-        paths = {key: Path(value).absolute() for key in ("path", "titles") if (value := getattr(self, key)) is not None}
-        return self.model_copy(update={key: str(path) for key, path in paths.items() if path.exists()})
 
 
 class ModelSection(Options):

@@ -121,7 +121,15 @@ def _flag(section: str, field: str, kind: Any, settings: Any, *, positional: boo
 def _general_flags(spec: StageSpec) -> list[Flag]:
     flags: list[tuple[bool, str, Any, Any]] = [
         (spec.needs_run, "run", Path, typer.Option("--run", envvar="PLANT_RUN", help="The run folder.  [default: plant-run]")),
-        (spec.writes, "tag", str, typer.Option("--tag", help="Keep this variant of the stage beside the others, under this name.")),
+        (
+            spec.writes,
+            "tag",
+            str,
+            typer.Option(
+                "--tag",
+                help="The variant to work on, kept beside the plain one: finetune --tag B writes finetune-B, eval --tag B reads it.",
+            ),
+        ),
         (
             spec.writes or bool(spec.sections),
             "recipe",

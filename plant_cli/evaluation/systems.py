@@ -118,5 +118,5 @@ def _read_threshold(path: Path, label_hash: str) -> tuple[float | Floats, str]:
                 expected=f"label hash {label_hash[:12]}, found {content['label_hash'][:12]}",
                 todo="train on this corpus again: plant finetune --force",
             )
-        return np.array(value, dtype=np.float64), f"thresholds per label tuned on validation {content['objective']}"
+        return np.array(value, dtype=np.float64), "a threshold per label, tuned on validation for the label's F1"
     return float(value), f"threshold {value:.4f} tuned on validation {content['objective']}"

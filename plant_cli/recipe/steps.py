@@ -134,7 +134,7 @@ def resolve_step(layer: Layer, spec: StageSpec, tag: str | None, components: Com
     options = _build(spec.options, given, OWN, shown)
     sections = {name: _build(model, given, name, name) for name, model in SHARED_SECTIONS.items()}
     if spec.needs_run:
-        sections["data"] = cast(DataSection, sections["data"]).located()
+        options, sections["data"] = options.located(), sections["data"].located()
     used = spec.sections if spec.writes else ()  # an action records nothing, and may hand its flags on
     for part, section_options in [(OWN, options), *((name, sections[name]) for name in used)]:
         _check_components(section_options, given, part, shown if part == OWN else part, components)

@@ -137,6 +137,10 @@ class RunContext:
         """See `StageContext.component`."""
         return self.request.registry.resolve(kind, chosen)
 
+    def components(self, kind: str) -> list[Spec]:
+        """See `StageContext.components`."""
+        return list(self.request.registry.specs(kind))
+
     def corpus(self) -> Corpus:
         """See `StageContext.corpus`."""
         run = self._require_run("corpus")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from plant_cli.api import DataError, MetricSpec, Options, Result, StageContext, StageSpec, option
 from plant_cli.evaluation.conventions import find_convention
-from plant_cli.registry import installed
 
 if TYPE_CHECKING:
     from plant_cli.evaluation.report import Conditions
@@ -23,7 +22,9 @@ class EvalOptions(Options):
     convention: str = option("plant", "Whose way of scoring: plant, paper, xmlrepo, caml, libmultilabel or annif.")
     metric: list[str] = option([], "Only this metric, such as P@5 or 'R@10[1-5]' (repeatable).", short="-m")
     require: list[str] = option([], "Fail (exit code 7) unless this holds, such as 'P@5>=0.6' (repeatable).")
-    predictions: str | None = option(None, "Evaluate another tool's predictions: Parquet or JSON lines with doc_id, labels, scores.")
+    predictions: str | None = option(
+        None, "Evaluate another tool's predictions: Parquet or JSON lines with doc_id, labels, scores.", path=True
+    )
     threshold: float | None = option(
         None, "Assign labels that score at least this (default: as tuned on validation; 0.5 for another tool)."
     )
@@ -65,7 +66,7 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     with context.reporter.progress("resampling documents", options.bootstrap, "resamples") as task:
         evaluation = evaluate(
             data,
-            cast("list[MetricSpec]", installed().specs("metric")),
+            cast("list[MetricSpec]", context.components("metric")),
             wanted=options.metric,
             required=required,
             replicates=options.bootstrap,

@@ -63,7 +63,10 @@ class FinetuneOptions(TrainingOptions):
     monitor: Literal["MAP", "macro-F1", "micro-F1", "P@5"] = option(
         "MAP", "Validation figure that decides which epoch is kept; F1 at the threshold tuned on validation."
     )
-    threshold: Literal["micro-F1", "macro-F1"] = option("micro-F1", "What the decision threshold, tuned on validation, maximises.")
+    threshold: Literal["micro-F1", "macro-F1", "per-label"] = option(
+        "micro-F1",
+        "What the decision threshold, tuned on validation, maximises. per-label: one threshold per label, for the label's own F1.",
+    )
 
 
 def run(context: StageContext, options: FinetuneOptions) -> Result:
@@ -106,9 +109,11 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     outcome = training.run(step, lambda epoch: {**validation(), **(measure() if measure else {})}, plant=plant)
     save_network(network, context.folder)
     votes, weighed = _weigh_words(context, options, validation, materials["validation"])
-    tuned = validation.tune(votes, votes.weight if votes else 0.0)
-    write_json(context.folder / THRESHOLDS, {"value": tuned.value, "objective": options.threshold, "label_hash": corpus.labels.hash})
-    return _report(outcome, options, tuned.value, measure, votes, weighed)
+    top = validation.score(votes)
+    threshold = validation.tune(top).value
+    value = validation.tune_labels(top, threshold) if options.threshold == "per-label" else threshold
+    write_json(context.folder / THRESHOLDS, {"value": value, "objective": options.threshold, "label_hash": corpus.labels.hash})
+    return _report(outcome, options, threshold, measure, votes, weighed)
 
 
 def _plant(context: StageContext, network: Network) -> None:
@@ -181,7 +186,14 @@ def _anchor(context: StageContext, options: FinetuneOptions, train: Material) ->
 def _validation(context: StageContext, options: FinetuneOptions, network: Network, material: Material, hardware: Hardware) -> Validation:
     from plant_cli.stages.validation import Validation
 
-    return Validation(context, network, material, hardware, batch=options.micro_batch, objective=options.threshold)
+    return Validation(
+        context,
+        network,
+        material,
+        hardware,
+        batch=options.micro_batch,
+        objective="micro-F1" if options.threshold == "micro-F1" else "macro-F1",
+    )
 
 
 def _survival(
@@ -212,7 +224,10 @@ def _report(
     columns += [Column(name=name if name in figures else f"attention {name}", kind="points") for name in shown]
     rows = [[str(e["epoch"] or "start"), e["loss"], *(e[name] for name in shown)] for e in outcome.history]
     kept = "start" if outcome.best_epoch < 0 else f"epoch {outcome.best_epoch + 1}"
-    notes = [f"kept: {kept} by {options.monitor}; threshold {threshold:.4f} tuned on validation {options.threshold}"]
+    tuned = f"threshold {threshold:.4f} tuned on validation {options.threshold}"
+    if options.threshold == "per-label":
+        tuned = f"thresholds per label tuned on validation, {threshold:.4f} (the best for macro-F1) for labels that it cannot tell of"
+    notes = [f"kept: {kept} by {options.monitor}; {tuned}"]
     if votes:
         rows.append(["+ words", None, *(weighed.get(name) for name in shown)])
         notes.append(f"+ words: with the words' own votes; a cosine of 1 adds {votes.weight:g} to a logit (the best on validation)")

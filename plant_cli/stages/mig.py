@@ -40,7 +40,9 @@ class MigOptions(Options):
         None, "Only count, and only this share of the training documents, such as 2/4; --merge adds the shares up.", pattern=r"^\d+/\d+$"
     )
     merge: tuple[str, ...] = option(
-        (), "A folder that --shard wrote, or a pattern such as 'shards/*/mig' (repeatable): add up these counts instead of counting."
+        (),
+        "A folder that --shard wrote, or a pattern such as 'shards/*/mig' (repeatable): add up these counts instead of counting.",
+        path=True,
     )
 
     @model_validator(mode="after")

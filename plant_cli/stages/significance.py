@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from plant_cli.api import MetricSpec, Options, Result, StageContext, StageSpec, UsageError, option
 from plant_cli.evaluation.conventions import find_convention
-from plant_cli.registry import installed
 
 if TYPE_CHECKING:
     from plant_cli.api import MetricValue
@@ -24,6 +23,7 @@ class SignificanceOptions(Options):
         "A, then the systems to compare it with: folder in the run (finetune-baseline), tag, another run's folder, or predictions file. "
         "A positive difference means that A is better.",
         argument=True,
+        path=True,
         min_length=2,
     )
     metric: list[str] = option([], f"Only this metric (repeatable). Default: {', '.join(DEFAULT_METRICS)}.", short="-m")
@@ -87,7 +87,7 @@ def _measure(context: StageContext, options: SignificanceOptions, name: str, gol
 
     system = find_system(context, name, options.split, gold.label_hash)
     data = build_input(read_predictions(system.predictions, gold), gold, system.threshold, find_convention(options.convention))
-    values = compute_families(cast("list[MetricSpec]", installed().specs("metric")), data, options.metric)
+    values = compute_families(cast("list[MetricSpec]", context.components("metric")), data, options.metric)
     values += [metric for b in measure_bins(data) for metric in b.metrics]
     known = {value.name for value in values}
     return choose(values, options.metric or [metric for metric in DEFAULT_METRICS if metric in known])

@@ -9,7 +9,7 @@ import numpy as np
 
 from plant_cli.api import Choice, MetricInput, SilentReporter, StageContext, TrainingError
 from plant_cli.api.specs import MetricSpec
-from plant_cli.evaluation.thresholds import Objective, Tuned, tune_threshold
+from plant_cli.evaluation.thresholds import Objective, Tuned, tune_per_label, tune_threshold
 from plant_cli.inference.scoring import TopLabels, score_mixtures
 from plant_cli.kit.metrics import compute_value
 from plant_cli.model.hardware import Hardware
@@ -44,7 +44,7 @@ class Validation:
         Raises:
             TrainingError: the model collapsed: it assigns most labels to most documents.
         """
-        top = self._score()
+        top = self.score()
         if top.assigned_share > COLLAPSED:
             raise TrainingError(
                 f"the model collapsed: it assigns {100 * top.assigned_share:.0f}% of all labels to every document (recall goes to 1)",
@@ -60,18 +60,24 @@ class Validation:
         best = max(range(len(WEIGHTS)), key=lambda i: found[i][monitor])
         return WEIGHTS[best], found[best]
 
-    def tune(self, votes: LexicalVotes | None, weight: float) -> Tuned:
-        """The threshold for the network as it is now, with the votes of its words."""
-        return self._tune(self._score_mixtures(votes, [weight])[0])
+    def score(self, votes: LexicalVotes | None = None) -> TopLabels:
+        """The best labels of the network as it is now, with the votes of its words."""
+        return self._score_mixtures(votes, [votes.weight if votes else 0.0])[0]
+
+    def tune(self, top: TopLabels) -> Tuned:
+        """The one threshold for all labels."""
+        return tune_threshold(top.labels, top.scores, self.material.split.gold, self._unseen(), self.objective)
+
+    def tune_labels(self, top: TopLabels, fallback: float) -> list[float]:
+        """A threshold for each label [L]; `fallback` where validation has no document of the label among those scored highest."""
+        found: list[float] = tune_per_label(top.labels, top.scores, self.material.split.gold, fallback).tolist()
+        return found
 
     def _figures(self, top: TopLabels) -> dict[str, float]:
-        tuned = self._tune(top)
+        tuned = self.tune(top)
         data = self._input(top, tuned.value)
         values = {v.name: compute_value(v) for spec, options in self.families for v in cast(MetricSpec, spec).compute(data, options)}
         return {name: values[name] for name in SHOWN}
-
-    def _score(self) -> TopLabels:
-        return self._score_mixtures(None, [0.0])[0]
 
     def _score_mixtures(self, votes: LexicalVotes | None, weights: Sequence[float]) -> list[TopLabels]:
         return score_mixtures(
@@ -85,9 +91,6 @@ class Validation:
             votes=votes,
             weights=weights,
         )
-
-    def _tune(self, top: TopLabels) -> Tuned:
-        return tune_threshold(top.labels, top.scores, self.material.split.gold, self._unseen(), self.objective)
 
     def _unseen(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         return np.diff(self.material.split.unseen.indptr).astype(np.int64)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plant_cli.api import DataSection
+from plant_cli.api import DataSection, Options, option
 
 
 def test_paths_that_lead_somewhere_become_absolute_and_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,3 +16,16 @@ def test_paths_that_lead_somewhere_become_absolute_and_others_stay(tmp_path: Pat
     assert located.located() == located
     assert given.path == "data.csv"
     assert DataSection().located() == DataSection()
+
+
+def test_of_a_list_only_what_is_a_path_and_exists_is_located(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Compared(Options):
+        systems: list[str] = option(path=True)
+        name: str = option("data.csv")
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("data.csv", "finetune"):
+        Path(name).touch()
+    located = Compared(systems=["finetune", "./finetune", "data.csv", "gone.csv", "baseline"]).located()
+    assert located.systems == ["finetune", str(tmp_path / "finetune"), str(tmp_path / "data.csv"), "gone.csv", "baseline"]
+    assert located.name == "data.csv"

@@ -132,6 +132,15 @@ def test_stage_two_learns_and_keeps_a_threshold_from_validation(trained: Clinic)
     assert all(row == sorted(row, reverse=True) for row in predictions["scores"].to_list())
 
 
+def test_thresholds_per_label_are_tuned_kept_and_used(trained: Clinic) -> None:
+    trained.planted().run("finetune", "finetune.epochs=1", "finetune.threshold=per-label")
+    found = json.loads((trained.path / "finetune" / "thresholds.json").read_text())["value"]
+    assert len(found) == pl.read_parquet(trained.path / "corpus" / "labels.parquet").height
+    assert len(set(found)) > 1
+    trained.run("eval")
+    assert "threshold per label" in json.dumps(json.loads((trained.path / "eval" / "metrics.json").read_text()))
+
+
 def test_a_planted_start_competes_with_the_epochs_and_a_plain_start_does_not(trained: Clinic) -> None:
     planted = trained.planted().run("finetune", "finetune.epochs=1").summary
     plain = trained.run("finetune", "finetune.epochs=1", "finetune.prototypes=false", "finetune.lexical=false", tag="plain").summary
