@@ -13,7 +13,7 @@ from plant_cli.api.corpus import SplitName
 from plant_cli.api.errors import ArtefactError, DataError
 from plant_cli.api.files import read_json
 from plant_cli.corpus.records import CorpusRecord
-from plant_cli.kit.metrics import Floats
+from plant_cli.kit.metrics import Floats, Integers
 
 PREDICTIONS = "predictions.parquet"
 THRESHOLDS = "thresholds.json"
@@ -60,6 +60,12 @@ def own_system(context: StageContext, name: str, tag: str | None, split: SplitNa
     predictions = context.ensure("predict", tag, {"split": split}) / PREDICTIONS
     threshold, origin = _read_threshold(context.input("finetune", tag) / THRESHOLDS, label_hash)
     return System(name=name, predictions=predictions, threshold=threshold, origin=origin)
+
+
+def own_threshold(folder: Path, label_hash: str, labels: Integers) -> Floats:
+    """The threshold of each given label (indices, any shape) that a trained network was tuned to."""
+    value, _ = _read_threshold(folder / THRESHOLDS, label_hash)
+    return value[labels] if isinstance(value, np.ndarray) else np.full(labels.shape, value)
 
 
 def file_system(path: Path, threshold: float | None) -> System:

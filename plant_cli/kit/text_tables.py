@@ -106,6 +106,8 @@ def _parse_json(content: bytes, path: Path) -> pl.DataFrame:
 def _parse_separated(content: bytes, path: Path) -> pl.DataFrame:
     header = content.split(b"\n", 1)[0].decode("utf-8").rstrip("\r")
     separator = next((s for s in _SEPARATORS if s in header), None)
+    if separator is None and header.strip('" ').isidentifier():
+        separator = "\t"  # one column, such as texts to be labelled: commas in it part nothing
     if separator is None:
         raise DataError(
             "the file is not a table",

@@ -1,0 +1,158 @@
+"""`plant suggest`: labels for new texts, by the trained network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plant_cli.api import Column, DataError, Options, Result, StageContext, StageSpec, Table, UsageError, near_names, option
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from plant_cli.api import Corpus
+    from plant_cli.inference.scoring import TopLabels
+
+SHOWN = 5  # documents in the table when the rest is in a file
+
+
+class SuggestOptions(Options):
+    """Options of `suggest`."""
+
+    path: str | None = option(None, "Texts to label: a table with the text column of the run's corpus; needs no labels.", argument=True)
+    text: str | None = option(None, "One text to label, instead of a table.")
+    tag: str | None = option(None, "The variant of the trained network: `plant finetune --tag NAME` made it.")
+    top_k: int = option(10, "Labels suggested for each text.", ge=1)
+    assigned: bool = option(False, "Only labels that reach the threshold tuned on validation.")
+    batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1)
+    output: str | None = option(None, "Write doc_id, labels and scores to this table (.csv, .tsv, .jsonl or .parquet).", short="-O")
+    force: bool = option(False, "Replace the output if it is there.", short="-f")
+
+
+def run(context: StageContext, options: SuggestOptions) -> Result:
+    """Nothing is written to the run: the suggestions go to the screen, or to a table of their own."""
+    from plant_cli.evaluation.systems import own_threshold
+    from plant_cli.inference.scoring import score_documents
+    from plant_cli.model.hardware import choose_hardware
+    from plant_cli.model.network import restored
+    from plant_cli.model.reading import LiveReader, tokenize
+    from plant_cli.relevance.lexical import LexicalVotes, load_lexicon
+
+    output = _writable(options)
+    ids, texts = _texts(context, options)
+    corpus = context.corpus()
+    folder = context.input("finetune", options.tag)
+    hardware = choose_hardware(context.machine)
+    network = restored(context, corpus, folder).to(hardware.device)
+    lexicon = load_lexicon(folder, corpus.labels.hash)
+    top = score_documents(
+        network,
+        LiveReader(network, tokenize(network, texts, context.reporter, "texts"), hardware),
+        hardware,
+        k=options.top_k,
+        batch=options.batch,
+        reporter=context.reporter,
+        description="scoring texts",
+        votes=LexicalVotes(lexicon, texts) if lexicon else None,
+        context=context,
+    )
+    kept = top.scores >= own_threshold(folder, corpus.labels.hash, top.labels) if options.assigned else top.scores >= 0
+    found = _suggestions(ids, top, kept.tolist(), corpus)
+    if output is not None:
+        _write(found, output, ids)
+    return _report(found, ids, output)
+
+
+def _writable(options: SuggestOptions) -> Path | None:
+    if (options.path is None) == (options.text is None):
+        raise UsageError(
+            "there is nothing to label" if options.path is None else "both a table and a text are given",
+            where="plant suggest",
+            expected="either a table of texts or --text",
+            todo="`plant suggest new.csv`, or `plant suggest --text 'acute bronchitis with cough'`",
+        )
+    output = None if options.output is None else Path(options.output)
+    if output is not None and output.exists() and not options.force:
+        raise UsageError(
+            "the output is there already", where=str(output), expected="a file that does not exist", todo="choose another -O, or --force"
+        )
+    return output
+
+
+def _texts(context: StageContext, options: SuggestOptions) -> tuple[list[str], list[str]]:
+    """Document ids and texts."""
+    if options.path is None:
+        return ["text"], [options.text or ""]
+    from plant_cli.kit.tables import collect, scan_table
+
+    frame = collect(scan_table(Path(options.path)), options.path)
+    text, identity = context.data.text_column, context.data.id_column or "doc_id"
+    if text not in frame.columns:
+        raise DataError(
+            f"there is no column '{text}'",
+            where=options.path,
+            expected=f"the text column of the run's corpus; the table has: {', '.join(frame.columns)}",
+            todo=f"rename the column: {near_names(text, frame.columns)}",
+        )
+    if frame.is_empty():
+        raise DataError("the table has no rows", where=options.path, expected="at least one text", todo="check the file")
+    ids = frame[identity].cast(str).to_list() if identity in frame.columns else [str(row) for row in range(1, len(frame) + 1)]
+    empty = int((frame[text].fill_null("").str.strip_chars() == "").sum())
+    if empty:
+        context.reporter.warn(f"{empty} of {len(frame)} texts are empty: their suggestions mean nothing")
+    return ids, frame[text].fill_null("").to_list()
+
+
+def _suggestions(ids: list[str], top: TopLabels, kept: list[list[bool]], corpus: Corpus) -> pl.DataFrame:
+    """A row for each suggestion: document, label, title, score."""
+    import polars as pl
+
+    names, titles = corpus.labels.ids, corpus.labels.titles
+    rows = [
+        (row, document, names[label], titles[label], score)
+        for row, document in enumerate(ids)
+        for label, score, keep in zip(top.labels[row].tolist(), top.scores[row].tolist(), kept[row], strict=True)
+        if keep
+    ]
+    schema = {"row": pl.Int64, "doc_id": pl.String, "label": pl.String, "title": pl.String, "score": pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _write(found: pl.DataFrame, output: Path, ids: list[str]) -> None:
+    """One row a document, best labels first; a document without suggestions has empty lists."""
+    import polars as pl
+
+    from plant_cli.kit.tables import write_table
+
+    lists = found.group_by("row", maintain_order=True).agg(pl.col("label").alias("labels"), pl.col("score").alias("scores"))
+    documents = pl.DataFrame({"row": range(len(ids)), "doc_id": ids}, schema={"row": pl.Int64, "doc_id": pl.String})
+    whole = documents.join(lists, on="row", how="left", maintain_order="left").drop("row")
+    write_table(whole.with_columns(pl.col("labels").fill_null([]), pl.col("scores").fill_null([])), output)
+
+
+def _report(found: pl.DataFrame, ids: list[str], output: Path | None) -> Result:
+    import polars as pl
+
+    shown = found if output is None else found.filter(pl.col("row") < SHOWN)
+    documents = len(ids) if output is None else min(SHOWN, len(ids))
+    title = f"{len(ids)} texts" if documents == len(ids) else f"First {documents} of {len(ids)} texts"
+    table = Table(
+        title=title,
+        columns=[Column(name="document"), Column(name="label"), Column(name="title"), Column(name="probability", kind="points")],
+        rows=[list(row) for row in shown.select("doc_id", "label", pl.col("title").fill_null(""), "score").iter_rows()],
+        notes=[f"{len(found)} suggestions" + (f" for {len(ids)} texts written to {output}" if output else "")],
+    )
+    return Result(tables=[table], summary={"documents": len(ids), "suggestions": len(found)})
+
+
+SPECS = (
+    StageSpec(
+        name="suggest",
+        summary="Labels for new texts, by the trained network.",
+        options=SuggestOptions,
+        run=run,
+        sections=("machine",),
+        writes=False,
+        examples=("plant suggest new.csv -O suggestions.csv", "plant suggest --text 'acute bronchitis with cough'"),
+    ),
+)
