@@ -112,9 +112,9 @@ def score_mixtures(
             hidden, mask = reader.read(rows)
             with hardware.autocast():
                 logits = network.decoder(hidden, mask).float()
-            cosines = torch.from_numpy(votes.cosines(rows)).to(logits.device) if votes else torch.zeros_like(logits)
+            cosines = torch.from_numpy(votes.cosines(rows)).to(logits.device) if votes else None
             for weight, best in zip(weights, collected, strict=True):
-                best.add(rows, torch.add(logits, cosines, alpha=weight))
+                best.add(rows, logits if cosines is None else torch.add(logits, cosines, alpha=weight))
             task.advance(len(rows))
             if context is not None and context.stopping:
                 raise Interrupted(

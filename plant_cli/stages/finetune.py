@@ -30,7 +30,7 @@ class FinetuneOptions(TrainingOptions):
     """Options of `finetune`."""
 
     init: Literal["planted", "random"] = option(
-        "planted", "Where attention starts: planted by pretrain-attn, or random weights (the clean contrast: same network, same budget)."
+        "planted", "planted: from the attention of pretrain-attn, with all that is planted. random: from nothing (the clean contrast)."
     )
     prototypes: bool | None = option(
         None,

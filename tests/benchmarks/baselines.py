@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,8 +79,22 @@ def grow_trees(features: Features, **changes: object) -> Scored:
         for labels, pairs in zip(np.split(features.gold.indices, features.gold.indptr[1:-1]), _pairs(features.train), strict=True):
             stream.write(",".join(map(str, labels)) + " " + " ".join(f"{i}:{v:.9g}" for i, v in pairs) + "\n")
         stream.flush()
-        model = omikuji.Model.train_on_data(stream.name, hyper)
+        with silenced():
+            model = omikuji.Model.train_on_data(stream.name, hyper)
     return [[(label, score) for label, score in model.predict(pairs, top_k=KEPT)] for pairs in _pairs(features.test)]
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Drop what is written to stderr: Omikuji's progress bars come from beyond Python and have no switch."""
+    kept = os.dup(2)
+    with Path(os.devnull).open("w") as nothing:
+        os.dup2(nothing.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _pairs(matrix: csr_array) -> list[list[tuple[int, float]]]:
