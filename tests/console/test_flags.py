@@ -1,0 +1,81 @@
+"""Flags follow from options models: their types, what has none, and what the user really gave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from plant_cli.api import Choice, Options, Result, StageSpec, choice, option
+from plant_cli.console.flags import GENERAL, flag_type, given_values, stage_flags
+from plant_cli.registry import installed
+
+
+class Cooking(Options):
+    """What a made-up stage takes."""
+
+    path: str | None = option(None, "What is cooked.", argument=True)
+    minutes: int = option(5, "How long.", short="-m", ge=1)
+    lid: bool | None = option(None, "Whether there is a lid.")
+    spices: list[str] = option([], "What goes in (repeatable).")
+    nested: dict[str, int] = option({}, "Nothing for a command line.")
+    loss: Choice = choice("loss", "bce", "The loss.")
+
+
+SPEC = StageSpec(name="cook", summary="Cooks.", options=Cooking, run=lambda context, options: Result(), sections=("data", "machine"))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        (int, int),
+        (float | None, float),
+        (list[str], list[str]),
+        (tuple[int, ...], list[int]),
+        (Literal["a", "b"], Literal["a", "b"]),
+        (Literal[1, 2], int),
+        (int | str, str),
+        (Choice, str),
+        (Path, Path),
+        (dict[str, int], None),
+        (list[dict[str, int]], None),
+    ],
+    ids=str,
+)
+def test_the_type_of_a_flag(annotation: Any, expected: Any) -> None:
+    assert flag_type(annotation) == expected
+
+
+def test_a_stage_has_its_own_flags_its_sections_and_the_general_ones_each_name_once() -> None:
+    flags = stage_flags(SPEC, installed())
+    names = [flag.field for flag in flags]
+    assert len(names) == len(set(names))
+    assert {"minutes", "lid", "spices", "loss", "text_column", "seed", "run", "tag", "force"} <= set(names)
+    assert "nested" not in names
+    owner = {flag.field: flag.section for flag in flags}
+    assert (owner["path"], owner["minutes"], owner["text_column"], owner["tag"]) == ("cook", "cook", "data", GENERAL)
+    assert [flag.field for flag in flags if flag.positional] == ["path"]
+
+
+def test_an_action_that_writes_nothing_has_no_flags_for_writing() -> None:
+    action = StageSpec(name="look", summary="Looks.", run=lambda context, options: Result(), writes=False, needs_run=False)
+    assert {flag.field for flag in stage_flags(action, installed())} == {"format", "quiet"}
+
+
+def test_the_help_of_a_component_lists_the_registered_ones() -> None:
+    flag = next(flag for flag in stage_flags(SPEC, installed()) if flag.field == "loss")
+    text = flag.parameter.annotation.__metadata__[0].help
+    assert "focal-hnm" in text
+    assert "[default: bce]" in text
+
+
+def test_only_what_the_user_gave_is_handed_on_and_no_is_an_answer() -> None:
+    flags = stage_flags(SPEC, installed())
+    values = {flag.parameter.name: None for flag in flags} | {
+        "cook__minutes": 0,
+        "cook__lid": False,
+        "cook__spices": [],
+        "machine__seed": 3,
+    }
+    assert given_values(flags, values) == {"cook": {"minutes": 0, "lid": False}, "machine": {"seed": 3}}

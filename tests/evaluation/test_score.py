@@ -1,0 +1,62 @@
+"""Metrics with their intervals: the numbers by hand, the wanted ones only, and the same for one seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import plant_metrics.plugin
+import pytest
+from scipy.sparse import csr_array
+
+from plant_cli.api import MetricInput, UsageError
+from plant_cli.evaluation.score import Evaluation, evaluate, none_if_undefined
+
+GOLD = csr_array(np.array([[1, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0]], dtype=np.int32))
+DATA = MetricInput(
+    top=np.array([[0, 2], [2, 1], [1, 3]]),
+    scores=np.array([[0.9, 0.4], [0.8, 0.2], [0.7, 0.6]]),
+    gold=GOLD,
+    unseen=np.array([0, 1, 0]),
+    train_counts=np.array([9, 2, 60, 1]),
+    train_documents=72,
+    threshold=0.5,
+)
+
+
+def run(**changes: object) -> Evaluation:
+    options = {"generator": np.random.default_rng(0), **changes}
+    return evaluate(DATA, plant_metrics.plugin.plant_register_metrics(), **options)  # type: ignore[arg-type]
+
+
+def test_the_values_are_those_counted_by_hand() -> None:
+    found = {name: score.value for name, score in run().scores.items()}
+    assert found["P@1"] == pytest.approx(2 / 3)
+    assert found["micro-F1"] == pytest.approx(2 * 2 / (4 + 4 + 1))  # four assigned, two of them right, five gold with the unseen one
+    assert found["R@10[1-5]"] == pytest.approx(0.0)  # label 1 is gold once, and no list has it there
+    assert run().labels_averaged["macro-F1-present"] == 3
+
+
+def test_only_what_is_wanted_is_computed_and_what_is_required_comes_with_it() -> None:
+    assert list(run(wanted=["P@1"]).scores) == ["P@1"]
+    assert set(run(wanted=["P@1"], required=["R@7"]).scores) == {"P@1", "R@7"}
+    with pytest.raises(UsageError, match="P@one"):
+        run(wanted=["P@one"])
+
+
+def test_intervals_hold_the_value_and_follow_the_seed() -> None:
+    first, again, other = (run(wanted=["P@1", "MAP"], replicates=200, generator=np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert first.scores == again.scores
+    assert first.scores != other.scores
+    for score in first.scores.values():
+        assert score.low is not None
+        assert score.value is not None
+        assert score.high is not None
+        assert score.low <= score.value <= score.high
+    assert run(wanted=["P@1"]).scores["P@1"].low is None
+
+
+def test_progress_is_told_and_undefined_is_none() -> None:
+    done: list[float] = []
+    run(wanted=["P@1"], replicates=50, advance=done.append)
+    assert sum(done) == 50
+    assert none_if_undefined(float("nan")) is None
+    assert none_if_undefined(0.0) == 0.0
