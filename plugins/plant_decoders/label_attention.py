@@ -59,21 +59,21 @@ class LabelAttention(nn.Module):
     def forward(self, hidden: Tensor, mask: Tensor, labels: Tensor | None = None) -> Tensor:
         """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
         states = self._states(hidden)
-        per_place = self.projection @ self.get_buffer("pooling")
-        scale = _rows(self.boost_scale, labels) * per_place
+        boost_scale, boost_shift = _rows(self.boost_scale, labels), _rows(self.boost_shift, labels)
+        with torch.autocast(hidden.device.type, enabled=False):  # what every document adds, in fp32: the biases, the shift of the boost
+            per_place = self.projection @ self.get_buffer("pooling")
+            constant = boost_scale @ (per_place * self.to_output.bias) + boost_shift @ per_place
+        if self.bias is not None:
+            constant = constant + (self.bias if labels is None else self.bias[labels])
         logits = label_attention(
             self.to_query(self._queries(labels)),
-            scale @ self.to_output.weight,
+            boost_scale @ (per_place.unsqueeze(1) * self.to_output.weight),
             self.to_key(states),
             self.to_value(states),
             mask,
             heads=self.heads,
             cells=self.cells,
         )
-        # What every document adds, in fp32 under autocast too: the biases, and the shift of the boost.
-        constant = (scale * self.to_output.bias + _rows(self.boost_shift, labels) * per_place).sum(-1)
-        if self.bias is not None:
-            constant = constant + (self.bias if labels is None else self.bias[labels])
         return logits + constant
 
     def rank(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
