@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import attention, ranking
+from tests.benchmarks import attention, ranking, training
 from tests.benchmarks.contenders import measure
 
 SIZES = {"labels": 12, "documents": 2, "positions": 6, "hidden": 8, "heads": 2}
@@ -23,8 +23,12 @@ def test_measures_time_and_added_memory() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("benchmark", "sizes", "others"),
-    [(attention, SIZES, ["reference", "peer", "bound", "selected"]), (ranking, {"items": 5, "lists": 3}, ["reference", "bound"])],
-    ids=["attention", "ranking"],
+    [
+        (attention, SIZES, ["reference", "peer", "bound", "selected"]),
+        (ranking, {"items": 5, "lists": 3}, ["reference", "bound"]),
+        (training, {**SIZES, "labels": 200}, ["reference", "peer"]),
+    ],
+    ids=["attention", "ranking", "training"],
 )
 def test_writes_the_agreed_keys(benchmark, sizes: dict[str, int], others: list[str], tmp_path: Path) -> None:
     given = [word for name, size in sizes.items() for word in (f"--{name}", str(size))]

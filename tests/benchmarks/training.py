@@ -1,0 +1,127 @@
+"""Training of stage 2 on the hidden states of a frozen backbone: ours beside PLM-CA written plainly, same batch, same labels.
+
+`python -m tests.benchmarks.training --labels 8929 --json FILE`. A step is forward, loss, backward, clipping and AdamW. `ours` is
+what `plant finetune` does; `reference` is PLM-CA (Edin et al. 2024): cross-attention of label queries, layer norm, a vector per
+label, cross-entropy over all labels; `peer` is the paper's network through the library's fused attention, with our loss.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+import torch
+from plant_decoders.label_attention import LabelAttention
+from plant_decoders.options import LabelAttentionOptions
+from plant_losses.label import Focal
+from plant_losses.options import FocalOptions
+from torch import Tensor, nn
+from torch.nn import functional
+
+from plant_cli.api import DecoderShape
+from tests.benchmarks.contenders import Contender, run
+
+POSITIVES = 16
+
+
+class PlmCa(nn.Module):
+    """PLM-CA's decoder: softmax(E (H W_k)ᵀ) (H W_v), layer norm, a vector and a bias per label."""
+
+    def __init__(self, labels: int, hidden: int) -> None:
+        super().__init__()
+        self.queries = nn.Parameter(torch.randn(labels, hidden) * 0.03)
+        self.keys, self.values = nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)
+        self.norm = nn.LayerNorm(hidden)
+        self.weights = nn.Parameter(torch.randn(labels, hidden) * 0.03)
+        self.bias = nn.Parameter(torch.zeros(labels))
+
+    def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        """Logits [B, L]."""
+        scores = self.queries @ self.keys(hidden).mT
+        attention = torch.softmax(scores.masked_fill(~mask.unsqueeze(1), -torch.inf), dim=-1)
+        return (self.norm(attention @ self.values(hidden)) * self.weights).sum(-1) + self.bias
+
+
+def batch(options: argparse.Namespace) -> tuple[Tensor, Tensor, Tensor]:
+    """Hidden states [B, T, H] of documents that fill between a half and all of T, their mask, and targets [B, L]."""
+    torch.manual_seed(0)
+    lengths = torch.linspace(options.positions // 2, options.positions, options.documents).long()
+    mask = torch.arange(options.positions) < lengths.unsqueeze(1)
+    targets = torch.zeros(options.documents, options.labels)
+    targets.scatter_(1, torch.randint(options.labels, (options.documents, POSITIVES)), 1.0)
+    return torch.randn(options.documents, options.positions, options.hidden), mask, targets
+
+
+def training(options: argparse.Namespace, network: nn.Module, loss: Callable[[], Tensor], *, fused: bool) -> Callable[[], object]:
+    """A whole step."""
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, fused=fused)
+
+    def step() -> None:
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=options.dtype == "bfloat16"):
+            value = loss()
+        value.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return step
+
+
+def ours(options: argparse.Namespace) -> Callable[[], object]:
+    hidden, mask, targets = batch(options)
+    decoder = _decoder(options)
+    focal = Focal(FocalOptions())
+
+    def loss() -> Tensor:
+        logits = decoder(hidden, mask)
+        return focal(logits, targets, focal.select(logits.detach(), targets, torch.Generator().manual_seed(0)))
+
+    return training(options, decoder, loss, fused=True)
+
+
+def peer(options: argparse.Namespace) -> Callable[[], object]:
+    hidden, mask, targets = batch(options)
+    decoder = _decoder(options)
+    focal = Focal(FocalOptions())
+
+    def split(x: Tensor) -> Tensor:
+        return x.unflatten(-1, (options.heads, -1)).transpose(1, 2)
+
+    def loss() -> Tensor:
+        states = decoder.norm(hidden)
+        queries = split(decoder.to_query(decoder.queries).expand(len(hidden), -1, -1))
+        keys, values = split(decoder.to_key(states)), split(decoder.to_value(states))
+        attended = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=mask[:, None, None, :])
+        boosted = decoder.boost_shift + decoder.to_output(attended.transpose(1, 2).flatten(2)) * decoder.boost_scale
+        logits = (functional.adaptive_avg_pool1d(boosted, len(decoder.projection)) @ decoder.projection).float()
+        return focal(logits, targets, focal.select(logits.detach(), targets, torch.Generator().manual_seed(0)))
+
+    return training(options, decoder, loss, fused=False)
+
+
+def reference(options: argparse.Namespace) -> Callable[[], object]:
+    hidden, mask, targets = batch(options)
+    network = PlmCa(options.labels, options.hidden)
+    return training(
+        options, network, lambda: functional.binary_cross_entropy_with_logits(network(hidden, mask).float(), targets), fused=False
+    )
+
+
+def _decoder(options: argparse.Namespace) -> LabelAttention:
+    return LabelAttention(LabelAttentionOptions(heads=options.heads), DecoderShape(hidden=options.hidden, labels=options.labels))
+
+
+CONTENDERS: dict[str, Contender] = {"ours": ours, "reference": reference, "peer": peer}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.training", description=(__doc__ or "").splitlines()[0])
+    for name, size in (("labels", 8929), ("documents", 8), ("positions", 512), ("hidden", 384), ("heads", 8)):
+        parser.add_argument(f"--{name}", type=int, default=size)
+    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="bfloat16")
+    run("tests.benchmarks.training", parser, CONTENDERS, arguments)
+
+
+if __name__ == "__main__":
+    main()
