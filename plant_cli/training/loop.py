@@ -72,7 +72,7 @@ def make_plan(
         micro_batch=options.micro_batch,
         rates=unfreezing.Rates(head=head, boost=boost, attention=options.rate_attention, backbone=options.rate_backbone),
         monitor=monitor,
-        patience=options.patience,
+        patience=options.epochs if options.patience is None else options.patience,
         weight_decay=options.weight_decay,
         warmup=options.warmup,
         clip=options.clip,

@@ -9,7 +9,7 @@ class TrainingOptions(Options):
     """How long and how fast to train."""
 
     epochs: int = option(10, "Passes over train at most.", ge=1)
-    patience: int = option(2, "Epochs without a better validation value before training stops.", ge=1)
+    patience: int | None = option(2, "Epochs without a better validation value before training stops.", ge=1)
     batch: int = option(32, "Documents of one optimiser step.", ge=1)
     micro_batch: int = option(8, "Documents in memory at once; lower it when memory runs out.", ge=1)
     rate_attention: float = option(1e-3, "Peak learning rate of label queries and attention maps.", gt=0)
