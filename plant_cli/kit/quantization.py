@@ -66,13 +66,18 @@ def refuse_stored_format(config: Any, model: str, options: HuggingFaceOptions) -
 
 
 def freeze(network: Any, options: HuggingFaceOptions) -> None:
-    """Freeze quantised weights; what is not quantised computes in fp32. Experts (one tensor for all of a layer) go to 4 bits here."""
+    """Freeze quantised weights; what is not quantised computes in fp32. Experts (one tensor for all of a layer) go to 4 bits here.
+
+    On processors with bf16, bitsandbytes' evaluation puts 4-bit weights into a layout that has no gradient, and leaves them there: training
+    would go on after the first validation without the gradients that pass through them. That layout is therefore refused.
+    """
     from peft import prepare_model_for_kbit_training
 
     if options.quantization == "nf4":
         from bitsandbytes.nn.parametrize import replace_parameter_4bit
 
         for part in list(network.modules()):
+            part.support_avx512bf16_for_cpu = False  # read by 4-bit maps only
             for name, parameter in list(part.named_parameters(recurse=False)):
                 if parameter.ndim == 3:  # transformers quantises linear maps only
                     parameter.data = parameter.data.float()

@@ -20,7 +20,8 @@ class MiniLMOptions(HuggingFaceOptions):
     """Options of `minilm`."""
 
     adapter: Adapter = option(
-        "none", "What fine-tuning may change: nothing (hidden states are then computed once and cached), low-rank adapters (lora, dora), or all weights."
+        "none",
+        "What fine-tuning may change: nothing (hidden states are then computed once and cached), adapters (lora, dora), or all weights.",
     )
     window: int | None = option(256, "Positions of one window; the model was trained on up to 256.", ge=8, le=512)
 
