@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnopqrstuvwxyz", "fever", "cough", "patient"]
+SIZES = {"vocab_size": len(WORDS), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # for this process and those that tests start
 
@@ -60,3 +63,23 @@ def small_network() -> Callable[..., Any]:
         return Network(TinyBackbone(options), decoder, ModelSection(backbone="tiny"), index)
 
     return build
+
+
+@pytest.fixture
+def small_model(tmp_path: Path) -> Callable[..., Path]:
+    """Saves a random model of a configuration class with a word tokenizer: `small_model(LlamaConfig, num_key_value_heads=2)`."""
+
+    def save(config: Any, **values: Any) -> Path:
+        import torch
+        from tokenizers import Tokenizer, models, pre_tokenizers
+        from transformers import AutoModel, PreTrainedTokenizerFast
+
+        torch.manual_seed(0)
+        folder = tmp_path / config.model_type
+        AutoModel.from_config(config(**SIZES | {"max_position_embeddings": 64} | values)).save_pretrained(folder)
+        plain = Tokenizer(models.WordLevel({w: i for i, w in enumerate(WORDS)}, unk_token="[UNK]"))
+        plain.pre_tokenizer = pre_tokenizers.Whitespace()
+        PreTrainedTokenizerFast(tokenizer_object=plain, pad_token="[PAD]", unk_token="[UNK]").save_pretrained(folder)
+        return folder
+
+    return save

@@ -1,40 +1,44 @@
-"""Backbones from Hugging Face models in a short profile: windows, offsets, adapters, 4-bit weights."""
+"""Backbones from Hugging Face models in a short profile: windows and offsets; adapters and 4-bit weights by `quantization`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from plant_cli.api import ComponentError, ResourceError
 from plant_cli.api.hashing import hash_strings
 from plant_cli.api.model import TokenBatch
-from plant_cli.kit import layers
+from plant_cli.kit import layers, quantization
 from plant_cli.kit.profile import HuggingFaceOptions
 from plant_cli.kit.windows import cut, join
 
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """What differs between model families.
+    """Which model, and what its architecture calls its parts.
 
     Args:
         model: hub id or local folder.
-        adapter_targets: names of the linear maps that get adapters (q, k, v, o), as the architecture calls them.
+        adapter_targets: names of the linear maps that get adapters (q, k, v, o).
+        other_targets: the same for architectures (`model_type`) that call them otherwise.
         window: positions of one window (None: what the model's configuration says).
-        source: citation or link.
+        revision: commit, tag or branch of a hub model (None: the newest).
+        device: where quantised weights are made (auto: the first GPU, else the processor).
     """
 
     model: str
     adapter_targets: tuple[str, ...]
+    other_targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     window: int | None = None
     revision: str | None = None
     kind: Literal["encoder", "causal"] = "encoder"
+    device: str = "auto"
 
 
 class HuggingFaceBackbone:
@@ -53,7 +57,7 @@ class HuggingFaceBackbone:
         self.prefix, self.suffix = special_tokens(self.tokenizer)
         pad = self.tokenizer.pad_token_id
         self.pad = int(pad if pad is not None else self.tokenizer.eos_token_id or 0)
-        self.adapted = options.adapter == "lora"
+        self.adapted = options.adapter in ("lora", "dora")
 
     def tokenize(self, texts: Sequence[str]) -> TokenBatch:
         """See `plant_cli.api.Backbone.tokenize`."""
@@ -72,7 +76,7 @@ class HuggingFaceBackbone:
         hidden = self.network(
             input_ids=windows.ids.to(device), attention_mask=windows.mask.to(device).long(), **self._quiet()
         ).last_hidden_state
-        return join(hidden, windows)
+        return join(hidden.float(), windows)  # quantised networks may speak bf16; decoders read fp32
 
     def _quiet(self) -> dict[str, Any]:
         return {"use_cache": False} if getattr(self.network.config, "use_cache", None) is not None else {}
@@ -96,21 +100,24 @@ class HuggingFaceBackbone:
     def restore(self, folder: Path) -> None:
         """See `plant_cli.api.Backbone.restore`."""
         if self.adapted:
-            from peft import load_peft_weights, set_peft_model_state_dict
-
-            set_peft_model_state_dict(self.network, load_peft_weights(str(folder / "adapter"), device="cpu"))
+            quantization.restore_adapter(self.network, folder / "adapter")
         else:
             layers.restore_trainable(self.network, folder / "backbone.safetensors")
 
 
 def load_tokenizer(profile: Profile, options: HuggingFaceOptions) -> Any:
-    """The model's fast tokenizer; a slow one has no character offsets and is refused."""
+    """The model's fast tokenizer; a slow one has no character offsets and is refused.
+
+    Raises:
+        ComponentError: the tokenizer is a slow one.
+        ResourceError: there is none.
+    """
     from transformers import AutoTokenizer
 
-    with _explained(profile.model):
-        tokenizer = AutoTokenizer.from_pretrained(
-            profile.model, revision=profile.revision, trust_remote_code=options.trust_remote_code, use_fast=True
-        )
+    with _explained(profile):
+        tokenizer = AutoTokenizer.from_pretrained(profile.model, revision=profile.revision, trust_remote_code=options.trust_remote_code)
+        if not tokenizer("a")["input_ids"]:  # some classes come up empty where tokenizer.json is missing
+            raise OSError("its tokenizer knows no words: tokenizer.json is missing")
     if not tokenizer.is_fast:
         raise ComponentError(
             f"the tokenizer of {profile.model} is a slow one ({type(tokenizer).__name__})",
@@ -122,72 +129,37 @@ def load_tokenizer(profile: Profile, options: HuggingFaceOptions) -> Any:
 
 
 def load_network(profile: Profile, options: HuggingFaceOptions) -> Any:
-    """The model without its language-model head, with adapters and 4-bit weights when asked for."""
-    from transformers import AutoModel
+    """The model without its language-model head, with adapters and quantised weights when asked for."""
     from transformers.utils import logging
 
-    if options.quantization == "nf4" and options.adapter == "full":
-        raise ComponentError(
-            "4-bit weights cannot be trained themselves",
-            where="model.backbone: quantization nf4 with adapter full",
-            expected="adapter lora or none",
-            todo="--set model.backbone.adapter=lora",
-        )
     logging.disable_progress_bar()  # ours is the only one on the terminal
     logging.set_verbosity_error()  # a pooler that is left out on purpose is no news
-    extra: dict[str, Any] = {"dtype": torch.float32}
-    if options.quantization == "nf4":
-        extra = {"quantization_config": _nf4(), "dtype": torch.bfloat16}
-    if profile.kind == "encoder":
-        extra["add_pooling_layer"] = False
-    with _explained(profile.model):
-        network = _from_pretrained(AutoModel, profile, options, extra)
-    if options.adapter == "lora":
-        return with_adapter(network, profile, options)
+    arguments = quantization.loading_arguments(options, profile.device)
+    with _explained(profile):
+        network = _from_pretrained(profile, options, arguments)
+    if options.quantization != "none":
+        quantization.freeze(network, options)
     network.requires_grad_(options.adapter == "full")
+    if options.gradient_checkpointing:
+        enable = getattr(network, "activation_checkpointing_enable", None) or network.gradient_checkpointing_enable  # older transformers
+        enable()
+        network.enable_input_require_grads()  # the first layer is recomputed too, although nothing before it learns
+    if options.adapter in ("lora", "dora"):
+        targets = profile.other_targets.get(network.config.model_type, profile.adapter_targets)
+        return quantization.add_adapter(network, profile.model, targets, options)
     return network
 
 
-def _from_pretrained(auto: Any, profile: Profile, options: HuggingFaceOptions, extra: dict[str, Any]) -> Any:
+def _from_pretrained(profile: Profile, options: HuggingFaceOptions, arguments: dict[str, Any]) -> Any:
+    from transformers import AutoConfig, AutoModel
+
     fixed = {"revision": profile.revision, "trust_remote_code": options.trust_remote_code}
+    quantization.refuse_stored_format(AutoConfig.from_pretrained(profile.model, **fixed), profile.model, options)
     try:
-        return auto.from_pretrained(profile.model, **fixed, **extra)
+        extra = {"add_pooling_layer": False} if profile.kind == "encoder" else {}
+        return AutoModel.from_pretrained(profile.model, **fixed, **arguments, **extra)
     except TypeError:  # an architecture without the pooling layer that encoders may leave out
-        extra.pop("add_pooling_layer", None)
-        return auto.from_pretrained(profile.model, **fixed, **extra)
-
-
-def _nf4() -> Any:
-    from transformers import BitsAndBytesConfig
-
-    return BitsAndBytesConfig(
-        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=torch.bfloat16
-    )
-
-
-def with_adapter(network: Any, profile: Profile, options: HuggingFaceOptions) -> Any:
-    """Low-rank adapters on the attention's projections (Hu et al. 2022; scale α/r). A target that matches nothing is an error."""
-    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
-
-    names = [name for name, part in network.named_modules() if isinstance(part, nn.Linear)]
-    missing = [t for t in profile.adapter_targets if not any(n == t or n.endswith(f".{t}") for n in names)]
-    if missing or not profile.adapter_targets:
-        raise ComponentError(
-            f"no linear map of {profile.model} is called {' or '.join(missing) or '(no target named)'}",
-            where="model.backbone: adapter targets",
-            expected="names among " + ", ".join(sorted({n.rsplit(".", 1)[-1] for n in names})),
-            todo="name them with --set 'model.backbone.adapter_targets=[query,key,value]'",
-        )
-    if options.quantization == "nf4":
-        network = prepare_model_for_kbit_training(network, use_gradient_checkpointing=options.gradient_checkpointing)
-    config = LoraConfig(
-        r=options.lora_rank,
-        lora_alpha=options.lora_alpha,
-        lora_dropout=options.lora_dropout,
-        target_modules=list(profile.adapter_targets),
-        bias="none",
-    )
-    return get_peft_model(network, config)
+        return AutoModel.from_pretrained(profile.model, **fixed, **arguments)
 
 
 def special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:
@@ -199,21 +171,22 @@ def special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:
     return ids[:first], ids[last:]
 
 
-class _explained:
-    """Turns Hugging Face's failures to load into an error that says which file or command is missing."""
-
-    def __init__(self, model: str) -> None:
-        self.model = model
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):
-            raise ResourceError(
-                f"the model {self.model} could not be loaded: {str(error).splitlines()[0]}",
-                where=self.model,
-                expected="a local folder with config.json, tokenizer.json and safetensors, or a hub id that this machine can reach",
-                todo=f"download it once where there is a network (`hf download {self.model}`) and give the folder: "
-                "--set model.backbone.model=FOLDER",
-            ) from error
+@contextmanager
+def _explained(profile: Profile) -> Iterator[None]:
+    """Turns failures to load into an error that says which file or command is missing."""
+    try:
+        yield
+    except (OSError, ValueError) as error:  # a ValueError: no tokenizer of any form, or an architecture nobody knows
+        model, gated = profile.model, "gated repo" in str(error)
+        revision = f" --revision {profile.revision}" if profile.revision else ""
+        raise ResourceError(
+            f"the model {model} could not be loaded: {str(error).splitlines()[0]}",
+            where=model,
+            expected="an account that was granted access to it"
+            if gated
+            else "a local folder with config.json, tokenizer.json and safetensors, or a hub id that this machine can reach",
+            todo=f"ask for access at https://huggingface.co/{model}, then `hf auth login`"
+            if gated
+            else f"download it once where there is a network (`hf download {model}{revision}`), and give the folder: "
+            "--set model.backbone.model=FOLDER",
+        ) from error

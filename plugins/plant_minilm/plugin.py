@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from plant_cli.api import Backbone, BackboneSpec, MachineSection, hookimpl, option
-from plant_cli.kit.profile import HuggingFaceOptions
+from plant_cli.kit.profile import Adapter, HuggingFaceOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,8 +19,9 @@ TARGETS = ("query", "key", "value", "attention.output.dense")
 class MiniLMOptions(HuggingFaceOptions):
     """Options of `minilm`."""
 
-    adapter: Literal["full", "lora", "none"] = option(
-        "none", "What fine-tuning may change: nothing (hidden states are then computed once and cached), low-rank adapters, or all weights."
+    adapter: Adapter = option(
+        "none",
+        "What fine-tuning may change: nothing (hidden states are then computed once and cached), adapters (lora, dora), or all weights.",
     )
     window: int | None = option(256, "Positions of one window; the model was trained on up to 256.", ge=8, le=512)
 

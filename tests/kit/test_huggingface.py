@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel, PreTrainedTokenizerFast
+from transformers import (
+    AutoTokenizer,
+    BertConfig,
+    BertModel,
+    ByT5Tokenizer,
+    LlamaConfig,
+    LlamaModel,
+    PreTrainedTokenizerFast,
+    Qwen2Config,
+)
 
 from plant_cli.api import ComponentError, ResourceError
 from plant_cli.kit.huggingface import HuggingFaceBackbone, Profile
@@ -149,13 +158,6 @@ def test_a_frozen_backbone_trains_nothing(encoder: Path) -> None:
     assert not any(p.requires_grad for p in load(encoder, adapter="none").module().parameters())
 
 
-def test_an_adapter_target_that_matches_nothing_names_the_maps_there_are(encoder: Path) -> None:
-    profile = Profile(model=str(encoder), adapter_targets=("q_proj",))
-    with pytest.raises(ComponentError, match="q_proj") as caught:
-        HuggingFaceBackbone(profile, HuggingFaceOptions(adapter="lora"))
-    assert "query" in caught.value.expected
-
-
 def test_a_missing_model_says_how_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(ResourceError) as caught:
         load(tmp_path / "nowhere")
@@ -163,9 +165,49 @@ def test_a_missing_model_says_how_to_get_it(tmp_path: Path) -> None:
     assert caught.value.exit_code == 6
 
 
-def test_four_bit_weights_cannot_be_trained_themselves(causal: Path) -> None:
-    with pytest.raises(ComponentError, match="4-bit"):
-        load(causal, "causal", adapter="full", quantization="nf4")
+def test_a_hub_model_is_fetched_at_its_commit() -> None:
+    with pytest.raises(ResourceError) as caught:
+        HuggingFaceBackbone(Profile(model="some/model", revision="abc", adapter_targets=()), HuggingFaceOptions())
+    assert "hf download some/model --revision abc" in caught.value.todo
+
+
+def test_a_gated_model_says_where_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object, **named: object) -> None:
+        raise OSError("You are trying to access a gated repo.\nMake sure to have access to it.")
+
+    monkeypatch.setattr(AutoTokenizer, "from_pretrained", refuse)
+    with pytest.raises(ResourceError, match="gated repo") as caught:
+        HuggingFaceBackbone(Profile(model="some/model", adapter_targets=()), HuggingFaceOptions())
+    assert "https://huggingface.co/some/model" in caught.value.todo
+    assert "hf auth login" in caught.value.todo
+
+
+def test_a_slow_tokenizer_is_refused_with_the_reason(causal: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "slow"
+    LlamaConfig.from_pretrained(causal).save_pretrained(folder)
+    ByT5Tokenizer().save_pretrained(folder)
+    with pytest.raises(ComponentError, match="slow one") as caught:
+        load(folder, "causal")
+    assert "offsets" in caught.value.expected
+
+
+@pytest.mark.parametrize("config", [LlamaConfig, Qwen2Config])
+def test_a_model_without_a_tokenizer_is_refused(tmp_path: Path, config: type) -> None:
+    config().save_pretrained(tmp_path)
+    with pytest.raises(ResourceError, match="tokenizer"):
+        load(tmp_path, "causal")
+
+
+def test_gradient_checkpointing_changes_no_gradient(causal: Path) -> None:
+    found = []
+    for checkpointing in (False, True):
+        torch.manual_seed(0)
+        backbone = load(causal, "causal", adapter="lora", lora_dropout=0.0, gradient_checkpointing=checkpointing)
+        backbone.module().train()
+        backbone.encode(backbone.tokenize(["patient fever a b"]))[0].square().sum().backward()
+        found.append({n: p.grad for n, p in backbone.module().named_parameters() if p.requires_grad})
+    assert any("layers.0" in name and bool(gradient.any()) for name, gradient in found[1].items())
+    torch.testing.assert_close(found[1], found[0])
 
 
 def test_the_tokenizer_hash_tells_tokenizers_apart(encoder: Path, causal: Path) -> None:

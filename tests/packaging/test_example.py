@@ -1,4 +1,4 @@
-"""The outside plugin under docs/examples: built and installed offline into a fresh folder, then used as a stranger would."""
+"""The outside plugins under docs/examples: built and installed offline into a fresh folder, then used as a stranger would."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "plant-example"
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+EXAMPLE, QWEN3 = EXAMPLES / "plant-example", EXAMPLES / "plant-qwen3"
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +33,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "--target",
         str(target),
     ]
-    done = subprocess.run([*install, str(EXAMPLE)], capture_output=True, text=True, check=False)
+    done = subprocess.run([*install, str(EXAMPLE), str(QWEN3)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return {**os.environ, "PYTHONPATH": str(target)}
 
@@ -75,3 +77,29 @@ def test_it_passes_the_published_checks(environment: dict[str, str], tmp_path: P
 def test_its_readme_names_every_component(environment: dict[str, str]) -> None:
     text = (EXAMPLE / "README.md").read_text(encoding="utf-8")
     assert all(f"`{name}`" in text for name in ("word-bag", "weather", "squared-hinge", "label-card"))
+
+
+def test_a_family_from_outside_is_short_and_known(environment: dict[str, str], tmp_path: Path) -> None:
+    assert (QWEN3 / "plant_qwen3" / "plugin.py").read_text(encoding="utf-8").count("\n") <= 30
+    plugins = json.loads(_python(environment, tmp_path, "-m", "plant_cli", "plugins", "--format", "json"))["plugins"]
+    (family,) = [p for p in plugins if p["name"] == "qwen3"]
+    assert (family["distribution"], family["state"]) == ("plant-qwen3", "ok")
+    assert [(c["kind"], c["name"]) for c in family["components"]] == [("backbone", "qwen3")]
+
+
+READ = """
+import sys, torch
+from plant_cli.api import MachineSection
+from plant_qwen3.plugin import QWEN3
+backbone = QWEN3.load(QWEN3.options()(model=sys.argv[1]), MachineSection(device="cpu"))
+hidden, mask = backbone.encode(backbone.tokenize(["patient fever a b", "cough c"]))
+hidden.sum().backward()
+print(tuple(hidden.shape), mask.sum().item(), sum(p.grad is not None for p in backbone.module().parameters()))
+"""
+
+
+def test_a_family_from_outside_reads_in_four_bits(environment: dict[str, str], small_model: Callable[..., Path]) -> None:
+    from transformers import Qwen3Config
+
+    folder = small_model(Qwen3Config, num_key_value_heads=2, head_dim=8)
+    assert _python(environment, folder, "-c", READ, str(folder)) == "(2, 4, 32) 6 16\n"  # two layers of four maps, A and B

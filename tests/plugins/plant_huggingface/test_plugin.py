@@ -1,40 +1,33 @@
-"""The two generic backbones: what their options say and what they hand to the kit."""
+"""The two generic backbones: any model, which must be named."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from plant_huggingface.plugin import CausalOptions, EncoderOptions, load_causal, load_encoder
+from plant_huggingface.plugin import CAUSAL, ENCODER
 from pydantic import ValidationError
+from transformers import BertConfig, Phi3Config
 
-from plant_cli.api import MachineSection
-from plant_cli.kit import huggingface
 from plant_cli.registry import installed
 
 
-@pytest.fixture
-def loaded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    seen: list[Any] = []
-    monkeypatch.setattr(huggingface, "HuggingFaceBackbone", lambda profile, options: seen.append((profile, options)))
-    return seen
+def test_any_encoder(small_model: Callable[..., Path], learns: Callable[..., set[str]]) -> None:
+    assert learns(ENCODER.spec(), small_model(BertConfig), adapter="lora") == {"query", "key", "value", "dense"}
 
 
-def test_each_kind_makes_its_profile(loaded: list[Any]) -> None:
-    load_encoder(EncoderOptions(model="some/folder", revision="abc"), MachineSection())
-    load_causal(CausalOptions(model="llama"), MachineSection())
-    (encoder, _), (causal, options) = loaded
-    assert (encoder.model, encoder.revision, encoder.kind) == ("some/folder", "abc", "encoder")
-    assert "query" in encoder.adapter_targets
-    assert (causal.kind, options.adapter) == ("causal", "lora")
-    assert "q_proj" in causal.adapter_targets
+def test_any_causal_model(small_model: Callable[..., Path], learns: Callable[..., set[str]]) -> None:
+    folder = small_model(Phi3Config, num_key_value_heads=2, pad_token_id=0)
+    assert learns(CAUSAL.spec(), folder, quantization="none") == {"qkv_proj", "o_proj"}
 
 
-def test_the_model_must_be_named() -> None:
+@pytest.mark.parametrize("family", [ENCODER, CAUSAL], ids=["encoder", "causal"])
+def test_the_model_must_be_named(family: object) -> None:
     with pytest.raises(ValidationError, match="model"):
-        EncoderOptions()
+        family.options()()  # type: ignore[attr-defined]
 
 
 def test_both_are_registered() -> None:
     names = {spec.name for spec in installed().specs("backbone")}
-    assert {"hf-encoder", "hf-causal"} <= names
+    assert {"hf-encoder", "hf-causal", "mistral", "llama3", "deepseek", "phi3", "modernbert"} <= names

@@ -1,0 +1,135 @@
+"""Frozen weights in 4 or 8 bits, and low-rank adapters that learn on top of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from plant_cli.api import ArtefactError, ComponentError
+from plant_cli.kit.profile import HuggingFaceOptions
+
+
+def loading_arguments(options: HuggingFaceOptions, device: str) -> dict[str, Any]:
+    """What `from_pretrained` is told about number formats.
+
+    Raises:
+        ComponentError: quantised weights are to be trained themselves, or bitsandbytes is not installed.
+    """
+    if options.quantization == "none":
+        return {"dtype": torch.float32}
+    if options.adapter == "full":
+        raise ComponentError(
+            f"weights in {options.quantization} ({4 if options.quantization == 'nf4' else 8}-bit) cannot be trained themselves",
+            where=f"model.backbone: quantization {options.quantization} with adapter full",
+            expected="adapter lora, dora or none; or quantization none",
+            todo="--set model.backbone.adapter=lora",
+        )
+    if find_spec("bitsandbytes") is None:
+        raise ComponentError(
+            f"quantization {options.quantization} needs bitsandbytes, which is not installed",
+            where=f"model.backbone: quantization {options.quantization}",
+            expected="the package bitsandbytes",
+            todo="pip install bitsandbytes, or --set model.backbone.quantization=none",
+        )
+    from transformers import BitsAndBytesConfig
+
+    logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)  # it warns of its own cast in every layer and step
+    eight = BitsAndBytesConfig(load_in_8bit=True)
+    four = BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=torch.bfloat16
+    )
+    place = {} if device == "auto" else {"device_map": {"": device}}
+    return {"quantization_config": four if options.quantization == "nf4" else eight, "dtype": torch.bfloat16, **place}
+
+
+def refuse_stored_format(config: Any, model: str, options: HuggingFaceOptions) -> None:
+    """Weights that are stored in another short format cannot be quantised again.
+
+    Raises:
+        ComponentError: as DeepSeek-V3, which is published in fp8.
+    """
+    stored = getattr(config, "quantization_config", None) or {}
+    method = stored.get("quant_method", "bitsandbytes") if isinstance(stored, dict) else stored.quant_method
+    if options.quantization != "none" and method != "bitsandbytes":
+        raise ComponentError(
+            f"the weights of {model} are stored in {method}, and cannot be quantised to {options.quantization} as well",
+            where=f"quantization_config in config.json of {model}",
+            expected="weights in bf16 or fp32",
+            todo="give a copy in bf16 (--set model.backbone.model=FOLDER), or --set model.backbone.quantization=none",
+        )
+
+
+def freeze(network: Any, options: HuggingFaceOptions) -> None:
+    """Freeze quantised weights; what is not quantised computes in fp32. Experts (one tensor for all of a layer) go to 4 bits here.
+
+    On processors with bf16, bitsandbytes' evaluation puts 4-bit weights into a layout that has no gradient, and leaves them there: training
+    would go on after the first validation without the gradients that pass through them. That layout is therefore refused.
+    """
+    from peft import prepare_model_for_kbit_training
+
+    if options.quantization == "nf4":
+        from bitsandbytes.nn.parametrize import replace_parameter_4bit
+
+        for part in list(network.modules()):
+            part.support_avx512bf16_for_cpu = False  # read by 4-bit maps only
+            for name, parameter in list(part.named_parameters(recurse=False)):
+                if parameter.ndim == 3:  # transformers quantises linear maps only
+                    parameter.data = parameter.data.float()
+                    replace_parameter_4bit(part, name, compress_statistics=True, quant_type="nf4")
+    prepare_model_for_kbit_training(network, use_gradient_checkpointing=False)
+
+
+def add_adapter(network: Any, model: str, targets: Sequence[str], options: HuggingFaceOptions) -> Any:
+    """Low-rank adapters on the attention's maps (Hu et al. 2022, scale α/r; DoRA: Liu et al. 2024).
+
+    Raises:
+        ComponentError: a target matches no linear map; names those there are.
+    """
+    from peft import LoraConfig, get_peft_model
+
+    names = [name for name, part in network.named_modules() if isinstance(part, nn.Linear)]
+    missing = [t for t in targets if not any(n == t or n.endswith(f".{t}") for n in names)]
+    if missing or not targets:
+        raise ComponentError(
+            f"no linear map of {model} is called {' or '.join(missing) or '(no target named)'}",
+            where="model.backbone: adapter targets",
+            expected="names among " + ", ".join(sorted({n.rsplit(".", 1)[-1] for n in names})),
+            todo="name them with --set 'model.backbone.adapter_targets=[query,key,value]'",
+        )
+    config = LoraConfig(
+        r=options.lora_rank,
+        lora_alpha=options.lora_alpha,
+        lora_dropout=options.lora_dropout,
+        use_dora=options.adapter == "dora",
+        target_modules=list(targets),
+        bias="none",
+    )
+    return get_peft_model(network, config)
+
+
+def restore_adapter(network: Any, folder: Path) -> None:
+    """Read back an adapter in peft's layout; every name and shape must fit.
+
+    Raises:
+        ArtefactError: the adapter belongs to another model, rank or set of targets.
+    """
+    from peft import get_peft_model_state_dict, load_peft_weights, set_peft_model_state_dict
+
+    ours = {name: tuple(tensor.shape) for name, tensor in get_peft_model_state_dict(network).items()}
+    weights = load_peft_weights(str(folder), device="cpu")
+    theirs = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    wrong = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
+    if wrong:
+        raise ArtefactError(
+            f"the adapter is that of another model, rank or choice of maps: {wrong[0]} is {theirs.get(wrong[0], 'missing')}",
+            where=str(folder),
+            expected=f"{wrong[0]}: {ours.get(wrong[0], 'no such weight')}",
+            todo="use the model and adapter options that the run was trained with (recipe.yaml in the run folder)",
+        )
+    set_peft_model_state_dict(network, weights)

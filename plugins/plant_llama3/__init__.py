@@ -1,0 +1,1 @@
+"""LLaMA 3 as a backbone."""

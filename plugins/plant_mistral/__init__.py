@@ -1,0 +1,1 @@
+"""Mistral 7B and its kin as a backbone."""

@@ -1,0 +1,1 @@
+"""ModernBERT as a backbone."""

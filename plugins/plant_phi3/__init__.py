@@ -1,0 +1,1 @@
+"""Phi-3 as a backbone."""
