@@ -256,6 +256,7 @@ SPECS = (
         source="PLANT, stage 2",
         run=run,
         sections=("data", "model", "machine"),
+        seeded=True,
         examples=("plant finetune", "plant finetune --init random --tag baseline"),
     ),
 )

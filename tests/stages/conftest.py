@@ -114,7 +114,7 @@ class Laboratory:
         def plant_register_stages():
             return [
                 StageSpec(name="alpha", summary="A.", options=AlphaOptions, run=self.alpha, sections=("data", "machine")),
-                StageSpec(name="beta", summary="B.", options=BetaOptions, run=self.beta, sections=("machine",)),
+                StageSpec(name="beta", summary="B.", options=BetaOptions, run=self.beta, sections=("machine",), seeded=True),
                 StageSpec(name="gamma", summary="G.", options=GammaOptions, run=self.gamma),
                 StageSpec(name="look", summary="L.", run=self.play("look"), writes=False, sections=("data",)),
                 StageSpec(name="outside", summary="O.", run=self.play("outside"), writes=False, needs_run=False),
