@@ -27,7 +27,8 @@ def find_input_tag(run: Run, stage: str, tag: str | None, reader: str | None) ->
 
     Args:
         run: the run.
-        stage, tag: the input, as the reading stage asks for it.
+        stage: the input's stage.
+        tag: its tag, as the reading stage asks for it.
         reader: the tag of the reading stage.
     """
     seed = split_seed(reader)[1]
