@@ -138,7 +138,7 @@ def _compare_pair(a: Spread, b: Spread, level: float) -> SeedDifference:
 
 def as_json(values: Sequence[Spread] | Sequence[SeedDifference]) -> list[dict[str, Any]]:
     """Spreads or differences for significance.json: fractions."""
-    return [asdict(value) for value in values]
+    return [{key: list(item) if isinstance(item, tuple) else item for key, item in asdict(value).items()} for value in values]
 
 
 def make_spread_table(spreads: Sequence[Spread], seeds: Sequence[int]) -> Table:

@@ -11,6 +11,8 @@ from safetensors.torch import load_file
 
 from plant_cli.api import Interrupted, RecipeError, SilentReporter
 from plant_cli.api.files import read_json
+from plant_cli.registry import installed
+from plant_cli.stages.runner import run_stage
 
 RECIPE = """
 machine: {seed: 2}
@@ -100,6 +102,7 @@ class Stopping(SilentReporter):
     """Sends Ctrl-C when a bar of training is opened for the nth time."""
 
     def __init__(self, nth):
+        super().__init__()
         self.left = nth
 
     def progress(self, description, total, unit):
@@ -144,14 +147,9 @@ def test_two_seeds_of_a_real_experiment(clinic, tmp_path):
 def test_a_recipe_without_comparison_is_given_one(clinic, tmp_path):
     path = tmp_path / "r.yaml"
     path.write_text("finetune: {init: random}\n")
-    sets = ["data.dataset.documents=40", "data.dataset.labels=4"]
+    sets = ["data.dataset.documents=40", "data.dataset.labels=5"]
     flags = {"run": {"recipe": str(path), "seeds": 2}}
     keep = [text for text in clinic.sets if not text.startswith("pretrain")]
-    from plant_cli.registry import installed
-    from plant_cli.stages.runner import run_stage
-
-    result = run_stage(
-        registry=installed(), run_path=clinic.path, name="run", sets=[*keep, *sets], flags=flags, reporter=SilentReporter()
-    )
+    result = run_stage(registry=installed(), run_path=clinic.path, name="run", sets=[*keep, *sets], flags=flags, reporter=SilentReporter())
     assert list(_statuses(result)) == ["finetune", "finetune-seed1", "significance-seeds2"]
     assert result.tables[0].title == "Over 2 seeds"

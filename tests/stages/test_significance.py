@@ -101,7 +101,11 @@ def test_several_seeds_give_their_spread_and_differences_at_two_levels(three_see
     assert documents["wilcoxon_documents"] == 12
     f1 = next(c for c in content["comparisons"] if c["metric"] == "micro-F1")
     assert f1["value_a"] == pytest.approx(next(s["mean"] for s in content["spreads"] if s["metric"] == "micro-F1"))
-    assert [table.title for table in result.tables] == ["Over 3 seeds", "finetune against baseline, seed by seed", "finetune against baseline"]
+    assert [table.title for table in result.tables] == [
+        "Over 3 seeds",
+        "finetune against baseline, seed by seed",
+        "finetune against baseline",
+    ]
     assert "2 degrees of freedom" in result.tables[1].notes[0]
     assert "means over 3 seeds" in result.tables[2].notes[-1]
 
