@@ -46,6 +46,7 @@ class StageSpec(Spec):
         writes: false for an action: it leaves no folder and needs no lock. An action's name may have two words (`mig show`).
         needs_run: false for an action that works outside any run folder (`data make`).
         parallel: true if the processes of `accelerate launch` share its work; those beside the first have a corpus but no earlier stages.
+        seeded: true if what it leaves depends, by itself or through its inputs, on the seed of training: `plant run --seeds` repeats it.
         panel: heading under which `plant --help` lists it.
         examples: one or two whole command lines for `--help`.
     """
@@ -55,6 +56,7 @@ class StageSpec(Spec):
     writes: bool = True
     needs_run: bool = True
     parallel: bool = False
+    seeded: bool = False
     panel: str = "Stages"
     examples: tuple[str, ...] = ()
 

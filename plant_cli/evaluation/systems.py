@@ -14,6 +14,8 @@ from plant_cli.api.errors import ArtefactError, DataError
 from plant_cli.api.files import read_json
 from plant_cli.corpus.records import CorpusRecord
 from plant_cli.kit.metrics import Floats, Integers
+from plant_cli.runs.folder import HEADER_NAME, Run
+from plant_cli.runs.seeds import split_seed
 
 PREDICTIONS = "predictions.parquet"
 THRESHOLDS = "thresholds.json"
@@ -55,6 +57,38 @@ def find_system(context: StageContext, name: str, split: SplitName, label_hash: 
     return own_system(context, name, name, split, label_hash)
 
 
+def find_seeds(context: StageContext, name: str, count: int) -> dict[int, str]:
+    """The systems behind one name by the seed they were trained with: the one without a mark and the next `count` - 1 by seed.
+
+    Another tool's file has no seeds: none are found.
+
+    Raises:
+        ArtefactError: not trained, or with fewer seeds.
+    """
+    path, stage = Path(name), _STAGE.fullmatch(name)
+    if stage is None and path.is_file():
+        return {}
+    inside = stage is not None or not path.is_dir()
+    run, tag = (context.run_path, stage["tag"] if stage else name) if inside else _split_place(path)
+    opened = Run.open(run)
+    todo = f"plant run RECIPE --seeds {count} --run {run}"
+    first = opened.stage("finetune", tag)
+    found = {first.require(todo).seed: name}
+    records = [record for folder in opened.stages() if (record := folder.record()) is not None and record.stage == "finetune"]
+    marked = [(seed, record) for record in records for base, seed in [split_seed(record.tag)] if base == tag and seed is not None]
+    for seed, record in sorted(marked, key=lambda pair: pair[0]):
+        folder = f"finetune-{record.tag}"
+        found.setdefault(seed, folder if inside else str(run / folder))
+    if len(found) < count:
+        raise ArtefactError(
+            f"'{name}' was not trained with {count} seeds",
+            where=f"{first.path}: seeds {', '.join(map(str, found))}",
+            expected=f"{count} of them: {first.name} and {count - 1} folders such as {first.name}-seed{max(found) + 1}",
+            todo=todo,
+        )
+    return dict(list(found.items())[:count])
+
+
 def own_system(context: StageContext, name: str, tag: str | None, split: SplitName, label_hash: str) -> System:
     """The system of a tag in this run; its predictions are made if they are not there."""
     predictions = context.ensure("predict", tag, {"split": split}) / PREDICTIONS
@@ -76,8 +110,7 @@ def file_system(path: Path, threshold: float | None) -> System:
 
 
 def _of_another_run(context: StageContext, path: Path, split: SplitName, label_hash: str) -> System:
-    stage = _STAGE.fullmatch(path.name)
-    run, tag = (path.parent, stage["tag"]) if stage and (path.parent / "run.json").exists() else (path, None)
+    run, tag = _split_place(path)
     suffix = f"-{tag}" if tag else ""
     predictions = run / f"predict{suffix}" / PREDICTIONS
     if not predictions.exists():
@@ -90,6 +123,12 @@ def _of_another_run(context: StageContext, path: Path, split: SplitName, label_h
     _refuse_other_gold(CorpusRecord.read(context.run_path / "corpus"), CorpusRecord.read(run / "corpus"), split, run)
     threshold, origin = _read_threshold(run / f"finetune{suffix}" / THRESHOLDS, label_hash)
     return System(name=str(path), predictions=predictions, threshold=threshold, origin=origin)
+
+
+def _split_place(path: Path) -> tuple[Path, str | None]:
+    """The run and the tag that a folder stands for: that of a run, or that of a stage in one."""
+    stage = _STAGE.fullmatch(path.name)
+    return (path.parent, stage["tag"]) if stage and (path.parent / HEADER_NAME).exists() else (path, None)
 
 
 def _refuse_other_gold(ours: CorpusRecord, theirs: CorpusRecord, split: SplitName, run: Path) -> None:

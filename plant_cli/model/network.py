@@ -26,11 +26,12 @@ class Network(nn.Module):
     Args:
         section: the recipe section that describes it.
         labels: the label index its rows stand for.
+        seed: what its fresh weights follow from.
     """
 
     decoder: nn.Module
 
-    def __init__(self, backbone: Backbone, decoder: Decoder, section: ModelSection, labels: LabelIndex) -> None:
+    def __init__(self, backbone: Backbone, decoder: Decoder, section: ModelSection, labels: LabelIndex, seed: int = 0) -> None:
         super().__init__()
         self.backbone = backbone
         self.reader = backbone.module()
@@ -38,6 +39,7 @@ class Network(nn.Module):
         self.section = section
         self.labels = len(labels)
         self.label_hash = labels.hash
+        self.seed = seed
 
     @property
     def scorer(self) -> Decoder:
@@ -62,11 +64,12 @@ class Network(nn.Module):
         return self
 
 
-def assemble(context: StageContext, corpus: Corpus, section: ModelSection) -> Network:
-    """Build the network of a model section with fresh weights that follow from the machine's seed."""
+def assemble(context: StageContext, corpus: Corpus, section: ModelSection, seed: int | None = None) -> Network:
+    """Build the network of a model section with fresh weights that follow from a seed (default: the machine's)."""
+    seed = context.machine.seed if seed is None else seed
     backbone_spec, backbone_options = context.component("backbone", section.backbone)
     decoder_spec, decoder_options = context.component("decoder", section.decoder)
-    torch.manual_seed(context.machine.seed)
+    torch.manual_seed(seed)
     backbone = cast(BackboneSpec, backbone_spec).load(backbone_options, context.machine)
     documents = max(1, len(corpus.split("train")))
     shape = DecoderShape(
@@ -75,9 +78,9 @@ def assemble(context: StageContext, corpus: Corpus, section: ModelSection) -> Ne
         prior=torch.tensor(np.asarray(corpus.labels.train_counts) / documents, dtype=torch.float32),
         queries=title_queries(backbone, corpus) if section.label_queries == "titles" else None,
     )
-    torch.manual_seed(context.machine.seed + 1)  # the decoder's weights do not depend on how many the backbone drew
+    torch.manual_seed(seed + 1)  # the decoder's weights do not depend on how many the backbone drew
     decoder = cast(DecoderSpec, decoder_spec).build(decoder_options, shape)
-    return Network(backbone, decoder, section, corpus.labels)
+    return Network(backbone, decoder, section, corpus.labels, seed)
 
 
 @torch.no_grad()
@@ -108,6 +111,7 @@ def save_network(network: Network, folder: Path) -> None:
         "decoder": section.decoder.to_recipe(),
         "label_queries": section.label_queries,
         "backbone_changed": changed,
+        "seed": network.seed,
         **metadata,
     }
     write_json(folder / DESCRIPTION, description)
@@ -188,8 +192,11 @@ def _load(module: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
 
 
 def restored(context: StageContext, corpus: Corpus, folder: Path) -> Network:
-    """The trained network of a finished stage, built as its description says."""
+    """The trained network of a finished stage, built as its description says.
+
+    A backbone that was not trained is not stored: one of random weights is drawn again, from the seed that it was drawn from.
+    """
     section = described_section(folder).model_copy(update={"label_queries": "random"})  # its weights are read, titles need not be
-    network = assemble(context, corpus, section)
+    network = assemble(context, corpus, section, _description(folder).get("seed"))
     restore_network(network, folder)
     return network

@@ -10,6 +10,7 @@ from plant_cli.api import ArtefactError
 from plant_cli.api.hashing import hash_file, hash_json
 from plant_cli.runs.folder import HEADER_NAME, Run
 from plant_cli.runs.records import StageRecord
+from plant_cli.runs.seeds import find_input_tag
 
 Sections = Mapping[str, Mapping[str, Any]]
 
@@ -42,6 +43,8 @@ def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
             stale.append(f"its input '{name}' is no longer there")
         elif folder.output_hash(other) != output_hash:
             stale.append(f"its input '{name}' has changed")
+        elif (tag := find_input_tag(run, other.stage, other.tag, record.tag)) != other.tag:
+            stale.append(f"its input '{name}' is of another seed than '{run.stage(other.stage, tag).name}'")
     return stale
 
 

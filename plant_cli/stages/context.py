@@ -16,6 +16,7 @@ from plant_cli.registry import Registry
 from plant_cli.runs.changes import trace_stale
 from plant_cli.runs.folder import HEADER_NAME, Run
 from plant_cli.runs.interruption import Interruption
+from plant_cli.runs.seeds import find_input_tag
 
 if TYPE_CHECKING:
     from plant_cli.corpus.store import StoredCorpus
@@ -36,6 +37,7 @@ class Request:
         reporter: where progress goes.
         force: replace what is finished.
         resume: continue what is not.
+        seeds: how many seeds a recipe is run with.
     """
 
     registry: Registry
@@ -46,6 +48,7 @@ class Request:
     reporter: Reporter
     force: bool = False
     resume: bool = False
+    seeds: int = 1
 
 
 class RecordingReporter:
@@ -149,6 +152,7 @@ class RunContext:
     def input(self, stage: str, tag: str | None = None) -> Path:
         """See `StageContext.input`; warns if what that stage was made from has changed since."""
         run = self._require_run("stage")
+        tag = find_input_tag(run, stage, tag, self.tag)
         folder = run.stage(stage, tag)
         record = folder.require(todo=command_for(stage, tag, self.run_path))
         for name, reasons in trace_stale(folder.name, run).items():
@@ -158,6 +162,8 @@ class RunContext:
 
     def ensure(self, stage: str, tag: str | None = None, options: dict[str, Any] | None = None) -> Path:
         """See `StageContext.ensure`."""
+        if self._run is not None:
+            tag = find_input_tag(self._run, stage, tag, self.tag)
         self._perform(stage, tag, options or {})
         return self.input(stage, tag)
 

@@ -265,6 +265,7 @@ SPECS = (
         source="PLANT, stage 2",
         run=run,
         sections=("data", "model", "machine"),
+        seeded=True,
         examples=("plant finetune", "plant finetune --init random --tag baseline"),
     ),
 )

@@ -93,6 +93,7 @@ SPECS = (
         options=PredictOptions,
         run=run,
         sections=("data", "machine"),
+        seeded=True,
         examples=("plant predict", "plant predict --split validation --tag baseline"),
     ),
 )

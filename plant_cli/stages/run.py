@@ -19,6 +19,7 @@ class RunOptions(Options):
     recipe: str = option(help="The recipe: a file, or the name of a shipped one.", argument=True)
     force: bool = option(False, "Replace finished stages whose options or inputs have changed.", short="-f")
     resume: bool = option(False, "Continue interrupted or failed stages.")
+    seeds: int = option(1, "Train with this many seeds, from the recipe's on; what training does not change is shared.", ge=1)
 
 
 def run(context: StageContext, options: RunOptions) -> Result:
@@ -26,12 +27,14 @@ def run(context: StageContext, options: RunOptions) -> Result:
 
     plant run quickstart
     plant run recipe.yaml --run my-run --set finetune.epochs=3
+    plant run recipe.yaml --seeds 5
     """
     from plant_cli.stages.context import RunContext
 
     if not isinstance(context, RunContext):
         raise TypeError(f"`plant run` needs the runner's own context, not {type(context).__name__}")
-    return run_recipe(replace(context.request, recipe=options.recipe, force=options.force, resume=options.resume))
+    request = replace(context.request, recipe=options.recipe, force=options.force, resume=options.resume, seeds=options.seeds)
+    return run_recipe(request)
 
 
 def run_recipe(request: Request) -> Result:
@@ -72,6 +75,6 @@ SPECS = (
         run=run,
         sections=("data", "model", "machine"),
         writes=False,
-        examples=("plant run quickstart", "plant run recipe.yaml --run my-run --set finetune.epochs=3"),
+        examples=("plant run quickstart", "plant run recipe.yaml --run my-run --set finetune.epochs=3", "plant run recipe.yaml --seeds 5"),
     ),
 )

@@ -25,6 +25,7 @@ from plant_cli.runs.shortages import find_shortage
 from plant_cli.runs.stage import StageFolder
 from plant_cli.stages.attempt import attempt
 from plant_cli.stages.context import CorpusShelf, Request, RunContext
+from plant_cli.stages.seeds import repeat
 
 Start = Literal["fresh", "resume", "pass over"]
 
@@ -114,7 +115,7 @@ class Runner:
         """Run the steps of the request's recipe in order, passing over what has not changed.
 
         All are validated before the first runs. Shared sections come from the recipe alone, not from earlier stages of
-        the run, so that one recipe always means one experiment.
+        the run, so that one recipe always means one experiment. Under several seeds the stages of training are repeated.
         """
         over = merge(parse_sets(self.request.sets), flag_layer(self.request.flags))
         steps = resolve_steps(self._recipe, over, self.request.registry)
@@ -125,6 +126,9 @@ class Runner:
                 expected="sections of stages and actions",
                 todo="use `extends:` to build on another recipe",
             )
+        if self.request.seeds > 1:
+            self._recipe = repeat(merge(self._recipe, over), steps, self.request.seeds, self.request.registry)
+            steps = resolve_steps(self._recipe, Layer(), self.request.registry)
         with self._hold("a recipe") as run:
             refuse_changed_sources(run)
             for step in steps:

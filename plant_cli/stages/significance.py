@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from plant_cli.api import MetricSpec, Options, Result, StageContext, StageSpec, UsageError, option
+from pydantic import model_validator
+
+from plant_cli.api import MetricSpec, Options, Result, StageContext, StageSpec, Table, UsageError, option
 from plant_cli.evaluation.conventions import find_convention
 
 if TYPE_CHECKING:
     from plant_cli.api import MetricValue
     from plant_cli.evaluation.comparison import Comparison
     from plant_cli.evaluation.gold import Gold
+    from plant_cli.evaluation.seeds import Measured
 
 DEFAULT_METRICS = ("P@1", "P@5", "nDCG@5", "PSP@5", "R@10", "R@50", "MAP", "micro-F1", "macro-F1", "R@10[1-5]", "R@50[1-5]")
 
@@ -24,7 +27,7 @@ class SignificanceOptions(Options):
         "A positive difference means that A is better.",
         argument=True,
         path=True,
-        min_length=2,
+        min_length=1,
     )
     metric: list[str] = option([], f"Only this metric (repeatable). Default: {', '.join(DEFAULT_METRICS)}.", short="-m")
     bootstrap: int = option(1000, "Resamples of the documents behind the interval of the difference.", ge=1)
@@ -33,29 +36,33 @@ class SignificanceOptions(Options):
     convention: str = option("plant", "Whose way of scoring: plant, paper, xmlrepo, caml, libmultilabel or annif.")
     paper: bool = option(False, "Mark by the published rule: Wilcoxon over bootstrap replicates (its p shrinks with their number).")
     split: Literal["validation", "test"] = option("test", "The split to compare on.")
+    seeds: int | None = option(
+        None, "Compare means over this many seeds, as `plant run --seeds` trains them; one system alone: only its spread.", ge=2
+    )
+
+    @model_validator(mode="after")
+    def _one_system_has_only_a_spread(self) -> SignificanceOptions:
+        if len(self.systems) < 2 and self.seeds is None:
+            raise ValueError("there is nothing to compare one system with: name two or more, A first, or give --seeds")
+        return self
 
 
 def run(context: StageContext, options: SignificanceOptions) -> Result:
     """Test each metric, correct over metrics and systems, and write significance.json."""
-    import numpy as np
-
     from plant_cli.api.files import write_json
-    from plant_cli.evaluation.comparison import as_json, compare
+    from plant_cli.evaluation.comparison import as_json
     from plant_cli.evaluation.gold import read_gold
+    from plant_cli.evaluation.seeds import average
 
     _refuse_repeated(options.systems)
-    corpus = context.corpus()
-    gold = read_gold(corpus, options.split)
-    measured = [(name, _measure(context, options, name, gold)) for name in options.systems]
-    with context.reporter.progress("resampling documents", options.bootstrap + options.permutations, "resamples") as task:
-        comparisons = compare(
-            measured,
-            replicates=options.bootstrap,
-            permutations=options.permutations,
-            level=options.level,
-            generator=np.random.default_rng(context.machine.seed),
-            advance=task.advance,
-        )
+    gold = read_gold(context.corpus(), options.split)
+    seeds: list[int] = []
+    if options.seeds is None:
+        measured = [(name, _measure(context, options, name, gold)) for name in options.systems]
+    else:
+        seeds, repeated = _measure_seeds(context, options, options.seeds, gold)
+        measured = [(name, average(metrics)) for name, metrics in repeated]
+    comparisons = _compare(context, options, measured) if len(measured) > 1 else []
     content = {
         "split": options.split,
         "documents": len(gold.doc_ids),
@@ -64,8 +71,29 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
         **options.model_dump(include={"convention", "bootstrap", "permutations", "level", "systems"}),
         "comparisons": as_json(comparisons),
     }
+    tables = _show(comparisons, options, len(gold.doc_ids)) if comparisons else []
+    if seeds:
+        spread_tables, over_seeds = _show_seeds(repeated, seeds, options.level)
+        tables, content = [*spread_tables, *tables], {**content, **over_seeds}
     write_json(context.folder / "significance.json", content)
-    return _show(comparisons, options, content)
+    summary = {f"{c.metric} against {c.b}": c.print_text(c.p_holm) for c in comparisons}
+    return Result(tables=tables, data=content, summary=summary)
+
+
+def _compare(context: StageContext, options: SignificanceOptions, measured: list[tuple[str, list[MetricValue]]]) -> list[Comparison]:
+    import numpy as np
+
+    from plant_cli.evaluation.comparison import compare
+
+    with context.reporter.progress("resampling documents", options.bootstrap + options.permutations, "resamples") as task:
+        return compare(
+            measured,
+            replicates=options.bootstrap,
+            permutations=options.permutations,
+            level=options.level,
+            generator=np.random.default_rng(context.machine.seed),
+            advance=task.advance,
+        )
 
 
 def _refuse_repeated(systems: list[str]) -> None:
@@ -93,7 +121,42 @@ def _measure(context: StageContext, options: SignificanceOptions, name: str, gol
     return choose(values, options.metric or [metric for metric in DEFAULT_METRICS if metric in known])
 
 
-def _show(comparisons: list[Comparison], options: SignificanceOptions, content: dict[str, object]) -> Result:
+def _measure_seeds(
+    context: StageContext, options: SignificanceOptions, count: int, gold: Gold
+) -> tuple[list[int], list[tuple[str, Measured]]]:
+    """The seeds, and every system's metrics with each; a file of another tool counts as the same with every seed."""
+    from plant_cli.evaluation.systems import find_seeds
+
+    found = {name: find_seeds(context, name, count) for name in options.systems}
+    trained = {name: systems for name, systems in found.items() if systems}
+    if len({frozenset(systems) for systems in trained.values()}) != 1:
+        raise UsageError(
+            "the systems were not trained with the same seeds" if trained else "none of the systems was trained with seeds",
+            where="; ".join(f"{name}: {', '.join(map(str, systems)) or 'a file'}" for name, systems in found.items()),
+            expected=f"{count} seeds in common: differences are taken seed by seed",
+            todo=f"plant run RECIPE --seeds {count}, or leave --seeds out",
+        )
+    seeds = sorted(next(iter(trained.values())))
+    measured: list[tuple[str, Measured]] = []
+    for name, systems in found.items():
+        names = [systems[seed] if systems else name for seed in seeds]
+        known = {each: _measure(context, options, each, gold) for each in dict.fromkeys(names)}
+        measured.append((name, [known[each] for each in names]))
+    return seeds, measured
+
+
+def _show_seeds(measured: list[tuple[str, Measured]], seeds: list[int], level: float) -> tuple[list[Table], dict[str, Any]]:
+    """The tables over seeds, and what significance.json says of them."""
+    from plant_cli.evaluation.seeds import as_json, compare_seeds, make_difference_table, make_spread_table, summarise
+
+    spreads = summarise(measured)
+    differences = compare_seeds(spreads, level)
+    others = [name for name, _ in measured[1:]]
+    tables = [make_difference_table([d for d in differences if d.b == other], level) for other in others]
+    return [make_spread_table(spreads, seeds), *tables], {"seeds": seeds, "spreads": as_json(spreads), "over_seeds": as_json(differences)}
+
+
+def _show(comparisons: list[Comparison], options: SignificanceOptions, documents: int) -> list[Table]:
     from plant_cli.evaluation.comparison import make_table
 
     rule = (
@@ -104,12 +167,12 @@ def _show(comparisons: list[Comparison], options: SignificanceOptions, content: 
     notes = [
         "▲ A is better, ▼ A is worse: p < 0.05" + ("" if options.paper else " after Holm") + " and the interval excludes 0",
         rule,
-        f"{content['documents']} documents; {100 * options.level:g}% intervals from {options.bootstrap} paired resamples",
+        f"{documents} documents; {100 * options.level:g}% intervals from {options.bootstrap} paired resamples",
     ]
+    if options.seeds is not None:
+        notes.append(f"values are means over {options.seeds} seeds: p and intervals are of the documents, for these seeds")
     others = options.systems[1:]
-    tables = [make_table([c for c in comparisons if c.b == other], paper=options.paper, notes=notes) for other in others]
-    summary = {f"{c.metric} against {c.b}": c.print_text(c.p_holm) for c in comparisons}
-    return Result(tables=tables, data=content, summary=summary)
+    return [make_table([c for c in comparisons if c.b == other], paper=options.paper, notes=notes) for other in others]
 
 
 SPECS = (
@@ -119,6 +182,10 @@ SPECS = (
         options=SignificanceOptions,
         run=run,
         sections=("machine",),
-        examples=("plant significance finetune finetune-baseline", "plant significance finetune other-tool.parquet --metric P@5"),
+        examples=(
+            "plant significance finetune finetune-baseline",
+            "plant significance finetune other-tool.parquet --metric P@5",
+            "plant significance finetune finetune-baseline --seeds 5 --tag seeds5",
+        ),
     ),
 )

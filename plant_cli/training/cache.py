@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from plant_cli.api import Interrupted, StageContext, TokenBatch
 from plant_cli.api.files import read_json, write_json
@@ -19,6 +20,7 @@ from plant_cli.model.reading import HiddenReader, LiveReader, Rows, lengths, sor
 
 DONE = "done.json"
 STATES = "hidden.bin"
+SAMPLED = 64  # numbers of each tensor that its fingerprint is made of
 
 
 class CachedReader:
@@ -50,7 +52,8 @@ def cached_or_live(
 ) -> HiddenReader:
     """A cached reader for a frozen backbone whose states fit the limit, else a live one.
 
-    The cache lies in the run folder, keyed by backbone, tokenizer, precision and data; a half-written one is written again.
+    The cache lies in the run folder, keyed by backbone, its weights, tokenizer, precision and data, so that stages and seeds that read
+    alike share it; a half-written one is written again.
     """
     live = LiveReader(network, tokens, hardware)
     total = int(lengths(tokens).sum())
@@ -68,7 +71,7 @@ def cached_or_live(
             "data": data_hash,
             "split": name,
             "tokens": total,
-            "seed": context.machine.seed,
+            "weights": fingerprint_weights(network.reader),
         }
     )
     folder = context.run_path / "cache" / f"hidden-{name}-{key[:16]}"
@@ -78,6 +81,16 @@ def cached_or_live(
         shutil.rmtree(folder)
         _fill(folder, live, network.backbone.hidden_size, context, name)
     return CachedReader(folder, tokens, network.backbone.hidden_size, hardware)
+
+
+def fingerprint_weights(module: nn.Module) -> str:
+    """Hash of a few numbers from each tensor of a module: tells networks apart that have one description and other weights."""
+    digest = hashlib.sha256()
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        flat = tensor.detach().flatten()
+        sample = flat[:: max(1, flat.numel() // SAMPLED)][:SAMPLED].contiguous().cpu()
+        digest.update(f"{name} {tuple(tensor.shape)}".encode() + sample.view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _stored(hardware: Hardware) -> np.dtype[np.int16] | np.dtype[np.float32]:

@@ -10,6 +10,7 @@ import pytest
 from plant_cli.api import Options, Result, SilentReporter, StageSpec, hookimpl
 from plant_cli.api.files import read_json, write_json
 from plant_cli.registry import Registry, installed
+from plant_cli.runs.seeds import split_seed
 from plant_cli.stages import eval as evaluation_stage
 from plant_cli.stages import recipe as recipe_stages
 from plant_cli.stages import run as run_stages
@@ -35,13 +36,14 @@ def _finetune(context, options):
 
 
 def _predict(context, options):
-    """The system with the tag `baseline` names a wrong label first in every second document."""
+    """The system with the tag `baseline` names a wrong label first in every second document, that of seed n in the first n."""
     ids = context.corpus().split(options.split).doc_ids
     labels = []
+    system, seed = split_seed(context.tag)
     for number in range(len(ids)):
         right = _gold(number)
         wrong = [name for name in LABELS if name not in right][:1]
-        labels.append(wrong + right[:1] if context.tag and number % 2 else right + wrong)
+        labels.append(wrong + right[:1] if (system and number % 2) or number < (seed or 0) else right + wrong)
     scores = [[0.9, 0.8, 0.1][: len(names)] for names in labels]
     pl.DataFrame({"doc_id": ids, "labels": labels, "scores": scores}).write_parquet(context.folder / "predictions.parquet")
     return Result()
@@ -68,8 +70,8 @@ def played(tmp_path):
     path = _write_corpus(tmp_path / "data.parquet")
     reporter = SilentReporter()
 
-    def run(name, tag=None, run="run", force=False, **options):
-        flags = {name: options, "data": {"path": str(path)}}
+    def run(name, tag=None, run="run", force=False, seed=0, **options):
+        flags = {name: options, "data": {"path": str(path)}, "machine": {"seed": seed}}
         return run_stage(registry=registry, run_path=tmp_path / run, name=name, tag=tag, flags=flags, reporter=reporter, force=force)
 
     for tag in (None, "baseline"):
@@ -114,7 +116,7 @@ class Laboratory:
         def plant_register_stages():
             return [
                 StageSpec(name="alpha", summary="A.", options=AlphaOptions, run=self.alpha, sections=("data", "machine")),
-                StageSpec(name="beta", summary="B.", options=BetaOptions, run=self.beta, sections=("machine",)),
+                StageSpec(name="beta", summary="B.", options=BetaOptions, run=self.beta, sections=("machine",), seeded=True),
                 StageSpec(name="gamma", summary="G.", options=GammaOptions, run=self.gamma),
                 StageSpec(name="look", summary="L.", run=self.play("look"), writes=False, sections=("data",)),
                 StageSpec(name="outside", summary="O.", run=self.play("outside"), writes=False, needs_run=False),

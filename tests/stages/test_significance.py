@@ -70,3 +70,83 @@ def test_bad_operands(played):
         played("significance", systems=["finetune"])
     with pytest.raises(ArtefactError):
         played("significance", systems=["finetune", "finetune-missing"])
+
+
+@pytest.fixture
+def three_seeds(played):
+    """Both systems with the seeds 0, 1 and 2; seed n spoils the first n documents."""
+    for seed in (1, 2):
+        for tag in (f"seed{seed}", f"baseline-seed{seed}"):
+            played("finetune", tag, seed=seed)
+    return played
+
+
+def test_several_seeds_give_their_spread_and_differences_at_two_levels(three_seeds, tmp_path):
+    result = three_seeds("significance", "seeds3", systems=["finetune", "baseline"], seeds=3, metric=["P@1", "micro-F1"], **QUICK)
+    content = json.loads((tmp_path / "run" / "significance-seeds3" / "significance.json").read_text())
+    assert content == result.data
+    assert content["seeds"] == [0, 1, 2]
+    ours, theirs = (s for s in content["spreads"] if s["metric"] == "P@1")
+    assert ours["values"] == pytest.approx([1, 23 / 24, 22 / 24])
+    assert (ours["mean"], ours["spread"]) == pytest.approx((23 / 24, 1 / 24))
+    assert (ours["lowest"], ours["highest"]) == pytest.approx((22 / 24, 1))
+    assert theirs["values"] == pytest.approx([12 / 24, 11 / 24, 11 / 24])
+    over = next(d for d in content["over_seeds"] if d["metric"] == "P@1")
+    reach = 4.3026527 * (1 / 24 / 3**0.5) / 3**0.5  # t of 2 degrees of freedom
+    assert over["differences"] == pytest.approx([12 / 24, 12 / 24, 11 / 24])
+    assert (over["difference"], over["low"], over["high"]) == pytest.approx((35 / 72, 35 / 72 - reach, 35 / 72 + reach))
+    documents = next(c for c in content["comparisons"] if c["metric"] == "P@1")
+    assert (documents["value_a"], documents["difference"]) == pytest.approx((23 / 24, 35 / 72))
+    assert documents["p"] == pytest.approx(1 / 200)
+    assert documents["wilcoxon_documents"] == 12
+    f1 = next(c for c in content["comparisons"] if c["metric"] == "micro-F1")
+    assert f1["value_a"] == pytest.approx(next(s["mean"] for s in content["spreads"] if s["metric"] == "micro-F1"))
+    assert [table.title for table in result.tables] == [
+        "Over 3 seeds",
+        "finetune against baseline, seed by seed",
+        "finetune against baseline",
+    ]
+    assert "2 degrees of freedom" in result.tables[1].notes[0]
+    assert "means over 3 seeds" in result.tables[2].notes[-1]
+
+
+def test_one_system_alone_has_a_spread(three_seeds):
+    result = three_seeds("significance", systems=["finetune"], seeds=2, metric=["P@1"], **QUICK)
+    assert result.data["comparisons"] == result.data["over_seeds"] == []
+    assert result.data["spreads"][0]["values"] == pytest.approx([1, 23 / 24])
+
+
+def test_a_file_is_the_same_with_every_seed(three_seeds, tmp_path):
+    three_seeds("predict")
+    path = str(tmp_path / "run" / "predict" / "predictions.parquet")
+    result = three_seeds("significance", systems=["finetune", path], seeds=3, metric=["P@1"], **QUICK)
+    assert result.data["over_seeds"][0]["differences"] == pytest.approx([0, -1 / 24, -2 / 24])
+
+
+def test_seeds_of_another_run(three_seeds, tmp_path):
+    for seed, tag in enumerate((None, "seed1")):
+        three_seeds("finetune", tag, run="other", seed=seed)
+        three_seeds("predict", tag, run="other")
+    for tag, other in ((None, "other"), ("again", "other/finetune")):
+        result = three_seeds("significance", tag, systems=["baseline", str(tmp_path / other)], seeds=2, metric=["P@1"], **QUICK)
+        assert result.data["over_seeds"][0]["differences"] == pytest.approx([-12 / 24, -12 / 24])
+
+
+def test_without_seeds_only_the_first_is_compared(three_seeds):
+    result = three_seeds("significance", systems=["finetune", "baseline"], metric=["P@1"], **QUICK)
+    assert result.data["comparisons"][0]["difference"] == 0.5
+    assert "seeds" not in result.data
+
+
+def test_seeds_that_are_not_there_or_not_in_common(three_seeds, tmp_path):
+    with pytest.raises(ArtefactError, match="was not trained with 4 seeds") as caught:
+        three_seeds("significance", systems=["finetune", "baseline"], seeds=4)
+    assert "plant run RECIPE --seeds 4" in caught.value.todo
+    assert "seeds 0, 1, 2" in caught.value.where
+    three_seeds("finetune", "other", seed=7)
+    three_seeds("finetune", "other-seed8", seed=8)
+    with pytest.raises(UsageError, match="not trained with the same seeds"):
+        three_seeds("significance", systems=["finetune", "other"], seeds=2)
+    three_seeds("predict")
+    with pytest.raises(UsageError, match="none of the systems"):
+        three_seeds("significance", systems=[str(tmp_path / "run" / "predict" / "predictions.parquet")], seeds=2)

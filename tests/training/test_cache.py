@@ -104,3 +104,14 @@ def test_a_full_disk_is_an_error_and_not_the_death_of_the_process(frozen: Any, c
         cache._fill(folder, LiveReader(frozen, tokens, FP32), 16, context, "train")
     assert caught.value.errno == errno.ENOSPC
     assert not (folder / "done.json").exists()
+
+
+def test_seeds_share_a_cache_unless_their_backbones_differ(frozen: Any, context: Any) -> None:
+    open_reader(frozen, context)
+    context.machine = MachineSection(seed=1)
+    open_reader(frozen, context)
+    assert len(list((context.run_path / "cache").iterdir())) == 1
+    with torch.no_grad():
+        frozen.reader.position.weight += 1
+    open_reader(frozen, context)
+    assert len(list((context.run_path / "cache").iterdir())) == 2
