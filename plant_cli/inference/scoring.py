@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from plant_cli.api import Interrupted, Reporter, StageContext
+from plant_cli.inference.lexical import LexicalVotes
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader, lengths, sorted_batches
-from plant_cli.relevance.lexical import LexicalVotes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,9 @@ from plant_cli.training.options import TrainingOptions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from plant_cli.inference.lexical import LexicalVotes
     from plant_cli.model.hardware import Hardware
     from plant_cli.model.network import Network
-    from plant_cli.relevance.lexical import LexicalVotes
     from plant_cli.stages.validation import Validation
     from plant_cli.training.finetuning import Anchor
     from plant_cli.training.loop import Outcome
@@ -164,7 +164,7 @@ def _weigh_words(
     """The votes of words with the weight that validation gives them, kept beside the model; and the figures with them."""
     if not (options.init == "planted" if options.lexical is None else options.lexical):
         return None, {}
-    from plant_cli.relevance.lexical import LexicalVotes, make_lexicon, save_lexicon
+    from plant_cli.inference.lexical import LexicalVotes, make_lexicon, save_lexicon
     from plant_cli.relevance.store import load_relevance, read_vocabulary
 
     corpus, folder = context.corpus(), context.input("mig")

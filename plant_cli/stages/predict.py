@@ -26,11 +26,11 @@ class PredictOptions(Options):
 def run(context: StageContext, options: PredictOptions) -> Result:
     """Score every document of a split; the file holds label names, best first."""
     from plant_cli.evaluation.systems import PREDICTIONS
+    from plant_cli.inference.lexical import LexicalVotes, load_lexicon
     from plant_cli.inference.scoring import score_documents
     from plant_cli.model.hardware import choose_hardware
     from plant_cli.model.network import restored
     from plant_cli.model.reading import LiveReader, tokenize
-    from plant_cli.relevance.lexical import LexicalVotes, load_lexicon
 
     corpus = context.corpus()
     split = corpus.split(options.split)

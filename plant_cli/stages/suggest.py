@@ -32,11 +32,11 @@ class SuggestOptions(Options):
 def run(context: StageContext, options: SuggestOptions) -> Result:
     """Nothing is written to the run: the suggestions go to the screen, or to a table of their own."""
     from plant_cli.evaluation.systems import own_threshold
+    from plant_cli.inference.lexical import LexicalVotes, load_lexicon
     from plant_cli.inference.scoring import score_documents
     from plant_cli.model.hardware import choose_hardware
     from plant_cli.model.network import restored
     from plant_cli.model.reading import LiveReader, tokenize
-    from plant_cli.relevance.lexical import LexicalVotes, load_lexicon
 
     output = _writable(options)
     ids, texts = _texts(context, options)

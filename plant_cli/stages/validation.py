@@ -10,11 +10,11 @@ import numpy as np
 from plant_cli.api import Choice, MetricInput, SilentReporter, StageContext, TrainingError
 from plant_cli.api.specs import MetricSpec
 from plant_cli.evaluation.thresholds import Objective, Tuned, tune_per_label, tune_threshold
+from plant_cli.inference.lexical import LexicalVotes
 from plant_cli.inference.scoring import TopLabels, score_mixtures
 from plant_cli.kit.metrics import compute_value
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
-from plant_cli.relevance.lexical import LexicalVotes
 from plant_cli.training.materials import Material
 
 KEPT = 100

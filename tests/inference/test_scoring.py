@@ -12,10 +12,10 @@ import torch
 from scipy.sparse import csr_array
 
 from plant_cli.api import Interrupted, SilentReporter
+from plant_cli.inference.lexical import LexicalVotes, make_lexicon
 from plant_cli.inference.scoring import TopLabels, score_documents, score_mixtures, top_labels
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
-from plant_cli.relevance.lexical import LexicalVotes, make_lexicon
 from plant_cli.relevance.table import RelevanceTable
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)

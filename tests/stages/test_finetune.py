@@ -16,8 +16,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from plant_cli.api import ArtefactError, ComponentError, Interrupted, ResourceError, SilentReporter, TrainingError
+from plant_cli.inference.lexical import LEXICAL, load_lexicon, save_lexicon
 from plant_cli.registry import installed
-from plant_cli.relevance.lexical import LEXICAL, load_lexicon, save_lexicon
 from plant_cli.stages.runner import run_stage
 from plant_cli.training.prototypes import SHARPNESSES
 

@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import ArtefactError
-from plant_cli.relevance.lexical import LEXICAL, LexicalVotes, Lexicon, load_lexicon, make_lexicon, save_lexicon
+from plant_cli.inference.lexical import LEXICAL, LexicalVotes, Lexicon, load_lexicon, make_lexicon, save_lexicon
 from plant_cli.relevance.table import RelevanceTable
 
 WORDS = ("fever", "cough", "straße", "the")
