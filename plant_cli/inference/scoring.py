@@ -23,7 +23,7 @@ class TopLabels:
 
     Args:
         labels: label indices [N, K] by falling score, ties by index.
-        scores: probabilities [N, K].
+        scores: sigmoids of the logits [N, K]; not calibrated.
         assigned_share: share of all (document, label) cells with a probability of at least one half.
     """
 

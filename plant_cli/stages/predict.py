@@ -78,7 +78,7 @@ def _report(top: TopLabels, split: Split, corpus: Corpus) -> Result:
     ]
     table = Table(
         title=f"First {len(rows)} of {len(split)} documents ({split.name})",
-        columns=[Column(name="document"), Column(name="best labels (probability in %)")],
+        columns=[Column(name="document"), Column(name="best labels (score, 0 to 100)")],
         rows=rows,
     )
     return Result(
@@ -89,7 +89,7 @@ def _report(top: TopLabels, split: Split, corpus: Corpus) -> Result:
 SPECS = (
     StageSpec(
         name="predict",
-        summary="Score a split with the trained network; label names and probabilities, best first.",
+        summary="Score a split with the trained network; label names and scores, best first.",
         options=PredictOptions,
         run=run,
         sections=("data", "machine"),

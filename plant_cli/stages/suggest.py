@@ -56,8 +56,10 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
         votes=LexicalVotes(lexicon, texts) if lexicon else None,
         context=context,
     )
-    kept = top.scores >= own_threshold(folder, corpus.labels.hash, top.labels) if options.assigned else top.scores >= 0
-    found = _suggestions(ids, top, kept.tolist(), corpus)
+    reached = top.scores >= own_threshold(folder, corpus.labels.hash, top.labels)
+    found = _suggestions(ids, top, reached.tolist(), corpus)
+    if options.assigned:
+        found = found.filter("assigned")
     if output is not None:
         _write(found, output, ids)
     return _report(found, ids, output)
@@ -103,18 +105,18 @@ def _texts(context: StageContext, options: SuggestOptions) -> tuple[list[str], l
     return ids, frame[text].fill_null("").to_list()
 
 
-def _suggestions(ids: list[str], top: TopLabels, kept: list[list[bool]], corpus: Corpus) -> pl.DataFrame:
-    """A row for each suggestion: document, label, title, score."""
+def _suggestions(ids: list[str], top: TopLabels, reached: list[list[bool]], corpus: Corpus) -> pl.DataFrame:
+    """A row for each suggestion: document, label, title, score, and whether the score reaches the label's threshold."""
     import polars as pl
 
     names, titles = corpus.labels.ids, corpus.labels.titles
     rows = [
-        (row, document, names[label], titles[label], score)
+        (row, document, names[label], titles[label], score, enough)
         for row, document in enumerate(ids)
-        for label, score, keep in zip(top.labels[row].tolist(), top.scores[row].tolist(), kept[row], strict=True)
-        if keep
+        for label, score, enough in zip(top.labels[row].tolist(), top.scores[row].tolist(), reached[row], strict=True)
     ]
-    schema = {"row": pl.Int64, "doc_id": pl.String, "label": pl.String, "title": pl.String, "score": pl.Float64}
+    types = (pl.Int64, pl.String, pl.String, pl.String, pl.Float64, pl.Boolean)
+    schema = dict(zip(("row", "doc_id", "label", "title", "score", "assigned"), types, strict=True))
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
@@ -138,9 +140,21 @@ def _report(found: pl.DataFrame, ids: list[str], output: Path | None) -> Result:
     title = f"{len(ids)} texts" if documents == len(ids) else f"First {documents} of {len(ids)} texts"
     table = Table(
         title=title,
-        columns=[Column(name="document"), Column(name="label"), Column(name="title"), Column(name="probability", kind="points")],
-        rows=[list(row) for row in shown.select("doc_id", "label", pl.col("title").fill_null(""), "score").iter_rows()],
-        notes=[f"{len(found)} suggestions" + (f" for {len(ids)} texts written to {output}" if output else "")],
+        columns=[
+            Column(name="document"),
+            Column(name="label"),
+            Column(name="title"),
+            Column(name="score", kind="points"),
+            Column(name="assigned"),
+        ],
+        rows=[
+            [*row, "yes" if enough else "no"]
+            for *row, enough in shown.select("doc_id", "label", pl.col("title").fill_null(""), "score", "assigned").iter_rows()
+        ],
+        notes=[
+            f"{len(found)} suggestions" + (f" for {len(ids)} texts written to {output}" if output else ""),
+            "assigned: the score reaches the threshold tuned on validation; scores order labels and are no calibrated probabilities",
+        ],
     )
     return Result(tables=[table], summary={"documents": len(ids), "suggestions": len(found)})
 

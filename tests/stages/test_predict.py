@@ -37,7 +37,7 @@ def test_every_document_gets_its_best_labels_by_name_best_first(trained: Any) ->
     metadata = pl.read_parquet_metadata(path)
     assert (metadata["split"], metadata["label_hash"]) == ("test", read_json(trained.path / "run.json", "the header")["label_hash"])
     assert result.summary == {"documents": len(found), "labels_kept": 5}
-    assert "probability" in result.tables[0].columns[1].name
+    assert "score" in result.tables[0].columns[1].name
 
 
 def test_the_batch_changes_nothing(trained: Any) -> None:

@@ -42,6 +42,7 @@ def test_one_text_is_labelled_on_screen(trained: Any) -> None:
     result = trained(text="fever and cough", top_k=3)
     rows = result.tables[0].rows
     assert len(rows) == 3
+    assert {row[4] for row in rows} <= {"yes", "no"}
     assert [row[3] for row in rows] == sorted((row[3] for row in rows), reverse=True)
 
 
