@@ -34,13 +34,15 @@ class Lexicon:
         words: the vocabulary.
         idf: ln((N + 1) / (documents with the word + 1)) over the N training documents [V].
         labels: relevance of words for labels, csr [L, V]; rows of length 1 (or empty).
-        weight: logits that a cosine of 1 adds.
+        weight: logits that a cosine higher by 1 adds.
+        centre: the cosine at which words say neither yes nor no; it moves all scores alike, so that they do not crowd at 1.
     """
 
     words: tuple[str, ...]
     idf: npt.NDArray[np.float32]
     labels: csr_array
     weight: float = 1.0
+    centre: float = 0.0
 
     def vectors(self, texts: Sequence[str]) -> csr_array:
         """tf-idf of texts, csr [B, V] float32 of length 1: (1 + ln tf) · idf over the words of the vocabulary."""
@@ -86,14 +88,22 @@ class LexicalVotes:
     """
 
     def __init__(self, lexicon: Lexicon, texts: Sequence[str]) -> None:
-        self.weight = lexicon.weight
+        self.weight, self.centre = lexicon.weight, lexicon.centre
         self._documents = lexicon.vectors(texts)
         self._by_word = csr_array(lexicon.labels.T)
 
     def cosines(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        """Cosines [B, L] of the given documents with every label."""
+        """Cosines [B, L] of the given documents with every label, from the centre."""
         found: npt.NDArray[np.float32] = (self._documents[rows] @ self._by_word).toarray()
-        return found
+        return found - np.float32(self.centre)
+
+    def typical(self, gold: csr_array, batch: int = 64) -> float:
+        """The mean cosine of documents with their own labels, 0 if there are none: a centre for what was not trained on."""
+        total = 0.0
+        for start in range(0, gold.shape[0], batch):
+            rows = np.arange(start, min(start + batch, gold.shape[0]))
+            total += float(gold[rows].multiply(self.cosines(rows)).sum())
+        return total / max(1, gold.nnz)
 
 
 def save_lexicon(lexicon: Lexicon, folder: Path, label_hash: str) -> None:
@@ -107,7 +117,11 @@ def save_lexicon(lexicon: Lexicon, folder: Path, label_hash: str) -> None:
         "data": matrix.data,
     }
     with replacing(folder / LEXICAL) as partial:
-        save_file(tensors, str(partial), metadata={"format": FORMAT, "label_hash": label_hash, "weight": repr(lexicon.weight)})
+        save_file(
+            tensors,
+            str(partial),
+            metadata={"format": FORMAT, "label_hash": label_hash, "weight": repr(lexicon.weight), "centre": repr(lexicon.centre)},
+        )
 
 
 def load_lexicon(folder: Path, label_hash: str) -> Lexicon | None:
@@ -132,7 +146,7 @@ def load_lexicon(folder: Path, label_hash: str) -> Lexicon | None:
     vocabulary = tuple(tensors["words"].tobytes().decode().split("\n")) if len(tensors["words"]) else ()
     shape = (len(tensors["indptr"]) - 1, len(vocabulary))
     labels = csr_array((tensors["data"], tensors["indices"], tensors["indptr"]), shape=shape)
-    return Lexicon(words=vocabulary, idf=tensors["idf"], labels=labels, weight=float(metadata["weight"]))
+    return Lexicon(words=vocabulary, idf=tensors["idf"], labels=labels, weight=float(metadata["weight"]), centre=float(metadata["centre"]))
 
 
 def _refused(path: Path, what: str, expected: str) -> ArtefactError:

@@ -170,6 +170,7 @@ def _weigh_words(
     corpus, folder = context.corpus(), context.input("mig")
     table = load_relevance(folder, corpus.labels.hash)
     lexicon = make_lexicon(table, read_vocabulary(folder)["docs_with_word"].to_numpy(), len(corpus.split("train")))
+    lexicon = replace(lexicon, centre=LexicalVotes(lexicon, material.split.texts).typical(material.split.gold))
     weight, figures = validation.weigh(LexicalVotes(lexicon, material.split.texts), options.monitor)
     if not weight:
         context.reporter.note("the words' own votes do not help on validation: they are left out")

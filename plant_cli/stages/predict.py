@@ -62,7 +62,7 @@ def write_predictions(path: Path, top: TopLabels, split: Split, corpus: Corpus) 
     ids = pl.Series("label", list(corpus.labels.ids), dtype=pl.String)
     rows, k = top.labels.shape
     names = ids.gather(top.labels.ravel()).reshape((rows, k)).arr.to_list()
-    frame = pl.DataFrame({"doc_id": list(split.doc_ids), "labels": names, "scores": pl.Series(top.scores.astype("float32")).arr.to_list()})
+    frame = pl.DataFrame({"doc_id": list(split.doc_ids), "labels": names, "scores": pl.Series(top.scores).arr.to_list()})
     with replacing(path) as partial:
         frame.write_parquet(partial, metadata={"label_hash": corpus.labels.hash, "split": split.name})
 

@@ -43,13 +43,23 @@ def test_equals_the_plain_cosine() -> None:
     assert not found[2:].any()
 
 
+def test_the_typical_cosine_is_that_of_documents_and_their_own_labels_and_the_centre_is_taken_off() -> None:
+    gold = csr_array(np.array([[1, 0, 0], [0, 1, 1], [0, 0, 0], [0, 0, 0]]))
+    votes = LexicalVotes(lexicon(), TEXTS)
+    expected = (plain(TEXTS[0], 0) + plain(TEXTS[1], 1) + plain(TEXTS[1], 2)) / 3
+    assert votes.typical(gold, batch=1) == pytest.approx(expected, abs=1e-6)
+    assert votes.typical(csr_array((4, 3))) == 0.0
+    moved = LexicalVotes(replace(lexicon(), centre=0.25), TEXTS)
+    np.testing.assert_allclose(moved.cosines(np.arange(4)), votes.cosines(np.arange(4)) - 0.25, atol=1e-7)
+
+
 def test_any_rows_can_be_asked_for_in_any_order() -> None:
     votes = LexicalVotes(lexicon(), TEXTS)
     np.testing.assert_array_equal(votes.cosines(np.array([1, 0])), votes.cosines(np.arange(4))[[1, 0]])
 
 
 def test_a_saved_lexicon_votes_the_same(tmp_path: Path) -> None:
-    save_lexicon(replace(lexicon(), weight=8.0), tmp_path, "hash")
+    save_lexicon(replace(lexicon(), weight=8.0, centre=0.0), tmp_path, "hash")
     found = load_lexicon(tmp_path, "hash")
     assert found is not None
     assert (found.words, found.weight) == (WORDS, 8.0)
