@@ -83,26 +83,27 @@ class LexicalVotes:
     """The votes for the documents of one split, asked for in batches.
 
     Args:
-        lexicon: what the words say.
+        lexicon: what the words say; its weight and centre may be set later.
         texts: the split's texts.
     """
 
     def __init__(self, lexicon: Lexicon, texts: Sequence[str]) -> None:
-        self.weight, self.centre = lexicon.weight, lexicon.centre
+        self.lexicon = lexicon
         self._documents = lexicon.vectors(texts)
         self._by_word = csr_array(lexicon.labels.T)
 
-    def cosines(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        """Cosines [B, L] of the given documents with every label, from the centre."""
+    def votes(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """How far the cosines [B, L] of the given documents with every label lie above the centre."""
         found: npt.NDArray[np.float32] = (self._documents[rows] @ self._by_word).toarray()
-        return found - np.float32(self.centre)
+        found -= np.float32(self.lexicon.centre)
+        return found
 
-    def typical(self, gold: csr_array, batch: int = 64) -> float:
-        """The mean cosine of documents with their own labels, 0 if there are none: a centre for what was not trained on."""
+    def mean_cosine(self, gold: csr_array, batch: int = 64) -> float:
+        """The mean cosine of documents with their own labels (gold [N, L]), 0 if there are none."""
         total = 0.0
         for start in range(0, gold.shape[0], batch):
-            rows = np.arange(start, min(start + batch, gold.shape[0]))
-            total += float(gold[rows].multiply(self.cosines(rows)).sum())
+            rows = slice(start, start + batch)
+            total += float(gold[rows].multiply(self._documents[rows] @ self._by_word).sum())
         return total / max(1, gold.nnz)
 
 
@@ -141,6 +142,8 @@ def load_lexicon(folder: Path, label_hash: str) -> Lexicon | None:
         raise _refused(path, f"the lexicon cannot be read: {error}", "the file as `plant finetune` wrote it") from error
     if metadata.get("format") != FORMAT:
         raise _refused(path, "the lexicon has another format", f"format {FORMAT}, which this version of plant reads")
+    if missing := {"words", "idf", "indptr", "indices", "data", "weight", "centre"} - tensors.keys() - metadata.keys():
+        raise _refused(path, f"the lexicon lacks {', '.join(sorted(missing))}", "the file as `plant finetune` wrote it")
     if metadata.get("label_hash") != label_hash:
         raise _refused(path, "the lexicon was made for another label order", f"label hash {label_hash[:12]}, that of the run's corpus")
     vocabulary = tuple(tensors["words"].tobytes().decode().split("\n")) if len(tensors["words"]) else ()

@@ -61,34 +61,6 @@ def top_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return found.gather(1, order), values
 
 
-def score_documents(
-    network: Network,
-    reader: HiddenReader,
-    hardware: Hardware,
-    *,
-    k: int,
-    batch: int,
-    reporter: Reporter,
-    description: str,
-    votes: LexicalVotes | None = None,
-    context: StageContext | None = None,
-) -> TopLabels:
-    """Score every document of a reader, with the votes of its words where the model has them."""
-    weights = [votes.weight if votes else 0.0]
-    return score_mixtures(
-        network,
-        reader,
-        hardware,
-        k=k,
-        batch=batch,
-        reporter=reporter,
-        description=description,
-        votes=votes,
-        weights=weights,
-        context=context,
-    )[0]
-
-
 @torch.no_grad()
 def score_mixtures(
     network: Network,
@@ -99,12 +71,14 @@ def score_mixtures(
     batch: int,
     reporter: Reporter,
     description: str,
-    votes: LexicalVotes | None,
-    weights: Sequence[float],
+    votes: LexicalVotes | None = None,
+    weights: Sequence[float] | None = None,
     context: StageContext | None = None,
 ) -> list[TopLabels]:
-    """The best labels under each weight of the words' votes; the network is run once."""
+    """The best labels under each weight of the words' votes (without any: the lexicon's own); the network is run once."""
     network.eval()
+    if weights is None:
+        weights = [votes.lexicon.weight if votes else 0.0]
     sizes = lengths(reader.tokens)
     collected = [_Collected(len(sizes), min(k, network.labels)) for _ in weights]
     with reporter.progress(description, len(sizes), "documents") as task:
@@ -112,9 +86,9 @@ def score_mixtures(
             hidden, mask = reader.read(rows)
             with hardware.autocast():
                 logits = network.decoder(hidden, mask).float()
-            cosines = torch.from_numpy(votes.cosines(rows)).to(logits.device) if votes else None
+            added = torch.from_numpy(votes.votes(rows)).to(logits.device) if votes else None
             for weight, best in zip(weights, collected, strict=True):
-                best.add(rows, logits if cosines is None else torch.add(logits, cosines, alpha=weight))
+                best.add(rows, logits if added is None else torch.add(logits, added, alpha=weight))
             task.advance(len(rows))
             if context is not None and context.stopping:
                 raise Interrupted(

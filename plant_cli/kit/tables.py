@@ -76,8 +76,8 @@ def collect(frame: pl.LazyFrame, where: str) -> pl.DataFrame:
         ) from error
 
 
-def write_table(frame: pl.DataFrame, path: Path) -> None:
-    """Write a table atomically, in the format that the name promises; lists become JSON in the cells of CSV and TSV.
+def output_format(path: Path) -> str:
+    """The format in which `write_table` writes a file of that name; ask before long work for the table.
 
     Raises:
         DataError: the name promises none of the formats.
@@ -90,7 +90,16 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
             expected=f"a name that ends in {', '.join(FORMATS)} (.gz may follow, except after .parquet)",
             todo="choose such a name for the output, for example data.parquet",
         )
-    content = _encode(frame, form)
+    return form
+
+
+def write_table(frame: pl.DataFrame, path: Path) -> None:
+    """Write a table atomically, in the format that the name promises; lists become JSON in the cells of CSV and TSV.
+
+    Raises:
+        DataError: the name promises none of the formats.
+    """
+    content = _encode(frame, output_format(path))
     with replacing(path) as temporary:
         # no time in gzip's header: equal tables give equal bytes
         temporary.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from plant_cli.api import ArtefactError, Choice, Column, PlantableDecoder, Result, StageContext, StageSpec, Table, choice, option
@@ -21,10 +21,17 @@ if TYPE_CHECKING:
     from plant_cli.training.survival import AttentionMeasure
 
 
-# Tables that hold something to lose learn slower than tables that start plain.
-RATES_HEAD = {"planted": 3e-4, "plain": 1e-3}
-RATES_BOOST = {"planted": 3e-3, "plain": 3e-2}
-PLANTED_PATIENCE = 2
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """What `rate_head`, `rate_boost` and `patience` are unless they are given."""
+
+    head: float
+    boost: float
+    patience: int | None
+
+
+# Tables that hold something to lose learn slower than tables that start plain; and a start from nothing stands still before it learns.
+PLANTED, PLAIN = Pace(head=3e-4, boost=3e-3, patience=2), Pace(head=1e-3, boost=3e-2, patience=None)
 
 
 class FinetuneOptions(TrainingOptions):
@@ -99,16 +106,15 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     validation = _validation(context, options, network, materials["validation"], hardware)
     step = FineTuning(network, train.reader, train.split, loss, hardware, _anchor(context, options, train))
     measure = _survival(context, options, network, materials["validation"], hardware)
-    plant = _table_planter(context, options, network, train, hardware, lambda: validation()[options.monitor])
-    start = "plain" if plant is None else "planted"
-    if plant is not None and options.patience is None:
-        options = options.model_copy(update={"patience": PLANTED_PATIENCE})
+    plant = _table_planter(context, options, network, train, hardware, validation, measure)
+    pace = PLAIN if plant is None else PLANTED
     plan = make_plan(
         options,
         context.machine,
         monitor=options.monitor,
-        head=options.rate_head or RATES_HEAD[start],
-        boost=options.rate_boost or RATES_BOOST[start],
+        head=options.rate_head or pace.head,
+        boost=options.rate_boost or pace.boost,
+        patience=options.patience or pace.patience,
         schedule=options.unfreeze,
         attention_factor=options.attention_factor,
     )
@@ -145,17 +151,25 @@ def _plant(context: StageContext, network: Network) -> None:
 
 
 def _table_planter(
-    context: StageContext, options: FinetuneOptions, network: Network, train: Material, hardware: Hardware, judge: Callable[[], float]
+    context: StageContext,
+    options: FinetuneOptions,
+    network: Network,
+    train: Material,
+    hardware: Hardware,
+    validation: Validation,
+    measure: AttentionMeasure | None,
 ) -> Callable[[], dict[str, float]] | None:
-    """What plants the tables of the labels and says how sharply attention enters; None if they are to start plain."""
+    """What plants the tables of the labels and gives their validation figures; None if they are to start plain."""
     from plant_cli.training.prototypes import SHARPNESSES, Prototypes
 
     wanted = options.init == "planted" if options.prototypes is None else options.prototypes
     if not wanted or (options.prototypes is None and not isinstance(network.decoder, PlantableDecoder)):
         return None
     prototypes = Prototypes(network, train, hardware, seed=context.machine.seed, batch=options.micro_batch, context=context)
-    factors = SHARPNESSES if options.sharpness is None else (options.sharpness,)
-    return lambda: {"sharpness": prototypes.plant_sharpest(judge, factors if options.init == "planted" else (1.0,))}
+    factors = SHARPNESSES if options.init == "planted" else (1.0,)
+    if options.sharpness is not None:
+        factors = (options.sharpness,)
+    return lambda: {**prototypes.plant_sharpest(validation, options.monitor, factors), **(measure() if measure else {})}
 
 
 def _weigh_words(
@@ -170,14 +184,15 @@ def _weigh_words(
     corpus, folder = context.corpus(), context.input("mig")
     table = load_relevance(folder, corpus.labels.hash)
     lexicon = make_lexicon(table, read_vocabulary(folder)["docs_with_word"].to_numpy(), len(corpus.split("train")))
-    lexicon = replace(lexicon, centre=LexicalVotes(lexicon, material.split.texts).typical(material.split.gold))
-    weight, figures = validation.weigh(LexicalVotes(lexicon, material.split.texts), options.monitor)
+    votes = LexicalVotes(lexicon, material.split.texts)
+    votes.lexicon = replace(lexicon, centre=votes.mean_cosine(material.split.gold))
+    weight, figures = validation.weigh(votes, options.monitor)
     if not weight:
         context.reporter.note("the words' own votes do not help on validation: they are left out")
         return None, {}
-    lexicon = replace(lexicon, weight=weight)
-    save_lexicon(lexicon, context.folder, corpus.labels.hash)
-    return LexicalVotes(lexicon, material.split.texts), figures
+    votes.lexicon = replace(votes.lexicon, weight=weight)
+    save_lexicon(votes.lexicon, context.folder, corpus.labels.hash)
+    return votes, figures
 
 
 def _anchor(context: StageContext, options: FinetuneOptions, train: Material) -> Anchor | None:
@@ -240,7 +255,7 @@ def _report(
     notes = [f"kept: {kept} by {options.monitor}; {tuned}"]
     if votes:
         rows.append(["+ words", None, *(weighed.get(name) for name in shown)])
-        notes.append(f"+ words: with the words' own votes; a cosine of 1 adds {votes.weight:g} to a logit (the best on validation)")
+        notes.append(f"+ words: with the words' own votes; a cosine of 1 adds {votes.lexicon.weight:g} to a logit (the best on validation)")
     return Result(
         tables=[Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=notes)],
         next_step="plant eval --bootstrap 1000",
@@ -248,7 +263,7 @@ def _report(
             **{name: outcome.kept[name] for name in shown},
             **{f"{name} with words": value for name, value in weighed.items()},
             "sharpness": outcome.history[0].get("sharpness", 1.0),
-            "word_weight": votes.weight if votes else 0.0,
+            "word_weight": votes.lexicon.weight if votes else 0.0,
             "epochs": outcome.epochs,
             "best_epoch": outcome.best_epoch + 1,
             "threshold": threshold,

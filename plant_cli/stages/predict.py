@@ -26,29 +26,12 @@ class PredictOptions(Options):
 def run(context: StageContext, options: PredictOptions) -> Result:
     """Score every document of a split; the file holds label names, best first."""
     from plant_cli.evaluation.systems import PREDICTIONS
-    from plant_cli.inference.lexical import LexicalVotes, load_lexicon
-    from plant_cli.inference.scoring import score_documents
-    from plant_cli.model.hardware import choose_hardware
-    from plant_cli.model.network import restored
-    from plant_cli.model.reading import LiveReader, tokenize
+    from plant_cli.inference.texts import score_texts
 
     corpus = context.corpus()
     split = corpus.split(options.split)
-    hardware = choose_hardware(context.machine)
-    network = restored(context, corpus, context.input("finetune", context.tag)).to(hardware.device)
-    lexicon = load_lexicon(context.input("finetune", context.tag), corpus.labels.hash)
-    reader = LiveReader(network, tokenize(network, split.texts, context.reporter, options.split), hardware)
-    top = score_documents(
-        network,
-        reader,
-        hardware,
-        k=options.top_k,
-        batch=options.batch,
-        reporter=context.reporter,
-        description=f"scoring {options.split}",
-        votes=LexicalVotes(lexicon, split.texts) if lexicon else None,
-        context=context,
-    )
+    folder = context.input("finetune", context.tag)
+    top = score_texts(context, corpus, folder, split.texts, name=split.name, k=options.top_k, batch=options.batch)
     write_predictions(context.folder / PREDICTIONS, top, split, corpus)
     return _report(top, split, corpus)
 

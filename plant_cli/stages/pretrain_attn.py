@@ -54,7 +54,14 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
         score=options.score,
     )
     measure = AttentionMeasure(network, materials["validation"], table, hardware, k=options.ndcg_k, batch=options.micro_batch)
-    plan = make_plan(options, context.machine, monitor=measure.name, head=options.rate_attention, boost=options.rate_attention)
+    plan = make_plan(
+        options,
+        context.machine,
+        monitor=measure.name,
+        head=options.rate_attention,
+        boost=options.rate_attention,
+        patience=options.patience,
+    )
     roles = frozenset({"attention"} if network.backbone_is_frozen else {"attention", "backbone"})
     training = Training(context, network, hardware, plan, lengths(train.reader.tokens), roles)
     step = Planting(network, train.reader, planter, rank_loss(context, options.loss), hardware)

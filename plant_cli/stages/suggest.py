@@ -32,30 +32,13 @@ class SuggestOptions(Options):
 def run(context: StageContext, options: SuggestOptions) -> Result:
     """Nothing is written to the run: the suggestions go to the screen, or to a table of their own."""
     from plant_cli.evaluation.systems import own_threshold
-    from plant_cli.inference.lexical import LexicalVotes, load_lexicon
-    from plant_cli.inference.scoring import score_documents
-    from plant_cli.model.hardware import choose_hardware
-    from plant_cli.model.network import restored
-    from plant_cli.model.reading import LiveReader, tokenize
+    from plant_cli.inference.texts import score_texts
 
     output = _writable(options)
     ids, texts = _texts(context, options)
     corpus = context.corpus()
     folder = context.input("finetune", options.tag)
-    hardware = choose_hardware(context.machine)
-    network = restored(context, corpus, folder).to(hardware.device)
-    lexicon = load_lexicon(folder, corpus.labels.hash)
-    top = score_documents(
-        network,
-        LiveReader(network, tokenize(network, texts, context.reporter, "texts"), hardware),
-        hardware,
-        k=options.top_k,
-        batch=options.batch,
-        reporter=context.reporter,
-        description="scoring texts",
-        votes=LexicalVotes(lexicon, texts) if lexicon else None,
-        context=context,
-    )
+    top = score_texts(context, corpus, folder, texts, name="texts", k=options.top_k, batch=options.batch)
     reached = top.scores >= own_threshold(folder, corpus.labels.hash, top.labels)
     found = _suggestions(ids, top, reached.tolist(), corpus)
     if options.assigned:
@@ -66,6 +49,9 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
 
 
 def _writable(options: SuggestOptions) -> Path | None:
+    """The output's path, refused before any work where it could not be written."""
+    from plant_cli.kit.tables import output_format
+
     if (options.path is None) == (options.text is None):
         raise UsageError(
             "there is nothing to label" if options.path is None else "both a table and a text are given",
@@ -78,6 +64,8 @@ def _writable(options: SuggestOptions) -> Path | None:
         raise UsageError(
             "the output is there already", where=str(output), expected="a file that does not exist", todo="choose another -O, or --force"
         )
+    if output is not None:
+        output_format(output)
     return output
 
 
@@ -98,11 +86,13 @@ def _texts(context: StageContext, options: SuggestOptions) -> tuple[list[str], l
         )
     if frame.is_empty():
         raise DataError("the table has no rows", where=options.path, expected="at least one text", todo="check the file")
-    ids = frame[identity].cast(str).to_list() if identity in frame.columns else [str(row) for row in range(1, len(frame) + 1)]
-    empty = int((frame[text].fill_null("").str.strip_chars() == "").sum())
+    rows = [str(row) for row in range(1, len(frame) + 1)]
+    ids = frame[identity].cast(str).to_list() if identity in frame.columns else rows
+    texts = frame[text].cast(str).fill_null("")
+    empty = int((texts.str.strip_chars() == "").sum())
     if empty:
         context.reporter.warn(f"{empty} of {len(frame)} texts are empty: their suggestions mean nothing")
-    return ids, frame[text].fill_null("").to_list()
+    return [identity or row for identity, row in zip(ids, rows, strict=True)], texts.to_list()
 
 
 def _suggestions(ids: list[str], top: TopLabels, reached: list[list[bool]], corpus: Corpus) -> pl.DataFrame:

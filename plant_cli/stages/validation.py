@@ -62,7 +62,7 @@ class Validation:
 
     def score(self, votes: LexicalVotes | None = None) -> TopLabels:
         """The best labels of the network as it is now, with the votes of its words."""
-        return self._score_mixtures(votes, [votes.weight if votes else 0.0])[0]
+        return self._score_mixtures(votes)[0]
 
     def tune(self, top: TopLabels) -> Tuned:
         """The one threshold for all labels."""
@@ -79,7 +79,7 @@ class Validation:
         values = {v.name: compute_value(v) for spec, options in self.families for v in cast(MetricSpec, spec).compute(data, options)}
         return {name: values[name] for name in SHOWN}
 
-    def _score_mixtures(self, votes: LexicalVotes | None, weights: Sequence[float]) -> list[TopLabels]:
+    def _score_mixtures(self, votes: LexicalVotes | None, weights: Sequence[float] | None = None) -> list[TopLabels]:
         return score_mixtures(
             self.network,
             self.material.reader,

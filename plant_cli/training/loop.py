@@ -62,17 +62,21 @@ def make_plan(
     monitor: str,
     head: float,
     boost: float,
+    patience: int | None,
     schedule: Literal["gradual", "all"] = "all",
     attention_factor: float = 1.0,
 ) -> Plan:
-    """The plan that a training stage's options describe, with the peak rates of per-label tables (`boost`) and of what labels share."""
+    """The plan that a training stage's options describe, with the peak rates of per-label tables (`boost`) and of what labels share.
+
+    Without `patience` training runs all its epochs.
+    """
     return Plan(
         epochs=options.epochs,
         batch=options.batch,
         micro_batch=options.micro_batch,
         rates=unfreezing.Rates(head=head, boost=boost, attention=options.rate_attention, backbone=options.rate_backbone),
         monitor=monitor,
-        patience=options.epochs if options.patience is None else options.patience,
+        patience=options.epochs if patience is None else patience,
         weight_decay=options.weight_decay,
         warmup=options.warmup,
         clip=options.clip,
@@ -140,15 +144,14 @@ class Training:
 
         Args:
             step: the loss of a micro-batch.
-            validate: validation figures after an epoch (0-based; −1 is before the first).
-            plant: gives the network a start that is worth judging, as epoch 0, and says what it chose; not called on resuming.
+            validate: validation figures after an epoch (0-based).
+            plant: gives the network a start that competes as epoch 0, and its validation figures; not called on resuming.
         """
         if self.context.resume:
             self._continue()
         plan, position = self.plan, self.position
         if plant is not None and not position.step:
-            chosen = plant()
-            self._judge(lambda epoch: {**validate(epoch), **chosen}, epoch=-1, loss=None)
+            self._judge(plant(), epoch=-1, loss=None)
         while position.epoch < plan.epochs and position.epoch - position.best_epoch <= plan.patience:
             self._epoch(step)
             self._close_epoch(validate)
@@ -231,18 +234,18 @@ class Training:
 
     def _close_epoch(self, validate: Callable[[int], dict[str, float]]) -> None:
         position = self.position
-        self._judge(validate, epoch=position.epoch, loss=position.loss_sum / max(position.weight_sum, 1e-9))
+        self.network.eval()
+        with torch.no_grad():
+            figures = validate(position.epoch)
+        self._judge(figures, epoch=position.epoch, loss=position.loss_sum / max(position.weight_sum, 1e-9))
         position.epoch += 1
         position.batch = 0
         position.loss_sum = position.weight_sum = 0.0
         self._save()
 
-    def _judge(self, validate: Callable[[int], dict[str, float]], *, epoch: int, loss: float | None) -> None:
-        """Validate, write the row of the history, and keep the weights if they are the best so far."""
+    def _judge(self, figures: dict[str, float], *, epoch: int, loss: float | None) -> None:
+        """Write the row of the history, and keep the weights if they are the best so far."""
         position = self.position
-        self.network.eval()
-        with torch.no_grad():
-            figures = validate(epoch)
         position.history.append({"epoch": epoch + 1, "loss": loss, **figures})
         _write_history(self.context.folder / HISTORY, position.history)
         shown = {**({} if loss is None else {"loss": loss}), **figures}

@@ -51,63 +51,65 @@ class Prototypes:
         background = self._background()
         self.decoder.plant_tables(self._prototypes(background), background, SCALE)
 
-    def plant_sharpest(self, judge: Callable[[], float], factors: Sequence[float] = SHARPNESSES) -> float:
+    def plant_sharpest(self, judge: Callable[[], dict[str, float]], monitor: str, factors: Sequence[float]) -> dict[str, float]:
         """Plant with the sharpness of attention that a validation figure likes best; leaves that network behind.
 
         Stage 1 learns an order of words; how sharply attention should follow it is another question, and how well its
         prototypes label documents that were not trained on answers it.
 
         Args:
-            judge: a validation figure of the network as it is, higher is better.
+            judge: validation figures of the network as it is.
+            monitor: the one that decides, higher is better; the first of equals is kept.
             factors: on the scores of the attention that stage 1 left.
+
+        Returns:
+            The figures of the network that is left, and its `sharpness`.
         """
         names = frozenset(name for name, _ in self.network.named_parameters() if name.startswith("decoder."))
-        start = trained_state(self.network, names)
-        found: dict[float, float] = {}
+        start = best = trained_state(self.network, names)
+        found: dict[float, dict[str, float]] = {}
         for factor in factors:
             load_state(self.network, start)
             self.decoder.sharpen(factor)
             self.plant()
-            found[factor] = judge()
-            if found[factor] == max(found.values()):
-                best = trained_state(self.network, names)
+            figures = judge()
+            if not found or figures[monitor] > max(other[monitor] for other in found.values()):
+                best, chosen = trained_state(self.network, names), factor
+            found[factor] = figures
         load_state(self.network, best)
-        chosen = max(found, key=lambda factor: found[factor])
-        shown = ", ".join(f"{factor:g}: {value:.4f}" for factor, value in found.items())
-        self.reporter.note(f"attention enters with sharpness {chosen:g} (validation by sharpness: {shown})")
-        return chosen
+        shown = ", ".join(f"{factor:g}: {figures[monitor]:.4f}" for factor, figures in found.items())
+        self.reporter.note(f"attention enters with sharpness {chosen:g} (validation {monitor} by sharpness: {shown})")
+        return {**found[chosen], "sharpness": chosen}
 
     def _background(self) -> Tensor:
         documents = len(self.train.split)
         rows = np.sort(np.random.default_rng(self.seed).permutation(documents)[:BACKGROUND])
-        sums: list[Tensor] = []
+        total = torch.zeros(())
         with self.reporter.progress("prototypes: background", len(rows), "documents") as task:
             for start in range(0, len(rows), self.batch):
                 hidden, mask = self.train.reader.read(rows[start : start + self.batch])
                 step = max(1, CELLS // (len(hidden) * (hidden.shape[1] + hidden.shape[2])))
                 blocks = torch.split(torch.arange(self.network.labels, device=hidden.device), step)
-                found = torch.cat([self._gather(hidden, mask, labels).sum(0) for labels in blocks])
-                sums = [found + sums[0]] if sums else [found]
+                total = total + torch.cat([self._gather(hidden, mask, labels).sum(0) for labels in blocks])
                 task.advance(len(hidden))
                 self._go_on()
-        return sums[0] / len(rows)
+        return total / len(rows)
 
     def _prototypes(self, background: Tensor) -> Tensor:
-        total, count = torch.zeros_like(background), background.new_zeros(len(background), 1)
-        documents = len(self.train.split)
-        with self.reporter.progress("prototypes: labels", documents, "documents") as task:
-            for start in range(0, documents, self.batch):
-                rows = np.arange(start, min(start + self.batch, documents))
-                gold = self.train.split.gold[rows]
+        gold = self.train.split.gold
+        total = torch.zeros_like(background)
+        with self.reporter.progress("prototypes: labels", gold.shape[0], "documents") as task:
+            for start in range(0, gold.shape[0], self.batch):
+                rows = np.arange(start, min(start + self.batch, gold.shape[0]))
                 hidden, mask = self.train.reader.read(rows)
-                document = np.repeat(np.arange(len(rows)), np.diff(gold.indptr))
-                distinct, places = np.unique(gold.indices.astype(np.int64), return_inverse=True)
-                labels, place, owner = (torch.from_numpy(x).to(hidden.device) for x in (distinct, places, document))
-                if len(labels):
-                    total.index_add_(0, labels[place], self._gather(hidden, mask, labels)[owner, place])
-                    count.index_add_(0, labels[place], count.new_ones(len(place), 1))
+                owners, labels = gold[rows].nonzero()
+                distinct, places = np.unique(labels.astype(np.int64), return_inverse=True)
+                chosen, place, owner = (torch.from_numpy(x).to(hidden.device) for x in (distinct, places, owners.astype(np.int64)))
+                if len(chosen):
+                    total.index_add_(0, chosen[place], self._gather(hidden, mask, chosen)[owner, place])
                 task.advance(len(rows))
                 self._go_on()
+        count = torch.from_numpy(np.asarray(gold.sum(axis=0), dtype=np.float32)).to(total.device).unsqueeze(1)
         return torch.where(count > 0, total / count.clamp_min(1), background)
 
     def _go_on(self) -> None:

@@ -36,7 +36,7 @@ def plain(text: str, label: int) -> float:
 
 
 def test_equals_the_plain_cosine() -> None:
-    found = LexicalVotes(lexicon(), TEXTS).cosines(np.arange(4))
+    found = LexicalVotes(lexicon(), TEXTS).votes(np.arange(4))
     expected = [[plain(text, label) for label in range(3)] for text in TEXTS]
     np.testing.assert_allclose(found, expected, atol=1e-6)
     assert found[0, 0] > 0.9
@@ -47,15 +47,15 @@ def test_the_typical_cosine_is_that_of_documents_and_their_own_labels_and_the_ce
     gold = csr_array(np.array([[1, 0, 0], [0, 1, 1], [0, 0, 0], [0, 0, 0]]))
     votes = LexicalVotes(lexicon(), TEXTS)
     expected = (plain(TEXTS[0], 0) + plain(TEXTS[1], 1) + plain(TEXTS[1], 2)) / 3
-    assert votes.typical(gold, batch=1) == pytest.approx(expected, abs=1e-6)
-    assert votes.typical(csr_array((4, 3))) == 0.0
+    assert votes.mean_cosine(gold, batch=1) == pytest.approx(expected, abs=1e-6)
+    assert votes.mean_cosine(csr_array((4, 3))) == 0.0
     moved = LexicalVotes(replace(lexicon(), centre=0.25), TEXTS)
-    np.testing.assert_allclose(moved.cosines(np.arange(4)), votes.cosines(np.arange(4)) - 0.25, atol=1e-7)
+    np.testing.assert_allclose(moved.votes(np.arange(4)), votes.votes(np.arange(4)) - 0.25, atol=1e-7)
 
 
 def test_any_rows_can_be_asked_for_in_any_order() -> None:
     votes = LexicalVotes(lexicon(), TEXTS)
-    np.testing.assert_array_equal(votes.cosines(np.array([1, 0])), votes.cosines(np.arange(4))[[1, 0]])
+    np.testing.assert_array_equal(votes.votes(np.array([1, 0])), votes.votes(np.arange(4))[[1, 0]])
 
 
 def test_a_saved_lexicon_votes_the_same(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_saved_lexicon_votes_the_same(tmp_path: Path) -> None:
     found = load_lexicon(tmp_path, "hash")
     assert found is not None
     assert (found.words, found.weight) == (WORDS, 8.0)
-    np.testing.assert_array_equal(LexicalVotes(found, TEXTS).cosines(np.arange(4)), LexicalVotes(lexicon(), TEXTS).cosines(np.arange(4)))
+    np.testing.assert_array_equal(LexicalVotes(found, TEXTS).votes(np.arange(4)), LexicalVotes(lexicon(), TEXTS).votes(np.arange(4)))
 
 
 def test_a_model_without_a_lexicon_has_none(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_no_vocabulary_at_all_votes_for_nothing(tmp_path: Path) -> None:
     save_lexicon(empty, tmp_path, "hash")
     again = load_lexicon(tmp_path, "hash")
     assert again is not None
-    assert not LexicalVotes(again, TEXTS).cosines(np.arange(4)).any()
+    assert not LexicalVotes(again, TEXTS).votes(np.arange(4)).any()
 
 
 def test_another_label_order_and_a_cut_file_are_refused(tmp_path: Path) -> None:
@@ -83,6 +83,10 @@ def test_another_label_order_and_a_cut_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ArtefactError, match="another label order"):
         load_lexicon(tmp_path, "other")
     path = tmp_path / LEXICAL
-    path.write_bytes(path.read_bytes()[:-20])
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b'"centre"', b'"former"'))
+    with pytest.raises(ArtefactError, match="lacks centre"):
+        load_lexicon(tmp_path, "hash")
+    path.write_bytes(whole[:-20])
     with pytest.raises(ArtefactError, match="cannot be read"):
         load_lexicon(tmp_path, "hash")

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Interrupted, SilentReporter
 from plant_cli.inference.lexical import LexicalVotes, make_lexicon
-from plant_cli.inference.scoring import TopLabels, score_documents, score_mixtures, top_labels
+from plant_cli.inference.scoring import TopLabels, score_mixtures, top_labels
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
 from plant_cli.relevance.table import RelevanceTable
@@ -25,7 +25,7 @@ TEXTS = ["a fever", "a cough and a fever and much more to be said about it all",
 def run(network: Any, k: int = 4, batch: int = 2, context: Any = None) -> TopLabels:
     reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU)
     reporter = SilentReporter()
-    return score_documents(network, reader, CPU, k=k, batch=batch, reporter=reporter, description="scoring test", context=context)
+    return score_mixtures(network, reader, CPU, k=k, batch=batch, reporter=reporter, description="scoring test", context=context)[0]
 
 
 def test_the_best_come_first_and_ties_follow_the_label_index_also_at_the_last_place() -> None:
@@ -68,17 +68,17 @@ def test_the_votes_of_words_are_added_to_the_logits_by_their_weight(small_networ
     votes = LexicalVotes(replace(lexicon, weight=3.0), TEXTS)
     reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU)
     options: dict[str, Any] = {"k": 4, "batch": 2, "reporter": SilentReporter(), "description": "scoring test"}
-    plain, single = (score_documents(network, reader, CPU, votes=v, **options) for v in (None, votes))
+    plain, single = (score_mixtures(network, reader, CPU, votes=v, **options)[0] for v in (None, votes))
     mixed = score_mixtures(network, reader, CPU, votes=votes, weights=[0.0, 3.0], **options)
     for one, other in zip((plain, single), mixed, strict=True):
         assert np.array_equal(one.labels, other.labels)
         assert np.array_equal(one.scores, other.scores)
     logits = np.zeros((len(TEXTS), 4))
     np.put_along_axis(logits, plain.labels, np.log(plain.scores / (1 - plain.scores)), axis=1)
-    logits += 3.0 * votes.cosines(np.arange(len(TEXTS)))
+    logits += 3.0 * votes.votes(np.arange(len(TEXTS)))
     expected = 1 / (1 + np.exp(-np.take_along_axis(logits, single.labels, axis=1)))
     assert np.allclose(single.scores, expected, atol=1e-6)
-    assert votes.cosines(np.array([0]))[0].tolist() == pytest.approx([1.0, 0.0, 0.6, 0.0])
+    assert votes.votes(np.array([0]))[0].tolist() == pytest.approx([1.0, 0.0, 0.6, 0.0])
 
 
 def test_only_the_k_best_are_kept(small_network: Callable[..., Any]) -> None:

@@ -50,6 +50,12 @@ def _predict(context, options):
 
 
 @pytest.fixture
+def statuses():
+    """`statuses(result)`: what `plant run` says of each step, by name."""
+    return lambda result: {row[0]: row[1] for row in result.tables[-1].rows}
+
+
+@pytest.fixture
 def played(tmp_path):
     """Run a stage by name in a fresh run: `played("eval", tag=…, option=value)`."""
     module = ModuleType("played_stages")

@@ -23,28 +23,24 @@ def recipe(tmp_path):
     return path
 
 
-def _statuses(result):
-    return {row[0]: row[1] for row in result.tables[-1].rows}
-
-
-def test_all_steps_run_in_order_and_are_tabled(laboratory, recipe):
+def test_all_steps_run_in_order_and_are_tabled(laboratory, recipe, statuses):
     result = laboratory.run("run", options={"recipe": str(recipe)})
     assert laboratory.calls == ["alpha", "beta", "beta"]
-    assert _statuses(result) == {"alpha": "done", "beta": "done", "beta-twice": "done"}
+    assert statuses(result) == {"alpha": "done", "beta": "done", "beta-twice": "done"}
     assert result.tables[-1].rows[0][3] == "k 4"
     assert (laboratory.text("beta"), laboratory.text("beta-twice")) == ("4", "44")
     assert laboratory.record("alpha")["seed"] == 2
 
 
-def test_what_has_not_changed_is_passed_over(laboratory, recipe):
+def test_what_has_not_changed_is_passed_over(laboratory, recipe, statuses):
     laboratory.run("run", options={"recipe": str(recipe)})
     result = laboratory.run("run", options={"recipe": str(recipe)}, flags={"machine": {"threads": 3}})
     assert len(laboratory.calls) == 3
-    assert set(_statuses(result).values()) == {"unchanged"}
+    assert set(statuses(result).values()) == {"unchanged"}
     assert result.data["alpha"]["summary"]["k"] == 4
 
 
-def test_what_has_changed_is_refused_then_replaced_with_all_that_reads_it(laboratory, recipe):
+def test_what_has_changed_is_refused_then_replaced_with_all_that_reads_it(laboratory, recipe, statuses):
     laboratory.run("run", options={"recipe": str(recipe)})
     changed = {"options": {"recipe": str(recipe)}, "sets": ["alpha.k=5"]}
     with pytest.raises(UsageError) as caught:
@@ -52,25 +48,25 @@ def test_what_has_changed_is_refused_then_replaced_with_all_that_reads_it(labora
     assert "k was 4 and is now 5" in caught.value.where
     assert "--tag" not in caught.value.todo
     changed["options"]["force"] = True
-    assert set(_statuses(laboratory.run("run", **changed)).values()) == {"done"}
+    assert set(statuses(laboratory.run("run", **changed)).values()) == {"done"}
     assert laboratory.text("beta-twice") == "55"
 
 
-def test_a_stage_made_anew_with_equal_outputs_changes_nothing_downstream(laboratory, recipe):
+def test_a_stage_made_anew_with_equal_outputs_changes_nothing_downstream(laboratory, recipe, statuses):
     laboratory.run("run", options={"recipe": str(recipe)})
     laboratory.run("alpha", recipe=str(recipe), force=True)
     result = laboratory.run("run", options={"recipe": str(recipe)})
-    assert set(_statuses(result).values()) == {"unchanged"}
+    assert set(statuses(result).values()) == {"unchanged"}
 
 
-def test_a_tag_alone_can_change(laboratory, recipe):
+def test_a_tag_alone_can_change(laboratory, recipe, statuses):
     laboratory.run("run", options={"recipe": str(recipe)})
     recipe.write_text(RECIPE.replace("epochs: 2", "epochs: 3"))
     result = laboratory.run("run", options={"recipe": str(recipe), "force": True})
-    assert _statuses(result) == {"alpha": "unchanged", "beta": "unchanged", "beta-twice": "done"}
+    assert statuses(result) == {"alpha": "unchanged", "beta": "unchanged", "beta-twice": "done"}
 
 
-def test_an_unfinished_step_is_continued_with_resume(laboratory, recipe):
+def test_an_unfinished_step_is_continued_with_resume(laboratory, recipe, statuses):
     def fail(context):
         raise ValueError("boom")
 
@@ -83,16 +79,16 @@ def test_an_unfinished_step_is_continued_with_resume(laboratory, recipe):
     laboratory.on["beta"] = lambda context: resumed.append(context.resume)
     result = laboratory.run("run", options={"recipe": str(recipe), "resume": True})
     assert resumed == [True, False]
-    assert _statuses(result) == {"alpha": "unchanged", "beta": "done", "beta-twice": "done"}
+    assert statuses(result) == {"alpha": "unchanged", "beta": "done", "beta-twice": "done"}
 
 
-def test_a_stop_is_obeyed_between_steps(laboratory, recipe):
+def test_a_stop_is_obeyed_between_steps(laboratory, recipe, statuses):
     laboratory.on["alpha"] = lambda context: os.kill(os.getpid(), signal.SIGINT)
     with pytest.raises(Interrupted, match="stopped before 'beta'"):
         laboratory.run("run", options={"recipe": str(recipe)})
     assert laboratory.record("alpha")["status"] == "done"
     result = laboratory.run("run", options={"recipe": str(recipe), "resume": True})
-    assert _statuses(result)["alpha"] == "unchanged"
+    assert statuses(result)["alpha"] == "unchanged"
 
 
 def test_all_steps_are_checked_before_the_first_runs(laboratory, recipe):
@@ -108,13 +104,13 @@ def test_earlier_stages_of_the_run_do_not_colour_a_recipe(laboratory, recipe):
     assert laboratory.record("beta")["sections"]["machine"]["precision"] == "auto"
 
 
-def test_actions_in_a_recipe_run_every_time_and_show_their_tables(laboratory, recipe):
+def test_actions_in_a_recipe_run_every_time_and_show_their_tables(laboratory, recipe, statuses):
     recipe.write_text(RECIPE + "look:\n")
     laboratory.on["look"] = lambda context: Result(tables=[Table(title="seen", columns=(), rows=())])
     laboratory.run("run", options={"recipe": str(recipe)})
     result = laboratory.run("run", options={"recipe": str(recipe)})
     assert result.tables[0].title == "seen"
-    assert _statuses(result)["look"] == "done"
+    assert statuses(result)["look"] == "done"
 
 
 def test_a_recipe_that_runs_nothing_or_itself_is_refused(laboratory, tmp_path):

@@ -29,39 +29,35 @@ def recipe(tmp_path):
     return path
 
 
-def _statuses(result):
-    return {row[0]: row[1] for row in result.tables[-1].rows}
-
-
-def test_training_is_repeated_and_the_rest_is_shared(laboratory, recipe):
+def test_training_is_repeated_and_the_rest_is_shared(laboratory, recipe, statuses):
     seeds = []
     laboratory.on["beta"] = lambda context: seeds.append((context.tag, context.machine.seed))
     result = laboratory.run("run", options={"recipe": str(recipe), "seeds": 3}, sets=["beta.epochs=3"])
     assert laboratory.calls == ["alpha"] + 6 * ["beta"]
     marked = [(f"{tag}seed{seed}", seed) for seed in (3, 4) for tag in ("", "twice-")]
     assert seeds == [(None, 2), ("twice", 2), *marked]
-    assert list(_statuses(result)) == ["alpha", "beta", "beta-twice", "beta-seed3", "beta-twice-seed3", "beta-seed4", "beta-twice-seed4"]
+    assert list(statuses(result)) == ["alpha", "beta", "beta-twice", "beta-seed3", "beta-twice-seed3", "beta-seed4", "beta-twice-seed4"]
     assert (laboratory.text("beta-seed3"), laboratory.text("beta-twice-seed4")) == ("444", "44")
     assert set(laboratory.record("beta-twice-seed4")["inputs"]) == {"alpha"}
 
 
-def test_one_seed_grows_into_several_and_nothing_is_done_twice(laboratory, recipe):
+def test_one_seed_grows_into_several_and_nothing_is_done_twice(laboratory, recipe, statuses):
     laboratory.run("run", options={"recipe": str(recipe)})
     result = laboratory.run("run", options={"recipe": str(recipe), "seeds": 2})
-    assert [name for name, status in _statuses(result).items() if status == "done"] == ["beta-seed3", "beta-twice-seed3"]
+    assert [name for name, status in statuses(result).items() if status == "done"] == ["beta-seed3", "beta-twice-seed3"]
     again = laboratory.run("run", options={"recipe": str(recipe), "seeds": 2})
-    assert set(_statuses(again).values()) == {"unchanged"}
+    assert set(statuses(again).values()) == {"unchanged"}
     replayed = laboratory.run("run", options={"recipe": str(laboratory.path / "recipe.yaml")})
-    assert set(_statuses(replayed).values()) == {"unchanged"}
+    assert set(statuses(replayed).values()) == {"unchanged"}
     assert len(replayed.tables[-1].rows) == 5
 
 
-def test_a_stop_between_seeds_is_continued(laboratory, recipe):
+def test_a_stop_between_seeds_is_continued(laboratory, recipe, statuses):
     laboratory.on["beta"] = lambda context: os.kill(os.getpid(), signal.SIGINT) if context.tag == "seed3" else None
     with pytest.raises(Interrupted, match="stopped before 'beta-twice-seed3'"):
         laboratory.run("run", options={"recipe": str(recipe), "seeds": 2})
     result = laboratory.run("run", options={"recipe": str(recipe), "seeds": 2, "resume": True})
-    assert [name for name, status in _statuses(result).items() if status == "done"] == ["beta-twice-seed3"]
+    assert [name for name, status in statuses(result).items() if status == "done"] == ["beta-twice-seed3"]
 
 
 def test_an_input_of_the_own_seed_is_preferred_and_noticed_when_it_appears(laboratory):
@@ -113,7 +109,7 @@ class Stopping(SilentReporter):
         return super().progress(description, total, unit)
 
 
-def test_two_seeds_of_a_real_experiment(clinic, tmp_path):
+def test_two_seeds_of_a_real_experiment(clinic, tmp_path, statuses):
     path = tmp_path / "r.yaml"
     path.write_text(REAL)
     request = {"recipe": str(path), "seeds": 2}
@@ -121,13 +117,13 @@ def test_two_seeds_of_a_real_experiment(clinic, tmp_path):
         clinic("run", reporter=Stopping(5), flags={"run": request})  # in finetune of the second seed
     assert read_json(clinic.path / "finetune-seed1" / "stage.json", "r")["status"] == "interrupted"
     result = clinic("run", flags={"run": {**request, "resume": True}})
-    statuses = _statuses(result)
+    found = statuses(result)
     names = ["pretrain-attn", "finetune", "finetune-baseline", "eval", "eval-baseline"]
     done = ["finetune-seed1", "finetune-baseline-seed1", "eval-seed1", "eval-baseline-seed1", "significance-seeds2"]
-    assert list(statuses) == ["mig", *names, "pretrain-attn-seed1", *done]
-    assert [name for name, status in statuses.items() if status == "done"] == done
+    assert list(found) == ["mig", *names, "pretrain-attn-seed1", *done]
+    assert [name for name, status in found.items() if status == "done"] == done
 
-    records = {name: read_json(clinic.path / name / "stage.json", "r") for name in statuses}
+    records = {name: read_json(clinic.path / name / "stage.json", "r") for name in found}
     assert not list(clinic.path.glob("mig-*"))
     assert set(records["finetune-seed1"]["inputs"]) == {"mig", "pretrain-attn-seed1"}
     assert [records[name]["seed"] for name in ("finetune", "finetune-seed1", "significance-seeds2")] == [0, 1, 0]
@@ -144,12 +140,12 @@ def test_two_seeds_of_a_real_experiment(clinic, tmp_path):
     assert result.tables[0].title == "Over 2 seeds"
 
 
-def test_a_recipe_without_comparison_is_given_one(clinic, tmp_path):
+def test_a_recipe_without_comparison_is_given_one(clinic, tmp_path, statuses):
     path = tmp_path / "r.yaml"
     path.write_text("finetune: {init: random}\n")
     sets = ["data.dataset.documents=40", "data.dataset.labels=5"]
     flags = {"run": {"recipe": str(path), "seeds": 2}}
     keep = [text for text in clinic.sets if not text.startswith("pretrain")]
     result = run_stage(registry=installed(), run_path=clinic.path, name="run", sets=[*keep, *sets], flags=flags, reporter=SilentReporter())
-    assert list(_statuses(result)) == ["finetune", "finetune-seed1", "significance-seeds2"]
+    assert list(statuses(result)) == ["finetune", "finetune-seed1", "significance-seeds2"]
     assert result.tables[0].title == "Over 2 seeds"

@@ -55,6 +55,13 @@ def test_only_assigned_labels_if_asked_for_and_documents_without_any_stay(traine
     assert pl.read_ndjson(tmp_path / "some.jsonl")["doc_id"].to_list() == ["1", "2", "3"]
 
 
+def test_columns_of_other_types_and_gaps_in_them_are_read(trained: Any, tmp_path: Path) -> None:
+    table = tmp_path / "new.parquet"
+    pl.DataFrame({"doc_id": [7, None, 9], "text": [39, 40, None]}).write_parquet(table)
+    trained(path=str(table), output=str(tmp_path / "out.parquet"))
+    assert pl.read_parquet(tmp_path / "out.parquet")["doc_id"].to_list() == ["7", "2", "9"]
+
+
 @pytest.mark.parametrize(
     ("options", "content", "error", "said"),
     [
@@ -64,6 +71,7 @@ def test_only_assigned_labels_if_asked_for_and_documents_without_any_stay(traine
         ({"path": "new.csv"}, "txt\nfever\n", DataError, "no column 'text'"),
         ({"path": "new.csv"}, "text\n", DataError, "no rows"),
         ({"path": "new.csv", "output": "new.csv"}, "text\nfever\n", UsageError, "there already"),
+        ({"path": "gone.csv", "output": "new.docx"}, None, DataError, "no table format goes by the name 'new.docx'"),
         ({"text": "fever", "tag": "other"}, None, ArtefactError, "finetune-other"),
     ],
     ids=str,

@@ -31,8 +31,8 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Any:
     """`played(by_weight)`: a validation whose best labels under each weight of the votes are given; others are wrong."""
 
     def make(by_weight: dict[float, TopLabels], objective: Any = "micro-F1") -> Validation:
-        def score_mixtures(*_: Any, weights: Sequence[float], **__: Any) -> list[TopLabels]:
-            return [by_weight.get(weight, WRONG) for weight in weights]
+        def score_mixtures(*_: Any, weights: Sequence[float] | None, **__: Any) -> list[TopLabels]:
+            return [by_weight.get(weight, WRONG) for weight in weights or [0.0]]
 
         monkeypatch.setattr(validation, "score_mixtures", score_mixtures)
         corpus = SimpleNamespace(labels=SimpleNamespace(train_counts=[5, 3, 2]), split=lambda name: Training())

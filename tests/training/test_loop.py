@@ -35,6 +35,7 @@ class Played:
             monitor="value",
             head=1e-2,
             boost=1e-2,
+            patience=options.get("patience"),
         )
         self.queries: list[torch.Tensor] = []
         self.rows: list[list[int]] = []
@@ -71,13 +72,13 @@ def test_the_best_epoch_is_what_remains(play: Callable[..., Played]) -> None:
 
 
 def test_a_planted_start_competes_as_epoch_0(play: Callable[..., Played]) -> None:
-    played = play(0.1, 0.2, 0.9)  # values[-1] is that of the start
+    played = play(0.1, 0.2)
     before = played.network.decoder.queries.detach().clone()
 
     def plant() -> dict[str, float]:
         with torch.no_grad():
             played.network.decoder.queries.mul_(2.0)
-        return {"sharpness": 0.5}
+        return {"value": 0.9, "sharpness": 0.5}
 
     outcome = played.run(plant)
     assert torch.equal(played.network.decoder.queries, 2.0 * before)

@@ -68,16 +68,17 @@ def test_the_sharpness_that_is_judged_best_is_left_in_the_network(small_network:
     start = network.decoder.to_query.weight.detach().clone()
     asked: list[float] = []
 
-    def judge() -> float:
+    def judge() -> dict[str, float]:
         asked.append((network.decoder.to_query.weight / start).mean().item())
-        return -abs(asked[-1] - 0.5)
+        return {"value": -abs(asked[-1] - 0.5), "other": asked[-1]}
 
-    assert make(network).plant_sharpest(judge, (1.0, 0.5, 0.25)) == 0.5
+    figures = make(network).plant_sharpest(judge, "value", (1.0, 0.5, 0.25))
+    assert figures == {"sharpness": 0.5, "value": pytest.approx(0.0, abs=1e-6), "other": pytest.approx(0.5)}
     assert asked == pytest.approx([1.0, 0.5, 0.25])
     torch.testing.assert_close(network.decoder.to_query.weight.detach(), start * 0.5)
     half = {n: p.detach().clone() for n, p in network.decoder.named_parameters()}
     other = small_network()
-    make(other).plant_sharpest(lambda: 0.0, (0.5,))
+    make(other).plant_sharpest(lambda: {"value": 0.0}, "value", (0.5,))
     assert all(torch.equal(half[name], parameter) for name, parameter in other.decoder.named_parameters())
 
 
