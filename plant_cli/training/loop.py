@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -130,12 +131,15 @@ class Training:
         self.names = frozenset(n for n, p in network.named_parameters() if id(p) in chosen)
         for name, parameter in network.named_parameters():
             parameter.requires_grad_(name in self.names)
+        self.processes = hardware.processes
+        self.processes.copy_first(p.data for p in network.parameters() if p.requires_grad)
         self.accelerator = Accelerator(cpu=hardware.device.type == "cpu")
         self.optimizer = unfreezing.make_optimizer(groups, plan.weight_decay)
         self.position = Position()
         self.best: dict[str, Tensor] = {}
         self.spent = 0.0
         self.read = 0
+        self.stopping = False
 
     def run(
         self, step: Step, validate: Callable[[int], dict[str, float]], *, plant: Callable[[], dict[str, float]] | None = None
@@ -180,7 +184,10 @@ class Training:
         self.context.reporter.note(f"resumed in epoch {self.position.epoch + 1} after {self.position.step} steps")
 
     def _save(self) -> None:
-        checkpoints.save_checkpoint(self.context.folder / "checkpoints", self.network, self.names, self.optimizer, self.position, self.best)
+        if self.processes.first:
+            checkpoints.save_checkpoint(
+                self.context.folder / "checkpoints", self.network, self.names, self.optimizer, self.position, self.best
+            )
 
     def _epoch(self, step: Step) -> None:
         plan, position = self.plan, self.position
@@ -200,7 +207,7 @@ class Training:
                 done = sum(len(rows) for rows in batch)
                 self.read += done
                 task.advance(done, loss=position.loss_sum / max(position.weight_sum, 1e-9))
-                if self.context.stopping:
+                if self.stopping:
                     self._stop()
                 if time.monotonic() - saved > 60 * plan.checkpoint_minutes:
                     self._save()
@@ -209,21 +216,25 @@ class Training:
 
     def _step(self, step: Step, batch: Sequence[Rows]) -> None:
         plan, position = self.plan, self.position
-        total = 0.0
-        for number, rows in enumerate(batch):
+        total, lost, wrong = 0.0, 0.0, np.concatenate(batch)
+        for number, rows in self.processes.share(list(enumerate(batch))):
             seed = plan.seed * 1_000_003 + position.step * 64 + number
             torch.manual_seed(seed)  # dropout depends on the position alone, so that a resumed run draws the same
             loss, weight = step(rows, epoch=position.epoch, seed=seed)
             if weight == 0:
                 continue
-            if not bool(torch.isfinite(loss)):
-                self._refuse_nan(rows)
-            self.accelerator.backward(loss * weight)
             total += weight
-            position.loss_sum += float(loss.detach()) * weight
-            position.weight_sum += weight
+            lost += float(loss.detach()) * weight
+            if not math.isfinite(lost):
+                wrong = rows
+                break
+            self.accelerator.backward(loss * weight)
+        total, lost, learning = self._add_up(total, lost)
+        if not math.isfinite(lost):
+            self._refuse_nan(wrong)
+        position.loss_sum += lost
+        position.weight_sum += total
         if total:
-            learning = [p for p in self._parameters() if p.grad is not None]
             for parameter in learning:
                 parameter.grad = None if parameter.grad is None else parameter.grad / total
             self.accelerator.clip_grad_norm_(learning, plan.clip)
@@ -231,6 +242,21 @@ class Training:
         self.optimizer.zero_grad(set_to_none=True)
         position.step += 1
         position.batch += 1
+
+    def _add_up(self, total: float, lost: float) -> tuple[float, float, list[torch.nn.Parameter]]:
+        """Weight and loss of a step over all processes, and the parameters that have a gradient in any: their sums, everywhere."""
+        parameters = self._parameters()
+        has = [p.grad is not None for p in parameters]
+        sums = torch.tensor([total, lost, self.context.stopping, *has], dtype=torch.float64)
+        self.processes.add([sums])
+        total, lost, stopping, *having = sums.tolist()
+        self.stopping = stopping > 0
+        learning = [parameter for parameter, count in zip(parameters, having, strict=True) if count]
+        for parameter in learning:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        self.processes.add(parameter.grad for parameter in learning if parameter.grad is not None)
+        return total, lost, learning
 
     def _close_epoch(self, validate: Callable[[int], dict[str, float]]) -> None:
         position = self.position
