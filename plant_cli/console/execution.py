@@ -11,6 +11,7 @@ from typing import Any
 from plant_cli.api import SilentReporter, StageSpec
 from plant_cli.console.failures import reported_failures
 from plant_cli.console.flags import GENERAL
+from plant_cli.console.launching import launch
 from plant_cli.recipe.steps import join_tag
 from plant_cli.registry import Registry
 
@@ -23,6 +24,8 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
     general = given.pop(GENERAL, {})
     owner = registry.owner("stage", spec.name)
     with reported_failures(owner.distribution if owner else "plant-cli"):
+        if "launch" in general:
+            launch(general["launch"], sys.argv[1:])
         from plant_cli.console.progress import ConsoleReporter
         from plant_cli.console.tables import show
         from plant_cli.runs.companions import go_alone, process_count, process_rank
