@@ -6,14 +6,13 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from accelerate import Accelerator
 from torch import Tensor
 
 from plant_cli.api import Interrupted, MachineSection, StageContext, TrainingError
@@ -24,6 +23,7 @@ from plant_cli.training import checkpoints, unfreezing
 from plant_cli.training.batches import make_batches, padding_share
 from plant_cli.training.checkpoints import Position
 from plant_cli.training.options import TrainingOptions
+from plant_cli.training.tracking import draw_curve, open_tracker
 
 Rows = npt.NDArray[np.int64]
 HISTORY = "history.jsonl"
@@ -39,6 +39,8 @@ class Plan:
         monitor: key of the validation figures that decides which epoch is best (higher is better).
         patience: epochs without a better value before training stops.
         checkpoint_minutes: time between checkpoints within an epoch.
+        tracker: where accelerate sends the figures, too.
+        curves: whether to draw them in the terminal.
     """
 
     epochs: int
@@ -54,6 +56,8 @@ class Plan:
     attention_factor: float
     checkpoint_minutes: float
     seed: int
+    tracker: str | None
+    curves: bool
 
 
 def make_plan(
@@ -85,6 +89,8 @@ def make_plan(
         attention_factor=attention_factor,
         checkpoint_minutes=options.checkpoint_minutes,
         seed=machine.seed,
+        tracker=options.tracker,
+        curves=options.curves,
     )
 
 
@@ -133,13 +139,15 @@ class Training:
             parameter.requires_grad_(name in self.names)
         self.processes = hardware.processes
         self.processes.copy_first(p.data for p in network.parameters() if p.requires_grad)
-        self.accelerator = Accelerator(cpu=hardware.device.type == "cpu")
+        folder = context.run_path / "tracking" / context.folder.name
+        self.accelerator = open_tracker(plan.tracker, folder, asdict(plan), cpu=hardware.device.type == "cpu")
         self.optimizer = unfreezing.make_optimizer(groups, plan.weight_decay)
         self.position = Position()
         self.best: dict[str, Tensor] = {}
         self.spent = 0.0
         self.read = 0
         self.stopping = False
+        self.losses: list[float] = []
 
     def run(
         self, step: Step, validate: Callable[[int], dict[str, float]], *, plant: Callable[[], dict[str, float]] | None = None
@@ -159,6 +167,8 @@ class Training:
         while position.epoch < plan.epochs and position.epoch - position.best_epoch <= plan.patience:
             self._epoch(step)
             self._close_epoch(validate)
+        for tracker in self.accelerator.trackers:
+            tracker.finish()
         for parameter in self._parameters():
             parameter.requires_grad_(True)
         checkpoints.load_state(self.network, self.best)
@@ -235,6 +245,8 @@ class Training:
         position.loss_sum += lost
         position.weight_sum += total
         if total:
+            self.losses.append(lost / total)
+            self.accelerator.log({"loss": self.losses[-1]}, step=position.step)
             for parameter in learning:
                 parameter.grad = None if parameter.grad is None else parameter.grad / total
             self.accelerator.clip_grad_norm_(learning, plan.clip)
@@ -276,6 +288,10 @@ class Training:
         _write_history(self.context.folder / HISTORY, position.history)
         shown = {**({} if loss is None else {"loss": loss}), **figures}
         self.context.reporter.note(f"epoch {epoch + 1}: " + ", ".join(f"{name} {number:.4f}" for name, number in shown.items()))
+        self.accelerator.log(figures, step=position.step)
+        if self.plan.curves:
+            values = [row[self.plan.monitor] for row in position.history]
+            self.context.reporter.note(f"loss {draw_curve(self.losses)}   {self.plan.monitor} {draw_curve(values)}")
         value = figures[self.plan.monitor]
         if position.best is None or value > position.best:
             position.best, position.best_epoch = value, epoch
