@@ -222,6 +222,8 @@ class Training:
                 if time.monotonic() - saved > 60 * plan.checkpoint_minutes:
                     self._save()
                     saved = time.monotonic()
+        if self.processes.any(self.context.stopping):
+            self._stop()
         self.spent += time.monotonic() - began
 
     def _step(self, step: Step, batch: Sequence[Rows]) -> None:
