@@ -94,6 +94,7 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     from plant_cli.training.loop import Training, make_plan
     from plant_cli.training.losses import label_loss
     from plant_cli.training.materials import gather
+    from plant_cli.training.optimiser import decide_sparse
 
     corpus = context.corpus()
     hardware = choose_hardware(context.machine)
@@ -104,7 +105,8 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     train = materials["train"]
     loss = label_loss(context, options.loss)
     validation = _validation(context, options, network, materials["validation"], hardware)
-    step = FineTuning(network, train.reader, train.split, loss, hardware, _anchor(context, options, train))
+    sparse = decide_sparse(network, options.sparse_updates, selects=loss.hard_negatives > 0)
+    step = FineTuning(network, train.reader, train.split, loss, hardware, _anchor(context, options, train), sparse=sparse)
     measure = _survival(context, options, network, materials["validation"], hardware)
     plant = _table_planter(context, options, network, train, hardware, validation, measure)
     pace = PLAIN if plant is None else PLANTED

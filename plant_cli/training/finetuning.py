@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from plant_cli.api import LabelLoss, RankLoss, Split
+from plant_cli.model.cells import score_all, score_cells
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader
@@ -40,11 +41,23 @@ class FineTuning:
     """Loss of one micro-batch of stage 2 (`plant_cli.training.loop.Step`).
 
     The loss looks only at the positives and the hardest negatives of each document. All labels are scored once, in memory
-    O(B·L); the backward pass of the label attention recomputes only the cells that were chosen.
+    O(B·L); the backward pass of the label attention recomputes only the cells that were chosen. With sparse updates labels are
+    scored without gradient, and the chosen ones of each document once more with it: nothing with a row for every label is made.
+
+    Args:
+        sparse: score twice.
     """
 
     def __init__(
-        self, network: Network, reader: HiddenReader, split: Split, loss: LabelLoss, hardware: Hardware, anchor: Anchor | None = None
+        self,
+        network: Network,
+        reader: HiddenReader,
+        split: Split,
+        loss: LabelLoss,
+        hardware: Hardware,
+        anchor: Anchor | None = None,
+        *,
+        sparse: bool = False,
     ) -> None:
         self.network = network
         self.reader = reader
@@ -52,6 +65,7 @@ class FineTuning:
         self.loss = loss
         self.hardware = hardware
         self.anchor = anchor
+        self.sparse = sparse
 
     def __call__(self, rows: Rows, *, epoch: int, seed: int) -> tuple[Tensor, float]:
         """See `plant_cli.training.loop.Step`; the mean is over documents."""
@@ -65,8 +79,14 @@ class FineTuning:
         return loss, float(len(rows))
 
     def _label_loss(self, hidden: Tensor, mask: Tensor, targets: Tensor, seed: int) -> Tensor:
-        logits = self.network.decoder(hidden, mask).float()
+        with torch.set_grad_enabled(not self.sparse):
+            logits = score_all(self.network.scorer, hidden, mask, self.network.labels)
         if not self.loss.hard_negatives:
             return self.loss(logits, targets)
         draw = torch.Generator(device=logits.device).manual_seed(seed)
-        return self.loss(logits, targets, self.loss.select(logits.detach(), targets, draw))
+        selected = self.loss.select(logits.detach(), targets, draw)
+        if self.sparse:
+            chosen = [row.nonzero().squeeze(1) for row in selected]
+            scored = score_cells(self.network.scorer, hidden, mask, chosen)
+            logits = torch.stack([row.index_copy(0, *cells) for row, *cells in zip(logits, chosen, scored, strict=True)])
+        return self.loss(logits, targets, selected)

@@ -22,6 +22,7 @@ from plant_cli.model.network import Network
 from plant_cli.training import checkpoints, unfreezing
 from plant_cli.training.batches import make_batches, padding_share
 from plant_cli.training.checkpoints import Position
+from plant_cli.training.optimiser import clip_gradients, sparse_tables
 from plant_cli.training.options import TrainingOptions
 
 Rows = npt.NDArray[np.int64]
@@ -131,7 +132,7 @@ class Training:
         for name, parameter in network.named_parameters():
             parameter.requires_grad_(name in self.names)
         self.accelerator = Accelerator(cpu=hardware.device.type == "cpu")
-        self.optimizer = unfreezing.make_optimizer(groups, plan.weight_decay)
+        self.optimizer = unfreezing.make_optimizer(groups, plan.weight_decay, sparse_tables(network))
         self.position = Position()
         self.best: dict[str, Tensor] = {}
         self.spent = 0.0
@@ -226,7 +227,7 @@ class Training:
             learning = [p for p in self._parameters() if p.grad is not None]
             for parameter in learning:
                 parameter.grad = None if parameter.grad is None else parameter.grad / total
-            self.accelerator.clip_grad_norm_(learning, plan.clip)
+            clip_gradients(self.accelerator, learning, plan.clip)
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         position.step += 1

@@ -81,20 +81,29 @@ def weights(trained: Clinic, stage: str) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize(
-    ("stage", "begins", "after"), [("finetune", "epoch 2", 2), ("finetune", "epoch 1", 1), ("pretrain-attn", "epoch 2", 3)]
+    ("stage", "begins", "after", "sets"),
+    [
+        ("finetune", "epoch 2", 2, ()),
+        ("finetune", "epoch 1", 1, ()),
+        ("pretrain-attn", "epoch 2", 3, ()),
+        ("finetune", "epoch 2", 2, ("finetune.sparse_updates=true",)),
+        ("pretrain-attn", "epoch 2", 3, ("pretrain-attn.sparse_updates=true", "pretrain-attn.labels_per_document=2")),
+    ],
 )
-def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(clinic: Any, tmp_path: Path, stage: str, begins: str, after: int) -> None:
+def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(
+    clinic: Any, tmp_path: Path, stage: str, begins: str, after: int, sets: tuple[str, ...]
+) -> None:
     whole, broken = Clinic(clinic, tmp_path / "whole"), Clinic(clinic, tmp_path / "broken")
     for one in (whole, broken):
         one.run("mig")
         if stage == "finetune":
             one.run("pretrain-attn")
-    whole.run(stage)
+    whole.run(stage, *sets)
     with pytest.raises(Interrupted) as caught:
-        broken.run(stage, reporter=Interrupting(begins, after))
+        broken.run(stage, *sets, reporter=Interrupting(begins, after))
     assert caught.value.exit_code == 130
     assert broken.record(stage)["status"] == "interrupted"
-    broken.run(stage, resume=True)
+    broken.run(stage, *sets, resume=True)
     expected, found = weights(whole, stage), weights(broken, stage)
     assert expected.keys() == found.keys()
     assert all(torch.equal(expected[name], found[name]) for name in expected)

@@ -57,6 +57,26 @@ def test_only_positives_and_the_hardest_negatives_count(parts: Any) -> None:
     assert torch.allclose(gradient, parts.network.decoder.queries.grad, atol=1e-6)
 
 
+@pytest.mark.parametrize("normaliser", ["selected", "labels"])
+def test_sparse_updates_give_the_loss_and_gradients_of_one_pass(parts: Any, normaliser: str) -> None:
+    """Scored once with a dense gradient, or twice with a sparse one: the same numbers, and no gradient with a row for every label."""
+    loss = Focal(FocalOptions(hard_negatives=2, random_negatives=1, normaliser=normaliser))
+    found = {}
+    for sparse in (False, True):
+        parts.network.zero_grad()
+        parts.network.decoder.sparse = sparse
+        value, _ = FineTuning(parts.network, parts.reader, parts.split, loss, CPU, sparse=sparse)(ROWS, epoch=0, seed=1)
+        value.backward()
+        found[sparse] = value.detach(), {n: p.grad for n, p in parts.network.named_parameters() if p.grad is not None}
+    torch.testing.assert_close(found[True][0], found[False][0])
+    assert found[True][1].keys() == found[False][1].keys()
+    for name, gradient in found[True][1].items():
+        torch.testing.assert_close(gradient.to_dense(), found[False][1][name], rtol=1e-4, atol=1e-6)
+    tables = {id(table) for table in parts.network.decoder.label_tables()}
+    sparse_ones = {n for n, gradient in found[True][1].items() if gradient.is_sparse}
+    assert sparse_ones == {n for n, p in parts.network.named_parameters() if id(p) in tables}
+
+
 def test_random_negatives_follow_from_the_seed(parts: Any) -> None:
     tuning = step(parts, Focal(FocalOptions(hard_negatives=1, random_negatives=1)))
     losses = [tuning(ROWS, epoch=0, seed=seed)[0].item() for seed in (3, 3, *range(10, 20))]
