@@ -47,8 +47,9 @@ def score_cells(decoder: Decoder, hidden: Tensor, mask: Tensor, chosen: Sequence
     return found
 
 
+@torch.no_grad()
 def score_candidates(decoder: Decoder, hidden: Tensor, mask: Tensor, candidates: Sequence[Tensor], labels: int) -> Tensor:
-    """Logits [B, L] in which all but each document's candidates are `UNSCORED`; for use without gradients."""
+    """Logits [B, L] in which all but each document's candidates are `UNSCORED`; without gradients."""
     logits = hidden.new_full((len(hidden), labels), UNSCORED, dtype=torch.float32)
     for row, chosen, scores in zip(logits, candidates, score_cells(decoder, hidden, mask, candidates), strict=True):
         row[chosen] = scores

@@ -43,7 +43,7 @@ def decide_sparse(network: Network, wanted: bool | None, *, selects: bool) -> bo
         raise UsageError(
             "updates cannot be sparse where every step looks at all labels",
             where="option sparse_updates",
-            expected="a loss with hard negatives in stage 2, a sample of labels in stage 1",
+            expected="hard negatives in the loss of stage 2, a sample of labels in stage 1",
             todo="--no-sparse-updates, or --set finetune.loss.hard_negatives=1000, or --labels-per-document 64",
         )
     sparse = (network.labels >= SPARSE_FROM and can and selects) if wanted is None else wanted
@@ -82,7 +82,8 @@ class RowAdamW(torch.optim.AdamW):
                 if id(table) in self.tables and table.grad is not None:
                     self._update(table, group)
                     table.grad = None
-        return super().step(closure)
+        loss: float | None = super().step(closure)
+        return loss
 
     def _update(self, table: nn.Parameter, group: dict[str, Any]) -> None:
         rows, gradient = touched_rows(table)
