@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +85,45 @@ def small_model(tmp_path: Path) -> Callable[..., Path]:
         return folder
 
     return save
+
+
+@pytest.fixture
+def start_processes(tmp_path: Path) -> Iterator[Callable[..., list[subprocess.Popen[str]]]]:
+    """Starts the command line in several processes with the environment that torch's launchers give them: `start_processes(2, "mig")`."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(count: int, *arguments: str) -> list[subprocess.Popen[str]]:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count)}
+        for rank in range(count):
+            own = {"RANK": str(rank), "LOCAL_RANK": str(rank), "OMP_NUM_THREADS": "1"}
+            started.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", "plant_cli", *arguments],
+                    cwd=tmp_path,
+                    env={**os.environ, **meeting, **own},
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+        return started[-count:]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def launch(start_processes: Callable[..., list[subprocess.Popen[str]]]) -> Callable[..., list[tuple[int, str, str]]]:
+    """Starts such processes and waits for all: exit code, stdout and stderr of each."""
+
+    def wait(count: int, *arguments: str) -> list[tuple[int, str, str]]:
+        processes = start_processes(count, *arguments)
+        said = [process.communicate(timeout=120) for process in processes]
+        return [(process.returncode, *texts) for process, texts in zip(processes, said, strict=True)]
+
+    return wait

@@ -46,7 +46,8 @@ class StageSpec(Spec):
         sections: shared recipe sections whose options this stage takes as flags too, from `data`, `model`, `machine`.
         writes: false for an action: it leaves no folder and needs no lock. An action's name may have two words (`mig show`).
         needs_run: false for an action that works outside any run folder (`data make`).
-        parallel: true if the processes of `accelerate launch` share its work; those beside the first have a corpus but no earlier stages.
+        parallel: true if the processes of `accelerate launch` share its work; those beside the first read the run and write to a copy
+            that is thrown away. A stage without it is run by the first process alone.
         seeded: true if what it leaves depends, by itself or through its inputs, on the seed of training: `plant run --seeds` repeats it.
         panel: heading under which `plant --help` lists it.
         examples: one or two whole command lines for `--help`.

@@ -143,6 +143,12 @@ def _general_flags(spec: StageSpec) -> list[Flag]:
             typer.Option("--set", metavar="KEY=VALUE", help="Set any recipe value: model.backbone.max_tokens=512 (repeatable)."),
         ),
         (spec.writes, "force", bool, typer.Option("--force", "-f", help="Replace a finished result.")),
+        (
+            spec.parallel,
+            "launch",
+            Path,
+            typer.Option("--launch", help="Share the work between the processes that this file of `accelerate config` describes."),
+        ),
         (spec.writes, "resume", bool, typer.Option("--resume", help="Continue an interrupted or failed one.")),
         (True, "format", Format, typer.Option("--format", help="How the result is written to stdout.  [default: table]")),
         (True, "quiet", bool, typer.Option("--quiet", "-q", help="No progress, notes or hints on stderr.")),

@@ -16,6 +16,7 @@ from plant_cli.model.candidates import Candidates
 from plant_cli.model.cells import score_all, score_candidates
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
+from plant_cli.model.processes import Processes
 from plant_cli.model.reading import HiddenReader, lengths, sorted_batches
 
 
@@ -42,16 +43,17 @@ class _Collected:
     def __init__(self, documents: int, k: int) -> None:
         self.labels = np.zeros((documents, k), dtype=np.int64)
         self.scores = np.zeros((documents, k), dtype=np.float64)
-        self.assigned = self.cells = 0
+        self.counts = np.zeros(2, dtype=np.int64)  # cells with a probability of at least one half, all cells
 
     def add(self, rows: npt.NDArray[np.int64], logits: Tensor) -> None:
         found, values = top_labels(logits, self.labels.shape[1])
         self.labels[rows], self.scores[rows] = found.cpu().numpy(), torch.sigmoid(values.double()).cpu().numpy()
-        self.assigned += int((logits >= 0).sum())
-        self.cells += logits.numel()
+        self.counts += int((logits >= 0).sum()), logits.numel()
 
-    def done(self) -> TopLabels:
-        return TopLabels(labels=self.labels, scores=self.scores, assigned_share=self.assigned / max(1, self.cells))
+    def done(self, processes: Processes) -> TopLabels:
+        processes.add_arrays(self.labels, self.scores, self.counts)  # each has the rows of its share, and zeros elsewhere
+        assigned, cells = self.counts.tolist()
+        return TopLabels(labels=self.labels, scores=self.scores, assigned_share=assigned / max(1, cells))
 
 
 def top_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -87,10 +89,12 @@ def score_mixtures(
     network.eval()
     if weights is None:
         weights = [votes.lexicon.weight if votes else 0.0]
-    sizes = lengths(reader.tokens)
+    sizes, stopping = lengths(reader.tokens), False
     collected = [_Collected(len(sizes), min(k, network.labels)) for _ in weights]
     with reporter.progress(description, len(sizes), "documents") as task:
-        for rows in sorted_batches(sizes, batch):
+        for rows in hardware.processes.share(sorted_batches(sizes, batch)):
+            if stopping := context is not None and context.stopping:
+                break
             hidden, mask = reader.read(rows)
             with hardware.autocast():
                 if candidates is None:
@@ -100,12 +104,12 @@ def score_mixtures(
             added = torch.from_numpy(votes.votes(rows)).to(logits.device) if votes else None
             for weight, best in zip(weights, collected, strict=True):
                 best.add(rows, logits if added is None else torch.add(logits, added, alpha=weight))
-            task.advance(len(rows))
-            if context is not None and context.stopping:
-                raise Interrupted(
-                    "stopped while scoring",
-                    where=description,
-                    expected="all documents scored",
-                    todo="run the same command again with --resume",
-                )
-    return [best.done() for best in collected]
+            task.advance(len(rows) * hardware.processes.count)
+    if hardware.processes.any(stopping):
+        raise Interrupted(
+            "stopped while scoring",
+            where=description,
+            expected="all documents scored",
+            todo="run the same command again with --resume",
+        )
+    return [best.done(hardware.processes) for best in collected]

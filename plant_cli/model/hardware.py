@@ -9,14 +9,17 @@ from dataclasses import dataclass
 import torch
 
 from plant_cli.api import MachineSection, ResourceError
+from plant_cli.model.processes import ALONE, Processes, join_processes
+from plant_cli.runs.companions import local_count, local_rank, process_count
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """A device and the number format of its matrix products."""
+    """A device, the number format of its matrix products, and the processes that share the work."""
 
     device: torch.device
     dtype: torch.dtype
+    processes: Processes = ALONE
 
     def autocast(self) -> AbstractContextManager[object]:
         """Run matrix products in `dtype`; softmax and losses stay in fp32."""
@@ -34,16 +37,20 @@ def choose_hardware(machine: MachineSection) -> Hardware:
     Raises:
         ResourceError: the named device is not there.
     """
-    torch.set_num_threads(machine.threads or len(os.sched_getaffinity(0)))
+    torch.set_num_threads(machine.threads or max(1, len(os.sched_getaffinity(0)) // local_count()))
     name = machine.device
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    if name == "cuda" and process_count() > 1:
+        name = f"cuda:{local_rank()}"
     _require(name)
     device = torch.device(name)
-    if machine.precision != "auto":
-        return Hardware(device=device, dtype=torch.bfloat16 if machine.precision == "bf16" else torch.float32)
-    fast = torch.cuda.is_bf16_supported() if device.type == "cuda" else device.type == "cpu" and cpu_has_bf16()
-    return Hardware(device=device, dtype=torch.bfloat16 if fast else torch.float32)
+    if device.type == "cuda" and device.index is not None:
+        torch.cuda.set_device(device)
+    fast = machine.precision == "bf16"
+    if machine.precision == "auto":
+        fast = torch.cuda.is_bf16_supported() if device.type == "cuda" else device.type == "cpu" and cpu_has_bf16()
+    return Hardware(device=device, dtype=torch.bfloat16 if fast else torch.float32, processes=join_processes(device))
 
 
 def _require(name: str) -> None:

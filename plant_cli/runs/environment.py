@@ -12,6 +12,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from plant_cli.runs.companions import process_count
+
 PACKAGES = (
     "plant-cli",
     "torch",
@@ -33,6 +35,7 @@ def describe_environment(plugins: Iterable[str] = ()) -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processors": os.cpu_count(),
+        "processes": process_count(),
         "packages": {name: found for name in dict.fromkeys([*PACKAGES, *plugins]) if (found := package_version(name)) is not None},
         "commit": current_commit(Path.cwd()),
     }

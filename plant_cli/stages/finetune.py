@@ -306,6 +306,7 @@ SPECS = (
         source="PLANT, stage 2",
         run=run,
         sections=("data", "model", "machine"),
+        parallel=True,
         seeded=True,
         examples=("plant finetune", "plant finetune --init random --tag baseline"),
     ),

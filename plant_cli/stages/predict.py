@@ -82,6 +82,7 @@ SPECS = (
         options=PredictOptions,
         run=run,
         sections=("data", "machine"),
+        parallel=True,
         seeded=True,
         examples=("plant predict", "plant predict --split validation --tag baseline"),
     ),

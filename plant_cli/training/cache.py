@@ -17,6 +17,7 @@ from plant_cli.api.hashing import hash_json
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader, LiveReader, Rows, lengths, sorted_batches
+from plant_cli.runs.companions import CACHE
 
 DONE = "done.json"
 STATES = "hidden.bin"
@@ -74,11 +75,9 @@ def cached_or_live(
             "weights": fingerprint_weights(network.reader),
         }
     )
-    folder = context.run_path / "cache" / f"hidden-{name}-{key[:16]}"
-    if not (folder / DONE).exists():
-        _fill(folder, live, network.backbone.hidden_size, context, name)
-    elif read_json(folder / DONE, "the mark of a hidden-state cache")["tokens"] != total:
-        shutil.rmtree(folder)
+    folder = context.run_path / CACHE / f"hidden-{name}-{key[:16]}"
+    done = folder / DONE
+    if hardware.processes.any(not done.exists() or read_json(done, "the mark of a hidden-state cache")["tokens"] != total):
         _fill(folder, live, network.backbone.hidden_size, context, name)
     return CachedReader(folder, tokens, network.backbone.hidden_size, hardware)
 
@@ -99,29 +98,36 @@ def _stored(hardware: Hardware) -> np.dtype[np.int16] | np.dtype[np.float32]:
 
 @torch.no_grad()
 def _fill(folder: Path, live: LiveReader, hidden: int, context: StageContext, name: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    processes = live.hardware.processes
+    if processes.first:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / STATES).touch()
+    processes.any(False)  # the file is there
     sizes = lengths(live.tokens)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     row_bytes = hidden * _stored(live.hardware).itemsize
     live.network.eval()
     progress = context.reporter.progress(f"reading {name} once with the frozen backbone", len(sizes), "documents")
     # written, not mapped: on a full disk a write is an error that can be told, a mapped page is the death of the process
-    with (folder / STATES).open("wb") as states, progress as task:
-        for rows in sorted_batches(sizes, 16):
+    with (folder / STATES).open("r+b") as states, progress as task:
+        for rows in processes.share(sorted_batches(sizes, 16)):
             if context.stopping:
-                raise Interrupted(
-                    "stopped while hidden states were being cached",
-                    where=str(folder),
-                    expected="a finished cache",
-                    todo="run the same command again with --resume: the cache is made anew",
-                )
+                break
             encoded, _ = live.read(rows)
             for place, row in enumerate(rows):
                 states.seek(int(starts[row]) * row_bytes)
                 states.write(_to_numpy(encoded[place, : sizes[row]], live.hardware).tobytes())
-            task.advance(len(rows))
+            task.advance(len(rows) * processes.count)
         states.flush()
         os.fsync(states.fileno())
+    if processes.any(context.stopping):
+        raise Interrupted(
+            "stopped while hidden states were being cached",
+            where=str(folder),
+            expected="a finished cache",
+            todo="run the same command again with --resume: the cache is made anew",
+        )
     write_json(folder / DONE, {"tokens": int(starts[-1]), "hidden": hidden})
 
 

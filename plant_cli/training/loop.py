@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from accelerate import Accelerator
 from torch import Tensor
 
 from plant_cli.api import Interrupted, MachineSection, StageContext, TrainingError
@@ -22,8 +22,9 @@ from plant_cli.model.network import Network
 from plant_cli.training import checkpoints, unfreezing
 from plant_cli.training.batches import make_batches, padding_share
 from plant_cli.training.checkpoints import Position
-from plant_cli.training.optimiser import clip_gradients, sparse_tables
+from plant_cli.training.optimiser import add_gradients, clip_gradients, sparse_tables
 from plant_cli.training.options import TrainingOptions
+from plant_cli.training.tracking import draw_curve, open_tracker
 
 Rows = npt.NDArray[np.int64]
 HISTORY = "history.jsonl"
@@ -39,6 +40,8 @@ class Plan:
         monitor: key of the validation figures that decides which epoch is best (higher is better).
         patience: epochs without a better value before training stops.
         checkpoint_minutes: time between checkpoints within an epoch.
+        tracker: where accelerate sends the figures, too.
+        curves: whether to draw them in the terminal.
     """
 
     epochs: int
@@ -54,6 +57,8 @@ class Plan:
     attention_factor: float
     checkpoint_minutes: float
     seed: int
+    tracker: str | None
+    curves: bool
 
 
 def make_plan(
@@ -85,6 +90,8 @@ def make_plan(
         attention_factor=attention_factor,
         checkpoint_minutes=options.checkpoint_minutes,
         seed=machine.seed,
+        tracker=options.tracker,
+        curves=options.curves,
     )
 
 
@@ -131,12 +138,17 @@ class Training:
         self.names = frozenset(n for n, p in network.named_parameters() if id(p) in chosen)
         for name, parameter in network.named_parameters():
             parameter.requires_grad_(name in self.names)
-        self.accelerator = Accelerator(cpu=hardware.device.type == "cpu")
+        self.processes = hardware.processes
+        self.processes.copy_first(p.data for p in network.parameters() if p.requires_grad)
+        folder = context.run_path / "tracking" / context.folder.name
+        self.accelerator = open_tracker(plan.tracker, folder, asdict(plan), cpu=hardware.device.type == "cpu")
         self.optimizer = unfreezing.make_optimizer(groups, plan.weight_decay, sparse_tables(network))
         self.position = Position()
         self.best: dict[str, Tensor] = {}
         self.spent = 0.0
         self.read = 0
+        self.stopping = False
+        self.losses: list[float] = []
 
     def run(
         self, step: Step, validate: Callable[[int], dict[str, float]], *, plant: Callable[[], dict[str, float]] | None = None
@@ -156,6 +168,8 @@ class Training:
         while position.epoch < plan.epochs and position.epoch - position.best_epoch <= plan.patience:
             self._epoch(step)
             self._close_epoch(validate)
+        for tracker in self.accelerator.trackers:
+            tracker.finish()
         for parameter in self._parameters():
             parameter.requires_grad_(True)
         checkpoints.load_state(self.network, self.best)
@@ -181,7 +195,10 @@ class Training:
         self.context.reporter.note(f"resumed in epoch {self.position.epoch + 1} after {self.position.step} steps")
 
     def _save(self) -> None:
-        checkpoints.save_checkpoint(self.context.folder / "checkpoints", self.network, self.names, self.optimizer, self.position, self.best)
+        if self.processes.first:
+            checkpoints.save_checkpoint(
+                self.context.folder / "checkpoints", self.network, self.names, self.optimizer, self.position, self.best
+            )
 
     def _epoch(self, step: Step) -> None:
         plan, position = self.plan, self.position
@@ -201,7 +218,7 @@ class Training:
                 done = sum(len(rows) for rows in batch)
                 self.read += done
                 task.advance(done, loss=position.loss_sum / max(position.weight_sum, 1e-9))
-                if self.context.stopping:
+                if self.stopping:
                     self._stop()
                 if time.monotonic() - saved > 60 * plan.checkpoint_minutes:
                     self._save()
@@ -210,21 +227,27 @@ class Training:
 
     def _step(self, step: Step, batch: Sequence[Rows]) -> None:
         plan, position = self.plan, self.position
-        total = 0.0
-        for number, rows in enumerate(batch):
+        total, lost, wrong = 0.0, 0.0, np.concatenate(batch)
+        for number, rows in self.processes.share(list(enumerate(batch))):
             seed = plan.seed * 1_000_003 + position.step * 64 + number
             torch.manual_seed(seed)  # dropout depends on the position alone, so that a resumed run draws the same
             loss, weight = step(rows, epoch=position.epoch, seed=seed)
             if weight == 0:
                 continue
-            if not bool(torch.isfinite(loss)):
-                self._refuse_nan(rows)
-            self.accelerator.backward(loss * weight)
             total += weight
-            position.loss_sum += float(loss.detach()) * weight
-            position.weight_sum += weight
+            lost += float(loss.detach()) * weight
+            if not math.isfinite(lost):
+                wrong = rows
+                break
+            self.accelerator.backward(loss * weight)
+        total, lost, learning = self._add_up(total, lost)
+        if not math.isfinite(lost):
+            self._refuse_nan(wrong)
+        position.loss_sum += lost
+        position.weight_sum += total
         if total:
-            learning = [p for p in self._parameters() if p.grad is not None]
+            self.losses.append(lost / total)
+            self.accelerator.log({"loss": self.losses[-1]}, step=position.step)
             for parameter in learning:
                 parameter.grad = None if parameter.grad is None else parameter.grad / total
             clip_gradients(self.accelerator, learning, plan.clip)
@@ -232,6 +255,18 @@ class Training:
         self.optimizer.zero_grad(set_to_none=True)
         position.step += 1
         position.batch += 1
+
+    def _add_up(self, total: float, lost: float) -> tuple[float, float, list[torch.nn.Parameter]]:
+        """Weight and loss of a step over all processes, and the parameters that have a gradient in any: their sums, everywhere."""
+        parameters = self._parameters()
+        has = [p.grad is not None for p in parameters]
+        sums = torch.tensor([total, lost, self.context.stopping, *has], dtype=torch.float64)
+        self.processes.add([sums])
+        total, lost, stopping, *having = sums.tolist()
+        self.stopping = stopping > 0
+        learning = [parameter for parameter, count in zip(parameters, having, strict=True) if count]
+        add_gradients(self.processes, learning, sparse_tables(self.network))
+        return total, lost, learning
 
     def _close_epoch(self, validate: Callable[[int], dict[str, float]]) -> None:
         position = self.position
@@ -251,6 +286,10 @@ class Training:
         _write_history(self.context.folder / HISTORY, position.history)
         shown = {**({} if loss is None else {"loss": loss}), **figures}
         self.context.reporter.note(f"epoch {epoch + 1}: " + ", ".join(f"{name} {number:.4f}" for name, number in shown.items()))
+        self.accelerator.log(figures, step=position.step)
+        if self.plan.curves:
+            values = [row[self.plan.monitor] for row in position.history]
+            self.context.reporter.note(f"loss {draw_curve(self.losses)}   {self.plan.monitor} {draw_curve(values)}")
         value = figures[self.plan.monitor]
         if position.best is None or value > position.best:
             position.best, position.best_epoch = value, epoch

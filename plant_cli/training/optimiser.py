@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from plant_cli.api import ComponentError, SparseDecoder, UsageError
 from plant_cli.model.network import Network
+from plant_cli.model.processes import Processes
 
 BLOCK = 1 << 21
 """Numbers of a table that are updated at a time: what an update needs beside the table stays in cache."""
@@ -120,6 +121,36 @@ def touched_rows(table: nn.Parameter) -> tuple[Tensor, Tensor]:
         return torch.arange(len(table), device=table.device), gradient
     table.grad = gradient = gradient.coalesce()
     return gradient.indices()[0], gradient.values()
+
+
+def add_gradients(processes: Processes, parameters: Sequence[nn.Parameter], tables: Sequence[nn.Parameter]) -> None:
+    """Replace the gradients of parameters by their sums over all processes; of tables the rows that any of them touched."""
+    if processes.count == 1:
+        return
+    dense = [p for p in parameters if not any(p is table for table in tables)]
+    for parameter in dense:
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+    processes.add(parameter.grad for parameter in dense if parameter.grad is not None)
+    for table in parameters:
+        if any(table is one for one in tables):
+            table.grad = _add_rows(processes, table)
+
+
+def _add_rows(processes: Processes, table: nn.Parameter) -> Tensor:
+    """Rows and their gradients of all processes, laid side by side and summed as sparse gradients are."""
+    if table.grad is None:
+        none = table.new_zeros(1, 0, dtype=torch.int64), table.new_zeros(0, *table.shape[1:])
+        table.grad = torch.sparse_coo_tensor(*none, table.shape, check_invariants=False)
+    rows, values = touched_rows(table)
+    counts = torch.tensor(processes.gather(float(len(rows))), device=table.device)
+    longest = int(counts.max())
+    all_rows = rows.new_zeros(processes.count, longest)
+    all_values = values.new_zeros(processes.count, longest, *table.shape[1:])
+    all_rows[processes.rank, : len(rows)], all_values[processes.rank, : len(rows)] = rows, values
+    processes.add([all_rows, all_values])
+    filled = torch.arange(longest, device=table.device) < counts[:, None]
+    return torch.sparse_coo_tensor(all_rows[filled][None], all_values[filled], table.shape, check_invariants=False).coalesce()
 
 
 def clip_gradients(accelerator: Accelerator, parameters: Sequence[nn.Parameter], largest: float) -> None:

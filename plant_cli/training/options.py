@@ -23,4 +23,8 @@ class TrainingOptions(Options):
     )
     clip: float = option(1.0, "Largest norm of a gradient.", gt=0)
     cache_limit: float = option(8.0, "Disk for cached hidden states of one split, in GB (frozen backbones only).", ge=0)
+    tracker: str | None = option(
+        None, "Send loss and validation figures to a tracker, too: tensorboard, wandb, mlflow, … as accelerate names them."
+    )
+    curves: bool = option(False, "Draw loss and validation figure as lines in the terminal after every epoch.")
     checkpoint_minutes: float = option(10.0, "Minutes between checkpoints within an epoch.", gt=0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from plant_cli.api import ComponentError, Interrupted, PlantableDecoder, StageContext
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
+from plant_cli.model.reading import Rows
 from plant_cli.training.checkpoints import load_state, trained_state
 from plant_cli.training.materials import Material
 
@@ -84,36 +86,42 @@ class Prototypes:
     def _background(self) -> Tensor:
         documents = len(self.train.split)
         rows = np.sort(np.random.default_rng(self.seed).permutation(documents)[:BACKGROUND])
-        total = torch.zeros(())
+        total = torch.zeros(self.network.labels, self.network.backbone.hidden_size, device=self.hardware.device)
         with self.reporter.progress("prototypes: background", len(rows), "documents") as task:
-            for start in range(0, len(rows), self.batch):
-                hidden, mask = self.train.reader.read(rows[start : start + self.batch])
+            for batch in self._share(rows):
+                hidden, mask = self.train.reader.read(batch)
                 step = max(1, CELLS // (len(hidden) * (hidden.shape[1] + hidden.shape[2])))
                 blocks = torch.split(torch.arange(self.network.labels, device=hidden.device), step)
-                total = total + torch.cat([self._gather(hidden, mask, labels).sum(0) for labels in blocks])
-                task.advance(len(hidden))
-                self._go_on()
+                total += torch.cat([self._gather(hidden, mask, labels).sum(0) for labels in blocks])
+                task.advance(len(hidden) * self.hardware.processes.count)
+        self._finish(total)
         return total / len(rows)
 
     def _prototypes(self, background: Tensor) -> Tensor:
         gold = self.train.split.gold
         total = torch.zeros_like(background)
         with self.reporter.progress("prototypes: labels", gold.shape[0], "documents") as task:
-            for start in range(0, gold.shape[0], self.batch):
-                rows = np.arange(start, min(start + self.batch, gold.shape[0]))
+            for rows in self._share(np.arange(gold.shape[0])):
                 hidden, mask = self.train.reader.read(rows)
                 owners, labels = gold[rows].nonzero()
                 distinct, places = np.unique(labels.astype(np.int64), return_inverse=True)
                 chosen, place, owner = (torch.from_numpy(x).to(hidden.device) for x in (distinct, places, owners.astype(np.int64)))
                 if len(chosen):
                     total.index_add_(0, chosen[place], self._gather(hidden, mask, chosen)[owner, place])
-                task.advance(len(rows))
-                self._go_on()
+                task.advance(len(rows) * self.hardware.processes.count)
+        self._finish(total)
         count = torch.from_numpy(np.asarray(gold.sum(axis=0), dtype=np.float32)).to(total.device).unsqueeze(1)
         return torch.where(count > 0, total / count.clamp_min(1), background)
 
-    def _go_on(self) -> None:
-        if self.context.stopping:
+    def _share(self, rows: Rows) -> Iterator[Rows]:
+        """Batches of this process's share, until the user asks to stop."""
+        batches = [rows[start : start + self.batch] for start in range(0, len(rows), self.batch)]
+        return takewhile(lambda _: not self.context.stopping, self.hardware.processes.share(batches))
+
+    def _finish(self, total: Tensor) -> None:
+        """Add up what the processes gathered, unless the user stopped one of them."""
+        self.hardware.processes.add([total])
+        if self.hardware.processes.any(self.context.stopping):
             raise Interrupted(
                 "stopped while label prototypes were made",
                 where=str(self.context.folder),

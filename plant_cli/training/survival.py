@@ -31,8 +31,8 @@ class AttentionMeasure:
     def __call__(self) -> dict[str, float]:
         """Mean nDCG@k, Kendall's τ, and the nDCG@k that a random order would have."""
         self.network.eval()
-        sums, count = np.zeros(3), 0
-        for rows in sorted_batches(lengths(self.reader.tokens), self.batch):
+        sums = np.zeros(4)  # of the three figures, and how many lists
+        for rows in self.hardware.processes.share(sorted_batches(lengths(self.reader.tokens), self.batch)):
             labels, counts = positives_only(self.planter, rows)
             if not len(labels):
                 continue
@@ -47,7 +47,7 @@ class AttentionMeasure:
                 kendall_tau(lists.scores, lists.relevance, lists.offsets),
                 random_ndcg(lists.relevance, lists.offsets, self.k),
             )
-            sums += [float(torch.nan_to_num(values).sum()) for values in found]
-            count += len(lists)
-        mean = sums / max(1, count)
+            sums += [*(float(torch.nan_to_num(values).sum()) for values in found), len(lists)]
+        self.hardware.processes.add_arrays(sums)
+        mean = sums[:3] / max(1.0, sums[3])
         return {self.name: float(mean[0]), "tau": float(mean[1]), f"random {self.name}": float(mean[2])}

@@ -16,20 +16,32 @@ def make_run(path: Path, *, bound: bool) -> None:
         run.bind(data_hash="d", label_hash="l", sources={})
 
 
-def test_a_companion_has_the_corpus_but_no_stage_and_vanishes(tmp_path: Path) -> None:
-    make_run(tmp_path / "run", bound=True)
-    with companion_of(tmp_path / "run") as companion:
-        assert {entry.name for entry in companion.iterdir()} == {"corpus", "run.json", "recipe.yaml"}
+def test_a_companion_has_the_corpus_and_what_is_read_and_vanishes_alone(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    make_run(run, bound=True)
+    for stage in ("mig", "finetune", "finetune-b"):
+        (run / stage / "checkpoints").mkdir(parents=True, exist_ok=True)
+        (run / stage / "stage.json").write_text(stage)
+    with companion_of(run, "finetune") as companion:
+        names = {"corpus", "run.json", "recipe.yaml", "mig", "finetune", "finetune-b", "cache"}
+        assert {entry.name for entry in companion.iterdir()} == names
         assert Run.open(companion).header.data_hash == "d"
-        (companion / "mig").mkdir()
+        assert (companion / "mig" / "stage.json").read_text() == "mig"
+        (companion / "finetune" / "stage.json").write_text("the companion's")
+        (companion / "finetune" / "model").touch()
+        (companion / "cache" / "states").touch()
+        assert (companion / "finetune" / "checkpoints").resolve() == run / "finetune" / "checkpoints"
     assert not companion.exists()
-    assert {entry.name for entry in (tmp_path / "run").iterdir()} == {"corpus", "run.json", "recipe.yaml", "mig"}
+    assert (run / "finetune" / "stage.json").read_text() == "finetune"
+    assert [entry.name for entry in (run / "finetune").iterdir() if entry.name == "model"] == []
+    assert (run / "cache" / "states").exists()
+    assert (run / "mig" / "checkpoints").is_dir()
 
 
 def test_a_corpus_that_is_still_being_prepared_is_left_alone(tmp_path: Path) -> None:
     make_run(tmp_path / "run", bound=False)
     for run in (tmp_path / "run", tmp_path / "none yet"):
-        with companion_of(run) as companion:
+        with companion_of(run, "mig") as companion:
             assert list(companion.iterdir()) == []
 
 

@@ -14,6 +14,7 @@ import torch
 
 from plant_cli.api import MachineSection, SilentReporter, TrainingError
 from plant_cli.model.hardware import Hardware
+from plant_cli.training import loop
 from plant_cli.training.loop import Outcome, Training, make_plan
 from plant_cli.training.options import TrainingOptions
 
@@ -28,7 +29,7 @@ class Played:
         self.network = network
         self.folder = folder
         self.values = values
-        self.context = SimpleNamespace(folder=folder, resume=False, reporter=SilentReporter(), stopping=False)
+        self.context = SimpleNamespace(folder=folder, run_path=folder.parent, resume=False, reporter=SilentReporter(), stopping=False)
         self.plan = make_plan(
             TrainingOptions(**{"epochs": len(values), "batch": 4, "micro_batch": 2} | options),
             MachineSection(),
@@ -85,6 +86,20 @@ def test_a_planted_start_competes_as_epoch_0(play: Callable[..., Played]) -> Non
     assert (outcome.best_epoch, outcome.epochs) == (-1, 2)
     assert outcome.history[0] == {"epoch": 0, "loss": None, "value": 0.9, "sharpness": 0.5}
     assert outcome.kept == outcome.history[0]
+
+
+def test_curves_are_drawn_and_trackers_told_on_request(play: Callable[..., Played], monkeypatch: pytest.MonkeyPatch) -> None:
+    played = play(0.1, 0.5, 0.2, curves=True)
+    notes: list[str] = []
+    monkeypatch.setattr(played.context.reporter, "note", notes.append)
+    told: list[tuple[int, dict[str, float]]] = []
+    accelerator = SimpleNamespace(log=lambda values, step: told.append((step, values)), trackers=[])
+    accelerator.backward, accelerator.clip_grad_norm_ = torch.Tensor.backward, lambda parameters, clip: None
+    monkeypatch.setattr(loop, "open_tracker", lambda *_, **__: accelerator)
+    history = played.run().history
+    assert notes[-1].endswith("value ▁█▃")
+    assert [values["value"] for _, values in told if "value" in values] == [row["value"] for row in history]
+    assert [step for step, values in told if "loss" in values] == list(range(6))
 
 
 def test_patience_ends_training_early(play: Callable[..., Played]) -> None:

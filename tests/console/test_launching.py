@@ -1,0 +1,74 @@
+"""`--launch`: which launcher is started, with which options, and what becomes of a file that is none."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from plant_cli.api import UsageError
+from plant_cli.console.launching import launch, launcher, without_launch
+
+FILE = Path("two.yaml")
+
+
+class Replaced(Exception):
+    """The process became another."""
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    command: list[str] = []
+
+    def execv(program: str, arguments: list[str]) -> None:
+        assert program == arguments[0] == sys.executable
+        command.extend(arguments[1:])
+        raise Replaced
+
+    monkeypatch.setattr(os, "execv", execv)
+    return command
+
+
+def test_cards_are_accelerates_affair() -> None:
+    assert launcher(FILE, {"num_processes": 8, "distributed_type": "FSDP"}) == [
+        "-m",
+        "accelerate.commands.launch",
+        "--config_file",
+        "two.yaml",
+    ]
+
+
+def test_processors_are_torchs() -> None:
+    found = launcher(FILE, {"num_processes": 2, "use_cpu": True})
+    assert found == ["-m", "torch.distributed.run", "--nnodes", "1", "--nproc-per-node", "2", "--standalone"]
+    meeting = {"machine_rank": 1, "main_process_ip": "10.0.0.1", "main_process_port": 29500}
+    found = launcher(FILE, {"num_processes": 8, "num_machines": 2, "use_cpu": True, **meeting})
+    assert found[2:] == [
+        *("--nnodes", "2", "--nproc-per-node", "4", "--node-rank", "1"),
+        *("--master-addr", "10.0.0.1", "--master-port", "29500"),
+    ]
+
+
+@pytest.mark.parametrize("given", [["--launch", "two.yaml"], ["--launch=two.yaml"]])
+def test_the_command_is_started_again_without_the_option(tmp_path: Path, started: list[str], given: list[str]) -> None:
+    file = tmp_path / "two.yaml"
+    file.write_text("num_processes: 2\nuse_cpu: true\n")
+    with pytest.raises(Replaced):
+        launch(file, ["finetune", *given, "--epochs", "2"])
+    assert started[started.index("plant_cli") - 1 :] == ["-m", "plant_cli", "finetune", "--epochs", "2"]
+    assert without_launch(["mig", "data.parquet"]) == ["mig", "data.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "cannot be read"), ("a: [", "cannot be read"), ("- 2\n", "how many"), ("use_cpu: true\n", "how many")]
+)
+def test_a_file_that_describes_no_launch_is_refused(tmp_path: Path, started: list[str], content: str | None, said: str) -> None:
+    file = tmp_path / "two.yaml"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(UsageError, match=said) as caught:
+        launch(file, ["finetune", "--launch", str(file)])
+    assert "accelerate config" in caught.value.todo
+    assert not started

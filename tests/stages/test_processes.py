@@ -1,0 +1,103 @@
+"""Several processes in one stage: the network, the scores and the records of one process, also after one of them died."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from safetensors.numpy import load_file
+
+Launch = Callable[..., list[tuple[int, str, str]]]
+BACKBONE = ["--set", "model.backbone.name=tiny", "--set", "model.backbone.hidden=16", "--set", "model.backbone.layers=1"]
+# Softmax takes off what all positions share: these have no gradient but rounding, which Adam makes as large as any.
+WITHOUT_EFFECT = {"pretrain-attn": {"to_key.bias", "norm.bias"}, "finetune": {"to_key.bias"}}
+STEPS = ["--batch", "16", "--micro-batch", "3", "--precision", "fp32"]  # six micro-batches a step
+
+
+def run(launch: Launch, count: int, *arguments: str) -> str:
+    """What the first process said on stderr; all must end well."""
+    ended = launch(count, *arguments)
+    assert [code for code, _, _ in ended] == count * [0], [error for _, _, error in ended]
+    assert not any(out for _, out, _ in ended[1:])
+    return ended[0][2]
+
+
+@pytest.fixture
+def corpus(launch: Launch) -> None:
+    run(launch, 1, "data", "make", "synthetic-clinic", "-O", "clinic.parquet", "--documents", "100", "--labels", "12")
+    for folder in ("one", "two"):
+        run(launch, 1, "mig", "clinic.parquet", "--run", folder)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("corpus")
+def test_training_and_scores_of_two_processes_are_those_of_one(launch: Launch, tmp_path: Path) -> None:
+    for count, folder in ((1, "one"), (2, "two")):
+        where = ["--run", folder]
+        run(launch, count, "pretrain-attn", *where, *BACKBONE, *STEPS, "--epochs", "2", "--no-freeze-backbone")
+        run(launch, count, "finetune", *where, *STEPS, "--epochs", "2", "--init", "random", "--unfreeze", "all", "--lexical")
+        run(launch, count, "finetune", *where, *STEPS, "--epochs", "1", "--tag", "planted")
+    one, two = tmp_path / "one", tmp_path / "two"
+    for stage in ("pretrain-attn", "finetune", "finetune-planted"):
+        rows = [[json.loads(line) for line in (folder / stage / "history.jsonl").open()] for folder in (one, two)]
+        for a, b in zip(*rows, strict=True):
+            assert a == pytest.approx(b, abs=1e-3, nan_ok=True)
+    for stage in ("pretrain-attn", "finetune"):
+        expected, found = (load_file(folder / stage / "model.safetensors") for folder in (one, two))
+        for name in expected.keys() - WITHOUT_EFFECT[stage]:
+            assert found[name] == pytest.approx(expected[name], abs=1e-4), f"{stage}: {name}"
+    record = json.loads((two / "finetune" / "stage.json").read_text())
+    assert (record["status"], record["environment"]["processes"]) == ("done", 2)
+    for count, tag in ((1, []), (2, ["--force"])):
+        run(launch, count, "predict", "--run", "two", *tag)
+        (two / "predict" / "predictions.parquet").rename(tmp_path / f"by-{count}.parquet")
+    assert pl.read_parquet(tmp_path / "by-1.parquet").equals(pl.read_parquet(tmp_path / "by-2.parquet"))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("corpus")
+def test_sparse_updates_of_two_processes_are_those_of_one(launch: Launch, tmp_path: Path) -> None:
+    loss = ["--set", "finetune.loss={name: focal-hnm, hard_negatives: 2, random_negatives: 1}"]
+    for count, folder in ((1, "one"), (2, "two")):
+        options = [*BACKBONE, "--batch", "6", "--micro-batch", "3", "--precision", "fp32", "--epochs", "2", "--unfreeze", "all", *loss]
+        run(launch, count, "finetune", "--run", folder, "--init", "random", "--sparse-updates", *options)
+    expected, found = (load_file(tmp_path / folder / "finetune" / "model.safetensors") for folder in ("one", "two"))
+    for name in expected.keys() - WITHOUT_EFFECT["finetune"]:
+        assert found[name] == pytest.approx(expected[name], abs=1e-4), name
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("corpus")
+def test_when_one_process_dies_the_other_says_so_and_any_number_goes_on(
+    launch: Launch, start_processes: Callable[..., Any], tmp_path: Path
+) -> None:
+    command = ["pretrain-attn", "--run", "two", *BACKBONE, *STEPS, "--epochs", "6", "--checkpoint-minutes", "1e-4"]
+    first, second = start_processes(2, *command)
+    checkpoints = tmp_path / "two" / "pretrain-attn" / "checkpoints"
+    deadline = time.monotonic() + 60
+    while not list(checkpoints.glob("step-*/DONE")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    second.kill()
+    _, said = first.communicate(timeout=60)
+    assert first.returncode == 6
+    assert "process 1 of 2 no longer reaches the others" in said
+    assert "--resume" in said
+    record = json.loads((tmp_path / "two" / "pretrain-attn" / "stage.json").read_text())
+    assert record["status"] == "failed"
+    told = run(launch, 1, *command, "--resume")
+    assert "resumed in epoch" in told
+    run(launch, 1, "pretrain-attn", "--run", "one", *command[3:])
+    expected, found = (load_file(tmp_path / folder / "pretrain-attn" / "model.safetensors") for folder in ("one", "two"))
+    for name in expected.keys() - WITHOUT_EFFECT["pretrain-attn"]:
+        assert found[name] == pytest.approx(expected[name], abs=1e-3), name
+
+
+@pytest.mark.slow
+def test_what_is_not_shared_is_done_by_the_first_alone(launch: Launch) -> None:
+    said = run(launch, 2, "doctor")
+    assert "works in one process" in said
