@@ -129,6 +129,21 @@ class PlantableDecoder(Protocol):
         ...
 
 
+@runtime_checkable
+class SparseDecoder(Protocol):
+    """A decoder whose label tables can be trained row by row. Optional.
+
+    While `sparse` is true, `forward` and `rank` with given labels hand on the gradients of `label_tables` as sparse tensors that
+    hold the rows of these labels alone.
+    """
+
+    sparse: bool
+
+    def label_tables(self) -> Sequence[nn.Parameter]:
+        """The parameters with a row for each label [L, …]."""
+        ...
+
+
 class RankLoss(Protocol):
     """Stage 1 loss over ragged lists."""
 

@@ -22,6 +22,7 @@ from plant_cli.model.network import Network
 from plant_cli.training import checkpoints, unfreezing
 from plant_cli.training.batches import make_batches, padding_share
 from plant_cli.training.checkpoints import Position
+from plant_cli.training.optimiser import add_gradients, clip_gradients, sparse_tables
 from plant_cli.training.options import TrainingOptions
 from plant_cli.training.tracking import draw_curve, open_tracker
 
@@ -141,7 +142,7 @@ class Training:
         self.processes.copy_first(p.data for p in network.parameters() if p.requires_grad)
         folder = context.run_path / "tracking" / context.folder.name
         self.accelerator = open_tracker(plan.tracker, folder, asdict(plan), cpu=hardware.device.type == "cpu")
-        self.optimizer = unfreezing.make_optimizer(groups, plan.weight_decay)
+        self.optimizer = unfreezing.make_optimizer(groups, plan.weight_decay, sparse_tables(network))
         self.position = Position()
         self.best: dict[str, Tensor] = {}
         self.spent = 0.0
@@ -251,7 +252,7 @@ class Training:
             self.accelerator.log({"loss": self.losses[-1]}, step=position.step)
             for parameter in learning:
                 parameter.grad = None if parameter.grad is None else parameter.grad / total
-            self.accelerator.clip_grad_norm_(learning, plan.clip)
+            clip_gradients(self.accelerator, learning, plan.clip)
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         position.step += 1
@@ -266,10 +267,7 @@ class Training:
         total, lost, stopping, *having = sums.tolist()
         self.stopping = stopping > 0
         learning = [parameter for parameter, count in zip(parameters, having, strict=True) if count]
-        for parameter in learning:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-        self.processes.add(parameter.grad for parameter in learning if parameter.grad is not None)
+        add_gradients(self.processes, learning, sparse_tables(self.network))
         return total, lost, learning
 
     def _close_epoch(self, validate: Callable[[int], dict[str, float]]) -> None:

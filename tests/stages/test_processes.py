@@ -61,6 +61,18 @@ def test_training_and_scores_of_two_processes_are_those_of_one(launch: Launch, t
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("corpus")
+def test_sparse_updates_of_two_processes_are_those_of_one(launch: Launch, tmp_path: Path) -> None:
+    loss = ["--set", "finetune.loss={name: focal-hnm, hard_negatives: 2, random_negatives: 1}"]
+    for count, folder in ((1, "one"), (2, "two")):
+        options = [*BACKBONE, "--batch", "6", "--micro-batch", "3", "--precision", "fp32", "--epochs", "2", "--unfreeze", "all", *loss]
+        run(launch, count, "finetune", "--run", folder, "--init", "random", "--sparse-updates", *options)
+    expected, found = (load_file(tmp_path / folder / "finetune" / "model.safetensors") for folder in ("one", "two"))
+    for name in expected.keys() - WITHOUT_EFFECT["finetune"]:
+        assert found[name] == pytest.approx(expected[name], abs=1e-4), name
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("corpus")
 def test_when_one_process_dies_the_other_says_so_and_any_number_goes_on(
     launch: Launch, start_processes: Callable[..., Any], tmp_path: Path
 ) -> None:
