@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.tensor import DTensor
 
 from plant_cli.api import ResourceError
 from plant_cli.runs.companions import process_count, process_rank
@@ -92,6 +93,11 @@ class Processes:
 
 
 ALONE = Processes()
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """A tensor that may be spread over the processes, whole; all of them must ask for it."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def join_processes(device: torch.device) -> Processes:

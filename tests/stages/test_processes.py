@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+import torch
 from safetensors.numpy import load_file
 
 Launch = Callable[..., list[tuple[int, str, str]]]
@@ -69,6 +70,30 @@ def test_sparse_updates_of_two_processes_are_those_of_one(launch: Launch, tmp_pa
     expected, found = (load_file(tmp_path / folder / "finetune" / "model.safetensors") for folder in ("one", "two"))
     for name in expected.keys() - WITHOUT_EFFECT["finetune"]:
         assert found[name] == pytest.approx(expected[name], abs=1e-4), name
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("corpus")
+def test_label_tables_can_be_spread_over_processes(launch: Launch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ["finetune", *BACKBONE, "--batch", "9", "--micro-batch", "3", "--precision", "fp32", "--epochs", "2"]
+    command += ["--init", "random", "--unfreeze", "gradual", "--no-lexical"]  # three micro-batches a step: one process has one less
+    run(launch, 1, *command, "--run", "one")
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
+    assert "label tables are spread over 2 processes" in run(launch, 2, *command, "--run", "two")
+    rows = [[json.loads(line) for line in (tmp_path / folder / "finetune" / "history.jsonl").open()] for folder in ("one", "two")]
+    for a, b in zip(*rows, strict=True):
+        assert a == pytest.approx(b, abs=1e-3, nan_ok=True)
+    expected, found = (load_file(tmp_path / folder / "finetune" / "model.safetensors") for folder in ("one", "two"))
+    for name in expected.keys() - WITHOUT_EFFECT["finetune"]:
+        assert found[name] == pytest.approx(expected[name], abs=1e-4), name
+    states = [
+        torch.load(max((tmp_path / folder / "finetune" / "checkpoints").iterdir()) / "optimizer.pt", weights_only=True)["state"]
+        for folder in ("one", "two")
+    ]
+    assert [s.keys() for s in states[:1]] == [s.keys() for s in states[1:]]
+    for number, kept in states[0].items():
+        assert states[1][number]["exp_avg"].shape == kept["exp_avg"].shape
+        torch.testing.assert_close(states[1][number]["exp_avg"], kept["exp_avg"], atol=1e-3, rtol=1e-2)
 
 
 @pytest.mark.slow
