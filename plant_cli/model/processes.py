@@ -100,8 +100,8 @@ def whole(tensor: Tensor) -> Tensor:
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
-def join_processes(device: torch.device) -> Processes:
+def join_processes() -> Processes:
     """Meet the other processes that were launched with this one; alone there is nothing to do."""
     if process_count() > 1 and not dist.is_initialized():
-        dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
+        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
     return Processes(rank=process_rank(), count=process_count())

@@ -101,14 +101,14 @@ def test_label_tables_can_be_spread_over_processes(launch: Launch, tmp_path: Pat
 def test_when_one_process_dies_the_other_says_so_and_any_number_goes_on(
     launch: Launch, start_processes: Callable[..., Any], tmp_path: Path
 ) -> None:
-    command = ["pretrain-attn", "--run", "two", *BACKBONE, *STEPS, "--epochs", "6", "--checkpoint-minutes", "1e-4"]
+    command = ["pretrain-attn", "--run", "two", *BACKBONE, *STEPS, "--epochs", "3", "--checkpoint-minutes", "1e-4"]
     first, second = start_processes(2, *command)
     checkpoints = tmp_path / "two" / "pretrain-attn" / "checkpoints"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not list(checkpoints.glob("step-*/DONE")) and time.monotonic() < deadline:
         time.sleep(0.05)
     second.kill()
-    _, said = first.communicate(timeout=60)
+    _, said = first.communicate(timeout=180)
     assert first.returncode == 6
     assert "process 1 of 2 no longer reaches the others" in said
     assert "--resume" in said
@@ -120,6 +120,31 @@ def test_when_one_process_dies_the_other_says_so_and_any_number_goes_on(
     expected, found = (load_file(tmp_path / folder / "pretrain-attn" / "model.safetensors") for folder in ("one", "two"))
     for name in expected.keys() - WITHOUT_EFFECT["pretrain-attn"]:
         assert found[name] == pytest.approx(expected[name], abs=1e-3), name
+
+
+RECIPE = """
+summary: "Two processes, one experiment."
+data: {path: clinic.parquet}
+model: {backbone: {name: tiny, hidden: 16, layers: 1}}
+machine: {precision: fp32}
+mig: {k: 50}
+pretrain-attn: {epochs: 1}
+finetune: {epochs: 1}
+predict: {}
+eval: {bootstrap: 50}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("corpus")
+def test_a_whole_recipe_is_shared_and_passed_over_by_all(launch: Launch, tmp_path: Path) -> None:
+    (tmp_path / "recipe.yaml").write_text(RECIPE)
+    run(launch, 2, "run", "recipe.yaml", "--run", "together")
+    for stage in ("mig", "pretrain-attn", "finetune", "predict", "eval"):
+        record = json.loads((tmp_path / "together" / stage / "stage.json").read_text())
+        assert (record["status"], record["environment"]["processes"]) == ("done", 2)
+    said = run(launch, 2, "run", "recipe.yaml", "--run", "together")
+    assert said.count("unchanged, passed over") == 5
 
 
 @pytest.mark.slow
