@@ -6,7 +6,7 @@ Pooling and projecting the attention output is linear, so a label sees a positio
 
 Work goes document by document (each cut to its real positions, so padding costs nothing) and in blocks of labels (so that the
 scores in hand stay in cache). The backward pass computes the scores again, and only for cells whose gradient is not zero: a loss
-that looks at a few labels of each document pays for these alone.
+that looks at a few labels of each document pays for these alone. A graphics card with Triton does the same in kernels.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from plant_cli.api.kernels import uses_triton
 
 CELLS = {"cpu": 1 << 19, "cuda": 1 << 26}
 """Scores (heads x labels x positions) held at a time: 2 MB on a CPU, a quarter of a GB on a GPU."""
@@ -35,13 +37,19 @@ def label_attention(
         values: v [B, T, H].
         mask: bool [B, T], true for positions that count; a document without any gets zeros.
         heads: number of heads, a divisor of H.
-        cells: scores held at a time, the bound on memory (default: `CELLS` of the device).
+        cells: scores held at a time, the bound on memory (default: `CELLS` of the device); Triton's kernels hold tiles and need none.
 
     Returns:
         [B, L] in fp32, or fp64 for fp64 inputs.
     """
-    budget = cells or CELLS.get(queries.device.type, CELLS["cuda"])
-    result: Tensor = _LabelAttention.apply(queries, directions, keys, values, mask, heads, budget)  # type: ignore[no-untyped-call]
+    result: Tensor
+    if uses_triton(queries.device.type):
+        from plant_cli.attention.kernels import KernelAttention
+
+        result = KernelAttention.apply(queries, directions, keys, values, mask, heads)  # type: ignore[no-untyped-call]
+    else:
+        budget = cells or CELLS.get(queries.device.type, CELLS["cuda"])
+        result = _LabelAttention.apply(queries, directions, keys, values, mask, heads, budget)  # type: ignore[no-untyped-call]
     return result
 
 
