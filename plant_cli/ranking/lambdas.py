@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from plant_cli.api.kernels import uses_triton
 from plant_cli.ranking.ndcg import dcg, discounts, gains
@@ -92,13 +91,16 @@ def _chunk_lambdas(items: Tensor, chunk: Chunk, sigma: float) -> tuple[Tensor, T
     scores, gain, discount = items
     # A pair counts where the leader's gain is the greater. Places beyond a list's end gain nothing as leaders, and beat all as followers.
     leading, following = gain.masked_fill(~chunk.valid, 0), gain.masked_fill(~chunk.valid, math.inf)
-    loss, gradient = scores.new_zeros(len(scores)), torch.zeros_like(scores)
+    loss, gradient, zero = scores.new_zeros(len(scores)), torch.zeros_like(scores), scores.new_zeros(())
+    room = scores.new_empty(3, min(BLOCK, chunk.leaders) * scores.numel())  # for every block again: fresh memory costs more than sums
     for start in range(0, chunk.leaders, BLOCK):
         lead, rest = slice(start, min(start + BLOCK, chunk.leaders)), slice(start, None)
-        weight = (leading[:, lead, None] - following[:, None, rest]).clamp_(min=0)
-        weight.mul_((discount[:, lead, None] - discount[:, None, rest]).abs_())
-        behind = (scores[:, None, rest] - scores[:, lead, None]).mul_(sigma)
-        loss += functional.softplus(behind, threshold=40).mul_(weight).sum((1, 2))
+        shape = len(scores), lead.stop - start, scores.shape[1] - start
+        weight, behind, cost = (x[: math.prod(shape)].view(shape) for x in room)
+        torch.sub(leading[:, lead, None], following[:, None, rest], out=weight).clamp_(min=0)
+        weight.mul_(torch.sub(discount[:, lead, None], discount[:, None, rest], out=behind).abs_())
+        torch.sub(scores[:, None, rest], scores[:, lead, None], out=behind).mul_(sigma)
+        loss += torch.logaddexp(behind, zero, out=cost).mul_(weight).sum((1, 2))
         pull = behind.sigmoid_().mul_(weight)
         gradient[:, rest] += pull.sum(1)
         gradient[:, lead] -= pull.sum(2)

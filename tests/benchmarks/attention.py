@@ -2,8 +2,8 @@
 
 `python -m tests.benchmarks.attention --labels 8929 --json FILE`. `reference` is the paper's network step by step; `peer` gathers
 [B, L, H] with the library's fused attention, as a user would write it; `bound` is the eight L·T·H matrix products alone (two
-forward, six backward) at the rate of one large product; `selected` is ours when the loss looks at 1,256 labels of each document. `--device cuda`
-measures the Triton kernels, best with `--dtype bfloat16`.
+forward, six backward) at the rate of one large product; `selected` is ours when the loss looks at 1,256 labels of each document.
+`--device cuda` measures the Triton kernels, best with `--dtype bfloat16`.
 """
 
 from __future__ import annotations

@@ -72,7 +72,8 @@ def run(
     if device == "cuda" and not torch.cuda.is_available():
         raise SystemExit(f"{module} --device cuda: there is no graphics card that torch can use, so nothing was measured")
     if options.part:
-        torch.set_default_device(device)
+        if device == "cuda":  # on a processor it would only cost: a check in each operation
+            torch.set_default_device(device)
         print(json.dumps(measure(contenders[options.part](options), options.repeats, device)))
         return
     figures = {name: _in_process(module, [*given, "--part", name]) for name in contenders}
