@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from plant_cli.api import ComponentError, ResourceError
@@ -129,15 +130,19 @@ def load_tokenizer(profile: Profile, options: HuggingFaceOptions) -> Any:
 
 
 def load_network(profile: Profile, options: HuggingFaceOptions) -> Any:
-    """The model without its language-model head, with adapters and quantised weights when asked for."""
+    """The model without its language-model head, with adapters and quantised weights when asked for.
+
+    Under `torch.device("meta")` it is built from config.json alone, as `plant plan` asks: all shapes, no weights.
+    """
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # ours is the only one on the terminal
     logging.set_verbosity_error()  # a pooler that is left out on purpose is no news
-    arguments = quantization.loading_arguments(options, profile.device)
+    weightless = torch.get_default_device().type == "meta"
+    arguments = {} if weightless else quantization.loading_arguments(options, profile.device)
     with _explained(profile):
-        network = _from_pretrained(profile, options, arguments)
-    if options.quantization != "none":
+        network = _from_config(profile, options) if weightless else _from_pretrained(profile, options, arguments)
+    if options.quantization != "none" and not weightless:
         quantization.freeze(network, options)
     network.requires_grad_(options.adapter == "full")
     if options.gradient_checkpointing:
@@ -151,15 +156,33 @@ def load_network(profile: Profile, options: HuggingFaceOptions) -> Any:
 
 
 def _from_pretrained(profile: Profile, options: HuggingFaceOptions, arguments: dict[str, Any]) -> Any:
-    from transformers import AutoConfig, AutoModel
+    from transformers import AutoModel
 
+    _read_config(profile, options)
     fixed = {"revision": profile.revision, "trust_remote_code": options.trust_remote_code}
-    quantization.refuse_stored_format(AutoConfig.from_pretrained(profile.model, **fixed), profile.model, options)
+    return _without_pooling(lambda **extra: AutoModel.from_pretrained(profile.model, **fixed, **arguments, **extra), profile)
+
+
+def _from_config(profile: Profile, options: HuggingFaceOptions) -> Any:
+    from transformers import AutoModel
+
+    config = _read_config(profile, options)
+    return _without_pooling(lambda **extra: AutoModel.from_config(config, trust_remote_code=options.trust_remote_code, **extra), profile)
+
+
+def _read_config(profile: Profile, options: HuggingFaceOptions) -> Any:
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(profile.model, revision=profile.revision, trust_remote_code=options.trust_remote_code)
+    quantization.refuse_stored_format(config, profile.model, options)
+    return config
+
+
+def _without_pooling(make: Callable[..., Any], profile: Profile) -> Any:
     try:
-        extra = {"add_pooling_layer": False} if profile.kind == "encoder" else {}
-        return AutoModel.from_pretrained(profile.model, **fixed, **arguments, **extra)
+        return make(**({"add_pooling_layer": False} if profile.kind == "encoder" else {}))
     except TypeError:  # an architecture without the pooling layer that encoders may leave out
-        return AutoModel.from_pretrained(profile.model, **fixed, **arguments)
+        return make()
 
 
 def special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:

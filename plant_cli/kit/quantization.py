@@ -133,3 +133,19 @@ def restore_adapter(network: Any, folder: Path) -> None:
             todo="use the model and adapter options that the run was trained with (recipe.yaml in the run folder)",
         )
     set_peft_model_state_dict(network, weights)
+
+
+def short_parameters(network: nn.Module, options: HuggingFaceOptions) -> dict[nn.Parameter, int]:
+    """Parameters that quantisation would shorten, each with the bytes it would take; from shapes alone.
+
+    4 bits: half a byte a weight, a byte of scale for each 64, and fp32 for each 256 of these. 8 bits: a byte a weight and fp32 for each row.
+    """
+    found: dict[nn.Parameter, int] = {}
+    for part in network.modules() if options.quantization != "none" else ():
+        for parameter in part.parameters(recurse=False):
+            experts = parameter.ndim == 3 and options.quantization == "nf4"
+            if parameter.requires_grad or not (experts or (isinstance(part, nn.Linear) and parameter.ndim == 2)):
+                continue
+            count = parameter.numel()
+            found[parameter] = count // 2 + count // 64 + count // 64 // 64 if options.quantization == "nf4" else count + 4 * len(parameter)
+    return found
