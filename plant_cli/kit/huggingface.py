@@ -59,6 +59,8 @@ class HuggingFaceBackbone:
         pad = self.tokenizer.pad_token_id
         self.pad = int(pad if pad is not None else self.tokenizer.eos_token_id or 0)
         self.adapted = options.adapter in ("lora", "dora")
+        self.profile = profile
+        self.options = options
 
     def tokenize(self, texts: Sequence[str]) -> TokenBatch:
         """See `plant_cli.api.Backbone.tokenize`."""
@@ -97,6 +99,29 @@ class HuggingFaceBackbone:
             self.network.save_pretrained(str(folder / "adapter"), safe_serialization=True)
         else:
             layers.save_trainable(self.network, folder / "backbone.safetensors")
+
+    def export(self, folder: Path, *, merge: bool) -> Mapping[str, Any]:
+        """See `plant_cli.api.ExportableBackbone.export`."""
+        written = None
+        if merge or self.options.adapter == "full":
+            written = "backbone"
+            self.network = quantization.merge(self.network, self.options)
+            self.network.save_pretrained(str(folder / written), safe_serialization=True)
+        elif self.adapted:
+            written = "adapter"
+            self.save(folder)
+        if written:
+            self.tokenizer.save_pretrained(str(folder / written))
+        return {
+            "folder": written,
+            "merged": written == "backbone",
+            "base_model": self.profile.model,
+            "revision": self.profile.revision,
+            "architecture": self.network.config.model_type,
+            "dtype": str(next(self.network.parameters()).dtype).removeprefix("torch.") if written == "backbone" else None,
+            **self.options.model_dump(include={"adapter", "quantization", "overlap", "max_tokens"}),
+            "window": self.window,
+        }
 
     def restore(self, folder: Path) -> None:
         """See `plant_cli.api.Backbone.restore`."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from plant_cli.api import ArtefactError, ComponentError
 from plant_cli.kit.profile import HuggingFaceOptions
@@ -82,7 +84,22 @@ def freeze(network: Any, options: HuggingFaceOptions) -> None:
                 if parameter.ndim == 3:  # transformers quantises linear maps only
                     parameter.data = parameter.data.float()
                     replace_parameter_4bit(part, name, compress_statistics=True, quant_type="nf4")
+    if options.quantization == "int8":
+        from bitsandbytes.nn import Linear8bitLt
+
+        for part in network.modules():
+            if isinstance(part, Linear8bitLt):
+                part.forward = _by_rows(part.forward)
     prepare_model_for_kbit_training(network, use_gradient_checkpointing=False)
+
+
+def _by_rows(forward: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """Hands a matrix on: bitsandbytes' 8-bit product fails on more than three axes, which multi-head latent attention has."""
+
+    def by_rows(states: Tensor) -> Tensor:
+        return forward(states.flatten(0, -2)).unflatten(0, states.shape[:-1])
+
+    return by_rows
 
 
 def add_adapter(network: Any, model: str, targets: Sequence[str], options: HuggingFaceOptions) -> Any:
@@ -149,3 +166,21 @@ def short_parameters(network: nn.Module, options: HuggingFaceOptions) -> dict[nn
             count = parameter.numel()
             found[parameter] = count // 2 + count // 64 + count // 64 // 64 if options.quantization == "nf4" else count + 4 * len(parameter)
     return found
+
+
+def merge(network: Any, options: HuggingFaceOptions) -> Any:
+    """A plain model with the adapter's updates in its weights; quantised weights come back in bf16. The given network is used up."""
+    from peft import PeftModel
+
+    with TemporaryDirectory() as folder:
+        adapted = isinstance(network, PeftModel)
+        if adapted:
+            network.save_pretrained(folder, safe_serialization=True)
+            network = network.unload()
+        if options.quantization != "none":
+            network = network.dequantize(dtype=torch.bfloat16)
+            for part in list(network.modules()):
+                for name in list(getattr(part, "parametrizations", {})):  # experts
+                    parametrize.remove_parametrizations(part, name)
+            network = network.to(torch.bfloat16)
+        return PeftModel.from_pretrained(network, folder).merge_and_unload() if adapted else network

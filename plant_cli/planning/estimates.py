@@ -99,10 +99,9 @@ def estimate(job: Job, sketch: Outline, documents: Documents, hardware: Hardware
     may, learning = job.thaw(network)
     read = documents.train + documents.validation if job.kind != "score" else 0
     cache = int(read * documents.mean * network.backbone.hidden_size * hardware.dtype.itemsize)
-    reading: Reading = "trained"
-    if network.backbone_is_frozen:
-        share = documents.train / max(1, read)
-        reading = "cached" if read and cache * share <= job.cache_limit * 1e9 else "frozen"
+    fits = read and cache * documents.train / read <= job.cache_limit * 1e9
+    fixed = not {id(p) for p in may} & {id(p) for p in network.reader.parameters()}
+    reading: Reading = "cached" if fixed and fits else "frozen" if network.backbone_is_frozen else "trained"
     gathered = job.batch > job.micro_batch
     heaviest = trace_step(sketch, job, documents.heaviest(job.micro_batch), hardware, reading, learning, gathered=gathered)
     batch, batches = documents.typical(job.micro_batch)

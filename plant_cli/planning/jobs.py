@@ -24,7 +24,6 @@ class Job:
         name: its section in the recipe.
         kind: ranking words (stage 1), assigning labels (stage 2), or scoring without learning.
         roles: which parts of the network learn.
-        frozen: whether the backbone is kept as it is in any case.
         epochs: at most.
         batch: documents of one optimiser step.
         micro_batch: documents in memory at once.
@@ -39,7 +38,6 @@ class Job:
     machine: MachineSection
     kind: Kind
     roles: frozenset[str] = frozenset()
-    frozen: bool = False
     epochs: int = 1
     batch: int
     micro_batch: int
@@ -50,8 +48,6 @@ class Job:
 
     def thaw(self, network: Network) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
         """Parameters that may learn, and those of them that do by the last epoch; all others are frozen."""
-        if self.frozen:
-            network.freeze_backbone()
         groups = [group for group in make_groups(network, EQUAL) if group.role in self.roles]
         active = factors(groups, self.epochs - 1, self.schedule, 1.0)
         network.requires_grad_(False)

@@ -33,7 +33,7 @@ class Speed:
         job = found.job
         positions = found.tokens / (1 - found.padding)
         validation = documents.validation / documents.train / 3 if job.roles else 0.0
-        read = (documents.train + documents.validation) * documents.mean if found.reading == "cached" else 0.0
+        read = (documents.train + documents.validation) * documents.mean if found.once else 0.0
         return self.step * positions * (1 + validation) * (job.epochs + job.planting) + self.reading * read
 
 

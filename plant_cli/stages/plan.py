@@ -63,7 +63,8 @@ def _steps(context: RunContext, recipe: str | None) -> list[Step]:
     from plant_cli.recipe.syntax import parse_yaml
 
     request = context.request
-    over = merge(parse_sets(request.sets), flag_layer({name: given for name, given in request.flags.items() if name != "plan"}))
+    over = merge(parse_sets(request.sets), flag_layer(request.flags))
+    over = over.only({section: given for section, given in over.values.items() if section != "plan"})
     if recipe is None:
         written = request.run_path / "recipe.yaml"
         layer = parse_yaml(written.read_text(encoding="utf-8"), str(written)) if written.exists() else Layer()
@@ -109,7 +110,7 @@ def _job(context: StageContext, step: Step, positives: int) -> Job:
     if isinstance(options, PretrainOptions):
         sampled = options.labels_per_document
         labels = sampled + positives * options.micro_batch if sampled >= 0 else 0
-        return Job(**shared, kind="rank", roles=frozenset({"attention", "backbone"}), frozen=options.freeze_backbone, labels=labels)
+        return Job(**shared, kind="rank", roles=frozenset({"attention"} if options.freeze_backbone else {"attention", "backbone"}), labels=labels)
     loss: Any = context.component("loss", options.loss)[1]
     hard = getattr(loss, "hard_negatives", 0)
     planted = options.init == "planted" if options.prototypes is None else options.prototypes
