@@ -50,14 +50,6 @@ class Documents:
         """The longest documents there are: the batch that decides whether memory suffices."""
         return self.longest.select(range(min(size, len(self.longest))))
 
-    def typical(self, size: int) -> tuple[TokenBatch, float]:
-        """A batch of the middle size, and how many of it an epoch over train amounts to."""
-        sizes = self.lengths
-        batches = make_batches(sizes, size, seed=0, epoch=0)
-        padded = sorted((len(rows) * int(sizes[rows].max()), number) for number, rows in enumerate(batches))
-        middle, number = padded[len(padded) // 2]
-        return self.tokens.select(batches[number]), sum(p for p, _ in padded) / max(1, middle) * self.train / len(sizes)
-
     def padding(self, size: int) -> float:
         """Share of positions that are padding, in batches of this size."""
         return padding_share(self.lengths, make_batches(self.lengths, size, seed=0, epoch=0))

@@ -103,25 +103,22 @@ def estimate(job: Job, sketch: Outline, documents: Documents, hardware: Hardware
     fixed = not {id(p) for p in may} & {id(p) for p in network.reader.parameters()}
     reading: Reading = "cached" if fixed and fits else "frozen" if network.backbone_is_frozen else "trained"
     gathered = job.batch > job.micro_batch
-    heaviest = trace_step(sketch, job, documents.heaviest(job.micro_batch), hardware, reading, learning, gathered=gathered)
-    batch, batches = documents.typical(job.micro_batch)
-    step = trace_step(sketch, job, batch, hardware, reading, learning, gathered=gathered)
-    read_once = trace_reading(sketch, documents.heaviest(READING_BATCH), hardware) if reading == "cached" else None
-    fill, fills = documents.typical(READING_BATCH)
-    once = trace_reading(sketch, fill, hardware).operations * fills * read / documents.train if read_once else 0.0
+    step = trace_step(sketch, job, documents.heaviest(job.micro_batch), hardware, reading, learning, gathered=gathered)
+    once = trace_reading(sketch, documents.heaviest(READING_BATCH), hardware) if reading == "cached" else None
     changed, grown = _bytes(may), _bytes(learning)
     memory = Memory(
         weights=sketch.size,
         gradients=grown,
         optimiser=MOMENTS * grown,
         best=changed,
-        activations=heaviest.activations,
-        label_attention=heaviest.peak - heaviest.activations,
-        reading=read_once.peak if read_once else 0,
+        activations=step.activations,
+        label_attention=step.peak - step.activations,
+        reading=once.peak if once else 0,
         planting=_planting(job, sketch, documents),
         saving=changed,
     )
-    scored = documents.test / documents.train if job.kind == "score" else 1.0
+    tokens = documents.mean * (documents.test if job.kind == "score" else documents.train)
+    padding = documents.padding(job.micro_batch)
     validation = documents.validation / documents.train / 3 if learning else 0.0  # a forward pass is a third of a step
     return Estimate(
         job=job,
@@ -129,10 +126,10 @@ def estimate(job: Job, sketch: Outline, documents: Documents, hardware: Hardware
         reading=reading,
         cache=cache if reading == "cached" else 0,
         disk=CHECKPOINTS * (2 * changed + MOMENTS * grown) + changed,
-        tokens=documents.train * documents.mean * scored,
-        padding=documents.padding(job.micro_batch),
-        once=once,
-        epoch=step.operations * batches * (scored + validation),
+        tokens=tokens,
+        padding=padding,
+        once=once.operations * read * documents.mean if once else 0.0,
+        epoch=step.operations * tokens / (1 - padding) * (1 + validation),
     )
 
 

@@ -1,10 +1,10 @@
-"""Counting what a computation holds and does, operation by operation, on tensors that have shapes but no storage."""
+"""Counting what a computation holds and does, one operation after the other, on tensors that have shapes but no storage."""
 
 from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,14 +13,14 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import flop_registry
 
 NOTABLE = 1.01
 """A new peak is checked against forgotten garbage only when it is this much higher: collecting garbage takes time."""
 
 
 class Ledger(TorchDispatchMode):
-    """Bytes held at each moment, beside tensors that were there before.
+    """Bytes held at each moment, beside tensors that were there before, and floating-point operations of products done so far.
 
     Fake tensors have no values, so what depends on values must be told: how many positions of a gradient over labels are not zero.
 
@@ -31,7 +31,7 @@ class Ledger(TorchDispatchMode):
 
     def __init__(self, known: Iterable[Tensor], chosen: int) -> None:
         super().__init__()
-        self.now = self.peak = 0
+        self.now = self.peak = self.operations = 0
         self.chosen = chosen
         self._seen: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary({t.untyped_storage(): 0 for t in known})
 
@@ -39,6 +39,9 @@ class Ledger(TorchDispatchMode):
         if function is torch.ops.aten.nonzero.default and isinstance(args[0], FakeTensor):
             return torch.arange(min(self.chosen, args[0].numel()), device=args[0].device).unsqueeze(1)
         result = function(*args, **(kwargs or {}))
+        count = flop_registry.get(function.overloadpacket)
+        if count is not None:
+            self.operations += count(*args, **(kwargs or {}), out_val=result)
         for tensor in tree_leaves(result):
             if isinstance(tensor, Tensor):
                 self._enter(tensor.untyped_storage())
@@ -59,16 +62,15 @@ class Ledger(TorchDispatchMode):
 
 
 @contextmanager
-def keeping_books(known: Iterable[Tensor], chosen: int) -> Iterator[tuple[Ledger, Callable[[], int]]]:
-    """A ledger over the block, and how many floating-point operations the block has done so far."""
-    counter = FlopCounterMode(display=False)
+def keeping_books(known: Iterable[Tensor], chosen: int) -> Iterator[Ledger]:
+    """A ledger over the block."""
     gc.collect()
     gc.freeze()  # only what the block itself makes is looked through
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # nobody knows how many operations torch's whole layers take
     try:
-        with Ledger(known, chosen) as ledger, counter:
-            yield ledger, counter.get_total_flops
+        with Ledger(known, chosen) as ledger:
+            yield ledger
     finally:
         gc.unfreeze()
         torch.backends.mha.set_fastpath_enabled(fast)

@@ -23,26 +23,26 @@ Reading = Literal["trained", "frozen", "cached"]
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """Bytes beside weights and gradients, and floating-point operations.
+    """Bytes beside weights and gradients, and floating-point operations of products.
 
     Args:
         activations: what is held once the documents are read.
         peak: what is held at most.
-        operations: of the whole micro-batch.
+        operations: for each of its positions, padding included.
     """
 
     activations: int
     peak: int
-    operations: int
+    operations: float
 
 
 def trace_reading(sketch: Outline, batch: TokenBatch, hardware: Hardware) -> Trace:
     """Reading documents without learning."""
     sketch.network.eval()
     known = [*sketch.network.parameters(), *sketch.network.buffers()]
-    with _explained(sketch), keeping_books(known, 0) as (ledger, operations), torch.no_grad(), _computing(sketch, hardware):
+    with _explained(sketch), keeping_books(known, 0) as ledger, torch.no_grad(), _computing(sketch, hardware):
         hidden, _ = sketch.network.backbone.encode(batch)
-        return Trace(activations=hidden.numel() * hidden.element_size(), peak=ledger.peak + sketch.unpacked, operations=operations())
+        return Trace(activations=hidden.numel() * hidden.element_size(), peak=ledger.peak + sketch.unpacked, operations=ledger.operations / hidden.shape[:2].numel())
 
 
 def trace_step(
@@ -63,7 +63,7 @@ def trace_step(
     for parameter in learning:
         parameter.grad = torch.empty_like(parameter) if gathered else None
     known = [*network.parameters(), *network.buffers(), *(p.grad for p in learning if p.grad is not None)]
-    with _explained(sketch), keeping_books(known, job.chosen(network)) as (ledger, operations), torch.set_grad_enabled(bool(learning)):
+    with _explained(sketch), keeping_books(known, job.chosen(network)) as ledger, torch.set_grad_enabled(bool(learning)):
         with _computing(sketch, hardware):
             hidden, mask = _read(sketch, batch, hardware, reading)
             activations = ledger.now
@@ -72,7 +72,7 @@ def trace_step(
             found.backward()  # type: ignore[no-untyped-call]
         own = 0 if gathered else sum(p.numel() * p.element_size() for p in learning)
         peak = max(ledger.peak - own, activations) + (sketch.unpacked if reading != "cached" else 0)
-        trace = Trace(activations=activations, peak=peak, operations=operations())
+        trace = Trace(activations=activations, peak=peak, operations=ledger.operations / hidden.shape[:2].numel())
     for parameter in learning:
         parameter.grad = None
     return trace
