@@ -96,7 +96,7 @@ class HuggingFaceBackbone:
     def save(self, folder: Path) -> None:
         """See `plant_cli.api.Backbone.save`: an adapter in peft's layout, or the trainable weights."""
         if self.adapted:
-            self.network.save_pretrained(str(folder / "adapter"), safe_serialization=True)
+            quantization.save_adapter(self.network, folder / "adapter")
         else:
             layers.save_trainable(self.network, folder / "backbone.safetensors")
 

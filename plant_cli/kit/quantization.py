@@ -14,7 +14,12 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from plant_cli.api import ArtefactError, ComponentError
+from plant_cli.api.files import read_json, write_json
+from plant_cli.api.hashing import hash_strings
 from plant_cli.kit.profile import HuggingFaceOptions
+
+BASE = "base.json"
+SAMPLED = 4096  # numbers of the embedding that its fingerprint is made of
 
 
 def loading_arguments(options: HuggingFaceOptions, device: str) -> dict[str, Any]:
@@ -130,6 +135,18 @@ def add_adapter(network: Any, model: str, targets: Sequence[str], options: Huggi
     return get_peft_model(network, config)
 
 
+def save_adapter(network: Any, folder: Path) -> None:
+    """Write an adapter in peft's layout, and by what to know the weights that it was trained on."""
+    network.save_pretrained(str(folder), safe_serialization=True)
+    write_json(folder / BASE, {"model": network.get_base_model().name_or_path, "embedding": _fingerprint(network)})
+
+
+def _fingerprint(network: Any) -> str:
+    """Hash of numbers from all over the token embedding, which is never quantised: models of one shape differ there."""
+    flat = network.get_input_embeddings().weight.detach().flatten()
+    return hash_strings([str(flat[:: max(1, len(flat) // SAMPLED)].bfloat16().tolist())])
+
+
 def restore_adapter(network: Any, folder: Path) -> None:
     """Read back an adapter in peft's layout; every name and shape must fit.
 
@@ -138,6 +155,14 @@ def restore_adapter(network: Any, folder: Path) -> None:
     """
     from peft import get_peft_model_state_dict, load_peft_weights, set_peft_model_state_dict
 
+    base = read_json(folder / BASE, "the note of what an adapter was trained on") if (folder / BASE).exists() else {}
+    if base.get("embedding", _fingerprint(network)) != _fingerprint(network):
+        raise ArtefactError(
+            "the adapter was trained on the weights of another model, which has the same shape",
+            where=f"{folder}, trained on {base['model']}",
+            expected=f"an adapter of the weights in {network.get_base_model().name_or_path}",
+            todo="give the model that the adapter was trained on: --set model.backbone.model=FOLDER",
+        )
     ours = {name: tuple(tensor.shape) for name, tensor in get_peft_model_state_dict(network).items()}
     weights = load_peft_weights(str(folder), device="cpu")
     theirs = {name: tuple(tensor.shape) for name, tensor in weights.items()}
