@@ -102,7 +102,8 @@ def _by_rows(forward: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """Hands a matrix on: bitsandbytes' 8-bit product fails on more than three axes, which multi-head latent attention has."""
 
     def by_rows(states: Tensor) -> Tensor:
-        return forward(states.flatten(0, -2)).unflatten(0, states.shape[:-1])
+        rows = forward(states.flatten(0, -2))
+        return rows.view(*states.shape[:-1], rows.shape[-1])
 
     return by_rows
 
@@ -180,7 +181,7 @@ def restore_adapter(network: Any, folder: Path) -> None:
 def short_parameters(network: nn.Module, options: HuggingFaceOptions) -> dict[nn.Parameter, int]:
     """Parameters that quantisation would shorten, each with the bytes it would take; from shapes alone.
 
-    4 bits: half a byte a weight, a byte of scale for each 64, and fp32 for each 256 of these. 8 bits: a byte a weight and fp32 for each row.
+    4 bits: half a byte a weight, a byte of scale for each 64, and fp32 for each 256 of these. 8 bits: a byte, and fp32 for each row.
     """
     found: dict[nn.Parameter, int] = {}
     for part in network.modules() if options.quantization != "none" else ():

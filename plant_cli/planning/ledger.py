@@ -19,7 +19,7 @@ NOTABLE = 1.01
 """A new peak is checked against forgotten garbage only when it is this much higher: collecting garbage takes time."""
 
 
-class Ledger(TorchDispatchMode):
+class Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Bytes held at each moment, beside tensors that were there before, and floating-point operations of products done so far.
 
     Fake tensors have no values, so what depends on values must be told: how many positions of a gradient over labels are not zero.
@@ -30,7 +30,7 @@ class Ledger(TorchDispatchMode):
     """
 
     def __init__(self, known: Iterable[Tensor], chosen: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.now = self.peak = self.operations = 0
         self.chosen = chosen
         self._seen: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary({t.untyped_storage(): 0 for t in known})

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import cast
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from plant_cli.api import ComponentError, DecoderShape, LabelIndex, MachineSection, ModelSection, StageContext
 from plant_cli.api.specs import BackboneSpec, DecoderSpec

@@ -24,4 +24,3 @@ def matrix_rate(hardware: Hardware) -> float:
         (left @ left)[0, 0].item()  # reading a value waits for the device
         best = min(best, time.perf_counter() - started)
     return 2 * size**3 / best
-

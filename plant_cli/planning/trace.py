@@ -42,7 +42,11 @@ def trace_reading(sketch: Outline, batch: TokenBatch, hardware: Hardware) -> Tra
     known = [*sketch.network.parameters(), *sketch.network.buffers()]
     with _explained(sketch), keeping_books(known, 0) as ledger, torch.no_grad(), _computing(sketch, hardware):
         hidden, _ = sketch.network.backbone.encode(batch)
-        return Trace(activations=hidden.numel() * hidden.element_size(), peak=ledger.peak + sketch.unpacked, operations=ledger.operations / hidden.shape[:2].numel())
+        return Trace(
+            activations=hidden.numel() * hidden.element_size(),
+            peak=ledger.peak + sketch.unpacked,
+            operations=ledger.operations / hidden.shape[:2].numel(),
+        )
 
 
 def trace_step(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
@@ -50,7 +51,7 @@ def run(context: StageContext, options: PlanOptions) -> Result:
     free = _free_memory(hardware)
     with _corpus(context, steps[0], recipe) as corpus:
         planner = Planner(context, corpus, hardware)
-        planned = {step.name: planner.plan(lambda most, step=step: _job(context, step, most), probe=options.probe) for step in steps}
+        planned = {step.name: planner.plan(partial(_job, context, step), probe=options.probe) for step in steps}
         changes = {name: planner.advise(found, free) for name, found in planned.items()} if free is not None else {}
     return _report(planned, changes, free, hardware, planner.told)
 
@@ -110,7 +111,9 @@ def _job(context: StageContext, step: Step, positives: int) -> Job:
     if isinstance(options, PretrainOptions):
         sampled = options.labels_per_document
         labels = sampled + positives * options.micro_batch if sampled >= 0 else 0
-        return Job(**shared, kind="rank", roles=frozenset({"attention"} if options.freeze_backbone else {"attention", "backbone"}), labels=labels)
+        return Job(
+            **shared, kind="rank", roles=frozenset({"attention"} if options.freeze_backbone else {"attention", "backbone"}), labels=labels
+        )
     loss: Any = context.component("loss", options.loss)[1]
     hard = getattr(loss, "hard_negatives", 0)
     planted = options.init == "planted" if options.prototypes is None else options.prototypes
@@ -141,7 +144,9 @@ def _report(
     return Result(
         tables=[_parameters(planned), _memory(planned, place, notes), _work(planned, told)],
         data={name: _plain(found, changes.get(name, ())) for name, found in planned.items()} | {"free_bytes": free},
-        next_step="plant run RECIPE, or plant mig" if free is None or all(p.estimate.memory.peak <= free for p in planned.values()) else None,
+        next_step="plant run RECIPE, or plant mig"
+        if free is None or all(p.estimate.memory.peak <= free for p in planned.values())
+        else None,
     )
 
 

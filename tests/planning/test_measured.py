@@ -81,7 +81,6 @@ def test_planned_peak_memory_is_the_measured_one(tmp_path: Path, sizes: dict[str
     planned = result.data["finetune"]["memory_bytes"]
     command = [sys.executable, "-c", MEASURE, str(tmp_path / "run"), json.dumps(sets)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **GIVE_BACK})
-    print(planned, done.stdout)
     measured = int(done.stdout.split("MEASURED")[1])
     assert max((size, part) for part, size in planned.items() if part not in ("peak", "label_attention"))[1] == dominant
     assert measured > 300e6, "too little to tell parts from the noise of a process"

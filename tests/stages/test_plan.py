@@ -84,6 +84,7 @@ def test_twenty_steps_are_measured_when_asked(clinic: Any) -> None:
     assert result.data["predict"]["hours"] > 0
 
 
+@pytest.mark.slow
 def test_seven_billion_parameters_are_planned_in_seconds_without_weights(clinic: Any, seven: Path) -> None:
     started = time.process_time()
     backbone = f"model.backbone={{name: mistral, model: {seven}, max_tokens: 512}}"
