@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import MistralConfig
+from transformers import DeepseekV3Config, MistralConfig, ModernBertConfig, Phi3Config
 
 from plant_cli.api import RecipeError, Result, SilentReporter
 from plant_cli.registry import installed
@@ -96,6 +96,28 @@ def test_seven_billion_parameters_are_planned_in_seconds_without_weights(clinic:
     assert held["bytes"] == pytest.approx(0.5159 * linear + 4 * (32768 * 4096 + 65 * 4096), rel=1e-3)
     ranks = 32 * 16 * (2 * (4096 + 4096) + 2 * (4096 + 1024))  # q and o; k and v are narrower
     assert found["parameters"]["adapter"]["parameters"] == found["parameters"]["adapter"]["trainable"] == ranks
+
+
+EXPERTS = {"moe_intermediate_size": 16, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1}
+LATENT = {"kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "config", "values"),
+    [
+        ("deepseek", DeepseekV3Config, {**EXPERTS, **LATENT, "num_key_value_heads": 4, "first_k_dense_replace": 1}),
+        ("phi3", Phi3Config, {"pad_token_id": 0, "num_key_value_heads": 2}),
+        ("modernbert", ModernBertConfig, {"pad_token_id": 0}),
+    ],
+)
+def test_every_kind_of_architecture_can_be_followed_on_shapes(
+    clinic: Any, small_model: Callable[..., Path], name: str, config: Any, values: dict[str, int]
+) -> None:
+    backbone = f"model.backbone={{name: {name}, model: {small_model(config, **values)}, max_tokens: 16}}"
+    found = clinic("plan", backbone, "finetune.unfreeze=all").data["finetune"]
+    assert found["memory_bytes"]["activations"] > 0
+    assert found["operations"]["epoch"] > 0
 
 
 def test_what_does_not_fit_is_told_with_the_knobs_that_help(clinic: Any, monkeypatch: pytest.MonkeyPatch) -> None:
