@@ -60,15 +60,20 @@ def test_bad_files_are_explained(tmp_path: Path, content: bytes | None, where: s
     assert caught.value.exit_code == 4
 
 
+def fail_in_folder(path: Path) -> None:
+    with replacing_folder(path) as temporary:
+        (temporary / "other.txt").write_text("2")
+        raise RuntimeError("half way")
+
+
 def test_a_folder_is_whole_or_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "folder"
     with replacing_folder(path) as temporary:
         (temporary / "inner").mkdir()
         (temporary / "inner" / "value.txt").write_text("1")
         assert not path.exists()
-    with pytest.raises(RuntimeError, match="half way"), replacing_folder(path) as temporary:
-        (temporary / "other.txt").write_text("2")
-        raise RuntimeError("half way")
+    with pytest.raises(RuntimeError, match="half way"):
+        fail_in_folder(path)
     assert [p.name for p in path.rglob("*.txt")] == ["value.txt"]
     with replacing_folder(path) as temporary:
         (temporary / "other.txt").write_text("2")
