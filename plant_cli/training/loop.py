@@ -112,6 +112,7 @@ class Outcome:
         kept: the best epoch's row of the history.
         epochs: epochs trained.
         history: a row per epoch: its number (from 1; 0 is the start), loss and validation figures.
+        epoch_seconds: wall-clock time of each epoch since the start or the last resumption, without validation.
     """
 
     best_epoch: int
@@ -120,6 +121,7 @@ class Outcome:
     history: Sequence[dict[str, Any]]
     padding: float
     documents_per_second: float
+    epoch_seconds: Sequence[float]
 
 
 class Training:
@@ -145,7 +147,7 @@ class Training:
         self.optimizer = unfreezing.make_optimizer(groups, plan.weight_decay, sparse_tables(network))
         self.position = Position()
         self.best: dict[str, Tensor] = {}
-        self.spent = 0.0
+        self.seconds: list[float] = []
         self.read = 0
         self.stopping = False
         self.losses: list[float] = []
@@ -179,7 +181,8 @@ class Training:
             epochs=position.epoch,
             history=position.history,
             padding=padding_share(self.lengths, make_batches(self.lengths, plan.micro_batch, seed=plan.seed, epoch=0)),
-            documents_per_second=self.read / self.spent if self.spent else 0.0,
+            documents_per_second=self.read / sum(self.seconds) if self.seconds else 0.0,
+            epoch_seconds=self.seconds,
         )
 
     def _parameters(self) -> list[torch.nn.Parameter]:
@@ -223,7 +226,7 @@ class Training:
                 if time.monotonic() - saved > 60 * plan.checkpoint_minutes:
                     self._save()
                     saved = time.monotonic()
-        self.spent += time.monotonic() - began
+        self.seconds.append(time.monotonic() - began)
 
     def _step(self, step: Step, batch: Sequence[Rows]) -> None:
         plan, position = self.plan, self.position
