@@ -1,7 +1,8 @@
 """Training of stage 2 on the hidden states of a frozen backbone: ours beside PLM-CA written plainly, same batch, same labels.
 
 `python -m tests.benchmarks.training --labels 8929 --json FILE`. A step is forward, loss, backward, clipping and AdamW. `ours` is
-what `plant finetune` does, `sparse` the same with `--sparse-updates`; `reference` is PLM-CA (Edin et al. 2024): cross-attention of
+what `plant finetune` does, `sparse` the same with `--sparse-updates`, `shortlist` also with
+5,120 candidates for hard negatives; `reference` is PLM-CA (Edin et al. 2024): cross-attention of
 label queries, layer norm, a vector per label, cross-entropy over all labels; `peer` is the paper's network through the library's
 fused attention, with our loss.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from accelerate import Accelerator
@@ -21,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import DecoderShape
-from plant_cli.model.cells import score_all, score_cells
+from plant_cli.model.cells import score_all, score_candidates, score_cells
 from plant_cli.training.optimiser import RowAdamW, clip_gradients
 from tests.benchmarks.contenders import Contender, run
 
@@ -83,18 +85,22 @@ def ours(options: argparse.Namespace) -> Callable[[], object]:
     return training(options, decoder, loss, fused=True)
 
 
-def sparse(options: argparse.Namespace) -> Callable[[], object]:
+def sparse(options: argparse.Namespace, candidates: int | None = None) -> Callable[[], object]:
     """Scored without gradient, the selected cells once more with it; label tables are updated row by row."""
     hidden, mask, targets = batch(options)
     decoder = _decoder(options)
     decoder.sparse = True
     focal, accelerator, parameters = Focal(FocalOptions()), Accelerator(cpu=True), list(decoder.parameters())
+    proposed = [torch.randperm(options.labels)[:candidates].sort().values for _ in hidden]
     optimizer = RowAdamW([{"params": parameters, "lr": 1e-4}], decoder.label_tables(), weight_decay=0.01)
 
     def step() -> None:
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=options.dtype == "bfloat16"):
             with torch.no_grad():
-                logits = score_all(decoder, hidden, mask, options.labels)
+                if candidates is None:
+                    logits = score_all(decoder, hidden, mask, options.labels)
+                else:
+                    logits = score_candidates(decoder, hidden, mask, proposed, options.labels)
             selected = focal.select(logits, targets, torch.Generator().manual_seed(0))
             chosen = [row.nonzero().squeeze(1) for row in selected]
             scored = score_cells(decoder, hidden, mask, chosen)
@@ -140,7 +146,13 @@ def _decoder(options: argparse.Namespace) -> LabelAttention:
     return LabelAttention(LabelAttentionOptions(heads=options.heads), DecoderShape(hidden=options.hidden, labels=options.labels))
 
 
-CONTENDERS: dict[str, Contender] = {"ours": ours, "sparse": sparse, "reference": reference, "peer": peer}
+CONTENDERS: dict[str, Contender] = {
+    "ours": ours,
+    "sparse": sparse,
+    "shortlist": partial(sparse, candidates=5120),
+    "reference": reference,
+    "peer": peer,
+}
 
 
 def main(arguments: list[str] | None = None) -> None:
