@@ -123,7 +123,7 @@ def launch(start_processes: Callable[..., list[subprocess.Popen[str]]]) -> Calla
 
     def wait(count: int, *arguments: str) -> list[tuple[int, str, str]]:
         processes = start_processes(count, *arguments)
-        said = [process.communicate(timeout=120) for process in processes]
+        said = [process.communicate(timeout=300) for process in processes]
         return [(process.returncode, *texts) for process, texts in zip(processes, said, strict=True)]
 
     return wait

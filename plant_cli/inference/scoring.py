@@ -98,9 +98,9 @@ def score_mixtures(
             hidden, mask = reader.read(rows)
             with hardware.autocast():
                 if candidates is None:
-                    logits = score_all(network.scorer, hidden, mask, network.labels)
+                    logits = score_all(network.decoder, hidden, mask, network.labels)
                 else:
-                    logits = score_candidates(network.scorer, hidden, mask, candidates.of(rows, hidden.device), network.labels)
+                    logits = score_candidates(network.decoder, hidden, mask, candidates.of(rows, hidden.device), network.labels)
             added = torch.from_numpy(votes.votes(rows)).to(logits.device) if votes else None
             for weight, best in zip(weights, collected, strict=True):
                 best.add(rows, logits if added is None else torch.add(logits, added, alpha=weight))

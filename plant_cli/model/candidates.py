@@ -90,7 +90,7 @@ def measure_recall(network: Network, reader: HiddenReader, hardware: Hardware, c
         part = rows[start : start + batch]
         hidden, mask = reader.read(part)
         with hardware.autocast():
-            best = score_all(network.scorer, hidden, mask, network.labels).topk(m, dim=1).indices
+            best = score_all(network.decoder, hidden, mask, network.labels).topk(m, dim=1).indices
         proposed = candidates.of(part, best.device)
         shares += [float(torch.isin(top, labels).float().mean()) for top, labels in zip(best, proposed, strict=True)]
     return float(np.mean(shares)) if shares else 0.0

@@ -92,11 +92,11 @@ class FineTuning:
         selected = self.loss.select(logits.detach(), targets, draw)
         if self.twice:
             chosen = [row.nonzero().squeeze(1) for row in selected]
-            scored = score_cells(self.network.scorer, hidden, mask, chosen)
+            scored = score_cells(self.network.decoder, hidden, mask, chosen)
             logits = torch.stack([row.index_copy(0, *cells) for row, *cells in zip(logits, chosen, scored, strict=True)])
         return self.loss(logits, targets, selected)
 
     def _score(self, hidden: Tensor, mask: Tensor, rows: Rows) -> Tensor:
         if self.candidates is None:
-            return score_all(self.network.scorer, hidden, mask, self.network.labels)
-        return score_candidates(self.network.scorer, hidden, mask, self.candidates.of(rows, hidden.device), self.network.labels)
+            return score_all(self.network.decoder, hidden, mask, self.network.labels)
+        return score_candidates(self.network.decoder, hidden, mask, self.candidates.of(rows, hidden.device), self.network.labels)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
-from accelerate import Accelerator
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
 from plant_cli.api import ComponentError, SparseDecoder, UsageError
 from plant_cli.model.network import Network
-from plant_cli.model.processes import Processes
+from plant_cli.model.processes import Processes, whole
 
 BLOCK = 1 << 21
 """Numbers of a table that are updated at a time: what an update needs beside the table stays in cache."""
@@ -113,6 +113,11 @@ def _update_rows(table: Tensor, rows: Tensor, gradient: Tensor, state: dict[str,
     table.index_copy_(0, rows, kept.sub_(mean.mul_(length).div_(square.sqrt_().div_(root).add_(group["eps"]))))
 
 
+def _values(parameters: Sequence[nn.Parameter]) -> list[Tensor]:
+    """The numbers of gradients, of sparse ones those of the rows they hold."""
+    return [touched_rows(p)[1] if p.grad.is_sparse else p.grad for p in parameters if p.grad is not None]
+
+
 def touched_rows(table: nn.Parameter) -> tuple[Tensor, Tensor]:
     """The rows [n] that a table's gradient holds, each once, and their gradients [n, …]."""
     gradient = table.grad
@@ -127,7 +132,7 @@ def add_gradients(processes: Processes, parameters: Sequence[nn.Parameter], tabl
     """Replace the gradients of parameters by their sums over all processes; of tables the rows that any of them touched."""
     if processes.count == 1:
         return
-    dense = [p for p in parameters if not any(p is table for table in tables)]
+    dense = [p for p in parameters if not isinstance(p, DTensor) and not any(p is table for table in tables)]
     for parameter in dense:
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
@@ -153,15 +158,16 @@ def _add_rows(processes: Processes, table: nn.Parameter) -> Tensor:
     return torch.sparse_coo_tensor(all_rows[filled][None], all_values[filled], table.shape, check_invariants=False).coalesce()
 
 
-def clip_gradients(accelerator: Accelerator, parameters: Sequence[nn.Parameter], largest: float) -> None:
-    """Scale all gradients down to a norm of at most `largest`, sparse ones too."""
-    sparse = [p for p in parameters if p.grad is not None and p.grad.is_sparse]
-    if not sparse:
-        accelerator.clip_grad_norm_(parameters, largest)
-        return
-    values = [touched_rows(p)[1] for p in sparse]
-    values += [p.grad for p in parameters if p.grad is not None and not p.grad.is_sparse]
-    norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(v) for v in values]))
+def scale_gradients(parameters: Sequence[nn.Parameter], factor: float, processes: Processes) -> None:
+    """Multiply the sums of gradients by a factor; those of spread parameters are means over the processes so far."""
+    for values in _values(parameters):
+        values.mul_(factor * processes.count if isinstance(values, DTensor) else factor)
+
+
+def clip_gradients(parameters: Sequence[nn.Parameter], largest: float) -> None:
+    """Scale all gradients down to a norm of at most `largest`, sparse and spread ones too."""
+    values = _values(parameters)
+    norm = torch.linalg.vector_norm(torch.stack([whole(torch.linalg.vector_norm(v)) for v in values]))
     factor = (largest / (norm + 1e-6)).clamp(max=1.0)  # as torch.nn.utils.clip_grad_norm_ does it
     for part in values:
         part.mul_(factor)
