@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from plant_cli.training.loop import Outcome
     from plant_cli.training.materials import Material
     from plant_cli.training.survival import AttentionMeasure
+    from plant_cli.training.throughput import Throughput
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +114,7 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     from plant_cli.training.losses import label_loss
     from plant_cli.training.materials import gather
     from plant_cli.training.optimiser import decide_sparse
+    from plant_cli.training.throughput import measure_throughput
 
     corpus = context.corpus()
     hardware = choose_hardware(context.machine)
@@ -146,12 +148,13 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     )
     outcome = training.run(step, lambda epoch: {**validation(), **(measure() if measure else {}), **recall()}, plant=plant)
     save_network(network, context.folder)
+    speed = measure_throughput(network, train.reader, hardware, step, outcome, options.micro_batch)
     votes, weighed = _weigh_words(context, options, validation, materials["validation"])
     top = validation.score(votes)
     threshold = validation.tune(top).value
     value = validation.tune_labels(top, threshold) if options.threshold == "per-label" else threshold
     write_json(context.folder / THRESHOLDS, {"value": value, "objective": options.threshold, "label_hash": corpus.labels.hash})
-    return _report(outcome, options, threshold, measure, votes, weighed)
+    return _report(outcome, options, threshold, measure, votes, weighed, speed)
 
 
 def _plant(context: StageContext, network: Network) -> None:
@@ -266,6 +269,7 @@ def _report(
     measure: AttentionMeasure | None,
     votes: LexicalVotes | None,
     weighed: dict[str, float],
+    speed: Throughput,
 ) -> Result:
     figures = ["MAP", "P@5", "micro-F1", "macro-F1"]
     recalls = [name for name in outcome.kept if name.startswith("shortlist")]
@@ -282,7 +286,7 @@ def _report(
         rows.append(["+ words", None, *(weighed.get(name) for name in shown)])
         notes.append(f"+ words: with the words' own votes; a cosine of 1 adds {votes.lexicon.weight:g} to a logit (the best on validation)")
     return Result(
-        tables=[Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=notes)],
+        tables=[Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=[*notes, *speed.notes()])],
         next_step="plant eval --bootstrap 1000",
         summary={
             **{name: outcome.kept[name] for name in shown},
@@ -292,8 +296,7 @@ def _report(
             "epochs": outcome.epochs,
             "best_epoch": outcome.best_epoch + 1,
             "threshold": threshold,
-            "documents_per_second": outcome.documents_per_second,
-            "padding_share": outcome.padding,
+            **speed.summary(),
         },
     )
 

@@ -9,6 +9,7 @@ from plant_cli.training.options import TrainingOptions
 
 if TYPE_CHECKING:
     from plant_cli.training.loop import Outcome
+    from plant_cli.training.throughput import Throughput
 
 
 class PretrainOptions(TrainingOptions):
@@ -37,6 +38,7 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
     from plant_cli.training.optimiser import decide_sparse
     from plant_cli.training.planting import Planter, Planting
     from plant_cli.training.survival import AttentionMeasure
+    from plant_cli.training.throughput import measure_throughput
 
     corpus = context.corpus()
     table = load_relevance(context.input("mig"), corpus.labels.hash)
@@ -69,10 +71,10 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
     step = Planting(network, train.reader, planter, rank_loss(context, options.loss), hardware)
     outcome = training.run(step, lambda epoch: measure())
     save_network(network, context.folder)
-    return _report(outcome, measure.name)
+    return _report(outcome, measure.name, measure_throughput(network, train.reader, hardware, step, outcome, options.micro_batch))
 
 
-def _report(outcome: Outcome, name: str) -> Result:
+def _report(outcome: Outcome, name: str, speed: Throughput) -> Result:
     rows = [[e["epoch"], e["loss"], e[name], e[f"random {name}"], e["tau"]] for e in outcome.history]
     columns = [Column(name="epoch", kind="count"), Column(name="loss", kind="exact")]
     columns += [Column(name=n, kind="points") for n in (name, "in random order", "Kendall's tau")]
@@ -80,7 +82,7 @@ def _report(outcome: Outcome, name: str) -> Result:
         title="Attention ranks words by relevance (validation, each document's own labels)",
         columns=columns,
         rows=rows,
-        notes=[f"kept: epoch {outcome.best_epoch + 1}; relevance is fitted on train only"],
+        notes=[f"kept: epoch {outcome.best_epoch + 1}; relevance is fitted on train only", *speed.notes()],
     )
     best = outcome.kept
     return Result(
@@ -92,8 +94,7 @@ def _report(outcome: Outcome, name: str) -> Result:
             "tau": best["tau"],
             "epochs": outcome.epochs,
             "best_epoch": outcome.best_epoch + 1,
-            "documents_per_second": outcome.documents_per_second,
-            "padding_share": outcome.padding,
+            **speed.summary(),
         },
     )
 

@@ -6,7 +6,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plant_cli.api import DecoderShape, DecoderSpec
+import pytest
+
+from plant_cli.api import DecoderShape, DecoderSpec, SparseDecoder
 from plant_cli.testing.specs import default_options
 
 if TYPE_CHECKING:
@@ -95,6 +97,27 @@ def ranking_trains_the_attention(spec: DecoderSpec) -> None:
     assert all(p.grad is None or not bool(p.grad.any()) for p in roles.get("head", [])), "the head gets a gradient from ranking"
 
 
+def sparse_gradients_are_the_dense_ones(spec: DecoderSpec) -> None:
+    """A decoder with label tables hands on the gradients of the asked labels' rows alone, with the values that dense ones have."""
+    import torch
+
+    dense, sparse, chosen = _build(spec), _build(spec), torch.tensor([5, 0, 3])
+    has_tables = isinstance(sparse, SparseDecoder)
+    if not has_tables:
+        pytest.skip("for decoders with label tables")
+    hidden, mask = _sample()
+    sparse.sparse = True
+    for decoder in (dense, sparse):
+        decoder(hidden, mask, chosen).square().sum().backward()
+        ranks = decoder.rank(hidden, mask, chosen)
+        ranks[mask[:, None, :].expand_as(ranks)].square().sum().backward()
+    for table, other in zip(sparse.label_tables(), dense.label_tables(), strict=True):
+        assert len(table) == LABELS, f"a label table has {len(table)} rows for {LABELS} labels"
+        if table.grad is not None:
+            assert table.grad.is_sparse, "the gradient of a label table is dense"
+            torch.testing.assert_close(table.grad.to_dense(), other.grad, rtol=RTOL, atol=ATOL)
+
+
 def saved_weights_give_the_same_logits(spec: DecoderSpec) -> None:
     """All that matters is in the state dict, which safetensors can hold."""
     import torch
@@ -134,5 +157,6 @@ CHECKS = (
     attention_sums_to_one,
     every_parameter_has_one_role,
     ranking_trains_the_attention,
+    sparse_gradients_are_the_dense_ones,
     saved_weights_give_the_same_logits,
 )

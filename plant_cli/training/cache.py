@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import time
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +26,14 @@ SAMPLED = 64  # numbers of each tensor that its fingerprint is made of
 
 
 class CachedReader:
-    """Reads hidden states from a memory-mapped file of 16-bit (or 32-bit) numbers (`plant_cli.model.reading.HiddenReader`)."""
+    """Reads hidden states from a memory-mapped file of 16-bit (or 32-bit) numbers (`plant_cli.model.reading.HiddenReader`).
 
-    def __init__(self, folder: Path, tokens: TokenBatch, hidden: int, hardware: Hardware) -> None:
+    `filled_in` are the seconds that the backbone took to fill the file; None if it was there already.
+    """
+
+    def __init__(self, folder: Path, tokens: TokenBatch, hidden: int, hardware: Hardware, filled_in: float | None = None) -> None:
         self.tokens = tokens
+        self.filled_in = filled_in
         self.hidden = hidden
         self.hardware = hardware
         self.sizes = lengths(tokens)
@@ -77,9 +82,12 @@ def cached_or_live(
     )
     folder = context.run_path / CACHE / f"hidden-{name}-{key[:16]}"
     done = folder / DONE
+    filled_in = None
     if hardware.processes.any(not done.exists() or read_json(done, "the mark of a hidden-state cache")["tokens"] != total):
+        began = time.monotonic()
         _fill(folder, live, network.backbone.hidden_size, context, name)
-    return CachedReader(folder, tokens, network.backbone.hidden_size, hardware)
+        filled_in = time.monotonic() - began
+    return CachedReader(folder, tokens, network.backbone.hidden_size, hardware, filled_in)
 
 
 def fingerprint_weights(module: nn.Module) -> str:

@@ -114,6 +114,7 @@ class Outcome:
         kept: the best epoch's row of the history.
         epochs: epochs trained.
         history: a row per epoch: its number (from 1; 0 is the start), loss and validation figures.
+        epoch_seconds: wall-clock time of each epoch since the start or the last resumption, without validation.
     """
 
     best_epoch: int
@@ -122,6 +123,7 @@ class Outcome:
     history: Sequence[dict[str, Any]]
     padding: float
     documents_per_second: float
+    epoch_seconds: Sequence[float]
 
 
 class Training:
@@ -148,7 +150,7 @@ class Training:
         self.optimizer = unfreezing.make_optimizer(groups, plan.weight_decay, sparse_tables(network))
         self.position = Position()
         self.best: dict[str, Tensor] = {}
-        self.spent = 0.0
+        self.seconds: list[float] = []
         self.read = 0
         self.sharding: Sharding | None = None
         self.stopping = self.due = False
@@ -190,7 +192,8 @@ class Training:
             epochs=position.epoch,
             history=position.history,
             padding=padding_share(self.lengths, make_batches(self.lengths, plan.micro_batch, seed=plan.seed, epoch=0)),
-            documents_per_second=self.read / self.spent if self.spent else 0.0,
+            documents_per_second=self.read / sum(self.seconds) if self.seconds else 0.0,
+            epoch_seconds=self.seconds,
         )
 
     def _parameters(self) -> list[torch.nn.Parameter]:
@@ -234,7 +237,7 @@ class Training:
                     self._save()
         if self.processes.any(self.context.stopping):
             self._stop()
-        self.spent += time.monotonic() - began
+        self.seconds.append(time.monotonic() - began)
 
     def _step(self, step: Step, batch: Sequence[Rows]) -> None:
         plan, position = self.plan, self.position

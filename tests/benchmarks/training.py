@@ -1,16 +1,20 @@
 """Training of stage 2 on the hidden states of a frozen backbone: ours beside PLM-CA written plainly, same batch, same labels.
 
 `python -m tests.benchmarks.training --labels 8929 --json FILE`. A step is forward, loss, backward, clipping and AdamW. `ours` is
-what `plant finetune` does; `reference` is PLM-CA (Edin et al. 2024): cross-attention of label queries, layer norm, a vector per
-label, cross-entropy over all labels; `peer` is the paper's network through the library's fused attention, with our loss.
+what `plant finetune` does, `sparse` the same with `--sparse-updates`, `shortlist` also with
+5,120 candidates for hard negatives; `reference` is PLM-CA (Edin et al. 2024): cross-attention of
+label queries, layer norm, a vector per label, cross-entropy over all labels; `peer` is the paper's network through the library's
+fused attention, with our loss.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 
 import torch
+from accelerate import Accelerator
 from plant_decoders.label_attention import LabelAttention
 from plant_decoders.options import LabelAttentionOptions
 from plant_losses.label import Focal
@@ -19,6 +23,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import DecoderShape
+from plant_cli.model.cells import score_all, score_candidates, score_cells
+from plant_cli.training.optimiser import RowAdamW, clip_gradients
 from tests.benchmarks.contenders import Contender, run
 
 POSITIVES = 16
@@ -79,6 +85,35 @@ def ours(options: argparse.Namespace) -> Callable[[], object]:
     return training(options, decoder, loss, fused=True)
 
 
+def sparse(options: argparse.Namespace, candidates: int | None = None) -> Callable[[], object]:
+    """Scored without gradient, the selected cells once more with it; label tables are updated row by row."""
+    hidden, mask, targets = batch(options)
+    decoder = _decoder(options)
+    decoder.sparse = True
+    focal, accelerator, parameters = Focal(FocalOptions()), Accelerator(cpu=True), list(decoder.parameters())
+    proposed = [torch.randperm(options.labels)[:candidates].sort().values for _ in hidden]
+    optimizer = RowAdamW([{"params": parameters, "lr": 1e-4}], decoder.label_tables(), weight_decay=0.01)
+
+    def step() -> None:
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=options.dtype == "bfloat16"):
+            with torch.no_grad():
+                if candidates is None:
+                    logits = score_all(decoder, hidden, mask, options.labels)
+                else:
+                    logits = score_candidates(decoder, hidden, mask, proposed, options.labels)
+            selected = focal.select(logits, targets, torch.Generator().manual_seed(0))
+            chosen = [row.nonzero().squeeze(1) for row in selected]
+            scored = score_cells(decoder, hidden, mask, chosen)
+            logits = torch.stack([row.index_copy(0, *cells) for row, *cells in zip(logits, chosen, scored, strict=True)])
+            value = focal(logits, targets, selected)
+        value.backward()  # type: ignore[no-untyped-call]
+        clip_gradients(accelerator, parameters, 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return step
+
+
 def peer(options: argparse.Namespace) -> Callable[[], object]:
     hidden, mask, targets = batch(options)
     decoder = _decoder(options)
@@ -111,7 +146,13 @@ def _decoder(options: argparse.Namespace) -> LabelAttention:
     return LabelAttention(LabelAttentionOptions(heads=options.heads), DecoderShape(hidden=options.hidden, labels=options.labels))
 
 
-CONTENDERS: dict[str, Contender] = {"ours": ours, "reference": reference, "peer": peer}
+CONTENDERS: dict[str, Contender] = {
+    "ours": ours,
+    "sparse": sparse,
+    "shortlist": partial(sparse, candidates=5120),
+    "reference": reference,
+    "peer": peer,
+}
 
 
 def main(arguments: list[str] | None = None) -> None:
