@@ -41,6 +41,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
+def gpu() -> Any:
+    """The first GPU; tests that need one are skipped where there is none."""
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device: torch finds none here")
+    return torch.device("cuda")
+
+
+@pytest.fixture
 def small_network() -> Callable[..., Any]:
     """Builds a network on the backbone `tiny` without dropout; equal arguments give equal weights: `small_network(seed=0, labels=4)`."""
 

@@ -16,7 +16,7 @@ from plant_cli.api.hashing import hash_strings
 from plant_cli.api.model import TokenBatch
 from plant_cli.kit import layers, quantization
 from plant_cli.kit.profile import HuggingFaceOptions
-from plant_cli.kit.windows import cut, join
+from plant_cli.kit.windows import check_overlap, cut, join
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +48,14 @@ class HuggingFaceBackbone:
         self.tokenizer = load_tokenizer(profile, options)
         self.network = load_network(profile, options)
         config = self.network.config
-        positions = int(getattr(config, "max_position_embeddings", 512))
+        positions = layers.readable_positions(self.network)
         self.window = min(options.window or profile.window or positions, positions)
         self.overlap = options.overlap
         self.max_length = options.max_tokens
         self.hidden_size = int(config.hidden_size)
         self.tokenizer_hash = hash_strings([self.tokenizer.backend_tokenizer.to_str()])
         self.prefix, self.suffix = special_tokens(self.tokenizer)
+        check_overlap(self.window, self.overlap, len(self.prefix) + len(self.suffix))
         pad = self.tokenizer.pad_token_id
         self.pad = int(pad if pad is not None else self.tokenizer.eos_token_id or 0)
         self.adapted = options.adapter in ("lora", "dora")
@@ -137,6 +138,11 @@ def load_network(profile: Profile, options: HuggingFaceOptions) -> Any:
     arguments = quantization.loading_arguments(options, profile.device)
     with _explained(profile):
         network = _from_pretrained(profile, options, arguments)
+    return prepare_network(network, profile, options)
+
+
+def prepare_network(network: Any, profile: Profile, options: HuggingFaceOptions) -> Any:
+    """A loaded model made ready to learn: what stays frozen, what is computed anew in the backward pass, and its adapters."""
     if options.quantization != "none":
         quantization.freeze(network, options)
     network.requires_grad_(options.adapter == "full")

@@ -93,7 +93,7 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     from plant_cli.training.finetuning import FineTuning
     from plant_cli.training.loop import Training, make_plan
     from plant_cli.training.losses import label_loss
-    from plant_cli.training.materials import gather
+    from plant_cli.training.materials import gather, summarise_cuts
 
     corpus = context.corpus()
     hardware = choose_hardware(context.machine)
@@ -128,7 +128,8 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     threshold = validation.tune(top).value
     value = validation.tune_labels(top, threshold) if options.threshold == "per-label" else threshold
     write_json(context.folder / THRESHOLDS, {"value": value, "objective": options.threshold, "label_hash": corpus.labels.hash})
-    return _report(outcome, options, threshold, measure, votes, weighed)
+    result = _report(outcome, options, threshold, measure, votes, weighed)
+    return replace(result, summary={**result.summary, **summarise_cuts(materials)})
 
 
 def _plant(context: StageContext, network: Network) -> None:

@@ -51,6 +51,8 @@ def write_predictions(path: Path, top: TopLabels, split: Split, corpus: Corpus) 
 
 
 def _report(top: TopLabels, split: Split, corpus: Corpus) -> Result:
+    from plant_cli.model.reading import cut_summary
+
     titles = [title or label for label, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)]
     rows = [
         [
@@ -65,7 +67,9 @@ def _report(top: TopLabels, split: Split, corpus: Corpus) -> Result:
         rows=rows,
     )
     return Result(
-        tables=[table], next_step="plant eval --bootstrap 1000", summary={"documents": len(split), "labels_kept": top.labels.shape[1]}
+        tables=[table],
+        next_step="plant eval --bootstrap 1000",
+        summary={"documents": len(split), "labels_kept": top.labels.shape[1], **cut_summary({split.name: top.cut})},
     )
 
 

@@ -33,7 +33,7 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
     from plant_cli.relevance.store import load_relevance
     from plant_cli.training.loop import Training, make_plan
     from plant_cli.training.losses import rank_loss
-    from plant_cli.training.materials import gather
+    from plant_cli.training.materials import gather, summarise_cuts
     from plant_cli.training.planting import Planter, Planting
     from plant_cli.training.survival import AttentionMeasure
 
@@ -67,10 +67,10 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
     step = Planting(network, train.reader, planter, rank_loss(context, options.loss), hardware)
     outcome = training.run(step, lambda epoch: measure())
     save_network(network, context.folder)
-    return _report(outcome, measure.name)
+    return _report(outcome, measure.name, summarise_cuts(materials))
 
 
-def _report(outcome: Outcome, name: str) -> Result:
+def _report(outcome: Outcome, name: str, cuts: dict[str, dict[str, float]]) -> Result:
     rows = [[e["epoch"], e["loss"], e[name], e[f"random {name}"], e["tau"]] for e in outcome.history]
     columns = [Column(name="epoch", kind="count"), Column(name="loss", kind="exact")]
     columns += [Column(name=n, kind="points") for n in (name, "in random order", "Kendall's tau")]
@@ -92,6 +92,7 @@ def _report(outcome: Outcome, name: str) -> Result:
             "best_epoch": outcome.best_epoch + 1,
             "documents_per_second": outcome.documents_per_second,
             "padding_share": outcome.padding,
+            **cuts,
         },
     )
 

@@ -74,6 +74,21 @@ def test_equals_the_literal_network(pool: int, cells: int, share: float) -> None
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-10)
 
 
+def test_a_gpu_gives_what_a_processor_gives(gpu: torch.device) -> None:
+    generator = torch.Generator().manual_seed(0)
+    (hidden, mask), shapes = inputs(generator), [(LABELS, HIDDEN), (LABELS, HIDDEN), (3, POSITIONS, HIDDEN)]
+    given = [*(torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in shapes), hidden.detach()]
+    upstream = torch.randn(3, LABELS, generator=generator, dtype=torch.float64)
+
+    def computed(device: torch.device) -> list[Tensor]:
+        placed = [tensor.to(device).requires_grad_() for tensor in given]
+        logits = label_attention(*placed, mask.to(device), heads=HEADS)
+        return [logits.detach(), *torch.autograd.grad(logits, placed, upstream.to(logits))]
+
+    for ours, theirs in zip(computed(gpu), computed(torch.device("cpu")), strict=True):
+        torch.testing.assert_close(ours.cpu(), theirs, rtol=0, atol=1e-10)
+
+
 def test_a_single_position_is_the_plain_product() -> None:
     q, g = torch.tensor([[5.0, -3.0]]), torch.tensor([[2.0, 1.0]])
     k, v = torch.tensor([[[1.0, 1.0]]]), torch.tensor([[[3.0, 4.0]]])

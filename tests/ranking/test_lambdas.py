@@ -77,6 +77,14 @@ def test_equals_the_pairwise_form(lengths: list[int], sigma: float, k: int, cell
     torch.testing.assert_close(*(torch.autograd.grad(3 * x, scores)[0] for x in (ours, theirs)), rtol=0, atol=1e-10)
 
 
+def test_a_gpu_gives_what_a_processor_gives(gpu: torch.device) -> None:
+    scores, relevance, offsets = random_lists(0, [2, 0, 7, 1, 40, 3])
+    placed = scores.detach().to(gpu).requires_grad_()
+    ours, theirs = lambda_loss(placed, relevance.to(gpu), offsets.to(gpu)), lambda_loss(scores, relevance, offsets)
+    torch.testing.assert_close(ours.cpu(), theirs, rtol=0, atol=1e-10)
+    torch.testing.assert_close(torch.autograd.grad(ours, placed)[0].cpu(), torch.autograd.grad(theirs, scores)[0], rtol=0, atol=1e-10)
+
+
 def test_equals_double_loops() -> None:
     scores, relevance, offsets = random_lists(5, [6, 9])
     halves = [looped(scores[a:b].tolist(), relevance[a:b].tolist(), 1.3, 4) for a, b in ((0, 6), (6, 15))]
