@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from plant_cli.api import Backbone, Decoder, LabelLoss, Options, PlantError, RankLoss, Spec, StageSpec, errors, hooks
+from plant_cli.api import Backbone, Decoder, LabelLoss, Options, PlantError, RankLoss, Shortlist, Spec, StageSpec, errors, hooks
 from plant_cli.api.option_table import OptionRow, option_rows
 from plant_cli.api.sections import SHARED_SECTIONS
 from plant_cli.api.specs import COMPONENT_KINDS
@@ -81,7 +81,7 @@ def component_pages() -> Iterator[str]:
 
 
 def hook_pages() -> Iterator[str]:
-    """The seven hooks, with their exact signatures."""
+    """The eight hooks, with their exact signatures."""
     for name in hooks.HOOKS:
         function = getattr(hooks, name)
         yield from (f"### `{name}`", "", first_sentence(function.__doc__), "", "```python")
@@ -100,7 +100,7 @@ def spec_pages() -> Iterator[str]:
 
 def role_pages() -> Iterator[str]:
     """What the callables of specs give back: the protocols of the network's parts and the values that pass between them."""
-    for role in (Backbone, Decoder, RankLoss, LabelLoss):
+    for role in (Backbone, Decoder, RankLoss, LabelLoss, Shortlist):
         yield from (f"### `{role.__name__}`", "", first_sentence(role.__doc__), "")
         members = [(f"`{name}: {kind}`", "") for name, kind in vars(role).get("__annotations__", {}).items()]
         methods = [m for name, m in vars(role).items() if inspect.isfunction(m) and (name == "__call__" or not name.startswith("_"))]

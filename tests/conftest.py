@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -17,6 +18,8 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnopqrstuvwxyz", "fev
 SIZES = {"vocab_size": len(WORDS), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # for this process and those that tests start
+if not shutil.which("nvidia-smi"):  # whoever imports triton first decides for all whether its kernels are compiled or interpreted
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -48,6 +51,16 @@ def gpu() -> Any:
     if not torch.cuda.is_available():
         pytest.skip("needs a CUDA device: torch finds none here")
     return torch.device("cuda")
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the numerics take their Triton kernels on the processor, run by Triton's interpreter."""
+    pytest.importorskip("triton", reason="Triton is not published for this system")
+    if os.environ.get("TRITON_INTERPRET") != "1":
+        pytest.skip("Triton compiles its kernels on this machine; TRITON_INTERPRET=1 interprets them")
+    for module in ("plant_cli.attention.fused", "plant_cli.ranking.lambdas"):
+        monkeypatch.setattr(f"{module}.uses_triton", lambda device: True)
 
 
 @pytest.fixture
@@ -133,7 +146,7 @@ def launch(start_processes: Callable[..., list[subprocess.Popen[str]]]) -> Calla
 
     def wait(count: int, *arguments: str) -> list[tuple[int, str, str]]:
         processes = start_processes(count, *arguments)
-        said = [process.communicate(timeout=120) for process in processes]
+        said = [process.communicate(timeout=300) for process in processes]
         return [(process.returncode, *texts) for process, texts in zip(processes, said, strict=True)]
 
     return wait

@@ -18,10 +18,21 @@ from plant_cli.api.errors import (
 )
 from plant_cli.api.hooks import hookimpl
 from plant_cli.api.metrics import MetricInput, MetricValue
-from plant_cli.api.model import Backbone, Decoder, DecoderShape, LabelLoss, PlantableDecoder, RankLoss, TokenBatch
+from plant_cli.api.model import (
+    Backbone,
+    Decoder,
+    DecoderShape,
+    ExportableBackbone,
+    LabelLoss,
+    PlantableDecoder,
+    RankLoss,
+    SparseDecoder,
+    TokenBatch,
+)
 from plant_cli.api.options import Choice, NoOptions, Options, choice, option
 from plant_cli.api.output import Column, Result, Table
 from plant_cli.api.reporting import Reporter, SilentReporter, Task
 from plant_cli.api.sections import DataSection, MachineSection, ModelSection
+from plant_cli.api.shortlists import Shortlist, ShortlistInput
 from plant_cli.api.signals import Counts
-from plant_cli.api.specs import BackboneSpec, DatasetSpec, DecoderSpec, LossSpec, MetricSpec, SignalSpec, Spec, StageSpec
+from plant_cli.api.specs import BackboneSpec, DatasetSpec, DecoderSpec, LossSpec, MetricSpec, ShortlistSpec, SignalSpec, Spec, StageSpec

@@ -1,4 +1,4 @@
-"""The seven hooks. A plugin is a module with functions of these names, marked with `hookimpl`."""
+"""The eight hooks. A plugin is a module with functions of these names, marked with `hookimpl`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pluggy
 
-from plant_cli.api.specs import BackboneSpec, DatasetSpec, DecoderSpec, LossSpec, MetricSpec, SignalSpec, StageSpec
+from plant_cli.api.specs import BackboneSpec, DatasetSpec, DecoderSpec, LossSpec, MetricSpec, ShortlistSpec, SignalSpec, StageSpec
 
 GROUP = "plant"
 hookspec = pluggy.HookspecMarker("plant")
@@ -48,6 +48,11 @@ def plant_register_metrics() -> Sequence[MetricSpec]:  # type: ignore[empty-body
     """Metrics of evaluation."""
 
 
+@hookspec
+def plant_register_shortlists() -> Sequence[ShortlistSpec]:  # type: ignore[empty-body]
+    """What proposes the labels worth scoring where there are too many to score them all."""
+
+
 HOOKS: dict[str, str] = {
     "plant_register_stages": "stage",
     "plant_register_backbones": "backbone",
@@ -56,4 +61,5 @@ HOOKS: dict[str, str] = {
     "plant_register_signals": "signal",
     "plant_register_datasets": "dataset",
     "plant_register_metrics": "metric",
+    "plant_register_shortlists": "shortlist",
 }

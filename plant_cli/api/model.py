@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,6 +71,20 @@ class Backbone(Protocol):
         ...
 
 
+@runtime_checkable
+class ExportableBackbone(Protocol):
+    """A backbone that can be left in a layout which its own library reads without `plant`. Optional."""
+
+    def export(self, folder: Path, *, merge: bool) -> Mapping[str, Any]:
+        """Write the trained backbone, and say what was written; the backbone may not be used afterwards.
+
+        Args:
+            folder: where to; subfolders are the backbone's affair.
+            merge: whole weights, with what was trained beside them merged in; else only what was trained.
+        """
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class DecoderShape:
     """What a decoder is built for.
@@ -126,6 +140,21 @@ class PlantableDecoder(Protocol):
 
         The logit is to be about +scale/2 where what is gathered equals the prototype and −scale/2 where it equals the background.
         """
+        ...
+
+
+@runtime_checkable
+class SparseDecoder(Protocol):
+    """A decoder whose label tables can be trained row by row. Optional.
+
+    While `sparse` is true, `forward` and `rank` with given labels hand on the gradients of `label_tables` as sparse tensors that
+    hold the rows of these labels alone.
+    """
+
+    sparse: bool
+
+    def label_tables(self) -> Sequence[nn.Parameter]:
+        """The parameters with a row for each label [L, …]."""
         ...
 
 

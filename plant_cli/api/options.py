@@ -9,7 +9,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.fields import FieldInfo
 
-KINDS = ("stage", "backbone", "decoder", "loss", "signal", "dataset", "metric")
+KINDS = ("stage", "backbone", "decoder", "loss", "signal", "dataset", "metric", "shortlist")
 
 
 class Options(BaseModel):
@@ -82,9 +82,12 @@ def option(
 
 
 def choice(kind: str, default: str | None, help: str) -> Any:
-    """An option whose value is a component of the given kind (one of `KINDS`); annotate the field as `Choice`."""
+    """An option whose value is a component of the given kind (one of `KINDS`); annotate the field as `Choice`.
+
+    Without a default no component is chosen; the field is then `Choice | None`.
+    """
     return Field(
-        ... if default is None else Choice(name=default),
+        None if default is None else Choice(name=default),
         description=help,
         json_schema_extra={"short": None, "argument": False, "kind": kind},
     )

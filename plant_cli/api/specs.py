@@ -12,6 +12,7 @@ from plant_cli.api.model import Backbone, Decoder, DecoderShape, LabelLoss, Rank
 from plant_cli.api.options import NoOptions, Options
 from plant_cli.api.output import Result
 from plant_cli.api.sections import DataSection, MachineSection
+from plant_cli.api.shortlists import Shortlist, ShortlistInput
 from plant_cli.api.signals import Counts
 
 if TYPE_CHECKING:
@@ -118,6 +119,13 @@ class MetricSpec(Spec):
     compute: Callable[[MetricInput, Any], list[MetricValue]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ShortlistSpec(Spec):
+    """`build(options, given) -> Shortlist`."""
+
+    build: Callable[[Any, ShortlistInput], Shortlist]
+
+
 COMPONENT_KINDS: dict[str, type[Spec]] = {
     "stage": StageSpec,
     "backbone": BackboneSpec,
@@ -126,4 +134,5 @@ COMPONENT_KINDS: dict[str, type[Spec]] = {
     "signal": SignalSpec,
     "dataset": DatasetSpec,
     "metric": MetricSpec,
+    "shortlist": ShortlistSpec,
 }

@@ -8,11 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from plant_cli.api import SilentReporter, StageSpec
+from plant_cli.api import StageSpec
 from plant_cli.console.failures import reported_failures
 from plant_cli.console.flags import GENERAL
-from plant_cli.console.launching import launch
-from plant_cli.recipe.steps import join_tag
+from plant_cli.console.launching import launch, run_together
 from plant_cli.registry import Registry
 
 
@@ -28,11 +27,9 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
             launch(general["launch"], sys.argv[1:])
         from plant_cli.console.progress import ConsoleReporter
         from plant_cli.console.tables import show
-        from plant_cli.runs.companions import go_alone, process_count, process_rank
         from plant_cli.stages.context import DEFAULT_RUN
-        from plant_cli.stages.runner import print_config, run_stage
+        from plant_cli.stages.runner import print_config
 
-        reporter = ConsoleReporter(quiet=general.get("quiet", False))
         request: dict[str, Any] = {
             "registry": registry,
             "run_path": general.get("run", DEFAULT_RUN),
@@ -45,26 +42,13 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
         if general.get("print_config"):
             sys.stdout.write(print_config(**request))
             return
-        if process_rank() > 0:
-            if spec.parallel:
-                _accompany(spec, request, resume=general.get("resume", False))
+        request |= {"force": general.get("force", False), "resume": general.get("resume", False)}
+        result = run_together(spec, request, ConsoleReporter(quiet=general.get("quiet", False)))
+        if result is None:
             return
-        if not spec.parallel and process_count() > 1:
-            reporter.warn(f"`plant {spec.name}` works in one process: the other {process_count() - 1} have nothing to do")
-            go_alone()
-        result = run_stage(**request, reporter=reporter, force=general.get("force", False), resume=general.get("resume", False))
         if "run" in general and "PLANT_RUN" not in os.environ:
             result = replace(result, next_step=_in_run(result.next_step, general["run"]))
         show(result, general.get("format", "table"), quiet=general.get("quiet", False))
-
-
-def _accompany(spec: StageSpec, request: dict[str, Any], *, resume: bool) -> None:
-    """Do this process's share of what the first one runs; whether there is anything to do is for the first to say."""
-    from plant_cli.runs.companions import companion_of
-    from plant_cli.stages.runner import run_stage
-
-    with companion_of(request["run_path"], join_tag(spec.name, request["tag"])) as companion:
-        run_stage(**{**request, "run_path": companion}, reporter=SilentReporter(), force=not resume, resume=resume)
 
 
 def _in_run(next_step: str | None, run: Path) -> str | None:

@@ -1,4 +1,4 @@
-"""`--launch FILE`: the same command again, in the processes that a file of `accelerate config` describes."""
+"""Several processes behind one command: `--launch FILE` starts them, and what each of them does once it is started."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Never
 
-from plant_cli.api import UsageError
+from plant_cli.api import Reporter, Result, SilentReporter, StageSpec, UsageError
+from plant_cli.runs.companions import companion_of, go_alone, process_count, process_rank
 
 
 def launch(file: Path, arguments: Sequence[str]) -> Never:
@@ -22,6 +23,40 @@ def launch(file: Path, arguments: Sequence[str]) -> Never:
         UsageError: there is no such file, or it is no such description.
     """
     os.execv(sys.executable, [sys.executable, *launcher(file, _read(file)), "-m", "plant_cli", *without_launch(arguments)])
+
+
+def run_together(spec: StageSpec, request: dict[str, Any], reporter: Reporter) -> Result | None:
+    """Run a stage or action, sharing it with the processes that were launched with this one.
+
+    The first process works in the run and has the result; each other works with the same options in a copy of the run, so that
+    all decide alike, and has none. What cannot be shared the first process does alone.
+
+    Args:
+        spec: the stage or action.
+        request: arguments of `plant_cli.stages.runner.run_stage`, but for the reporter.
+        reporter: of the first process; the others are silent.
+    """
+    from plant_cli.stages.runner import run_stage
+
+    if process_count() > 1 and not spec.parallel and process_rank() == 0:
+        reporter.warn(f"`plant {spec.name}` works in one process: the other {process_count() - 1} have nothing to do")
+        go_alone()
+    if process_rank() == 0:
+        _meet()
+        return run_stage(**request, reporter=reporter)
+    if spec.parallel:
+        with companion_of(request["run_path"]) as companion:
+            _meet()
+            run_stage(**{**request, "run_path": companion}, reporter=SilentReporter())
+    return None
+
+
+def _meet() -> None:
+    """Wait until every process has seen the run as it is before any of them works on it."""
+    if process_count() > 1:
+        from plant_cli.model.processes import join_processes
+
+        join_processes().any(False)
 
 
 def launcher(file: Path, description: Mapping[str, Any]) -> list[str]:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import chain
+
+import numpy as np
+from scipy.sparse import csr_array
 
 # Scripts that write no spaces between words. Each character (with its marks) is a word, and so is each pair of
 # neighbours: no dictionary is needed, and a pair is about as telling as a word is elsewhere.
@@ -73,6 +77,21 @@ def words(text: str) -> list[tuple[str, int, int]]:
         else:
             found.append((_fold(word), match.start(), match.end()))
     return found
+
+
+def count_words(texts: Sequence[str], vocabulary: Sequence[str]) -> csr_array:
+    """How often each word of a vocabulary [V] is in each text [B]: csr [B, V] float64."""
+    place = {word: column for column, word in enumerate(vocabulary)}
+    columns: list[int] = []
+    counts: list[int] = []
+    ends = [0]
+    for text in texts:
+        found = Counter(place[word] for word, _, _ in words(text) if word in place)
+        columns.extend(found)
+        counts.extend(found.values())
+        ends.append(len(columns))
+    cells = (np.array(counts, dtype=np.float64), np.array(columns, dtype=np.int64), np.array(ends))
+    return csr_array(cells, shape=(len(texts), len(vocabulary)))
 
 
 def _characters_and_pairs(text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:

@@ -6,7 +6,6 @@ the network's logits, with one weight chosen on validation.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from scipy.sparse import csr_array, diags_array
 
 from plant_cli.api.errors import ArtefactError
 from plant_cli.api.files import replacing
-from plant_cli.corpus.words import words
+from plant_cli.corpus.words import count_words
 from plant_cli.relevance.table import RelevanceTable
 
 FORMAT = "1"
@@ -46,18 +45,9 @@ class Lexicon:
 
     def vectors(self, texts: Sequence[str]) -> csr_array:
         """tf-idf of texts, csr [B, V] float32 of length 1: (1 + ln tf) · idf over the words of the vocabulary."""
-        place = {word: column for column, word in enumerate(self.words)}
-        columns: list[int] = []
-        counts: list[int] = []
-        ends = [0]
-        for text in texts:
-            found = Counter(place[word] for word, _, _ in words(text) if word in place)
-            columns.extend(found)
-            counts.extend(found.values())
-            ends.append(len(columns))
-        column = np.array(columns, dtype=np.int64)
-        data = ((1 + np.log(np.array(counts, dtype=np.float64))) * self.idf[column]).astype(np.float32)
-        return unit_rows(csr_array((data, column, np.array(ends)), shape=(len(texts), len(self.words))))
+        counts = count_words(texts, self.words)
+        counts.data = ((1 + np.log(counts.data)) * self.idf[counts.indices]).astype(np.float32)
+        return unit_rows(counts)
 
 
 def make_lexicon(table: RelevanceTable, docs_with_word: npt.NDArray[np.int64], documents: int) -> Lexicon:

@@ -12,6 +12,8 @@ from torch import Tensor
 
 from plant_cli.api import Interrupted, Reporter, StageContext
 from plant_cli.inference.lexical import LexicalVotes
+from plant_cli.model.candidates import Candidates
+from plant_cli.model.cells import score_all, score_candidates
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.processes import Processes
@@ -26,12 +28,14 @@ class TopLabels:
         labels: label indices [N, K] by falling score, ties by index.
         scores: sigmoids of the logits [N, K]; not calibrated.
         assigned_share: share of all (document, label) cells with a probability of at least one half.
+        shortlist_recall: share of the K best that a shortlist proposed, measured on a sample; None where every label was scored.
         cut: what of the documents the network did not read.
     """
 
     labels: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float64]
     assigned_share: float
+    shortlist_recall: float | None = None
     cut: Cut = field(default_factory=Cut)
 
 
@@ -78,8 +82,12 @@ def score_mixtures(
     votes: LexicalVotes | None = None,
     weights: Sequence[float] | None = None,
     context: StageContext | None = None,
+    candidates: Candidates | None = None,
 ) -> list[TopLabels]:
-    """The best labels under each weight of the words' votes (without any: the lexicon's own); the network is run once."""
+    """The best labels under each weight of the words' votes (without any: the lexicon's own); the network is run once.
+
+    With candidates only these are scored; every other label has the score 0.
+    """
     network.eval()
     if weights is None:
         weights = [votes.lexicon.weight if votes else 0.0]
@@ -91,7 +99,10 @@ def score_mixtures(
                 break
             hidden, mask = reader.read(rows)
             with hardware.autocast():
-                logits = network.decoder(hidden, mask).float()
+                if candidates is None:
+                    logits = score_all(network.decoder, hidden, mask, network.labels)
+                else:
+                    logits = score_candidates(network.decoder, hidden, mask, candidates.of(rows, hidden.device), network.labels)
             added = torch.from_numpy(votes.votes(rows)).to(logits.device) if votes else None
             for weight, best in zip(weights, collected, strict=True):
                 best.add(rows, logits if added is None else torch.add(logits, added, alpha=weight))

@@ -50,7 +50,7 @@ def choose_hardware(machine: MachineSection) -> Hardware:
     fast = machine.precision == "bf16"
     if machine.precision == "auto":
         fast = torch.cuda.is_bf16_supported() if device.type == "cuda" else device.type == "cpu" and cpu_has_bf16()
-    return Hardware(device=device, dtype=torch.bfloat16 if fast else torch.float32, processes=join_processes(device))
+    return Hardware(device=device, dtype=torch.bfloat16 if fast else torch.float32, processes=join_processes())
 
 
 def _require(name: str) -> None:

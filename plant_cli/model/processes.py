@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.tensor import DTensor
 
 from plant_cli.api import ResourceError
 from plant_cli.runs.companions import process_count, process_rank
@@ -94,8 +95,13 @@ class Processes:
 ALONE = Processes()
 
 
-def join_processes(device: torch.device) -> Processes:
+def whole(tensor: Tensor) -> Tensor:
+    """A tensor that may be spread over the processes, whole; all of them must ask for it."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def join_processes() -> Processes:
     """Meet the other processes that were launched with this one; alone there is nothing to do."""
     if process_count() > 1 and not dist.is_initialized():
-        dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
+        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
     return Processes(rank=process_rank(), count=process_count())

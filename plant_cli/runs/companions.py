@@ -43,33 +43,34 @@ def go_alone() -> None:
 
 
 @contextmanager
-def companion_of(run: Path, stage: str) -> Iterator[Path]:
-    """A run folder for a process beside the first: with the run's corpus, if it has one by now, its recipe, and links to what it reads.
+def companion_of(run: Path) -> Iterator[Path]:
+    """A run folder for a process beside the first: what the run has by now, to be read, and a place of its own to write to.
 
     What the run lacks the companion prepares for itself, by the same rules: its corpus is the same. Finished stages and the cache
-    are the run's own; of the stage to be run only what it is resumed from.
-
-    Args:
-        run: the run folder.
-        stage: the folder of the stage that the processes share, tag included.
+    are the run's own; of an unfinished stage it has what the stage is resumed from.
     """
     with TemporaryDirectory(prefix="plant-companion-") as folder:
         companion = Path(folder) / "run"
         companion.mkdir()
-        header = run / HEADER_NAME
-        if header.exists() and read_json(header, "the header of the run").get("data_hash"):  # bound once the corpus is complete
-            shutil.copytree(run / "corpus", companion / "corpus")
-            shutil.copyfile(header, companion / HEADER_NAME)
-        if (run / "recipe.yaml").exists() and (companion / HEADER_NAME).exists():
-            shutil.copyfile(run / "recipe.yaml", companion / "recipe.yaml")
-        if (companion / HEADER_NAME).exists():
-            (run / CACHE).mkdir(exist_ok=True)
-            (companion / CACHE).symlink_to((run / CACHE).absolute())
-        for record in run.glob(f"[!.]*/{RECORD_NAME}"):
-            if record.parent.name != stage:
-                (companion / record.parent.name).symlink_to(record.parent.absolute())
-            elif (record.parent / SCRATCH).is_dir():
-                (companion / stage).mkdir()
-                (companion / stage / SCRATCH).symlink_to((record.parent / SCRATCH).absolute())
-                shutil.copyfile(record, companion / stage / RECORD_NAME)
+        if (run / HEADER_NAME).exists():
+            _furnish(companion, run.absolute())
         yield companion
+
+
+def _furnish(companion: Path, run: Path) -> None:
+    for name in (HEADER_NAME, "recipe.yaml"):
+        if (run / name).exists():
+            shutil.copyfile(run / name, companion / name)
+    if (run / "corpus").exists():
+        shutil.copytree(run / "corpus", companion / "corpus")
+    (run / CACHE).mkdir(exist_ok=True)
+    (companion / CACHE).symlink_to(run / CACHE)
+    for record in run.glob(f"[!.]*/{RECORD_NAME}"):
+        stage = record.parent
+        if read_json(record, "the record of a stage").get("status") == "done":
+            (companion / stage.name).symlink_to(stage)
+            continue
+        (companion / stage.name).mkdir()
+        shutil.copyfile(record, companion / stage.name / RECORD_NAME)
+        if (stage / SCRATCH).is_dir():
+            (companion / stage.name / SCRATCH).symlink_to(stage / SCRATCH)

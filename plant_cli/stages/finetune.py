@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from plant_cli.api import ArtefactError, Choice, Column, PlantableDecoder, Result, StageContext, StageSpec, Table, choice, option
+from plant_cli.api import (
+    ArtefactError,
+    Choice,
+    Column,
+    PlantableDecoder,
+    Result,
+    StageContext,
+    StageSpec,
+    Table,
+    choice,
+    option,
+)
 from plant_cli.training.options import TrainingOptions
 
 if TYPE_CHECKING:
@@ -74,6 +85,12 @@ class FinetuneOptions(TrainingOptions):
     anchor: float = option(0.0, "Weight of the stage 1 loss as an auxiliary term that fades out; 0: none.", ge=0)
     anchor_epochs: int = option(5, "Epochs over which the anchor fades out.", ge=1)
     anchor_loss: Choice = choice("loss", "lambda", "The ranking loss of the anchor.")
+    shortlist: Choice | None = choice(
+        "shortlist",
+        None,
+        "Look for hard negatives only among the labels that this proposes; needs `plant mig`. Validation scores every label all the same. "
+        "Default: among all labels.",
+    )
     monitor: Literal["MAP", "macro-F1", "micro-F1", "P@5"] = option(
         "MAP", "Validation figure that decides which epoch is kept; F1 at the threshold tuned on validation."
     )
@@ -90,10 +107,12 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     from plant_cli.model.hardware import choose_hardware
     from plant_cli.model.network import assemble, save_network
     from plant_cli.model.reading import lengths
+    from plant_cli.stages.shortlisting import propose_for, recall_of
     from plant_cli.training.finetuning import FineTuning
     from plant_cli.training.loop import Training, make_plan
     from plant_cli.training.losses import label_loss
     from plant_cli.training.materials import gather, summarise_cuts
+    from plant_cli.training.optimiser import decide_sparse
 
     corpus = context.corpus()
     hardware = choose_hardware(context.machine)
@@ -104,9 +123,13 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     train = materials["train"]
     loss = label_loss(context, options.loss)
     validation = _validation(context, options, network, materials["validation"], hardware)
-    step = FineTuning(network, train.reader, train.split, loss, hardware, _anchor(context, options, train))
+    sparse = decide_sparse(network, options.sparse_updates, selects=loss.hard_negatives > 0)
+    anchor = _anchor(context, options, train)
+    candidates = propose_for(context, options.shortlist, train, loss.hard_negatives)
+    step = FineTuning(network, train.reader, train.split, loss, hardware, anchor, sparse=sparse, candidates=candidates)
     measure = _survival(context, options, network, materials["validation"], hardware)
-    plant = _table_planter(context, options, network, train, hardware, validation, measure)
+    recall = recall_of(context, options.shortlist, network, materials["validation"], hardware, loss.hard_negatives, options.micro_batch)
+    plant = _table_planter(context, options, network, train, hardware, validation, measure, recall)
     pace = PLAIN if plant is None else PLANTED
     plan = make_plan(
         options,
@@ -121,7 +144,7 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     training = Training(
         context, network, hardware, plan, lengths(train.reader.tokens), frozenset({"attention", "value", "boost", "head", "backbone"})
     )
-    outcome = training.run(step, lambda epoch: {**validation(), **(measure() if measure else {})}, plant=plant)
+    outcome = training.run(step, lambda epoch: {**validation(), **(measure() if measure else {}), **recall()}, plant=plant)
     save_network(network, context.folder)
     votes, weighed = _weigh_words(context, options, validation, materials["validation"])
     top = validation.score(votes)
@@ -159,6 +182,7 @@ def _table_planter(
     hardware: Hardware,
     validation: Validation,
     measure: AttentionMeasure | None,
+    recall: Callable[[], dict[str, float]],
 ) -> Callable[[], dict[str, float]] | None:
     """What plants the tables of the labels and gives their validation figures; None if they are to start plain."""
     from plant_cli.training.prototypes import SHARPNESSES, Prototypes
@@ -170,7 +194,7 @@ def _table_planter(
     factors = SHARPNESSES if options.init == "planted" else (1.0,)
     if options.sharpness is not None:
         factors = (options.sharpness,)
-    return lambda: {**prototypes.plant_sharpest(validation, options.monitor, factors), **(measure() if measure else {})}
+    return lambda: {**prototypes.plant_sharpest(validation, options.monitor, factors), **(measure() if measure else {}), **recall()}
 
 
 def _weigh_words(
@@ -245,9 +269,10 @@ def _report(
     weighed: dict[str, float],
 ) -> Result:
     figures = ["MAP", "P@5", "micro-F1", "macro-F1"]
-    shown = figures + ([measure.name] if measure else [])
+    recalls = [name for name in outcome.kept if name.startswith("shortlist")]
+    shown = figures + ([measure.name] if measure else []) + recalls
     columns = [Column(name="epoch"), Column(name="loss", kind="exact")]
-    columns += [Column(name=name if name in figures else f"attention {name}", kind="points") for name in shown]
+    columns += [Column(name=f"attention {name}" if measure and name == measure.name else name, kind="points") for name in shown]
     rows = [[str(e["epoch"] or "start"), e["loss"], *(e[name] for name in shown)] for e in outcome.history]
     kept = "start" if outcome.best_epoch < 0 else f"epoch {outcome.best_epoch + 1}"
     tuned = f"threshold {threshold:.4f} tuned on validation {options.threshold}"

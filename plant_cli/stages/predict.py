@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from plant_cli.api import Column, Options, Result, StageContext, StageSpec, Table, option
+from plant_cli.api import Choice, Column, Options, Result, StageContext, StageSpec, Table, choice, option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +21,9 @@ class PredictOptions(Options):
     split: Literal["train", "validation", "test"] = option("test", "The split to score.")
     top_k: int = option(100, "Labels kept of each document.", ge=1)
     batch: int = option(16, "Documents scored at once; lower it when memory runs out.", ge=1)
+    shortlist: Choice | None = choice(
+        "shortlist", None, "Score only the labels that this proposes; needs `plant mig`. Default: every label is scored."
+    )
 
 
 def run(context: StageContext, options: PredictOptions) -> Result:
@@ -31,7 +34,9 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     corpus = context.corpus()
     split = corpus.split(options.split)
     folder = context.input("finetune", context.tag)
-    top = score_texts(context, corpus, folder, split.texts, name=split.name, k=options.top_k, batch=options.batch)
+    top = score_texts(
+        context, corpus, folder, split.texts, name=split.name, k=options.top_k, batch=options.batch, shortlist=options.shortlist
+    )
     write_predictions(context.folder / PREDICTIONS, top, split, corpus)
     return _report(top, split, corpus)
 
@@ -61,15 +66,18 @@ def _report(top: TopLabels, split: Split, corpus: Corpus) -> Result:
         ]
         for row, (labels, scores) in enumerate(zip(top.labels[:SHOWN], top.scores[:SHOWN], strict=True))
     ]
+    kept = top.labels.shape[1]
     table = Table(
         title=f"First {len(rows)} of {len(split)} documents ({split.name})",
         columns=[Column(name="document"), Column(name="best labels (score, 0 to 100)")],
         rows=rows,
+        notes=[] if top.shortlist_recall is None else [f"the shortlist holds {100 * top.shortlist_recall:.1f}% of the {kept} best labels"],
     )
+    recall = {} if top.shortlist_recall is None else {f"shortlist recall@{kept}": top.shortlist_recall}
     return Result(
         tables=[table],
         next_step="plant eval --bootstrap 1000",
-        summary={"documents": len(split), "labels_kept": top.labels.shape[1], **cut_summary({split.name: top.cut})},
+        summary={"documents": len(split), "labels_kept": kept, **recall, **cut_summary({split.name: top.cut})},
     )
 
 

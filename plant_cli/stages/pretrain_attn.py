@@ -34,6 +34,7 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
     from plant_cli.training.loop import Training, make_plan
     from plant_cli.training.losses import rank_loss
     from plant_cli.training.materials import gather, summarise_cuts
+    from plant_cli.training.optimiser import decide_sparse
     from plant_cli.training.planting import Planter, Planting
     from plant_cli.training.survival import AttentionMeasure
 
@@ -62,6 +63,7 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
         boost=options.rate_attention,
         patience=options.patience,
     )
+    decide_sparse(network, options.sparse_updates, selects=0 <= options.labels_per_document < network.labels)
     roles = frozenset({"attention"} if network.backbone_is_frozen else {"attention", "backbone"})
     training = Training(context, network, hardware, plan, lengths(train.reader.tokens), roles)
     step = Planting(network, train.reader, planter, rank_loss(context, options.loss), hardware)

@@ -75,6 +75,7 @@ SPECS = (
         run=run,
         sections=("data", "model", "machine"),
         writes=False,
+        parallel=True,
         examples=("plant run quickstart", "plant run recipe.yaml --run my-run --set finetune.epochs=3", "plant run recipe.yaml --seeds 5"),
     ),
 )

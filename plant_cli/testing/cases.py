@@ -9,7 +9,7 @@ from typing import Any
 
 from plant_cli.api import Spec, near_names
 from plant_cli.api.hooks import GROUP, HOOKS
-from plant_cli.testing import backbones, datasets, decoders, losses, metrics, signals, specs, stages
+from plant_cli.testing import backbones, datasets, decoders, losses, metrics, shortlists, signals, specs, stages
 
 Check = Callable[[Any], None]
 
@@ -21,6 +21,7 @@ CHECKS: dict[str, tuple[Check, ...]] = {
     "signal": signals.CHECKS,
     "dataset": datasets.CHECKS,
     "metric": metrics.CHECKS,
+    "shortlist": shortlists.CHECKS,
 }
 
 

@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from plant_cli.api.files import read_json, replacing, write_json
+from plant_cli.model.processes import whole
 
 DONE = "DONE"
 
@@ -41,11 +42,11 @@ class Position:
 
 def trained_state(network: nn.Module, names: frozenset[str]) -> dict[str, torch.Tensor]:
     """A copy of the named parameters."""
-    return {name: p.detach().clone().contiguous() for name, p in network.named_parameters() if name in names}
+    return {name: whole(p.detach()).clone().contiguous() for name, p in network.named_parameters() if name in names}
 
 
 def load_state(network: nn.Module, state: dict[str, torch.Tensor]) -> None:
-    """Put such a copy back."""
+    """Put such a copy back; the parameters must be whole."""
     known = dict(network.named_parameters())
     with torch.no_grad():
         for name, tensor in state.items():
@@ -53,26 +54,35 @@ def load_state(network: nn.Module, state: dict[str, torch.Tensor]) -> None:
 
 
 def save_checkpoint(
-    folder: Path,
+    folder: Path | None,
     network: nn.Module,
     names: frozenset[str],
     optimizer: torch.optim.Optimizer,
     position: Position,
     best: dict[str, torch.Tensor],
 ) -> None:
-    """Write a checkpoint and drop all but the last two."""
+    """Write a checkpoint and drop all but the last two; without a folder only help the other processes to gather what is spread."""
+    weights, learned = trained_state(network, names), _whole_state(optimizer)
+    if folder is None:
+        return
     place = folder / f"step-{position.step:08d}"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    save_file(trained_state(network, names), str(place / "weights.safetensors"))
+    save_file(weights, str(place / "weights.safetensors"))
     if best:
         save_file(best, str(place / "best.safetensors"))
     with replacing(place / "optimizer.pt") as partial:
-        torch.save(optimizer.state_dict(), partial)
+        torch.save(learned, partial)
     write_json(place / "position.json", asdict(position))
     (place / DONE).touch()
     for old in whole_checkpoints(folder)[:-2]:
         shutil.rmtree(old)
+
+
+def _whole_state(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    state = optimizer.state_dict()
+    gathered = {number: {key: whole(value) for key, value in kept.items()} for number, kept in state["state"].items()}
+    return {**state, "state": gathered}
 
 
 def whole_checkpoints(folder: Path) -> list[Path]:

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from plant_cli.api import LabelLoss, RankLoss, Split
+from plant_cli.model.candidates import Candidates
+from plant_cli.model.cells import score_all, score_candidates, score_cells
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader
@@ -40,11 +42,26 @@ class FineTuning:
     """Loss of one micro-batch of stage 2 (`plant_cli.training.loop.Step`).
 
     The loss looks only at the positives and the hardest negatives of each document. All labels are scored once, in memory
-    O(B·L); the backward pass of the label attention recomputes only the cells that were chosen.
+    O(B·L); the backward pass of the label attention recomputes only the cells that were chosen. With sparse updates labels are
+    scored without gradient, and the chosen ones of each document once more with it: no gradient has a row for every label. With
+    candidates only these are scored without gradient, and hard negatives are found among them.
+
+    Args:
+        sparse: score twice.
+        candidates: what a shortlist proposes for the documents of the split (None: all labels are scored).
     """
 
     def __init__(
-        self, network: Network, reader: HiddenReader, split: Split, loss: LabelLoss, hardware: Hardware, anchor: Anchor | None = None
+        self,
+        network: Network,
+        reader: HiddenReader,
+        split: Split,
+        loss: LabelLoss,
+        hardware: Hardware,
+        anchor: Anchor | None = None,
+        *,
+        sparse: bool = False,
+        candidates: Candidates | None = None,
     ) -> None:
         self.network = network
         self.reader = reader
@@ -52,21 +69,34 @@ class FineTuning:
         self.loss = loss
         self.hardware = hardware
         self.anchor = anchor
+        self.twice = sparse or candidates is not None
+        self.candidates = candidates
 
     def __call__(self, rows: Rows, *, epoch: int, seed: int) -> tuple[Tensor, float]:
         """See `plant_cli.training.loop.Step`; the mean is over documents."""
         hidden, mask = self.reader.read(rows)
         targets = torch.from_numpy(self.gold[rows].toarray().astype(np.float32)).to(hidden.device)
         with self.hardware.autocast():
-            loss = self._label_loss(hidden, mask, targets, seed)
+            loss = self._label_loss(hidden, mask, targets, rows, seed)
             if self.anchor is not None and self.anchor.strength(epoch) > 0:
                 planted, _ = planted_loss(self.network, self.anchor.planter, self.anchor.loss, hidden, mask, rows, seed)
                 loss = loss + self.anchor.strength(epoch) * planted
         return loss, float(len(rows))
 
-    def _label_loss(self, hidden: Tensor, mask: Tensor, targets: Tensor, seed: int) -> Tensor:
-        logits = self.network.decoder(hidden, mask).float()
+    def _label_loss(self, hidden: Tensor, mask: Tensor, targets: Tensor, rows: Rows, seed: int) -> Tensor:
+        with torch.set_grad_enabled(not self.twice):
+            logits = self._score(hidden, mask, rows)
         if not self.loss.hard_negatives:
             return self.loss(logits, targets)
         draw = torch.Generator(device=logits.device).manual_seed(seed)
-        return self.loss(logits, targets, self.loss.select(logits.detach(), targets, draw))
+        selected = self.loss.select(logits.detach(), targets, draw)
+        if self.twice:
+            chosen = [row.nonzero().squeeze(1) for row in selected]
+            scored = score_cells(self.network.decoder, hidden, mask, chosen)
+            logits = torch.stack([row.index_copy(0, *cells) for row, *cells in zip(logits, chosen, scored, strict=True)])
+        return self.loss(logits, targets, selected)
+
+    def _score(self, hidden: Tensor, mask: Tensor, rows: Rows) -> Tensor:
+        if self.candidates is None:
+            return score_all(self.network.decoder, hidden, mask, self.network.labels)
+        return score_candidates(self.network.decoder, hidden, mask, self.candidates.of(rows, hidden.device), self.network.labels)

@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -22,7 +23,9 @@ from plant_cli.model.network import Network
 from plant_cli.training import checkpoints, unfreezing
 from plant_cli.training.batches import make_batches, padding_share
 from plant_cli.training.checkpoints import Position
+from plant_cli.training.optimiser import add_gradients, clip_gradients, scale_gradients, sparse_tables
 from plant_cli.training.options import TrainingOptions
+from plant_cli.training.sharding import Sharding, wants_sharding
 from plant_cli.training.tracking import draw_curve, open_tracker
 
 Rows = npt.NDArray[np.int64]
@@ -129,6 +132,7 @@ class Training:
     ) -> None:
         self.context = context
         self.network = network
+        self.hardware = hardware
         self.plan = plan
         self.lengths = lengths
         groups = [g for g in unfreezing.make_groups(network, plan.rates) if g.role in roles]
@@ -141,12 +145,14 @@ class Training:
         self.processes.copy_first(p.data for p in network.parameters() if p.requires_grad)
         folder = context.run_path / "tracking" / context.folder.name
         self.accelerator = open_tracker(plan.tracker, folder, asdict(plan), cpu=hardware.device.type == "cpu")
-        self.optimizer = unfreezing.make_optimizer(groups, plan.weight_decay)
+        self.optimizer = unfreezing.make_optimizer(groups, plan.weight_decay, sparse_tables(network))
         self.position = Position()
         self.best: dict[str, Tensor] = {}
         self.spent = 0.0
         self.read = 0
-        self.stopping = False
+        self.sharding: Sharding | None = None
+        self.stopping = self.due = False
+        self.saved = time.monotonic()
         self.losses: list[float] = []
 
     def run(
@@ -164,13 +170,19 @@ class Training:
         plan, position = self.plan, self.position
         if plant is not None and not position.step:
             self._judge(plant(), epoch=-1, loss=None)
+        if wants_sharding(self.hardware):
+            self.sharding = Sharding(self.network, self.hardware)
+            self.groups = self.sharding.move(self.groups, self.optimizer)
+            self.context.reporter.note(f"label tables are spread over {self.processes.count} processes")
         while position.epoch < plan.epochs and position.epoch - position.best_epoch <= plan.patience:
             self._epoch(step)
             self._close_epoch(validate)
         for tracker in self.accelerator.trackers:
             tracker.finish()
-        for parameter in self._parameters():
-            parameter.requires_grad_(True)
+        if self.sharding is not None:
+            self.sharding.end()
+        for name, parameter in self.network.named_parameters():
+            parameter.requires_grad_(name in self.names)
         checkpoints.load_state(self.network, self.best)
         return Outcome(
             best_epoch=position.best_epoch,
@@ -194,10 +206,9 @@ class Training:
         self.context.reporter.note(f"resumed in epoch {self.position.epoch + 1} after {self.position.step} steps")
 
     def _save(self) -> None:
-        if self.processes.first:
-            checkpoints.save_checkpoint(
-                self.context.folder / "checkpoints", self.network, self.names, self.optimizer, self.position, self.best
-            )
+        folder = self.context.folder / "checkpoints" if self.processes.first else None
+        checkpoints.save_checkpoint(folder, self.network, self.names, self.optimizer, self.position, self.best)
+        self.saved = time.monotonic()
 
     def _epoch(self, step: Step) -> None:
         plan, position = self.plan, self.position
@@ -207,7 +218,7 @@ class Training:
         active = unfreezing.factors(self.groups, position.epoch, plan.schedule, plan.attention_factor)
         unfreezing.thaw(self.groups, active)
         self.network.train()
-        began = saved = time.monotonic()
+        began = time.monotonic()
         documents = sum(len(rows) for batch in steps[position.batch :] for rows in batch)
         with self.context.reporter.progress(f"epoch {position.epoch + 1}/{plan.epochs}", documents, "documents") as task:
             for batch in steps[position.batch :]:
@@ -219,9 +230,8 @@ class Training:
                 task.advance(done, loss=position.loss_sum / max(position.weight_sum, 1e-9))
                 if self.stopping:
                     self._stop()
-                if time.monotonic() - saved > 60 * plan.checkpoint_minutes:
+                if self.due:
                     self._save()
-                    saved = time.monotonic()
         if self.processes.any(self.context.stopping):
             self._stop()
         self.spent += time.monotonic() - began
@@ -229,11 +239,12 @@ class Training:
     def _step(self, step: Step, batch: Sequence[Rows]) -> None:
         plan, position = self.plan, self.position
         total, lost, wrong = 0.0, 0.0, np.concatenate(batch)
-        for number, rows in self.processes.share(list(enumerate(batch))):
+        for number, rows, part in self._share(batch):
             seed = plan.seed * 1_000_003 + position.step * 64 + number
             torch.manual_seed(seed)  # dropout depends on the position alone, so that a resumed run draws the same
             loss, weight = step(rows, epoch=position.epoch, seed=seed)
-            if weight == 0:
+            weight *= part
+            if weight == 0 and self.sharding is None:
                 continue
             total += weight
             lost += float(loss.detach()) * weight
@@ -249,33 +260,37 @@ class Training:
         if total:
             self.losses.append(lost / total)
             self.accelerator.log({"loss": self.losses[-1]}, step=position.step)
-            for parameter in learning:
-                parameter.grad = None if parameter.grad is None else parameter.grad / total
-            self.accelerator.clip_grad_norm_(learning, plan.clip)
+            scale_gradients(learning, 1.0 / total, self.processes)
+            clip_gradients(learning, plan.clip)
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         position.step += 1
         position.batch += 1
 
+    def _share(self, batch: Sequence[Rows]) -> list[tuple[int, Rows, float]]:
+        """Number and rows of this process's micro-batches, and what part they have in the step: none where others have one more."""
+        share = [(number, rows, 1.0) for number, rows in self.processes.share(list(enumerate(batch)))]
+        if self.sharding is not None and len(share) * self.processes.count < len(batch):
+            share.append((0, batch[0], 0.0))  # all must make the same number of passes
+        return share
+
     def _add_up(self, total: float, lost: float) -> tuple[float, float, list[torch.nn.Parameter]]:
         """Weight and loss of a step over all processes, and the parameters that have a gradient in any: their sums, everywhere."""
         parameters = self._parameters()
         has = [p.grad is not None for p in parameters]
-        sums = torch.tensor([total, lost, self.context.stopping, *has], dtype=torch.float64)
+        due = self.processes.first and time.monotonic() - self.saved > 60 * self.plan.checkpoint_minutes
+        sums = torch.tensor([total, lost, self.context.stopping, due, *has], dtype=torch.float64)
         self.processes.add([sums])
-        total, lost, stopping, *having = sums.tolist()
-        self.stopping = stopping > 0
+        total, lost, stopping, saving, *having = sums.tolist()
+        self.stopping, self.due = stopping > 0, saving > 0
         learning = [parameter for parameter, count in zip(parameters, having, strict=True) if count]
-        for parameter in learning:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-        self.processes.add(parameter.grad for parameter in learning if parameter.grad is not None)
+        add_gradients(self.processes, learning, sparse_tables(self.network))
         return total, lost, learning
 
     def _close_epoch(self, validate: Callable[[int], dict[str, float]]) -> None:
         position = self.position
         self.network.eval()
-        with torch.no_grad():
+        with torch.no_grad(), self.sharding.gathered() if self.sharding else nullcontext():
             figures = validate(position.epoch)
         self._judge(figures, epoch=position.epoch, loss=position.loss_sum / max(position.weight_sum, 1e-9))
         position.epoch += 1

@@ -16,6 +16,11 @@ class TrainingOptions(Options):
     rate_backbone: float = option(5e-5, "Peak learning rate of the backbone, when it is trained.", gt=0)
     weight_decay: float = option(0.01, "AdamW's weight decay.", ge=0)
     warmup: float = option(0.05, "Share of steps over which rates rise.", ge=0, lt=1)
+    sparse_updates: bool | None = option(
+        None,
+        "Leave the rows of label tables that no document of a step touched as they are, moments and weight decay too: less memory, "
+        "another optimiser than AdamW on whole tables. Default: from 30,000 labels on.",
+    )
     clip: float = option(1.0, "Largest norm of a gradient.", gt=0)
     cache_limit: float = option(8.0, "Disk for cached hidden states of one split, in GB (frozen backbones only).", ge=0)
     tracker: str | None = option(

@@ -223,5 +223,5 @@ def planted_loss(
     attention = network.scorer.rank(hidden, mask, torch.from_numpy(labels).to(hidden.device))
     lists = planter.lists(attention, rows, labels, counts, draw)
     if len(lists) == 0:
-        return hidden.new_zeros(()), 0.0
+        return 0.0 * attention.nan_to_num(neginf=0.0).sum(), 0.0
     return loss(lists.scores, lists.relevance, lists.offsets), float(len(lists))

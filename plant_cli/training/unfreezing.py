@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from plant_cli.model.network import Network
+from plant_cli.training.optimiser import RowAdamW
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,10 +44,10 @@ def make_groups(network: Network, rates: Rates) -> list[Group]:
     return groups
 
 
-def make_optimizer(groups: Sequence[Group], weight_decay: float) -> torch.optim.AdamW:
-    """AdamW with one entry a group, in the same order."""
+def make_optimizer(groups: Sequence[Group], weight_decay: float, tables: Sequence[nn.Parameter] = ()) -> RowAdamW:
+    """AdamW with one entry a group, in the same order; `tables` are trained row by row."""
     entries = [{"params": list(group.parameters), "lr": group.rate} for group in groups]
-    return torch.optim.AdamW(entries, weight_decay=weight_decay, fused=True)  # one pass over each table; per-label tables are large
+    return RowAdamW(entries, tables, weight_decay=weight_decay)
 
 
 def gradual(group: Group, epoch: int, *, attention_factor: float) -> float:

@@ -34,6 +34,7 @@ class LabelAttention(nn.Module):
 
     boost_scale: nn.Parameter
     boost_shift: nn.Parameter
+    sparse = False
 
     def __init__(self, options: LabelAttentionOptions, shape: DecoderShape) -> None:
         super().__init__()
@@ -59,12 +60,12 @@ class LabelAttention(nn.Module):
     def forward(self, hidden: Tensor, mask: Tensor, labels: Tensor | None = None) -> Tensor:
         """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
         states = self._states(hidden)
-        boost_scale, boost_shift = _rows(self.boost_scale, labels), _rows(self.boost_shift, labels)
+        boost_scale, boost_shift = self._rows(self.boost_scale, labels), self._rows(self.boost_shift, labels)
         with torch.autocast(hidden.device.type, enabled=False):  # what every document adds, in fp32: the biases, the shift of the boost
             per_place = self.projection @ self.get_buffer("pooling")
             constant = boost_scale @ (per_place * self.to_output.bias) + boost_shift @ per_place
         if self.bias is not None:
-            constant = constant + (self.bias if labels is None else self.bias[labels])
+            constant = constant + self._rows(self.bias, labels)
         logits = label_attention(
             self.to_query(self._queries(labels)),
             boost_scale @ (per_place.unsqueeze(1) * self.to_output.weight),
@@ -131,18 +132,26 @@ class LabelAttention(nn.Module):
             "head": head if self.bias is None else [*head, self.bias],
         }
 
+    def label_tables(self) -> Sequence[nn.Parameter]:
+        """Queries, boost and bias: one row a label."""
+        tables = [self.queries, self.boost_scale, self.boost_shift]
+        return tables if self.bias is None else [*tables, self.bias]
+
     def _states(self, hidden: Tensor) -> Tensor:
         normed: Tensor = self.norm(hidden.to(self.to_key.weight.dtype))
         dropped: Tensor = self.dropout(normed)
         return dropped
 
     def _queries(self, labels: Tensor | None) -> Tensor:
-        queries = _rows(self.queries, labels)
+        queries = self._rows(self.queries, labels)
         return queries if self.query_basis is None else queries @ self.query_basis
 
-
-def _rows(table: Tensor, labels: Tensor | None) -> Tensor:
-    return table if labels is None else functional.embedding(labels, table)
+    def _rows(self, table: Tensor, labels: Tensor | None) -> Tensor:
+        if labels is None:
+            return table
+        if table.dim() == 1:
+            return table.gather(0, labels, sparse_grad=self.sparse)
+        return functional.embedding(labels, table, sparse=self.sparse)
 
 
 def _check_heads(heads: int, hidden: int) -> None:

@@ -125,8 +125,10 @@ class RandomBackbone(HuggingFaceBackbone):
 
     def __init__(self, family: str, config: Any, options: CausalOptions, device: torch.device, window: int) -> None:
         profile = Profile(model=family, adapter_targets=FAMILIES[family].targets, kind="causal", device=str(device))
-        self.network = prepare_network(random_network(config, options, device), profile, options)
+        network = random_network(config, options, device)
+        quantization.freeze(network, options)
+        self.network = prepare_network(network, profile, options)
         self.window, self.overlap, self.max_length = window, options.overlap, options.max_tokens
         self.hidden_size = config.hidden_size
         self.prefix, self.suffix, self.pad = [START], [], 0
-        self.adapted, self.tokenizer_hash = True, ""
+        self.profile, self.options, self.adapted, self.tokenizer_hash = profile, options, True, ""

@@ -5,9 +5,11 @@ import math
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.benchmarks import attention, ranking, training
 from tests.benchmarks.contenders import measure
+from tests.benchmarks.machine import COPIED, SIDE, rates
 
 SIZES = {"labels": 12, "documents": 2, "positions": 6, "hidden": 8, "heads": 2}
 
@@ -18,6 +20,21 @@ def test_measures_time_and_added_memory() -> None:
     assert len(kept) == 3  # one to warm up
     assert set(figures) == {"seconds", "cpu_seconds", "peak_gb"}
     assert all(value >= 0 and math.isfinite(value) for value in figures.values())
+
+
+def test_shares_are_of_what_the_machine_reached_in_the_same_run() -> None:
+    figures = {"ours": {"seconds": 2.0}, "matrix": {"seconds": 1.0}, "copy": {"seconds": 4.0}}
+    found = rates(figures, {"operations": 2.0 * SIDE["cpu"] ** 3, "bytes": COPIED["cpu"]}, "cpu")
+    assert found["operations_share"] == 0.5  # the same work in twice the time
+    assert found["bytes_share"] == 1.0  # a copy reads and writes: half the bytes in half the time
+    assert found["bytes_per_second"] == COPIED["cpu"] / 2
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a graphics card")
+@pytest.mark.parametrize("benchmark", [attention, ranking])
+def test_without_a_graphics_card_it_says_so(benchmark) -> None:
+    with pytest.raises(SystemExit, match="no graphics card that torch can use, so nothing was measured"):
+        benchmark.main(["--device", "cuda"])
 
 
 @pytest.mark.slow

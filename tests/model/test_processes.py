@@ -26,7 +26,7 @@ def test_alone_every_sum_is_the_own_number() -> None:
     ALONE.copy_first([numbers])
     assert (numbers.tolist(), array.tolist()) == ([1.0, 2.0], [3, 4])
     assert (ALONE.any(True), ALONE.any(False), ALONE.gather(2.5)) == (True, False, [2.5])
-    assert join_processes(torch.device("cpu")) == ALONE
+    assert join_processes() == ALONE
 
 
 def test_a_process_that_lost_the_others_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from plant_cli.api.files import read_json, write_json
 from plant_cli.runs.companions import companion_of, process_count, process_rank
 from plant_cli.runs.folder import Run
 
@@ -21,28 +22,27 @@ def test_a_companion_has_the_corpus_and_what_is_read_and_vanishes_alone(tmp_path
     make_run(run, bound=True)
     for stage in ("mig", "finetune", "finetune-b"):
         (run / stage / "checkpoints").mkdir(parents=True, exist_ok=True)
-        (run / stage / "stage.json").write_text(stage)
-    with companion_of(run, "finetune") as companion:
+        write_json(run / stage / "stage.json", {"status": "interrupted" if stage == "finetune" else "done"})
+    with companion_of(run) as companion:
         names = {"corpus", "run.json", "recipe.yaml", "mig", "finetune", "finetune-b", "cache"}
         assert {entry.name for entry in companion.iterdir()} == names
         assert Run.open(companion).header.data_hash == "d"
-        assert (companion / "mig" / "stage.json").read_text() == "mig"
+        assert {stage for stage in ("mig", "finetune", "finetune-b") if (companion / stage).is_symlink()} == {"mig", "finetune-b"}
         (companion / "finetune" / "stage.json").write_text("the companion's")
         (companion / "finetune" / "model").touch()
         (companion / "cache" / "states").touch()
         assert (companion / "finetune" / "checkpoints").resolve() == run / "finetune" / "checkpoints"
     assert not companion.exists()
-    assert (run / "finetune" / "stage.json").read_text() == "finetune"
+    assert read_json(run / "finetune" / "stage.json", "the record") == {"status": "interrupted"}
     assert [entry.name for entry in (run / "finetune").iterdir() if entry.name == "model"] == []
     assert (run / "cache" / "states").exists()
     assert (run / "mig" / "checkpoints").is_dir()
 
 
-def test_a_corpus_that_is_still_being_prepared_is_left_alone(tmp_path: Path) -> None:
-    make_run(tmp_path / "run", bound=False)
-    for run in (tmp_path / "run", tmp_path / "none yet"):
-        with companion_of(run, "mig") as companion:
-            assert list(companion.iterdir()) == []
+def test_before_the_first_stage_there_is_nothing_to_have(tmp_path: Path) -> None:
+    with companion_of(tmp_path / "none yet") as companion:
+        assert list(companion.iterdir()) == []
+    assert not (tmp_path / "none yet").exists()
 
 
 def test_the_launcher_says_which_process_this_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from plant_cli.api import ArtefactError, ComponentError, Interrupted, ResourceError, SilentReporter, TrainingError
+from plant_cli.api import ArtefactError, ComponentError, Interrupted, ResourceError, SilentReporter, TrainingError, UsageError
 from plant_cli.inference.lexical import LEXICAL, load_lexicon, save_lexicon
 from plant_cli.registry import installed
 from plant_cli.stages.runner import run_stage
@@ -81,24 +81,45 @@ def weights(trained: Clinic, stage: str) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize(
-    ("stage", "begins", "after"), [("finetune", "epoch 2", 2), ("finetune", "epoch 1", 1), ("pretrain-attn", "epoch 2", 3)]
+    ("stage", "begins", "after", "sets"),
+    [
+        ("finetune", "epoch 2", 2, ()),
+        ("finetune", "epoch 1", 1, ()),
+        ("pretrain-attn", "epoch 2", 3, ()),
+        ("finetune", "epoch 2", 2, ("finetune.sparse_updates=true",)),
+        ("pretrain-attn", "epoch 2", 3, ("pretrain-attn.sparse_updates=true", "pretrain-attn.labels_per_document=2")),
+    ],
 )
-def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(clinic: Any, tmp_path: Path, stage: str, begins: str, after: int) -> None:
+def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(
+    clinic: Any, tmp_path: Path, stage: str, begins: str, after: int, sets: tuple[str, ...]
+) -> None:
     whole, broken = Clinic(clinic, tmp_path / "whole"), Clinic(clinic, tmp_path / "broken")
     for one in (whole, broken):
         one.run("mig")
         if stage == "finetune":
             one.run("pretrain-attn")
-    whole.run(stage)
+    whole.run(stage, *sets)
     with pytest.raises(Interrupted) as caught:
-        broken.run(stage, reporter=Interrupting(begins, after))
+        broken.run(stage, *sets, reporter=Interrupting(begins, after))
     assert caught.value.exit_code == 130
     assert broken.record(stage)["status"] == "interrupted"
-    broken.run(stage, resume=True)
+    broken.run(stage, *sets, resume=True)
     expected, found = weights(whole, stage), weights(broken, stage)
     assert expected.keys() == found.keys()
     assert all(torch.equal(expected[name], found[name]) for name in expected)
     assert (whole.path / stage / "history.jsonl").read_text() == (broken.path / stage / "history.jsonl").read_text()
+
+
+def test_a_damaged_checkpoint_costs_only_the_steps_since_the_one_before(clinic: Any, tmp_path: Path) -> None:
+    whole, broken = (Clinic(clinic, tmp_path / name).planted() for name in ("whole", "broken"))
+    whole.run("finetune")
+    with pytest.raises(Interrupted):
+        broken.run("finetune", reporter=Interrupting("epoch 2", 2))
+    first, last = sorted((broken.path / "finetune" / "checkpoints").glob("step-*"))
+    (last / "weights.safetensors").write_bytes((first / "weights.safetensors").read_bytes()[:100])
+    broken.run("finetune", resume=True)
+    expected, found = weights(whole, "finetune"), weights(broken, "finetune")
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
 
 
 def test_planting_moves_only_the_attention_and_ranks_relevant_words_higher(trained: Clinic) -> None:
@@ -178,6 +199,29 @@ def test_prediction_adds_the_votes_of_words_with_the_weight_that_was_kept(traine
     save_lexicon(replace(lexicon, weight=0.0), trained.path / "finetune", label_hash)
     without = trained.run("predict", force=True) and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
     assert (with_votes["scores"].list.sum() != without["scores"].list.sum()).any()
+
+
+def test_a_shortlist_proposes_and_its_recall_is_told(trained: Clinic) -> None:
+    chosen = "{name: words, size: 4, frequent: 2}"
+    result = trained.planted().run("finetune", "finetune.epochs=1", f"finetune.shortlist={chosen}")
+    recall = result.summary["shortlist recall@4"]
+    assert 0.3 < recall <= 1
+    assert trained.record("finetune")["summary"]["shortlist recall@4"] == recall
+    rows = [json.loads(line) for line in (trained.path / "finetune" / "history.jsonl").read_text().splitlines()]
+    assert all(0 <= row["shortlist recall@4"] <= 1 for row in rows)
+    assert "shortlist recall@4" in [column.name for column in result.tables[0].columns]
+    exact = trained.run("predict", "predict.top_k=3").summary
+    assert not [name for name in exact if name.startswith("shortlist")]
+    short = trained.run("predict", "predict.top_k=3", f"predict.shortlist={chosen}", force=True)
+    assert 0.3 < short.summary["shortlist recall@3"] <= 1
+    assert "shortlist" in short.tables[0].notes[0]
+    found = pl.read_parquet(trained.path / "predict" / "predictions.parquet")
+    assert found["labels"].list.len().unique().to_list() == [3]
+
+
+def test_a_shortlist_is_refused_where_every_label_counts(trained: Clinic) -> None:
+    with pytest.raises(UsageError, match="of no use"):
+        trained.planted().run("finetune", "finetune.loss={name: bce}", "finetune.shortlist=words")
 
 
 def test_the_anchor_adds_the_ranking_loss(trained: Clinic) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+import torch
 from safetensors.numpy import load_file
 
 Launch = Callable[..., list[tuple[int, str, str]]]
@@ -61,17 +62,53 @@ def test_training_and_scores_of_two_processes_are_those_of_one(launch: Launch, t
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("corpus")
+def test_sparse_updates_of_two_processes_are_those_of_one(launch: Launch, tmp_path: Path) -> None:
+    loss = ["--set", "finetune.loss={name: focal-hnm, hard_negatives: 2, random_negatives: 1}"]
+    for count, folder in ((1, "one"), (2, "two")):
+        options = [*BACKBONE, "--batch", "6", "--micro-batch", "3", "--precision", "fp32", "--epochs", "2", "--unfreeze", "all", *loss]
+        run(launch, count, "finetune", "--run", folder, "--init", "random", "--sparse-updates", *options)
+    expected, found = (load_file(tmp_path / folder / "finetune" / "model.safetensors") for folder in ("one", "two"))
+    for name in expected.keys() - WITHOUT_EFFECT["finetune"]:
+        assert found[name] == pytest.approx(expected[name], abs=1e-4), name
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("corpus")
+def test_label_tables_can_be_spread_over_processes(launch: Launch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ["finetune", *BACKBONE, "--batch", "9", "--micro-batch", "3", "--precision", "fp32", "--epochs", "2"]
+    command += ["--init", "random", "--unfreeze", "gradual", "--no-lexical"]  # three micro-batches a step: one process has one less
+    run(launch, 1, *command, "--run", "one")
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
+    assert "label tables are spread over 2 processes" in run(launch, 2, *command, "--run", "two")
+    rows = [[json.loads(line) for line in (tmp_path / folder / "finetune" / "history.jsonl").open()] for folder in ("one", "two")]
+    for a, b in zip(*rows, strict=True):
+        assert a == pytest.approx(b, abs=1e-3, nan_ok=True)
+    expected, found = (load_file(tmp_path / folder / "finetune" / "model.safetensors") for folder in ("one", "two"))
+    for name in expected.keys() - WITHOUT_EFFECT["finetune"]:
+        assert found[name] == pytest.approx(expected[name], abs=1e-4), name
+    states = [
+        torch.load(max((tmp_path / folder / "finetune" / "checkpoints").iterdir()) / "optimizer.pt", weights_only=True)["state"]
+        for folder in ("one", "two")
+    ]
+    assert [s.keys() for s in states[:1]] == [s.keys() for s in states[1:]]
+    for number, kept in states[0].items():
+        assert states[1][number]["exp_avg"].shape == kept["exp_avg"].shape
+        torch.testing.assert_close(states[1][number]["exp_avg"], kept["exp_avg"], atol=1e-3, rtol=1e-2)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("corpus")
 def test_when_one_process_dies_the_other_says_so_and_any_number_goes_on(
     launch: Launch, start_processes: Callable[..., Any], tmp_path: Path
 ) -> None:
-    command = ["pretrain-attn", "--run", "two", *BACKBONE, *STEPS, "--epochs", "6", "--checkpoint-minutes", "1e-4"]
+    command = ["pretrain-attn", "--run", "two", *BACKBONE, *STEPS, "--epochs", "3", "--checkpoint-minutes", "1e-4"]
     first, second = start_processes(2, *command)
     checkpoints = tmp_path / "two" / "pretrain-attn" / "checkpoints"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not list(checkpoints.glob("step-*/DONE")) and time.monotonic() < deadline:
         time.sleep(0.05)
     second.kill()
-    _, said = first.communicate(timeout=60)
+    _, said = first.communicate(timeout=180)
     assert first.returncode == 6
     assert "process 1 of 2 no longer reaches the others" in said
     assert "--resume" in said
@@ -83,6 +120,31 @@ def test_when_one_process_dies_the_other_says_so_and_any_number_goes_on(
     expected, found = (load_file(tmp_path / folder / "pretrain-attn" / "model.safetensors") for folder in ("one", "two"))
     for name in expected.keys() - WITHOUT_EFFECT["pretrain-attn"]:
         assert found[name] == pytest.approx(expected[name], abs=1e-3), name
+
+
+RECIPE = """
+summary: "Two processes, one experiment."
+data: {path: clinic.parquet}
+model: {backbone: {name: tiny, hidden: 16, layers: 1}}
+machine: {precision: fp32}
+mig: {k: 50}
+pretrain-attn: {epochs: 1}
+finetune: {epochs: 1}
+predict: {}
+eval: {bootstrap: 50}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("corpus")
+def test_a_whole_recipe_is_shared_and_passed_over_by_all(launch: Launch, tmp_path: Path) -> None:
+    (tmp_path / "recipe.yaml").write_text(RECIPE)
+    run(launch, 2, "run", "recipe.yaml", "--run", "together")
+    for stage in ("mig", "pretrain-attn", "finetune", "predict", "eval"):
+        record = json.loads((tmp_path / "together" / stage / "stage.json").read_text())
+        assert (record["status"], record["environment"]["processes"]) == ("done", 2)
+    said = run(launch, 2, "run", "recipe.yaml", "--run", "together")
+    assert said.count("unchanged, passed over") == 5
 
 
 @pytest.mark.slow

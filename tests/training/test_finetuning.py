@@ -12,8 +12,10 @@ import torch
 from plant_losses.label import Bce, Focal
 from plant_losses.options import BceOptions, FocalOptions
 from scipy.sparse import csr_array
+from torch import Tensor
 
 from plant_cli.api import SilentReporter
+from plant_cli.model.candidates import Candidates
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
 from plant_cli.training.finetuning import Anchor, FineTuning
@@ -55,6 +57,48 @@ def test_only_positives_and_the_hardest_negatives_count(parts: Any) -> None:
     parts.network.zero_grad()
     expected.backward()
     assert torch.allclose(gradient, parts.network.decoder.queries.grad, atol=1e-6)
+
+
+@pytest.mark.parametrize("normaliser", ["selected", "labels"])
+def test_sparse_updates_give_the_loss_and_gradients_of_one_pass(parts: Any, normaliser: str) -> None:
+    """Scored once with a dense gradient, or twice with a sparse one: the same numbers, and no gradient with a row for every label."""
+    loss = Focal(FocalOptions(hard_negatives=2, random_negatives=1, normaliser=normaliser))
+    found = {}
+    for sparse in (False, True):
+        parts.network.zero_grad()
+        parts.network.decoder.sparse = sparse
+        value, _ = FineTuning(parts.network, parts.reader, parts.split, loss, CPU, sparse=sparse)(ROWS, epoch=0, seed=1)
+        value.backward()
+        found[sparse] = value.detach(), {n: p.grad for n, p in parts.network.named_parameters() if p.grad is not None}
+    torch.testing.assert_close(found[True][0], found[False][0])
+    assert found[True][1].keys() == found[False][1].keys()
+    for name, gradient in found[True][1].items():
+        torch.testing.assert_close(gradient.to_dense(), found[False][1][name], rtol=1e-4, atol=1e-6)
+    tables = {id(table) for table in parts.network.decoder.label_tables()}
+    sparse_ones = {n for n, gradient in found[True][1].items() if gradient.is_sparse}
+    assert sparse_ones == {n for n, p in parts.network.named_parameters() if id(p) in tables}
+
+
+def test_with_candidates_hard_negatives_are_the_hardest_of_them(parts: Any) -> None:
+    """Whatever is not proposed counts only as a positive; all labels proposed is the loss without a shortlist."""
+    loss = Focal(FocalOptions(hard_negatives=2, random_negatives=0))
+    proposed = {1: [0, 1, 3, 5], 2: [0, 1, 4]}  # of the documents in these rows
+
+    def with_candidates(found: dict[int, list[int]]) -> Tensor:
+        lists = [np.array(found.get(row, []), dtype=np.int64) for row in range(3)]
+        return FineTuning(parts.network, parts.reader, parts.split, loss, CPU, candidates=Candidates(lists, "words"))(
+            ROWS, epoch=0, seed=1
+        )[0]
+
+    logits = parts.network.decoder(*parts.reader.read(ROWS)).detach()
+    targets = torch.tensor(GOLD[ROWS].toarray(), dtype=torch.float32)
+    selected = targets > 0
+    for place, row in enumerate(ROWS):
+        negatives = [label for label in proposed[row] if not targets[place, label]]
+        selected[place, sorted(negatives, key=lambda label: -float(logits[place, label]))[:2]] = True
+    torch.testing.assert_close(with_candidates(proposed), loss(logits, targets, selected))
+    everything = step(parts, loss)(ROWS, epoch=0, seed=1)[0]
+    torch.testing.assert_close(with_candidates({row: list(range(6)) for row in range(3)}), everything)
 
 
 def test_random_negatives_follow_from_the_seed(parts: Any) -> None:

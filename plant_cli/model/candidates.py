@@ -1,0 +1,96 @@
+"""Labels that a shortlist proposes for the documents of a split, and how many of the network's best are among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from plant_cli.api import Choice, Corpus, ShortlistInput, StageContext
+from plant_cli.api.specs import ShortlistSpec
+from plant_cli.corpus.words import count_words
+from plant_cli.model.cells import score_all
+from plant_cli.model.hardware import Hardware
+from plant_cli.model.network import Network
+from plant_cli.model.reading import HiddenReader
+from plant_cli.relevance.store import load_relevance, read_vocabulary
+
+Rows = npt.NDArray[np.int64]
+BATCH = 256  # documents proposed for at a time
+SAMPLE = 64  # documents on which recall is measured: all their labels must be scored
+
+
+class Candidates:
+    """What a shortlist proposes for each document of a split, [N] arrays of label indices."""
+
+    def __init__(self, found: Sequence[Rows], name: str) -> None:
+        self.found = found
+        self.name = name
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @property
+    def mean(self) -> float:
+        """Labels proposed for a document, on average."""
+        return float(np.mean([len(labels) for labels in self.found])) if self.found else 0.0
+
+    def of(self, rows: Rows, device: torch.device) -> list[torch.Tensor]:
+        """Those of the given documents."""
+        return [torch.from_numpy(self.found[row]).to(device) for row in rows]
+
+
+def propose(context: StageContext, corpus: Corpus, chosen: Choice, texts: Sequence[str], name: str) -> Candidates:
+    """Build the chosen shortlist on the relevance of the run, and ask it for every text.
+
+    Args:
+        context: of the stage that asks.
+        corpus: gives the labels.
+        chosen: the shortlist.
+        texts: one a document.
+        name: of the texts, for progress ("train").
+
+    Raises:
+        ArtefactError: the run has no relevance (`plant mig`).
+    """
+    spec, options = context.component("shortlist", chosen)
+    folder = context.input("mig")
+    table = load_relevance(folder, corpus.labels.hash)
+    given = ShortlistInput(
+        words=table.words,
+        relevance=table.matrix,
+        docs_with_word=read_vocabulary(folder)["docs_with_word"].to_numpy(),
+        train_counts=np.asarray(corpus.labels.train_counts, dtype=np.int64),
+        documents=len(corpus.split("train")),
+    )
+    shortlist = cast(ShortlistSpec, spec).build(options, given)
+    found: list[Rows] = []
+    with context.reporter.progress(f"shortlist {chosen.name}: {name}", len(texts), "documents") as task:
+        for start in range(0, len(texts), BATCH):
+            part = texts[start : start + BATCH]
+            found.extend(shortlist.propose(part, count_words(part, table.words)))
+            task.advance(len(part))
+    return Candidates(found, chosen.name)
+
+
+@torch.no_grad()
+def measure_recall(network: Network, reader: HiddenReader, hardware: Hardware, candidates: Candidates, m: int, *, batch: int) -> float:
+    """Share of the m labels that the network scores highest that the shortlist proposes, mean over at most `SAMPLE` documents.
+
+    The network scores every label of these documents, so the figure is exact for them; they are spread evenly over the split.
+    """
+    network.eval()
+    rows = np.unique(np.linspace(0, len(candidates) - 1, num=min(SAMPLE, len(candidates)), dtype=np.int64))
+    m = min(m, network.labels)
+    shares: list[float] = []
+    for start in range(0, len(rows), batch):
+        part = rows[start : start + batch]
+        hidden, mask = reader.read(part)
+        with hardware.autocast():
+            best = score_all(network.decoder, hidden, mask, network.labels).topk(m, dim=1).indices
+        proposed = candidates.of(part, best.device)
+        shares += [float(torch.isin(top, labels).float().mean()) for top, labels in zip(best, proposed, strict=True)]
+    return float(np.mean(shares)) if shares else 0.0

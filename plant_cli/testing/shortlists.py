@@ -1,0 +1,79 @@
+"""What a shortlist owes: distinct labels of the index, the same for a document whatever is asked beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plant_cli.api import ShortlistSpec
+from plant_cli.testing.specs import default_options
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from scipy.sparse import csr_array
+
+    from plant_cli.api import ShortlistInput
+
+WORDS = ("fever", "cough", "fracture", "arm", "leg", "pain")
+TEXTS = ("fever fever cough", "fracture of the arm", "", "no word that is known", "leg pain arm")
+LABELS = 9
+
+
+def sample_input() -> ShortlistInput:
+    """An invented relevance table; the last label has no relevant word."""
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    from plant_cli.api import ShortlistInput
+
+    generator = np.random.default_rng(0)
+    relevance = generator.random((LABELS, len(WORDS))) * (generator.random((LABELS, len(WORDS))) < 0.4)
+    relevance[-1] = 0
+    return ShortlistInput(
+        words=WORDS,
+        relevance=csr_array(relevance.astype(np.float32)),
+        docs_with_word=np.array([9, 8, 5, 4, 3, 1]),
+        train_counts=np.arange(LABELS, 0, -1),
+        documents=20,
+    )
+
+
+def labels_are_distinct_and_of_the_index(spec: ShortlistSpec) -> None:
+    """For each document an int64 array of label indices, each once; also for a text without any known word."""
+    import numpy as np
+
+    found = _propose(spec, range(len(TEXTS)))
+    assert len(found) == len(TEXTS), f"{len(found)} lists for {len(TEXTS)} documents"
+    for text, labels in zip(TEXTS, found, strict=True):
+        assert labels.dtype == np.int64, f"labels of {text!r} are {labels.dtype}"
+        assert len(np.unique(labels)) == len(labels), f"a label is proposed twice for {text!r}"
+        assert not len(labels) or (labels.min() >= 0 and labels.max() < LABELS), f"a label outside the index for {text!r}"
+
+
+def documents_stand_alone(spec: ShortlistSpec) -> None:
+    """What is proposed for a document does not depend on its neighbours."""
+    together = _propose(spec, range(len(TEXTS)))
+    for row in range(len(TEXTS)):
+        (alone,) = _propose(spec, [row])
+        assert sorted(alone) == sorted(together[row]), f"other labels for {TEXTS[row]!r} alone than beside others"
+
+
+def input_is_left_as_it_was(spec: ShortlistSpec) -> None:
+    """The counts are read, not changed: others read them too."""
+    counts, untouched = _counts(range(len(TEXTS))), _counts(range(len(TEXTS)))
+    spec.build(default_options(spec), sample_input()).propose(TEXTS, counts)
+    assert bool((counts.toarray() == untouched.toarray()).all()), "the counts were changed"
+
+
+def _propose(spec: ShortlistSpec, rows: range | list[int]) -> list[npt.NDArray[np.int64]]:
+    return list(spec.build(default_options(spec), sample_input()).propose([TEXTS[row] for row in rows], _counts(rows)))
+
+
+def _counts(rows: range | list[int]) -> csr_array:
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    return csr_array(np.array([[float(TEXTS[row].split().count(word)) for word in WORDS] for row in rows]))
+
+
+CHECKS = (labels_are_distinct_and_of_the_index, documents_stand_alone, input_is_left_as_it_was)

@@ -1,0 +1,173 @@
+"""AdamW that leaves alone the rows of label tables that no document of a step touched, and the clipping that goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+
+from plant_cli.api import ComponentError, SparseDecoder, UsageError
+from plant_cli.model.network import Network
+from plant_cli.model.processes import Processes, whole
+
+BLOCK = 1 << 21
+"""Numbers of a table that are updated at a time: what an update needs beside the table stays in cache."""
+SPARSE_FROM = 30_000
+"""Labels from which updates are sparse unless the user says otherwise: below, one dense pass is faster and memory is no matter."""
+
+
+def decide_sparse(network: Network, wanted: bool | None, *, selects: bool) -> bool:
+    """Whether label tables are trained row by row; tells the decoder.
+
+    Args:
+        network: to be trained.
+        wanted: what the user says (None: from `SPARSE_FROM` labels, where decoder and stage can).
+        selects: whether a step looks at some labels only.
+
+    Raises:
+        ComponentError: it is wanted, and the decoder cannot.
+        UsageError: it is wanted, and every step looks at all labels.
+    """
+    decoder = network.decoder
+    can = isinstance(decoder, SparseDecoder)
+    if wanted and not can:
+        raise ComponentError(
+            f"the decoder '{network.section.decoder.name}' has no sparse gradients",
+            where="option sparse_updates",
+            expected="a decoder with label_tables (plant_cli.api.SparseDecoder)",
+            todo="--no-sparse-updates, or another --decoder",
+        )
+    if wanted and not selects:
+        raise UsageError(
+            "updates cannot be sparse where every step looks at all labels",
+            where="option sparse_updates",
+            expected="hard negatives in the loss of stage 2, a sample of labels in stage 1",
+            todo="--no-sparse-updates, or --set finetune.loss.hard_negatives=1000, or --labels-per-document 64",
+        )
+    sparse = (network.labels >= SPARSE_FROM and can and selects) if wanted is None else wanted
+    if isinstance(decoder, SparseDecoder):
+        decoder.sparse = sparse
+    return sparse
+
+
+def sparse_tables(network: Network) -> Sequence[nn.Parameter]:
+    """The label tables that are trained row by row."""
+    return network.decoder.label_tables() if isinstance(network.decoder, SparseDecoder) and network.decoder.sparse else ()
+
+
+class RowAdamW(torch.optim.AdamW):
+    """AdamW in which each row of a label table is a parameter of its own.
+
+    A row is updated in the steps whose gradient holds it, as `torch.optim.AdamW` would update a parameter that has had no other
+    steps: moments, step count and weight decay of a row rest while the row does. Everything else is plain AdamW, in one pass a
+    tensor (`fused`).
+
+    Args:
+        entries: parameter groups.
+        tables: those of their parameters [L, …] that are label tables; their gradients are sparse, or dense for all rows.
+        weight_decay: decoupled, as in AdamW.
+    """
+
+    def __init__(self, entries: Iterable[dict[str, Any]], tables: Iterable[nn.Parameter] = (), *, weight_decay: float) -> None:
+        self.tables = frozenset(id(table) for table in tables)
+        super().__init__(entries, weight_decay=weight_decay, fused=True)  # one pass over each tensor
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """One step; the gradients of tables are used up by it."""
+        for group in self.param_groups:
+            for table in group["params"]:
+                if id(table) in self.tables and table.grad is not None:
+                    self._update(table, group)
+                    table.grad = None
+        loss: float | None = super().step(closure)
+        return loss
+
+    def _update(self, table: nn.Parameter, group: dict[str, Any]) -> None:
+        rows, gradient = touched_rows(table)
+        state = self.state[table]
+        if not state:
+            state["step"] = torch.zeros(len(table), dtype=torch.float32, device=table.device)
+            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(table), torch.zeros_like(table)
+        step = max(1, BLOCK // max(1, table[0].numel()))
+        for start in range(0, len(rows), step):
+            block = slice(start, start + step)
+            _update_rows(table, rows[block], gradient[block], state, group)
+
+
+def _update_rows(table: Tensor, rows: Tensor, gradient: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
+    """AdamW (Loshchilov and Hutter 2019, algorithm 2) on some rows, each with its own number of steps."""
+    first, second = group["betas"]
+    count = state["step"][rows] + 1
+    mean = state["exp_avg"][rows].lerp_(gradient, 1 - first)
+    square = state["exp_avg_sq"][rows].mul_(second).addcmul_(gradient, gradient, value=1 - second)
+    for name, values in (("step", count), ("exp_avg", mean), ("exp_avg_sq", square)):
+        state[name].index_copy_(0, rows, values)
+    exact = count.double().view(-1, *[1] * (gradient.dim() - 1))
+    root = (1 - second**exact).sqrt_().to(table.dtype)
+    length = (group["lr"] / (1 - first**exact)).to(table.dtype)
+    kept = table[rows].mul_(1 - group["lr"] * group["weight_decay"])
+    table.index_copy_(0, rows, kept.sub_(mean.mul_(length).div_(square.sqrt_().div_(root).add_(group["eps"]))))
+
+
+def _values(parameters: Sequence[nn.Parameter]) -> list[Tensor]:
+    """The numbers of gradients, of sparse ones those of the rows they hold."""
+    return [touched_rows(p)[1] if p.grad.is_sparse else p.grad for p in parameters if p.grad is not None]
+
+
+def touched_rows(table: nn.Parameter) -> tuple[Tensor, Tensor]:
+    """The rows [n] that a table's gradient holds, each once, and their gradients [n, …]."""
+    gradient = table.grad
+    assert gradient is not None
+    if not gradient.is_sparse:
+        return torch.arange(len(table), device=table.device), gradient
+    table.grad = gradient = gradient.coalesce()
+    return gradient.indices()[0], gradient.values()
+
+
+def add_gradients(processes: Processes, parameters: Sequence[nn.Parameter], tables: Sequence[nn.Parameter]) -> None:
+    """Replace the gradients of parameters by their sums over all processes; of tables the rows that any of them touched."""
+    if processes.count == 1:
+        return
+    dense = [p for p in parameters if not isinstance(p, DTensor) and not any(p is table for table in tables)]
+    for parameter in dense:
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+    processes.add(parameter.grad for parameter in dense if parameter.grad is not None)
+    for table in parameters:
+        if any(table is one for one in tables):
+            table.grad = _add_rows(processes, table)
+
+
+def _add_rows(processes: Processes, table: nn.Parameter) -> Tensor:
+    """Rows and their gradients of all processes, laid side by side and summed as sparse gradients are."""
+    if table.grad is None:
+        none = table.new_zeros(1, 0, dtype=torch.int64), table.new_zeros(0, *table.shape[1:])
+        table.grad = torch.sparse_coo_tensor(*none, table.shape, check_invariants=False)
+    rows, values = touched_rows(table)
+    counts = torch.tensor(processes.gather(float(len(rows))), device=table.device)
+    longest = int(counts.max())
+    all_rows = rows.new_zeros(processes.count, longest)
+    all_values = values.new_zeros(processes.count, longest, *table.shape[1:])
+    all_rows[processes.rank, : len(rows)], all_values[processes.rank, : len(rows)] = rows, values
+    processes.add([all_rows, all_values])
+    filled = torch.arange(longest, device=table.device) < counts[:, None]
+    return torch.sparse_coo_tensor(all_rows[filled][None], all_values[filled], table.shape, check_invariants=False).coalesce()
+
+
+def scale_gradients(parameters: Sequence[nn.Parameter], factor: float, processes: Processes) -> None:
+    """Multiply the sums of gradients by a factor; those of spread parameters are means over the processes so far."""
+    for values in _values(parameters):
+        values.mul_(factor * processes.count if isinstance(values, DTensor) else factor)
+
+
+def clip_gradients(parameters: Sequence[nn.Parameter], largest: float) -> None:
+    """Scale all gradients down to a norm of at most `largest`, sparse and spread ones too."""
+    values = _values(parameters)
+    norm = torch.linalg.vector_norm(torch.stack([whole(torch.linalg.vector_norm(v)) for v in values]))
+    factor = (largest / (norm + 1e-6)).clamp(max=1.0)  # as torch.nn.utils.clip_grad_norm_ does it
+    for part in values:
+        part.mul_(factor)

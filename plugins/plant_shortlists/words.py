@@ -1,0 +1,42 @@
+"""The shortlist `words`: an inverted index from relevant words to the labels that they tell of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, diags_array
+
+from plant_cli.api import ShortlistInput
+from plant_shortlists.options import WordsOptions
+
+
+class WordIndex:
+    """Proposes the labels of highest Σ (1 + ln tf) · idf · relevance over a document's words, and the most frequent ones.
+
+    Relevance is that of `plant mig`, each label's scaled to length 1, so that labels with many words are not favoured.
+
+    Args:
+        options: see `WordsOptions`.
+        given: what was fitted on train.
+    """
+
+    def __init__(self, options: WordsOptions, given: ShortlistInput) -> None:
+        self.size = options.size
+        self.frequent = np.argsort(-given.train_counts, kind="stable")[: options.frequent]
+        idf = np.log((given.documents + 1) / (given.docs_with_word + 1))
+        lengths = np.sqrt(given.relevance.power(2).sum(axis=1))
+        scaled = diags_array(1 / np.where(lengths > 0, lengths, 1)) @ given.relevance @ diags_array(idf)
+        self.by_word = csr_array(scaled.T, dtype=np.float32)
+
+    def propose(self, texts: Sequence[str], counts: csr_array) -> list[npt.NDArray[np.int64]]:
+        """See `plant_cli.api.Shortlist.propose`."""
+        weights = counts.astype(np.float32)
+        weights.data = 1 + np.log(weights.data)
+        found = []
+        for row in range(len(texts)):
+            scores = weights[[row]] @ self.by_word  # one at a time: common words meet most labels
+            best = scores.indices[np.argsort(-scores.data, kind="stable")[: self.size]]
+            found.append(np.union1d(best.astype(np.int64), self.frequent))
+        return found

@@ -1,0 +1,74 @@
+"""The shortlist `words`: the labels of a plain loop over words, the frequent ones always, and its recall of the exact best."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from plant_shortlists.options import WordsOptions
+from plant_shortlists.words import WordIndex
+from scipy.sparse import csr_array
+
+from plant_cli.api import ShortlistInput
+
+LABELS, WORDS, DOCUMENTS = 40, 15, 30
+
+
+def made(seed: int = 0) -> tuple[ShortlistInput, csr_array]:
+    """An invented table and documents as counts of words."""
+    draw = np.random.default_rng(seed)
+    relevance = draw.random((LABELS, WORDS)) * (draw.random((LABELS, WORDS)) < 0.2)
+    counts = draw.poisson(0.3, (DOCUMENTS, WORDS)).astype(np.float64)
+    counts[0] = 0  # a document without any known word
+    given = ShortlistInput(
+        words=[f"w{i}" for i in range(WORDS)],
+        relevance=csr_array(relevance),
+        docs_with_word=draw.integers(1, DOCUMENTS, WORDS),
+        train_counts=draw.integers(1, 9, LABELS),
+        documents=DOCUMENTS,
+    )
+    return given, csr_array(counts)
+
+
+def plain_scores(given: ShortlistInput, counts: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[float]:
+    """Σ (1 + ln tf) · idf · relevance / |relevance| of every label, one cell at a time."""
+    scores = []
+    for row in given.relevance.toarray():
+        length = math.sqrt(sum(value**2 for value in row)) or 1.0
+        idf = [math.log((given.documents + 1) / (documents + 1)) for documents in given.docs_with_word]
+        scores.append(sum((1 + math.log(tf)) * i * value / length for tf, i, value in zip(counts, idf, row, strict=True) if tf))
+    return scores
+
+
+def propose(given: ShortlistInput, counts: csr_array, **options: int) -> list[set[int]]:
+    found = WordIndex(WordsOptions(**options), given).propose([""] * counts.shape[0], counts)
+    return [set(labels.tolist()) for labels in found]
+
+
+def test_the_best_by_words_are_those_of_a_plain_loop() -> None:
+    given, counts = made()
+    for proposed, row in zip(propose(given, counts, size=7, frequent=0), counts.toarray(), strict=True):
+        scores = plain_scores(given, row)
+        best = sorted(range(LABELS), key=lambda label: -scores[label])
+        assert proposed == {label for label in best[:7] if scores[label] > 0}
+
+
+def test_frequent_labels_are_proposed_for_every_document() -> None:
+    given, counts = made()
+    frequent = set(np.argsort(-given.train_counts, kind="stable")[:5].tolist())
+    found = propose(given, counts, size=3, frequent=5)
+    assert found[0] == frequent
+    assert all(frequent <= proposed and len(proposed) <= 8 for proposed in found)
+
+
+@pytest.mark.parametrize("size", [4, 16, 40])
+def test_its_recall_of_the_exact_best_grows_to_all(size: int) -> None:
+    """Against the exact best five of the same scores with a little noise, as another scorer would rank them."""
+    given, counts = made()
+    draw = np.random.default_rng(1)
+    exact = [np.array(plain_scores(given, row)) + 0.05 * draw.random(LABELS) for row in counts.toarray()[1:]]
+    found = propose(given, counts, size=size, frequent=0)[1:]
+    recall = np.mean([len(set(np.argsort(-scores)[:5].tolist()) & labels) / 5 for scores, labels in zip(exact, found, strict=True)])
+    assert recall >= {4: 0.6, 16: 0.85, 40: 0.85}[size]
+    assert propose(given, counts, size=1, frequent=LABELS) == [set(range(LABELS))] * DOCUMENTS
