@@ -1,5 +1,6 @@
 """Both stages on small language models of random weights: the command runs, and the real sizes are the published ones."""
 
+import argparse
 import json
 import math
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 from plant_cli.kit.profile import CausalOptions
+from plant_cli.model.hardware import Hardware
 from tests.benchmarks import backbones
 from tests.benchmarks.random_models import SIZES, configuration, empty_network, random_network
 
@@ -41,6 +43,17 @@ def test_random_weights_are_in_four_bits_as_loaded_ones_are() -> None:
     assert all(part.weight.dtype == torch.uint8 and part.weight.quant_state.nested for part in quantised)
     assert network.embed_tokens.weight.dtype == torch.bfloat16
     assert bool((network.norm.weight == 1).all())
+
+
+def test_products_are_counted_with_those_of_four_bit_weights_and_adapters() -> None:
+    hardware = Hardware(device=torch.device("cpu"), dtype=torch.float32)
+    case = backbones.draw_case("mistral", 32, argparse.Namespace(scale="small", labels=40, documents=2), hardware)
+    maps = 2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128  # q and o, k and v (two heads), the gated feed-forward part
+    adapters = 16 * (2 * (64 + 64) + 2 * (64 + 32))
+    attention = 2 * 4 * 32 * 16 * 2  # a place with 32 places, queries with keys and weights with values; not counted everywhere
+    places, layers = 2 * 32, 2
+    least = 2 * places * layers * (maps + adapters)
+    assert least <= backbones.count_operations(backbones.reading(case)) <= least + 2 * places * layers * attention
 
 
 def test_without_a_gpu_the_real_sizes_are_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
