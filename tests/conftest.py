@@ -44,6 +44,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
+def gpu() -> Any:
+    """The first GPU; tests that need one are skipped where there is none."""
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device: torch finds none here")
+    return torch.device("cuda")
+
+
+@pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets the numerics take their Triton kernels on the processor, run by Triton's interpreter."""
     pytest.importorskip("triton", reason="Triton is not published for this system")

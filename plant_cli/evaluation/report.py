@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.families import NEED_ALL_SCORES
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.score import Evaluation, Score
+from plant_cli.evaluation.systems import CUT
 from plant_cli.kit.metrics import count_assignments, divide, score_f1, split_counters
 
 
@@ -29,6 +30,7 @@ class Conditions:
         unknown: predicted labels that the corpus has nowhere.
         threshold: where the threshold comes from, in words, with its value.
         replicates: resamples behind the intervals, 0 for none.
+        cut: shares of documents and tokens that the system did not read (empty: unknown), see `systems.System`.
     """
 
     convention: Convention
@@ -40,6 +42,7 @@ class Conditions:
     replicates: int
     level: float
     seed: int
+    cut: Mapping[str, float] = field(default_factory=dict)
 
 
 def as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
@@ -53,6 +56,7 @@ def as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
         "split": gold.split,
         "documents": len(data.top),
         "documents_without_gold": int((gold.sizes == 0).sum()),
+        **{name: conditions.cut.get(name) for name in CUT},
         "gold": gold.hash,
         "threshold": conditions.threshold,
         "labels_averaged": evaluation.labels_averaged,
@@ -131,6 +135,9 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
     ]
     if conditions.replicates:
         notes.append(f"{100 * conditions.level:g}% intervals from {conditions.replicates} resamples of the documents")
+    if any(conditions.cut.values()):
+        documents, tokens = (conditions.cut.get(name, 0.0) for name in CUT)
+        notes.append(f"{documents:.1%} of the documents are longer than the model's limit: {tokens:.1%} of all tokens were not read")
     if conditions.unknown:
         notes.append(f"{conditions.unknown} predicted labels are unknown to the corpus: each keeps its rank and counts as wrong")
     return notes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from plant_cli.model.cells import score_all, score_candidates
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.processes import Processes
-from plant_cli.model.reading import HiddenReader, lengths, sorted_batches
+from plant_cli.model.reading import Cut, HiddenReader, lengths, measure_cut, sorted_batches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,12 +29,14 @@ class TopLabels:
         scores: sigmoids of the logits [N, K]; not calibrated.
         assigned_share: share of all (document, label) cells with a probability of at least one half.
         shortlist_recall: share of the K best that a shortlist proposed, measured on a sample; None where every label was scored.
+        cut: what of the documents the network did not read.
     """
 
     labels: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float64]
     assigned_share: float
     shortlist_recall: float | None = None
+    cut: Cut = field(default_factory=Cut)
 
 
 class _Collected:
@@ -112,4 +114,4 @@ def score_mixtures(
             expected="all documents scored",
             todo="run the same command again with --resume",
         )
-    return [best.done(hardware.processes) for best in collected]
+    return [replace(best.done(hardware.processes), cut=measure_cut(reader.tokens)) for best in collected]

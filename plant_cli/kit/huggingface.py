@@ -17,7 +17,7 @@ from plant_cli.api.hashing import hash_strings
 from plant_cli.api.model import TokenBatch
 from plant_cli.kit import layers, quantization
 from plant_cli.kit.profile import HuggingFaceOptions
-from plant_cli.kit.windows import cut, join
+from plant_cli.kit.windows import check_overlap, cut, join
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +49,14 @@ class HuggingFaceBackbone:
         self.tokenizer = load_tokenizer(profile, options)
         self.network = load_network(profile, options)
         config = self.network.config
-        positions = int(getattr(config, "max_position_embeddings", 512))
+        positions = layers.readable_positions(self.network)
         self.window = min(options.window or profile.window or positions, positions)
         self.overlap = options.overlap
         self.max_length = options.max_tokens
         self.hidden_size = int(config.hidden_size)
         self.tokenizer_hash = hash_strings([self.tokenizer.backend_tokenizer.to_str()])
         self.prefix, self.suffix = special_tokens(self.tokenizer)
+        check_overlap(self.window, self.overlap, len(self.prefix) + len(self.suffix))
         pad = self.tokenizer.pad_token_id
         self.pad = int(pad if pad is not None else self.tokenizer.eos_token_id or 0)
         self.adapted = options.adapter in ("lora", "dora")
@@ -169,6 +170,11 @@ def load_network(profile: Profile, options: HuggingFaceOptions) -> Any:
         network = _from_config(profile, options) if weightless else _from_pretrained(profile, options, arguments)
     if options.quantization != "none" and not weightless:
         quantization.freeze(network, options)
+    return prepare_network(network, profile, options)
+
+
+def prepare_network(network: Any, profile: Profile, options: HuggingFaceOptions) -> Any:
+    """A loaded model made ready to learn: what is trained, what the backward pass computes again, and adapters."""
     network.requires_grad_(options.adapter == "full")
     if options.gradient_checkpointing:
         enable = getattr(network, "activation_checkpointing_enable", None) or network.gradient_checkpointing_enable  # older transformers

@@ -84,6 +84,7 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
         replicates=options.bootstrap,
         level=options.level,
         seed=context.machine.seed,
+        cut=system.cut,
     )
     return evaluation, conditions
 

@@ -56,6 +56,8 @@ def write_predictions(path: Path, top: TopLabels, split: Split, corpus: Corpus) 
 
 
 def _report(top: TopLabels, split: Split, corpus: Corpus) -> Result:
+    from plant_cli.model.reading import cut_summary
+
     titles = [title or label for label, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)]
     rows = [
         [
@@ -72,7 +74,11 @@ def _report(top: TopLabels, split: Split, corpus: Corpus) -> Result:
         notes=[] if top.shortlist_recall is None else [f"the shortlist holds {100 * top.shortlist_recall:.1f}% of the {kept} best labels"],
     )
     recall = {} if top.shortlist_recall is None else {f"shortlist recall@{kept}": top.shortlist_recall}
-    return Result(tables=[table], next_step="plant eval --bootstrap 1000", summary={"documents": len(split), "labels_kept": kept, **recall})
+    return Result(
+        tables=[table],
+        next_step="plant eval --bootstrap 1000",
+        summary={"documents": len(split), "labels_kept": kept, **recall, **cut_summary({split.name: top.cut})},
+    )
 
 
 SPECS = (

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from plant_cli.api import Corpus
     from plant_cli.inference.scoring import TopLabels
+    from plant_cli.model.reading import Cut
 
 SHOWN = 5  # documents in the table when the rest is in a file
 
@@ -45,7 +46,7 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
         found = found.filter("assigned")
     if output is not None:
         _write(found, output, ids)
-    return _report(found, ids, output)
+    return _report(found, ids, output, top.cut)
 
 
 def _writable(options: SuggestOptions) -> Path | None:
@@ -122,8 +123,10 @@ def _write(found: pl.DataFrame, output: Path, ids: list[str]) -> None:
     write_table(whole.with_columns(pl.col("labels").fill_null([]), pl.col("scores").fill_null([])), output)
 
 
-def _report(found: pl.DataFrame, ids: list[str], output: Path | None) -> Result:
+def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut) -> Result:
     import polars as pl
+
+    from plant_cli.model.reading import cut_summary
 
     shown = found if output is None else found.filter(pl.col("row") < SHOWN)
     documents = len(ids) if output is None else min(SHOWN, len(ids))
@@ -146,7 +149,7 @@ def _report(found: pl.DataFrame, ids: list[str], output: Path | None) -> Result:
             "assigned: the score reaches the threshold tuned on validation; scores order labels and are no calibrated probabilities",
         ],
     )
-    return Result(tables=[table], summary={"documents": len(ids), "suggestions": len(found)})
+    return Result(tables=[table], summary={"documents": len(ids), "suggestions": len(found), **cut_summary({"texts": cut})})
 
 
 SPECS = (

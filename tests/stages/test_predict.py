@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from plant_cli.api import ArtefactError
+from plant_cli.api import ArtefactError, SilentReporter
 from plant_cli.api.files import read_json
 
 
@@ -36,7 +36,8 @@ def test_every_document_gets_its_best_labels_by_name_best_first(trained: Any) ->
     assert (np.diff(scores, axis=1) <= 0).all()
     metadata = pl.read_parquet_metadata(path)
     assert (metadata["split"], metadata["label_hash"]) == ("test", read_json(trained.path / "run.json", "the header")["label_hash"])
-    assert result.summary == {"documents": len(found), "labels_kept": 5}
+    nothing = {"documents_cut": {"test": 0.0}, "tokens_dropped": {"test": 0.0}}
+    assert result.summary == {"documents": len(found), "labels_kept": 5, **nothing}
     assert "score" in result.tables[0].columns[1].name
 
 
@@ -71,3 +72,21 @@ def test_damaged_weights_are_told_and_earlier_predictions_stay(trained: Any) -> 
     with pytest.raises(ArtefactError, match="weights cannot be read"):
         trained("predict", force=True)
     assert read(trained).equals(before)
+
+
+def test_what_is_cut_is_told_by_every_stage_that_reads(clinic: Any) -> None:
+    limit, sizes = "model.backbone.max_tokens=20", ({"train", "validation"}, {"train", "validation"}, {"test"})
+    results, reporter = [], SilentReporter()
+    clinic("mig", limit)
+    for stage in ("pretrain-attn", "finetune", "predict"):
+        results.append(clinic(stage, limit, reporter=reporter))
+    for result, splits in zip(results, sizes, strict=True):
+        assert result.summary["documents_cut"].keys() == result.summary["tokens_dropped"].keys() == splits
+        assert all(0 < share <= 1 for name in ("documents_cut", "tokens_dropped") for share in result.summary[name].values())
+    assert [warning.split(":")[0] for warning in reporter.warnings] == ["train", "validation", "train", "validation", "test"]
+    text = "word " * 30
+    assert clinic("suggest", flags={"suggest": {"text": text}}).summary["tokens_dropped"] == {"texts": pytest.approx(1 / 3)}
+    evaluated = clinic("eval", limit, "eval.bootstrap=0")
+    assert evaluated.data["tokens_dropped"] == results[-1].summary["tokens_dropped"]["test"]
+    assert evaluated.data["documents_cut"] == results[-1].summary["documents_cut"]["test"]
+    assert any("longer than the model's limit" in note for note in evaluated.tables[0].notes)
