@@ -94,3 +94,6 @@ class WeighedMetric:
     compute: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
     labels: int | None = None
     remark: str = ""
+
+
+Metric = MetricValue | WeighedMetric

@@ -15,7 +15,7 @@ from plant_cli.api.sections import DataSection, MachineSection
 from plant_cli.api.signals import Counts
 
 if TYPE_CHECKING:
-    from plant_cli.api.metrics import MetricInput, MetricValue, WeighedMetric
+    from plant_cli.api.metrics import Metric, MetricInput
     from plant_cli.api.signals import Floats
 
 
@@ -118,7 +118,7 @@ class MetricSpec(Spec):
             family is not computed, and these names are reported as not available.
     """
 
-    compute: Callable[[MetricInput, Any], Sequence[MetricValue | WeighedMetric]]
+    compute: Callable[[MetricInput, Any], Sequence[Metric]]
     needs_all_scores: tuple[str, ...] = ()
 
 

@@ -32,12 +32,14 @@ class System:
         predictions: the file.
         threshold: one number, or one per label of train [L].
         origin: the threshold in words: its value and where it comes from.
+        folder: of our predictions, which may hold every score; None for another tool's.
     """
 
     name: str
     predictions: Path
     threshold: float | Floats
     origin: str
+    folder: Path | None = None
 
 
 def find_system(context: StageContext, name: str, split: SplitName, label_hash: str) -> System:
@@ -91,9 +93,9 @@ def find_seeds(context: StageContext, name: str, count: int) -> dict[int, str]:
 
 def own_system(context: StageContext, name: str, tag: str | None, split: SplitName, label_hash: str) -> System:
     """The system of a tag in this run; its predictions are made if they are not there."""
-    predictions = context.ensure("predict", tag, {"split": split}) / PREDICTIONS
+    folder = context.ensure("predict", tag, {"split": split})
     threshold, origin = _read_threshold(context.input("finetune", tag) / THRESHOLDS, label_hash)
-    return System(name=name, predictions=predictions, threshold=threshold, origin=origin)
+    return System(name=name, predictions=folder / PREDICTIONS, threshold=threshold, origin=origin, folder=folder)
 
 
 def own_threshold(folder: Path, label_hash: str, labels: Integers) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from plant_cli.api import Interrupted, Reporter, StageContext
 from plant_cli.inference.lexical import LexicalVotes
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
-from plant_cli.model.reading import HiddenReader, lengths, sorted_batches
+from plant_cli.model.reading import HiddenReader, Rows, lengths, sorted_batches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,9 +73,13 @@ def score_mixtures(
     description: str,
     votes: LexicalVotes | None = None,
     weights: Sequence[float] | None = None,
+    keep: Callable[[Rows, npt.NDArray[np.float32]], None] | None = None,
     context: StageContext | None = None,
 ) -> list[TopLabels]:
-    """The best labels under each weight of the words' votes (without any: the lexicon's own); the network is run once."""
+    """The best labels under each weight of the words' votes (without any: the lexicon's own); the network is run once.
+
+    `keep` is given each batch's rows [B] and logits [B, L] under the first weight, the last that anybody sees of them.
+    """
     network.eval()
     if weights is None:
         weights = [votes.lexicon.weight if votes else 0.0]
@@ -87,8 +91,11 @@ def score_mixtures(
             with hardware.autocast():
                 logits = network.decoder(hidden, mask).float()
             added = torch.from_numpy(votes.votes(rows)).to(logits.device) if votes else None
-            for weight, best in zip(weights, collected, strict=True):
-                best.add(rows, logits if added is None else torch.add(logits, added, alpha=weight))
+            for number, (weight, best) in enumerate(zip(weights, collected, strict=True)):
+                mixed = logits if added is None else torch.add(logits, added, alpha=weight)
+                best.add(rows, mixed)
+                if keep is not None and number == 0:
+                    keep(rows, mixed.cpu().numpy())
             task.advance(len(rows))
             if context is not None and context.stopping:
                 raise Interrupted(

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
 
 from plant_cli.api import Corpus, StageContext
 from plant_cli.inference.lexical import LexicalVotes, load_lexicon
 from plant_cli.inference.scoring import TopLabels, score_mixtures
 from plant_cli.model.hardware import choose_hardware
 from plant_cli.model.network import restored
-from plant_cli.model.reading import LiveReader, tokenize
+from plant_cli.model.reading import LiveReader, Rows, tokenize
 
 
-def score_texts(context: StageContext, corpus: Corpus, folder: Path, texts: Sequence[str], *, name: str, k: int, batch: int) -> TopLabels:
+def score_texts(
+    context: StageContext,
+    corpus: Corpus,
+    folder: Path,
+    texts: Sequence[str],
+    *,
+    name: str,
+    k: int,
+    batch: int,
+    keep: Callable[[Rows, npt.NDArray[np.float32]], None] | None = None,
+) -> TopLabels:
     """The k best labels of each text.
 
     Args:
@@ -24,6 +37,7 @@ def score_texts(context: StageContext, corpus: Corpus, folder: Path, texts: Sequ
         name: of the texts, for progress ("test").
         k: labels kept of each text.
         batch: texts scored at once.
+        keep: told the rows of each batch and its logits for all labels.
 
     Raises:
         ArtefactError: the network or its lexicon was made for another order of labels, or cannot be read.
@@ -41,5 +55,6 @@ def score_texts(context: StageContext, corpus: Corpus, folder: Path, texts: Sequ
         reporter=context.reporter,
         description=f"scoring {name}",
         votes=LexicalVotes(lexicon, texts) if lexicon else None,
+        keep=keep,
         context=context,
     )[0]

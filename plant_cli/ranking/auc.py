@@ -7,7 +7,6 @@ positives with each other. So a resample needs the weight that lies below (or ab
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -22,6 +21,7 @@ from plant_cli.api.metrics import AllScores
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Sums = npt.NDArray[np.int32]
 Scores = npt.NDArray[np.float32]
 LANES = 128
 """Numbers of a document that are added at a time: small enough for the table of all documents to stay in the cache."""
@@ -37,22 +37,26 @@ def average_auc(scores: AllScores, gold: csr_array, weights: Floats) -> Floats:
         gold: csr [N, L] of 0/1.
         weights: of the documents in each resample, whole numbers below 4096 [R, N].
     """
-    blocks = pack_weights(weights)
-    positives = np.split((by_label := csc_array(gold)).indices, by_label.indptr[1:-1])
-    documents = weights.sum(axis=1)
+    blocks, documents = pack_weights(weights), weights.sum(axis=1)
     total, defined = np.zeros(len(weights)), np.zeros(len(weights))
-    width = max(1, scores.memory // (8 * max(1, scores.shape[0])))  # a block as it is read, and turned
-    for start in range(0, scores.shape[1], width):
-        block = np.ascontiguousarray(scores.read(slice(None), slice(start, start + width)).T)
-        for column, rows in zip(block, positives[start : start + width], strict=True):
-            if not 0 < len(rows) < len(column):
-                continue
-            lost, with_label = lost_pairs(column, rows, blocks)
-            pairs = with_label * (documents - with_label)
-            won = with_label * (documents - with_label / 2) - lost
-            total += np.divide(won, pairs, out=np.zeros_like(won), where=pairs > 0)
-            defined += pairs > 0
+    for lost, with_label in _each_label(scores, gold, blocks):
+        pairs = with_label * (documents - with_label)
+        won = with_label * (documents - with_label / 2) - lost
+        total += np.divide(won, pairs, out=np.zeros_like(won), where=pairs > 0)
+        defined += pairs > 0
     return np.divide(total, defined, out=np.full_like(total, np.nan), where=defined > 0)
+
+
+def _each_label(scores: AllScores, gold: csr_array, weights: Sequence[PackedWeights]) -> Iterator[tuple[Floats, Floats]]:
+    """`lost_pairs` of every label that some documents have and others have not; a label in each thread."""
+    by_label = csc_array(gold)
+    positives = np.split(by_label.indices, by_label.indptr[1:-1])
+    width = max(1, scores.memory // (8 * max(1, scores.shape[0])))  # labels of a block: as it is read, and turned
+    with ThreadPoolExecutor(torch.get_num_threads(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        for start in range(0, scores.shape[1], width):
+            block = np.ascontiguousarray(scores.read(slice(None), slice(start, start + width)).T)
+            wanted = [(c, rows) for c, rows in zip(block, positives[start : start + width], strict=True) if 0 < len(rows) < len(c)]
+            yield from pool.map(lambda label: lost_pairs(label[0], label[1], weights), wanted)
 
 
 class PackedWeights:
@@ -70,21 +74,21 @@ class PackedWeights:
         self._table = torch.from_numpy(np.ascontiguousarray(packed.T))
         self._run = (2**FIELD - 1) // max(1, int(weights.max(initial=0)))  # documents whose sum cannot overflow
 
-    def of(self, documents: Integers) -> Integers:
+    def of(self, documents: Integers) -> Sums:
         """Weights [n, r] of the given documents."""
         return self._unpack(self._table[torch.from_numpy(documents)])
 
-    def prefixes(self, documents: Integers, ends: Integers) -> Integers:
+    def prefixes(self, documents: Integers, ends: Integers) -> Sums:
         """Weight of the first `ends[e]` of the given documents [E, r]."""
         cuts = np.unique(np.concatenate([ends, np.arange(0, len(documents), self._run)]))
         runs = embedding_bag(torch.from_numpy(documents[: cuts[-1]]), self._table, torch.from_numpy(cuts[:-1]), mode="sum")
-        sums = np.zeros((len(cuts), self.resamples), dtype=np.int64)
+        sums = np.zeros((len(cuts), self.resamples), dtype=np.int32)
         np.cumsum(self._unpack(runs), axis=0, out=sums[1:])
         return sums[np.searchsorted(cuts, ends)]
 
-    def _unpack(self, packed: Tensor) -> Integers:
+    def _unpack(self, packed: Tensor) -> Sums:
         both = packed.int().numpy()
-        return np.hstack([both % 2**FIELD, both // 2**FIELD])[:, : self.resamples].astype(np.int64)
+        return np.hstack([both & (2**FIELD - 1), both >> FIELD])[:, : self.resamples]
 
 
 def pack_weights(weights: Floats) -> list[PackedWeights]:
@@ -107,7 +111,7 @@ def lost_pairs(scores: Scores, positives: npt.NDArray[np.integer], weights: Sequ
     for block in weights:
         own = block.of(positives.astype(np.int64))
         higher, at_least = np.split(block.prefixes(falling, np.concatenate(ends)), 2)
-        lost.append((own * (higher + at_least)).sum(axis=0) / 2)
+        lost.append(np.einsum("pr,pr->r", own, higher + at_least, dtype=np.float64) / 2)
         with_label.append(own.sum(axis=0))
     return np.concatenate(lost), np.concatenate(with_label).astype(np.float64)
 
@@ -123,11 +127,10 @@ def pooled_auc(scores: AllScores, gold: csr_array, weights: Floats) -> Floats:
         gold: csr [N, L] of 0/1.
         weights: of the documents in each resample [R, N].
     """
-    documents, labels = scores.shape
     sizes = np.diff(gold.indptr).astype(np.float64)
     holders = np.flatnonzero(sizes)
     with_label = weights @ sizes
-    pairs = with_label * (labels * weights.sum(axis=1) - with_label)
+    pairs = with_label * (scores.shape[1] * weights.sum(axis=1) - with_label)
     if not holders.size:
         return np.full(len(weights), np.nan)
     ladder = _Ladder(gold_scores(scores, gold), gold.indptr[holders])
@@ -135,7 +138,8 @@ def pooled_auc(scores: AllScores, gold: csr_array, weights: Floats) -> Floats:
     won = np.zeros(len(weights))
     for rows, table in _tables(scores, ladder, len(weights)):
         won += np.einsum("dr,rd->r", table @ own, weights[:, rows])
-    return np.divide(won / 2 - with_label**2 / 2, pairs, out=np.full_like(won, np.nan), where=pairs > 0)
+    area: Floats = np.divide(won / 2 - with_label**2 / 2, pairs, out=np.full_like(won, np.nan), where=pairs > 0)
+    return area
 
 
 def gold_scores(scores: AllScores, gold: csr_array) -> Scores:
@@ -160,26 +164,21 @@ class _Ladder:
         self.steps, self._places = np.unique(positives, return_inverse=True)
         self._starts = starts
 
-    @property
-    def bytes_of_document(self) -> int:
-        """Working memory of `count_below`."""
-        return 8 * (2 * len(self.steps) + len(self._places))
-
-    def count_below(self, scores: Scores) -> Integers:
+    def count_below(self, scores: Scores) -> Sums:
         """Twice the cells of one document [L] that lie below each holder's positives, ties counting half [holders]."""
         row = np.sort(scores)
         above = np.searchsorted(self.steps, row)  # the first step that a cell does not lie above
         counts = np.diff(above, prepend=0, append=len(self.steps))
         below = np.repeat(np.arange(0, 2 * len(row) + 1, 2, dtype=np.int32), counts)
-        met = above < len(self.steps)
-        met[met] = self.steps[above[met]] == row[met]
-        np.subtract.at(below, above[met], 1)
-        return np.add.reduceat(below[self._places], self._starts)
+        inside = above[: np.searchsorted(above, len(self.steps))]
+        np.subtract.at(below, inside[self.steps[inside] == row[: len(inside)]], 1)
+        won: Sums = np.add.reduceat(below[self._places], self._starts)
+        return won
 
 
 def _tables(scores: AllScores, ladder: _Ladder, resamples: int) -> Iterator[tuple[slice, Floats]]:
     """Blocks of documents with what each holder's positives win from them, twice [documents, holders]."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
         for rows in _document_blocks(scores, 4 * scores.shape[1] + 8 * (len(ladder.steps) + resamples)):
             counted = pool.map(ladder.count_below, scores.read(rows, slice(None)))
             yield rows, np.array(list(counted), dtype=np.float64)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from plant_cli.api import Column, Options, Result, StageContext, StageSpec, Table, option
+from plant_cli.api.sizes import SIZE_PATTERN, read_size
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,17 +23,26 @@ class PredictOptions(Options):
     split: Literal["train", "validation", "test"] = option("test", "The split to score.")
     top_k: int = option(100, "Labels kept of each document.", ge=1)
     batch: int = option(16, "Documents scored at once; lower it when memory runs out.", ge=1)
+    auc: bool = option(False, "Keep the score of every label, 4 bytes each, so that `plant eval` can report AUC.")
+    auc_disk: str = option("20GB", "Disk space that these scores may take, such as 500MB.", pattern=SIZE_PATTERN)
 
 
 def run(context: StageContext, options: PredictOptions) -> Result:
     """Score every document of a split; the file holds label names, best first."""
     from plant_cli.evaluation.systems import PREDICTIONS
     from plant_cli.inference.texts import score_texts
+    from plant_cli.runs.scores import require_room, writing_scores
 
     corpus = context.corpus()
     split = corpus.split(options.split)
     folder = context.input("finetune", context.tag)
-    top = score_texts(context, corpus, folder, split.texts, name=split.name, k=options.top_k, batch=options.batch)
+    score = partial(score_texts, context, corpus, folder, split.texts, name=split.name, k=options.top_k, batch=options.batch)
+    if options.auc:
+        require_room(context.folder, len(split), len(corpus.labels), read_size(options.auc_disk))
+        with writing_scores(context.folder, split.doc_ids, len(corpus.labels), corpus.labels.hash) as kept:
+            top = score(keep=kept.write)
+    else:
+        top = score()
     write_predictions(context.folder / PREDICTIONS, top, split, corpus)
     return _report(top, split, corpus)
 
@@ -77,6 +88,6 @@ SPECS = (
         run=run,
         sections=("data", "machine"),
         seeded=True,
-        examples=("plant predict", "plant predict --split validation --tag baseline"),
+        examples=("plant predict", "plant predict --auc --auc-disk 5GB", "plant predict --split validation --tag baseline"),
     ),
 )
