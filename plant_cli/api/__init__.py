@@ -18,7 +18,7 @@ from plant_cli.api.errors import (
 )
 from plant_cli.api.hooks import hookimpl
 from plant_cli.api.metrics import AllScores, Metric, MetricInput, MetricValue, WeighedMetric
-from plant_cli.api.model import Backbone, Decoder, DecoderShape, LabelLoss, PlantableDecoder, RankLoss, TokenBatch
+from plant_cli.api.model import Backbone, Decoder, DecoderShape, FoldableDecoder, LabelLoss, PlantableDecoder, RankLoss, TokenBatch
 from plant_cli.api.options import Choice, NoOptions, Options, choice, option
 from plant_cli.api.output import Column, Result, Table
 from plant_cli.api.reporting import Reporter, SilentReporter, Task

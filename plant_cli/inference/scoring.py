@@ -16,6 +16,8 @@ from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader, Rows, lengths, sorted_batches
 
+Keep = Callable[[Rows, npt.NDArray[np.float32]], None]
+
 
 @dataclass(frozen=True, kw_only=True)
 class TopLabels:
@@ -73,7 +75,7 @@ def score_mixtures(
     description: str,
     votes: LexicalVotes | None = None,
     weights: Sequence[float] | None = None,
-    keep: Callable[[Rows, npt.NDArray[np.float32]], None] | None = None,
+    keep: Keep | None = None,
     context: StageContext | None = None,
 ) -> list[TopLabels]:
     """The best labels under each weight of the words' votes (without any: the lexicon's own); the network is run once.

@@ -2,59 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
-from plant_cli.api import Corpus, StageContext
-from plant_cli.inference.lexical import LexicalVotes, load_lexicon
-from plant_cli.inference.scoring import TopLabels, score_mixtures
-from plant_cli.model.hardware import choose_hardware
-from plant_cli.model.network import restored
-from plant_cli.model.reading import LiveReader, Rows, tokenize
+from plant_cli.api import Corpus, Reporter, StageContext
+from plant_cli.inference.lexical import LexicalVotes, Lexicon, load_lexicon
+from plant_cli.inference.scoring import Keep, TopLabels, score_mixtures
+from plant_cli.model.hardware import Hardware, choose_hardware
+from plant_cli.model.network import Network, restored
+from plant_cli.model.reading import LiveReader, tokenize
 
 
-def score_texts(
-    context: StageContext,
-    corpus: Corpus,
-    folder: Path,
-    texts: Sequence[str],
-    *,
-    name: str,
-    k: int,
-    batch: int,
-    keep: Callable[[Rows, npt.NDArray[np.float32]], None] | None = None,
-) -> TopLabels:
-    """The k best labels of each text.
+@dataclass(frozen=True)
+class Scorer:
+    """A trained network that is loaded once and asked many times.
 
     Args:
-        context: of the stage that asks.
-        corpus: gives the order of labels.
-        folder: the `finetune` folder of the trained network.
-        texts: one a document.
-        name: of the texts, for progress ("test").
-        k: labels kept of each text.
-        batch: texts scored at once.
-        keep: told the rows of each batch and its logits for all labels.
+        network: its decoder is folded: it cannot be trained further.
+        lexicon: what its words say, if they vote.
+        hardware: where it runs.
+    """
+
+    network: Network
+    lexicon: Lexicon | None
+    hardware: Hardware
+
+    def __post_init__(self) -> None:
+        with self.hardware.autocast():
+            self.network.to(self.hardware.device).fold_decoder()
+
+    def score(
+        self,
+        texts: Sequence[str],
+        *,
+        name: str,
+        k: int,
+        batch: int,
+        reporter: Reporter,
+        keep: Keep | None = None,
+        context: StageContext | None = None,
+    ) -> TopLabels:
+        """The k best labels of each text.
+
+        Args:
+            texts: one a document.
+            name: of the texts, for progress ("test").
+            k: labels kept of each text.
+            batch: texts scored at once.
+            reporter: where progress goes.
+            keep: told the rows of each batch and its logits for all labels.
+            context: asked whether to stop.
+
+        Raises:
+            Interrupted: the user stopped the command.
+        """
+        return score_mixtures(
+            self.network,
+            LiveReader(self.network, tokenize(self.network, texts, reporter, name), self.hardware),
+            self.hardware,
+            k=k,
+            batch=batch,
+            reporter=reporter,
+            description=f"scoring {name}",
+            votes=LexicalVotes(self.lexicon, texts) if self.lexicon else None,
+            keep=keep,
+            context=context,
+        )[0]
+
+
+def load_scorer(context: StageContext, corpus: Corpus, folder: Path) -> Scorer:
+    """The trained network of a `finetune` folder.
 
     Raises:
         ArtefactError: the network or its lexicon was made for another order of labels, or cannot be read.
-        Interrupted: the user stopped the command.
     """
     hardware = choose_hardware(context.machine)
-    network = restored(context, corpus, folder).to(hardware.device)
-    lexicon = load_lexicon(folder, corpus.labels.hash)
-    return score_mixtures(
-        network,
-        LiveReader(network, tokenize(network, texts, context.reporter, name), hardware),
-        hardware,
-        k=k,
-        batch=batch,
-        reporter=context.reporter,
-        description=f"scoring {name}",
-        votes=LexicalVotes(lexicon, texts) if lexicon else None,
-        keep=keep,
-        context=context,
-    )[0]
+    return Scorer(restored(context, corpus, folder), load_lexicon(folder, corpus.labels.hash), hardware)

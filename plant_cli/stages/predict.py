@@ -30,15 +30,19 @@ class PredictOptions(Options):
 def run(context: StageContext, options: PredictOptions) -> Result:
     """Score every document of a split; the file holds label names, best first."""
     from plant_cli.evaluation.systems import PREDICTIONS
-    from plant_cli.inference.texts import score_texts
+    from plant_cli.inference.texts import load_scorer
     from plant_cli.runs.scores import require_room, writing_scores
 
     corpus = context.corpus()
     split = corpus.split(options.split)
     folder = context.input("finetune", context.tag)
-    score = partial(score_texts, context, corpus, folder, split.texts, name=split.name, k=options.top_k, batch=options.batch)
     if options.auc:
         require_room(context.folder, len(split), len(corpus.labels), read_size(options.auc_disk))
+    scorer = load_scorer(context, corpus, folder)
+    score = partial(
+        scorer.score, split.texts, name=split.name, k=options.top_k, batch=options.batch, reporter=context.reporter, context=context
+    )
+    if options.auc:
         with writing_scores(context.folder, split.doc_ids, len(corpus.labels), corpus.labels.hash) as kept:
             top = score(keep=kept.write)
     else:
