@@ -9,7 +9,7 @@ import pytest
 
 from plant_cli.evaluation.bootstrap import draw_weights, resample, weigh
 from plant_cli.evaluation.families import choose, compute_families
-from tests.benchmarks.bootstrap import SAME, SPECS, Scale, draw, measure, score_by_peer
+from tests.benchmarks.bootstrap import SAME, SPECS, Scale, auc_by_peer, draw, f1_by_peer, measure
 
 
 def test_the_peer_computes_what_we_compute(tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_the_peer_computes_what_we_compute(tmp_path: Path) -> None:
     micro, macro, area = choose(compute_families(SPECS, data), SAME, {})
     drawn = [*resample([micro, macro], 4, np.random.default_rng(1)), weigh(area, 4, np.random.default_rng(1))[1]]
     for number, weights in enumerate(draw_weights(60, 4, np.random.default_rng(1))):
-        expected = score_by_peer(data, weights)
+        expected = {**f1_by_peer(data, weights), "macro-AUC": auc_by_peer(data, weights)}
         for name, values in zip(SAME, drawn, strict=True):
             assert values[number] == pytest.approx(expected[name], abs=1e-12), name
 
