@@ -164,7 +164,7 @@ class _Ladder:
         self.steps, self._places = np.unique(positives, return_inverse=True)
         self._starts = starts
 
-    def count_below(self, scores: Scores) -> Sums:
+    def count_below(self, scores: Scores) -> Integers:
         """Twice the cells of one document [L] that lie below each holder's positives, ties counting half [holders]."""
         row = np.sort(scores)
         above = np.searchsorted(self.steps, row)  # the first step that a cell does not lie above
@@ -172,7 +172,7 @@ class _Ladder:
         below = np.repeat(np.arange(0, 2 * len(row) + 1, 2, dtype=np.int32), counts)
         inside = above[: np.searchsorted(above, len(self.steps))]
         np.subtract.at(below, inside[self.steps[inside] == row[: len(inside)]], 1)
-        won: Sums = np.add.reduceat(below[self._places], self._starts)
+        won: Integers = np.add.reduceat(below[self._places], self._starts, dtype=np.int64)
         return won
 
 
