@@ -158,6 +158,15 @@ class SparseDecoder(Protocol):
         ...
 
 
+@runtime_checkable
+class FoldableDecoder(Protocol):
+    """A decoder that scores faster, or from less memory, once its weights no longer change. Optional."""
+
+    def fold(self) -> nn.Module:
+        """A module whose `forward(hidden, mask, labels)` gives the same logits; it takes the decoder's place, which is then dropped."""
+        ...
+
+
 class RankLoss(Protocol):
     """Stage 1 loss over ragged lists."""
 

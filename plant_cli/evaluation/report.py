@@ -11,10 +11,9 @@ import numpy as np
 import polars as pl
 
 from plant_cli.api.files import replacing
-from plant_cli.api.metrics import MetricInput, MetricValue
+from plant_cli.api.metrics import Metric, MetricInput, MetricValue
 from plant_cli.api.output import Cell, Column, Table
 from plant_cli.evaluation.conventions import Convention
-from plant_cli.evaluation.families import NEED_ALL_SCORES
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.score import Evaluation, Score
 from plant_cli.evaluation.systems import CUT
@@ -62,7 +61,8 @@ def as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
         "labels_averaged": evaluation.labels_averaged,
         "level": conditions.level,
         "metrics": {name: _bounds(score) for name, score in scores.items() if name not in in_bins},
-        "not_available": NEED_ALL_SCORES,
+        "not_available": dict(evaluation.missing),
+        "remarks": list(evaluation.remarks),
         "bins": {
             b.name: {
                 "labels": b.labels,
@@ -131,7 +131,8 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
         f"convention {conditions.convention.name}: {conditions.convention.summary}",
         f"{len(data.top)} documents, {without} without gold; {gold.matrix.nnz} gold assignments, {outside} of labels unseen in train",
         f"{averaged}; {conditions.threshold}",
-        f"not available: {', '.join(NEED_ALL_SCORES)} ({next(iter(NEED_ALL_SCORES.values()))})",
+        *evaluation.remarks,
+        *(f"not available: {name} ({reason})" for name, reason in evaluation.missing.items()),
     ]
     if conditions.replicates:
         notes.append(f"{100 * conditions.level:g}% intervals from {conditions.replicates} resamples of the documents")
@@ -165,8 +166,10 @@ def write_per_label(path: Path, data: MetricInput, gold: Gold) -> None:
         frame.write_csv(temporary, separator="\t", float_precision=6)
 
 
-def write_per_document(path: Path, metrics: Sequence[MetricValue], doc_ids: Sequence[str]) -> None:
+def write_per_document(path: Path, metrics: Sequence[Metric], doc_ids: Sequence[str]) -> None:
     """The value of each metric for each document, null where undefined; pooled metrics have none."""
-    columns = {m.name: pl.Series(m.per_document).fill_nan(None) for m in metrics if m.per_document is not None}
+    columns = {
+        m.name: pl.Series(m.per_document).fill_nan(None) for m in metrics if isinstance(m, MetricValue) and m.per_document is not None
+    }
     with replacing(path) as temporary:
         pl.DataFrame({"doc_id": list(doc_ids), **columns}).write_parquet(temporary, compression="zstd")

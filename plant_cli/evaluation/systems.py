@@ -36,6 +36,7 @@ class System:
         threshold: one number, or one per label of train [L].
         origin: the threshold in words: its value and where it comes from.
         cut: what of the split the system did not read, as `plant predict` said: shares by the names in `CUT` (empty: unknown).
+        folder: of our predictions, which may hold every score; None for another tool's.
     """
 
     name: str
@@ -43,6 +44,7 @@ class System:
     threshold: float | Floats
     origin: str
     cut: Mapping[str, float] = field(default_factory=dict)
+    folder: Path | None = None
 
 
 def find_system(context: StageContext, name: str, split: SplitName, label_hash: str) -> System:
@@ -98,7 +100,8 @@ def own_system(context: StageContext, name: str, tag: str | None, split: SplitNa
     """The system of a tag in this run; its predictions are made if they are not there."""
     folder = context.ensure("predict", tag, {"split": split})
     threshold, origin = _read_threshold(context.input("finetune", tag) / THRESHOLDS, label_hash)
-    return System(name=name, predictions=folder / PREDICTIONS, threshold=threshold, origin=origin, cut=_read_cut(folder, split))
+    cut = _read_cut(folder, split)
+    return System(name=name, predictions=folder / PREDICTIONS, threshold=threshold, origin=origin, cut=cut, folder=folder)
 
 
 def own_threshold(folder: Path, label_hash: str, labels: Integers) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,7 +17,9 @@ from plant_cli.model.cells import score_all, score_candidates
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.processes import Processes
-from plant_cli.model.reading import Cut, HiddenReader, lengths, measure_cut, sorted_batches
+from plant_cli.model.reading import Cut, HiddenReader, Rows, lengths, measure_cut, sorted_batches
+
+Keep = Callable[[Rows, npt.NDArray[np.float32]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,12 +83,14 @@ def score_mixtures(
     description: str,
     votes: LexicalVotes | None = None,
     weights: Sequence[float] | None = None,
+    keep: Keep | None = None,
     context: StageContext | None = None,
     candidates: Candidates | None = None,
 ) -> list[TopLabels]:
     """The best labels under each weight of the words' votes (without any: the lexicon's own); the network is run once.
 
-    With candidates only these are scored; every other label has the score 0.
+    With candidates only these are scored; every other label has the score 0. `keep` is given each batch's rows [B] and logits [B, L]
+    under the first weight, the last that anybody sees of them; each process keeps those of its own share.
     """
     network.eval()
     if weights is None:
@@ -104,8 +108,11 @@ def score_mixtures(
                 else:
                     logits = score_candidates(network.decoder, hidden, mask, candidates.of(rows, hidden.device), network.labels)
             added = torch.from_numpy(votes.votes(rows)).to(logits.device) if votes else None
-            for weight, best in zip(weights, collected, strict=True):
-                best.add(rows, logits if added is None else torch.add(logits, added, alpha=weight))
+            for number, (weight, best) in enumerate(zip(weights, collected, strict=True)):
+                mixed = logits if added is None else torch.add(logits, added, alpha=weight)
+                best.add(rows, mixed)
+                if keep is not None and number == 0:
+                    keep(rows, mixed.cpu().numpy())
             task.advance(len(rows) * hardware.processes.count)
     if hardware.processes.any(stopping):
         raise Interrupted(

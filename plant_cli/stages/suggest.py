@@ -33,13 +33,14 @@ class SuggestOptions(Options):
 def run(context: StageContext, options: SuggestOptions) -> Result:
     """Nothing is written to the run: the suggestions go to the screen, or to a table of their own."""
     from plant_cli.evaluation.systems import own_threshold
-    from plant_cli.inference.texts import score_texts
+    from plant_cli.inference.texts import load_scorer
 
     output = _writable(options)
     ids, texts = _texts(context, options)
     corpus = context.corpus()
     folder = context.input("finetune", options.tag)
-    top = score_texts(context, corpus, folder, texts, name="texts", k=options.top_k, batch=options.batch)
+    scorer = load_scorer(context, corpus, folder)
+    top = scorer.score(texts, name="texts", k=options.top_k, batch=options.batch, reporter=context.reporter, context=context)
     reached = top.scores >= own_threshold(folder, corpus.labels.hash, top.labels)
     found = _suggestions(ids, top, reached.tolist(), corpus)
     if options.assigned:

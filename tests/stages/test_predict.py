@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from plant_datasets.synthetic_clinic.generator import generate
+from sklearn.metrics import roc_auc_score
 
-from plant_cli.api import ArtefactError, SilentReporter
+from plant_cli.api import ArtefactError, ResourceError, SilentReporter, UsageError
 from plant_cli.api.files import read_json
 
 
@@ -63,6 +65,37 @@ def test_a_network_that_was_not_trained_says_which_command_does_it(clinic: Any) 
         clinic("predict", tag="late")
     assert "plant finetune" in caught.value.todo
     assert "--tag late" in caught.value.todo
+
+
+def test_every_score_is_kept_on_request_and_gives_auc(trained: Any) -> None:
+    trained("predict", "predict.top_k=5")
+    with pytest.raises(UsageError, match="macro-AUC is not available") as caught:
+        trained("eval", "eval.bootstrap=0", "eval.metric=[macro-AUC]")
+    assert "plant predict" in caught.value.todo
+    assert "--auc --force" in caught.value.todo
+    trained("predict", "predict.top_k=5", "predict.auc=true", "predict.auc_disk=1MB", force=True)
+    folder = trained.path / "predict"
+    scores, found = np.fromfile(folder / "scores.bin", dtype="<f4"), read(trained)
+    labels = pl.read_parquet(trained.path / "corpus" / "labels.parquet")["label"].to_list()
+    logits = scores.reshape(len(found), len(labels))
+    best = [[labels[i] for i in np.argsort(-row, kind="stable")[:5]] for row in logits]
+    assert best == found["labels"].to_list()
+    assert np.allclose(1 / (1 + np.exp(np.sort(-logits, axis=1)[:, :5].astype(float))), found["scores"].to_list())
+    metrics = trained("eval", "eval.bootstrap=20", force=True).data
+    assert metrics["not_available"] == {}
+    assert metrics["labels_averaged"]["macro-AUC"] <= len(labels)
+    for name in ("macro-AUC", "micro-AUC"):
+        assert 0 < metrics["metrics"][name]["low"] < metrics["metrics"][name]["value"] < metrics["metrics"][name]["high"] <= 1
+    gold = [set(row) for row in generate(documents=120, labels=12, seed=3).splits["test"].collect()["labels"].to_list()]
+    flat = np.array([[label in row for label in labels] for row in gold])
+    assert metrics["metrics"]["micro-AUC"]["value"] == pytest.approx(roc_auc_score(flat.ravel(), logits.ravel()), abs=1e-12)
+
+
+def test_scores_that_do_not_fit_are_refused_before_the_work(trained: Any) -> None:
+    with pytest.raises(ResourceError, match=r"the limit is 0\.1 KB") as caught:
+        trained("predict", "predict.auc=true", "predict.auc_disk=0.1KB")
+    assert "12 labels" in caught.value.what
+    assert not (trained.path / "predict" / "predictions.parquet").exists()
 
 
 def test_damaged_weights_are_told_and_earlier_predictions_stay(trained: Any) -> None:
