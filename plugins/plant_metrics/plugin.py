@@ -57,6 +57,14 @@ def _later(module: str, function: str) -> Callable[[MetricInput, Any], Sequence[
     return compute
 
 
+AUC = MetricSpec(
+    name="auc",
+    summary="macro-AUC and micro-AUC: share of pairs of a right and a wrong label assignment that scores put in the right order.",
+    compute=_later("discrimination", "compute_auc"),
+    needs_all_scores=("macro-AUC", "micro-AUC"),
+)
+
+
 @hookimpl
 def plant_register_metrics() -> Sequence[MetricSpec]:
     """The families that `plant eval` always reports."""
@@ -112,10 +120,5 @@ def plant_register_metrics() -> Sequence[MetricSpec]:
             summary="micro-F1 and macro-F1 (all labels, labels present, harmonic) of the labels assigned at the threshold.",
             compute=_later("assignment", "compute_f1"),
         ),
-        MetricSpec(
-            name="auc",
-            summary="macro-AUC and micro-AUC: share of pairs of a right and a wrong label assignment that scores put in the right order.",
-            compute=_later("discrimination", "compute_auc"),
-            needs_all_scores=("macro-AUC", "micro-AUC"),
-        ),
+        AUC,
     ]
