@@ -21,10 +21,10 @@ from torch import Tensor
 
 LARGE = {"LABELS": 64, "PLACES": 64, "STEP": 64, "num_warps": 8, "num_stages": 2}
 SMALL = {"LABELS": 32, "PLACES": 32, "STEP": 16, "num_warps": 4, "num_stages": 2}
-"""Tiles for inputs of 16 bits and of more: so large that the compiler still keeps them in registers, and under 64 KB of shared memory."""
+"""Tiles for inputs of 16 bits and of more: about as large as registers hold, and within the shared memory of any card."""
 
 WIDTH_BYTES = 512
-"""The inputs' part of a head whose gradients one program sums: 256 places of bf16, 128 of fp32, for the same reason."""
+"""The part of a head whose gradients one program sums: 256 places of bf16, 128 of fp32, again what registers hold."""
 
 
 class KernelAttention(torch.autograd.Function):
@@ -40,7 +40,8 @@ class KernelAttention(torch.autograd.Function):
         means, levels = queries.new_empty(2, documents, heads, labels, dtype=torch.promote_types(queries.dtype, torch.float32))
         tile = constants(queries, heads, backward=False)
         grid = triton.cdiv(labels, tile["LABELS"]), heads, documents
-        _forward[grid](*inputs, ends, means, levels, labels, positions, **tile)
+        with torch.cuda.device_of(queries):  # Triton launches on the current card, which need not be this one
+            _forward[grid](*inputs, ends, means, levels, labels, positions, **tile)
         ctx.save_for_backward(*inputs, ends, means, levels)
         result: Tensor = means.sum(1)
         return result
@@ -60,8 +61,9 @@ class KernelAttention(torch.autograd.Function):
         tile = constants(queries, heads, backward=True)
         parts = heads * triton.cdiv(tile["SIZE"], tile["WIDTH"])
         label_grid, place_grid = ((triton.cdiv(n, tile[side]), parts, documents) for n, side in ((labels, "LABELS"), (positions, "PLACES")))
-        _label_gradients[label_grid](*given, d_queries, d_directions, labels, positions, **tile)
-        _place_gradients[place_grid](*given, d_keys, d_values, labels, positions, **tile)
+        with torch.cuda.device_of(queries):
+            _label_gradients[label_grid](*given, d_queries, d_directions, labels, positions, **tile)
+            _place_gradients[place_grid](*given, d_keys, d_values, labels, positions, **tile)
         return d_queries.to(queries.dtype), d_directions.to(queries.dtype), d_keys, d_values, None, None
 
 
