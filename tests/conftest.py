@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -17,6 +18,8 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnopqrstuvwxyz", "fev
 SIZES = {"vocab_size": len(WORDS), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # for this process and those that tests start
+if not shutil.which("nvidia-smi"):  # whoever imports triton first decides for all whether its kernels are compiled or interpreted
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -38,6 +41,26 @@ def _offline() -> Any:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow tests last; otherwise the order stays."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+
+
+@pytest.fixture
+def gpu() -> Any:
+    """The first GPU; tests that need one are skipped where there is none."""
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device: torch finds none here")
+    return torch.device("cuda")
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the numerics take their Triton kernels on the processor, run by Triton's interpreter."""
+    pytest.importorskip("triton", reason="Triton is not published for this system")
+    if os.environ.get("TRITON_INTERPRET") != "1":
+        pytest.skip("Triton compiles its kernels on this machine; TRITON_INTERPRET=1 interprets them")
+    for module in ("plant_cli.attention.fused", "plant_cli.ranking.lambdas"):
+        monkeypatch.setattr(f"{module}.uses_triton", lambda device: True)
 
 
 @pytest.fixture

@@ -17,8 +17,19 @@ from plant_cli.api.errors import (
     near_names,
 )
 from plant_cli.api.hooks import hookimpl
-from plant_cli.api.metrics import MetricInput, MetricValue
-from plant_cli.api.model import Backbone, Decoder, DecoderShape, LabelLoss, PlantableDecoder, RankLoss, SparseDecoder, TokenBatch
+from plant_cli.api.metrics import AllScores, Metric, MetricInput, MetricValue, WeighedMetric
+from plant_cli.api.model import (
+    Backbone,
+    Decoder,
+    DecoderShape,
+    ExportableBackbone,
+    FoldableDecoder,
+    LabelLoss,
+    PlantableDecoder,
+    RankLoss,
+    SparseDecoder,
+    TokenBatch,
+)
 from plant_cli.api.options import Choice, NoOptions, Options, choice, option
 from plant_cli.api.output import Column, Result, Table
 from plant_cli.api.reporting import Reporter, SilentReporter, Task

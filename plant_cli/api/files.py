@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,28 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
         raise
     _sync(path.parent)  # the rename itself must survive a power cut too
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """A temporary sibling folder to write to, which takes the place of `path`, if there is one, when the block ends well."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary, previous = (path.with_name(f".{uuid4().hex}-{path.name}") for _ in range(2))
+    temporary.mkdir()
+    try:
+        yield temporary
+        for file in temporary.rglob("*"):
+            _sync(file)
+        if path.exists():
+            os.replace(path, previous)
+        os.replace(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        if previous.exists() and not path.exists():
+            os.replace(previous, path)
+        raise
+    _sync(path.parent)
+    shutil.rmtree(previous, ignore_errors=True)
 
 
 def _sync(path: Path) -> None:

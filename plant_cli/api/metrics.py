@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     from scipy.sparse import csr_array
+
+
+class AllScores(Protocol):
+    """The score of every label of train for every document, read in blocks; `plant predict --auc` keeps them on disk."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Documents N and labels L: the first L columns of `MetricInput.gold`."""
+        ...
+
+    @property
+    def memory(self) -> int:
+        """Bytes that a metric may hold at a time."""
+        ...
+
+    def read(self, documents: slice, labels: slice) -> npt.NDArray[np.float32]:
+        """Logits of a block [documents, labels]; blocks of many labels are read faster than many blocks of few."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +42,8 @@ class MetricInput:
         train_counts: training documents per label [L].
         train_documents: number of training documents.
         threshold: a label is assigned when its score is at least this: one number, or one per label [L].
+        settings: where conventions differ.
+        all_scores: every score, where they were kept: given to metrics whose spec says `needs_all_scores`.
     """
 
     top: npt.NDArray[np.int64]
@@ -34,6 +54,7 @@ class MetricInput:
     train_documents: int
     threshold: float | npt.NDArray[np.float64] = 0.5
     settings: Mapping[str, Any] = field(default_factory=dict)
+    all_scores: AllScores | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,3 +75,25 @@ class MetricValue:
     contributions: Any
     combine: Any
     per_document: npt.NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeighedMetric:
+    """One metric that no sums over documents can give, such as AUC: a function of how often each document counts.
+
+    Args:
+        name: as the field writes it (`macro-AUC`).
+        documents: N.
+        compute: maps weights [R, N] of R resamples (whole numbers) to values [R], NaN where undefined; called once with all resamples.
+        labels: how many labels it averages; None if it is no average over labels.
+        remark: what a reader of the value should know, in one clause.
+    """
+
+    name: str
+    documents: int
+    compute: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
+    labels: int | None = None
+    remark: str = ""
+
+
+Metric = MetricValue | WeighedMetric

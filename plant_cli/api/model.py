@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,6 +68,20 @@ class Backbone(Protocol):
 
     def restore(self, folder: Path) -> None:
         """Read back what `save` wrote."""
+        ...
+
+
+@runtime_checkable
+class ExportableBackbone(Protocol):
+    """A backbone that can be left in a layout which its own library reads without `plant`. Optional."""
+
+    def export(self, folder: Path, *, merge: bool) -> Mapping[str, Any]:
+        """Write the trained backbone, and say what was written; the backbone may not be used afterwards.
+
+        Args:
+            folder: where to; subfolders are the backbone's affair.
+            merge: whole weights, with what was trained beside them merged in; else only what was trained.
+        """
         ...
 
 
@@ -141,6 +155,15 @@ class SparseDecoder(Protocol):
 
     def label_tables(self) -> Sequence[nn.Parameter]:
         """The parameters with a row for each label [L, …]."""
+        ...
+
+
+@runtime_checkable
+class FoldableDecoder(Protocol):
+    """A decoder that scores faster, or from less memory, once its weights no longer change. Optional."""
+
+    def fold(self) -> nn.Module:
+        """A module whose `forward(hidden, mask, labels)` gives the same logits; it takes the decoder's place, which is then dropped."""
         ...
 
 

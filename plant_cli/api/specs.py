@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +16,7 @@ from plant_cli.api.shortlists import Shortlist, ShortlistInput
 from plant_cli.api.signals import Counts
 
 if TYPE_CHECKING:
-    from plant_cli.api.metrics import MetricInput, MetricValue
+    from plant_cli.api.metrics import Metric, MetricInput
     from plant_cli.api.signals import Floats
 
 
@@ -114,9 +114,14 @@ class MetricSpec(Spec):
     """A family of metrics. `compute(input, options) -> values`, each with per-document values where they exist.
 
     The name is the family (`precision`); the values carry the field's names (`P@1`, `P@5`).
+
+    Args:
+        needs_all_scores: the names of its values, if they are computed from `MetricInput.all_scores`: where those were not kept the
+            family is not computed, and these names are reported as not available.
     """
 
-    compute: Callable[[MetricInput, Any], list[MetricValue]]
+    compute: Callable[[MetricInput, Any], Sequence[Metric]]
+    needs_all_scores: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

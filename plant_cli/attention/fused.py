@@ -6,7 +6,7 @@ Pooling and projecting the attention output is linear, so a label sees a positio
 
 Work goes document by document (each cut to its real positions, so padding costs nothing) and in blocks of labels (so that the
 scores in hand stay in cache). The backward pass computes the scores again, and only for cells whose gradient is not zero: a loss
-that looks at a few labels of each document pays for these alone.
+that looks at a few labels of each document pays for these alone. A graphics card with Triton does the same in kernels.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from plant_cli.api.kernels import uses_triton
 
 CELLS = {"cpu": 1 << 19, "cuda": 1 << 26}
 """Scores (heads x labels x positions) held at a time: 2 MB on a CPU, a quarter of a GB on a GPU."""
@@ -35,13 +37,19 @@ def label_attention(
         values: v [B, T, H].
         mask: bool [B, T], true for positions that count; a document without any gets zeros.
         heads: number of heads, a divisor of H.
-        cells: scores held at a time, the bound on memory (default: `CELLS` of the device).
+        cells: scores held at a time, the bound on memory (default: `CELLS` of the device); Triton's kernels hold tiles and need none.
 
     Returns:
         [B, L] in fp32, or fp64 for fp64 inputs.
     """
-    budget = cells or CELLS.get(queries.device.type, CELLS["cuda"])
-    result: Tensor = _LabelAttention.apply(queries, directions, keys, values, mask, heads, budget)  # type: ignore[no-untyped-call]
+    result: Tensor
+    if uses_triton(queries.device.type):
+        from plant_cli.attention.kernels import KernelAttention
+
+        result = KernelAttention.apply(queries, directions, keys, values, mask, heads)  # type: ignore[no-untyped-call]
+    else:
+        budget = cells or CELLS.get(queries.device.type, CELLS["cuda"])
+        result = _LabelAttention.apply(queries, directions, keys, values, mask, heads, budget)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -72,46 +80,40 @@ class _LabelAttention(torch.autograd.Function):
         d_queries, d_directions, d_keys, d_values = (torch.zeros_like(x, dtype=means.dtype) for x in (queries, directions, keys, values))
         scale = (queries.shape[1] // ctx.heads) ** -0.5
         for document, places in _documents(mask):
+            k, v = _split(keys[document, places] * scale, ctx.heads), _split(values[document, places], ctx.heads)
+            dk, dv = (torch.zeros_like(x, dtype=means.dtype) for x in (k, v))
             picked = gradient[document].nonzero().squeeze(1)
-            rows = slice(None) if len(picked) == len(queries) else picked
-            dq, dg, dk, dv = _document_gradients(
-                queries[rows],
-                directions[rows],
-                _split(keys[document, places] * scale, ctx.heads),
-                _split(values[document, places], ctx.heads),
-                means[document][:, rows],
-                gradient[document][rows].to(means.dtype),
-                ctx.cells,
-            )
-            d_queries[rows] += dq
-            d_directions[rows] += dg
-            d_keys[document, places] = dk * scale
-            d_values[document, places] = dv
+            for rows in _blocks(len(picked), ctx.heads * len(places), ctx.cells):
+                labels = picked[rows]
+                q, g = _split(queries[labels], ctx.heads), _split(directions[labels], ctx.heads)
+                parts = _block_gradients(q, g, k, v, means[document][:, labels], gradient[document, labels].to(means.dtype))
+                d_queries.index_add_(0, labels, parts[0])
+                d_directions.index_add_(0, labels, parts[1])
+                dk += parts[2]
+                dv += parts[3]
+            d_keys[document, places] = _join(dk) * scale
+            d_values[document, places] = _join(dv)
         dtype = queries.dtype
         return d_queries.to(dtype), d_directions.to(dtype), d_keys.to(dtype), d_values.to(dtype), None, None, None
 
 
-def _document_gradients(
-    queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, means: Tensor, gradient: Tensor, cells: int
+def _block_gradients(
+    queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, means: Tensor, gradient: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of one document: queries and directions [l, H], keys and values [t, H].
+    """What a block of labels gives to a document's gradients: queries and directions [l, H], keys and values [h, t, d].
 
     With p the attention and u = g · v, the logit moves with a score by p·(u − Σ p·u) and with a value by p.
     """
-    heads, length, _ = keys.shape
-    dtype, exact = queries.dtype, means.dtype
-    d_queries, d_directions = (torch.empty_like(x, dtype=exact) for x in (queries, directions))
-    d_keys, d_values = (torch.zeros_like(x, dtype=exact) for x in (keys, values))
-    for rows in _blocks(len(queries), heads * length, cells):
-        q, g, upstream = _split(queries[rows], heads), _split(directions[rows], heads), gradient[rows].unsqueeze(1)
-        weights = _weights(q, keys, exact)
-        pull = torch.bmm(g, values.mT).to(exact).sub_(means[:, rows].unsqueeze(2)).mul_(weights).to(dtype)
-        weights = weights.to(dtype)
-        d_queries[rows] = _join(torch.bmm(pull, keys)) * upstream
-        d_directions[rows] = _join(torch.bmm(weights, values)) * upstream
-        d_keys += torch.bmm(pull.mT, (q * upstream).to(dtype))
-        d_values += torch.bmm(weights.mT, (g * upstream).to(dtype))
-    return d_queries, d_directions, _join(d_keys), _join(d_values)
+    dtype, exact, upstream = queries.dtype, means.dtype, gradient.unsqueeze(1)
+    weights = _weights(queries, keys, exact)
+    pull = torch.bmm(directions, values.mT).to(exact).sub_(means.unsqueeze(2)).mul_(weights).to(dtype)
+    weights = weights.to(dtype)
+    return (
+        _join(torch.bmm(pull, keys)) * upstream,
+        _join(torch.bmm(weights, values)) * upstream,
+        torch.bmm(pull.mT, (queries * upstream).to(dtype)),
+        torch.bmm(weights.mT, (directions * upstream).to(dtype)),
+    )
 
 
 def _weights(queries: Tensor, keys: Tensor, exact: torch.dtype) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
@@ -79,19 +79,18 @@ def words(text: str) -> list[tuple[str, int, int]]:
     return found
 
 
-def count_words(texts: Sequence[str], vocabulary: Sequence[str]) -> csr_array:
-    """How often each word of a vocabulary [V] is in each text [B]: csr [B, V] float64."""
-    place = {word: column for column, word in enumerate(vocabulary)}
+def count_words(texts: Sequence[str], places: Mapping[str, int]) -> csr_array:
+    """How often each word of a vocabulary [V], given by their places in it, is in each text [B]: csr [B, V] float64."""
     columns: list[int] = []
     counts: list[int] = []
     ends = [0]
     for text in texts:
-        found = Counter(place[word] for word, _, _ in words(text) if word in place)
+        found = Counter(places[word] for word, _, _ in words(text) if word in places)
         columns.extend(found)
         counts.extend(found.values())
         ends.append(len(columns))
     cells = (np.array(counts, dtype=np.float64), np.array(columns, dtype=np.int64), np.array(ends))
-    return csr_array(cells, shape=(len(texts), len(vocabulary)))
+    return csr_array(cells, shape=(len(texts), len(places)))
 
 
 def _characters_and_pairs(text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:

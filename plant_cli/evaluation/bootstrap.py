@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from plant_cli.api.metrics import MetricValue
+from plant_cli.api.metrics import Metric, MetricValue, WeighedMetric
 from plant_cli.kit.metrics import Floats
 
 BLOCK_BYTES = 64 * 2**20
@@ -67,6 +67,15 @@ def resample(
     return np.concatenate(parts, axis=1)
 
 
+def weigh(metric: WeighedMetric, replicates: int, generator: np.random.Generator) -> tuple[float, Floats]:
+    """A metric on the documents as they are, and on the draws [replicates] that `resample` makes from an equal generator."""
+    block = max(1, BLOCK_BYTES // (8 * metric.documents))
+    sizes = [min(block, replicates - start) for start in range(0, replicates, block)]
+    drawn = (draw_weights(metric.documents, size, generator) for size in sizes)
+    values = metric.compute(np.concatenate([np.ones((1, metric.documents)), *drawn]))
+    return float(values[0]), values[1:]
+
+
 def draw_weights(documents: int, replicates: int, generator: np.random.Generator) -> Floats:
     """How often each document is drawn in each replicate [replicates, documents]; rows sum to the number of documents."""
     drawn = generator.integers(0, documents, size=(replicates, documents))
@@ -93,6 +102,8 @@ def interval(value: float, replicates: Floats, level: float, *, per_label: bool)
     return float(low) - bias, float(high) - bias
 
 
-def averages_labels(metric: MetricValue) -> bool:
+def averages_labels(metric: Metric) -> bool:
     """Whether a metric is an average over labels (from per-label counters) and not over documents."""
+    if isinstance(metric, WeighedMetric):
+        return metric.labels is not None
     return isinstance(metric.contributions, csr_array)

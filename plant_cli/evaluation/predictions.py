@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from plant_cli.api.errors import DataError, near_names
 from plant_cli.api.metrics import MetricInput
 from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.gold import Gold
-from plant_cli.kit.metrics import Floats, Integers
+from plant_cli.kit.metrics import Floats, Integers, ScoreTable
 from plant_cli.kit.tables import collect, scan_table
 
 FORM = "columns doc_id (string), labels (list of string), scores (list of number), as Parquet or JSON lines"
@@ -56,7 +56,9 @@ def read_predictions(path: Path, gold: Gold) -> Predictions:
     return Predictions(top=top, scores=scores, unknown=int((found == UNKNOWN).sum()))
 
 
-def build_input(predictions: Predictions, gold: Gold, threshold: float | Floats, convention: Convention) -> MetricInput:
+def build_input(
+    predictions: Predictions, gold: Gold, threshold: float | Floats, convention: Convention, scores: ScoreTable | None = None
+) -> MetricInput:
     """What metrics are computed from: the documents that the convention keeps.
 
     Args:
@@ -64,6 +66,7 @@ def build_input(predictions: Predictions, gold: Gold, threshold: float | Floats,
         gold: of the same split.
         threshold: one number, or one per label of train [L].
         convention: see `conventions`.
+        scores: every score of the gold documents, where they were kept.
     """
     kept = np.flatnonzero(keep_documents(gold, convention))
     if isinstance(threshold, np.ndarray):  # a model with thresholds of its own never proposes a label that it has not seen
@@ -77,6 +80,7 @@ def build_input(predictions: Predictions, gold: Gold, threshold: float | Floats,
         train_documents=gold.train_documents,
         threshold=threshold,
         settings=convention.settings,
+        all_scores=scores and replace(scores, rows=scores.rows[kept]),
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,12 @@ import numpy as np
 import polars as pl
 
 from plant_cli.api.files import replacing
-from plant_cli.api.metrics import MetricInput, MetricValue
+from plant_cli.api.metrics import Metric, MetricInput, MetricValue
 from plant_cli.api.output import Cell, Column, Table
 from plant_cli.evaluation.conventions import Convention
-from plant_cli.evaluation.families import NEED_ALL_SCORES
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.score import Evaluation, Score
+from plant_cli.evaluation.systems import CUT
 from plant_cli.kit.metrics import count_assignments, divide, score_f1, split_counters
 
 
@@ -29,6 +29,7 @@ class Conditions:
         unknown: predicted labels that the corpus has nowhere.
         threshold: where the threshold comes from, in words, with its value.
         replicates: resamples behind the intervals, 0 for none.
+        cut: shares of documents and tokens that the system did not read (empty: unknown), see `systems.System`.
     """
 
     convention: Convention
@@ -40,6 +41,7 @@ class Conditions:
     replicates: int
     level: float
     seed: int
+    cut: Mapping[str, float] = field(default_factory=dict)
 
 
 def as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
@@ -53,12 +55,14 @@ def as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
         "split": gold.split,
         "documents": len(data.top),
         "documents_without_gold": int((gold.sizes == 0).sum()),
+        **{name: conditions.cut.get(name) for name in CUT},
         "gold": gold.hash,
         "threshold": conditions.threshold,
         "labels_averaged": evaluation.labels_averaged,
         "level": conditions.level,
         "metrics": {name: _bounds(score) for name, score in scores.items() if name not in in_bins},
-        "not_available": NEED_ALL_SCORES,
+        "not_available": dict(evaluation.missing),
+        "remarks": list(evaluation.remarks),
         "bins": {
             b.name: {
                 "labels": b.labels,
@@ -127,10 +131,14 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
         f"convention {conditions.convention.name}: {conditions.convention.summary}",
         f"{len(data.top)} documents, {without} without gold; {gold.matrix.nnz} gold assignments, {outside} of labels unseen in train",
         f"{averaged}; {conditions.threshold}",
-        f"not available: {', '.join(NEED_ALL_SCORES)} ({next(iter(NEED_ALL_SCORES.values()))})",
+        *evaluation.remarks,
+        *(f"not available: {name} ({reason})" for name, reason in evaluation.missing.items()),
     ]
     if conditions.replicates:
         notes.append(f"{100 * conditions.level:g}% intervals from {conditions.replicates} resamples of the documents")
+    if any(conditions.cut.values()):
+        documents, tokens = (conditions.cut.get(name, 0.0) for name in CUT)
+        notes.append(f"{documents:.1%} of the documents are longer than the model's limit: {tokens:.1%} of all tokens were not read")
     if conditions.unknown:
         notes.append(f"{conditions.unknown} predicted labels are unknown to the corpus: each keeps its rank and counts as wrong")
     return notes
@@ -158,8 +166,10 @@ def write_per_label(path: Path, data: MetricInput, gold: Gold) -> None:
         frame.write_csv(temporary, separator="\t", float_precision=6)
 
 
-def write_per_document(path: Path, metrics: Sequence[MetricValue], doc_ids: Sequence[str]) -> None:
+def write_per_document(path: Path, metrics: Sequence[Metric], doc_ids: Sequence[str]) -> None:
     """The value of each metric for each document, null where undefined; pooled metrics have none."""
-    columns = {m.name: pl.Series(m.per_document).fill_nan(None) for m in metrics if m.per_document is not None}
+    columns = {
+        m.name: pl.Series(m.per_document).fill_nan(None) for m in metrics if isinstance(m, MetricValue) and m.per_document is not None
+    }
     with replacing(path) as temporary:
         pl.DataFrame({"doc_id": list(doc_ids), **columns}).write_parquet(temporary, compression="zstd")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from plant_cli.api.metrics import MetricInput, MetricValue
+from plant_cli.api.metrics import Metric, MetricInput, MetricValue, WeighedMetric
 from plant_cli.api.specs import MetricSpec
 from plant_cli.evaluation.bins import Bin, measure_bins
-from plant_cli.evaluation.bootstrap import averages_labels, interval, resample
-from plant_cli.evaluation.families import choose, compute_families
+from plant_cli.evaluation.bootstrap import averages_labels, interval, resample, weigh
+from plant_cli.evaluation.families import choose, compute_families, find_missing
 from plant_cli.kit.metrics import compute_value, labels_counted
 
 
@@ -39,13 +40,17 @@ class Evaluation:
         scores: by name, those of bins too (`R@10[1-5]`), in the order to show.
         overall: the values behind the scores that are not of one bin.
         bins: the bins of training frequency.
-        labels_averaged: how many labels macro-F1 and macro-F1-present average.
+        labels_averaged: how many labels each average over labels averages.
+        missing: metrics that need scores which were not kept, with the reason.
+        remarks: what a reader of the values should know.
     """
 
     scores: dict[str, Score]
-    overall: Sequence[MetricValue]
+    overall: Sequence[Metric]
     bins: Sequence[Bin] = field(default=())
     labels_averaged: dict[str, int] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+    remarks: Sequence[str] = field(default=())
 
 
 def evaluate(
@@ -58,6 +63,7 @@ def evaluate(
     level: float = 0.95,
     generator: np.random.Generator,
     advance: Callable[[float], None] | None = None,
+    remedy: str = "plant predict --auc --force",
 ) -> Evaluation:
     """Compute all metrics (or the wanted ones), and intervals from `replicates` resamples of the documents (0: none).
 
@@ -70,6 +76,7 @@ def evaluate(
         level: coverage of the intervals.
         generator: the source of randomness.
         advance: told how many resamples were done.
+        remedy: what to do to have the metrics that need every score.
 
     Raises:
         UsageError: a wanted or required metric does not exist.
@@ -77,8 +84,9 @@ def evaluate(
     """
     overall = compute_families(specs, data, [*wanted, *required])
     bins = measure_bins(data)
+    missing = find_missing(specs, data, remedy)
     everything = [*overall, *(m for b in bins for m in b.metrics)]
-    named = choose(everything, [*wanted, *required])
+    named = choose(everything, [*wanted, *required], missing)
     chosen = named if wanted else everything
     counted = labels_counted(data)
     names = {m.name for m in chosen}
@@ -89,23 +97,30 @@ def evaluate(
         labels_averaged={
             "macro-F1": int(counted.sum()),
             "macro-F1-present": int((counted & (data.gold.sum(axis=0) > 0)).sum()),
+            **{m.name: m.labels for m in chosen if isinstance(m, WeighedMetric) and m.labels is not None},
         },
+        missing=missing,
+        remarks=[m.remark for m in chosen if isinstance(m, WeighedMetric) and m.remark],
     )
 
 
 def _score(
-    metrics: Sequence[MetricValue],
+    metrics: Sequence[Metric],
     replicates: int,
     level: float,
     generator: np.random.Generator,
     advance: Callable[[float], None] | None,
 ) -> dict[str, Score]:
-    values = {m.name: compute_value(m) for m in metrics}
     if replicates == 0:
-        return {name: Score(name=name, value=none_if_undefined(value)) for name, value in values.items()}
+        return {m.name: Score(name=m.name, value=none_if_undefined(compute_value(m))) for m in metrics}
+    sums = [m for m in metrics if isinstance(m, MetricValue)]
+    found = {m.name: weigh(m, replicates, deepcopy(generator)) for m in metrics if isinstance(m, WeighedMetric)}
+    if sums:
+        drawn_sums = resample(sums, replicates, generator, advance)
+        found |= {m.name: (compute_value(m), drawn) for m, drawn in zip(sums, drawn_sums, strict=True)}
     scores = {}
-    for metric, drawn in zip(metrics, resample(metrics, replicates, generator, advance), strict=True):
-        value = values[metric.name]
+    for metric in metrics:
+        value, drawn = found[metric.name]
         low, high = interval(value, drawn, level, per_label=averages_labels(metric))
         spread = float(np.std(drawn[~np.isnan(drawn)])) if not np.isnan(low) else np.nan
         figures = [none_if_undefined(figure) for figure in (value, low, high, spread)]

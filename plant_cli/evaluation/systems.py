@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,12 @@ from plant_cli.corpus.records import CorpusRecord
 from plant_cli.kit.metrics import Floats, Integers
 from plant_cli.runs.folder import HEADER_NAME, Run
 from plant_cli.runs.seeds import split_seed
+from plant_cli.runs.stage import StageFolder
 
 PREDICTIONS = "predictions.parquet"
 THRESHOLDS = "thresholds.json"
 FOREIGN_THRESHOLD = 0.5
+CUT = ("documents_cut", "tokens_dropped")  # shares by split in the summary of `predict`
 _STAGE = re.compile(r"(?:finetune|predict|eval)(?:-(?P<tag>.+))?")
 
 
@@ -32,12 +35,16 @@ class System:
         predictions: the file.
         threshold: one number, or one per label of train [L].
         origin: the threshold in words: its value and where it comes from.
+        cut: what of the split the system did not read, as `plant predict` said: shares by the names in `CUT` (empty: unknown).
+        folder: of our predictions, which may hold every score; None for another tool's.
     """
 
     name: str
     predictions: Path
     threshold: float | Floats
     origin: str
+    cut: Mapping[str, float] = field(default_factory=dict)
+    folder: Path | None = None
 
 
 def find_system(context: StageContext, name: str, split: SplitName, label_hash: str) -> System:
@@ -91,9 +98,10 @@ def find_seeds(context: StageContext, name: str, count: int) -> dict[int, str]:
 
 def own_system(context: StageContext, name: str, tag: str | None, split: SplitName, label_hash: str) -> System:
     """The system of a tag in this run; its predictions are made if they are not there."""
-    predictions = context.ensure("predict", tag, {"split": split}) / PREDICTIONS
+    folder = context.ensure("predict", tag, {"split": split})
     threshold, origin = _read_threshold(context.input("finetune", tag) / THRESHOLDS, label_hash)
-    return System(name=name, predictions=predictions, threshold=threshold, origin=origin)
+    cut = _read_cut(folder, split)
+    return System(name=name, predictions=folder / PREDICTIONS, threshold=threshold, origin=origin, cut=cut, folder=folder)
 
 
 def own_threshold(folder: Path, label_hash: str, labels: Integers) -> Floats:
@@ -143,6 +151,12 @@ def _refuse_other_gold(ours: CorpusRecord, theirs: CorpusRecord, split: SplitNam
             expected="the same documents with the same gold labels: nothing else can be compared",
             todo="train both systems on corpora with one test split, or evaluate predictions of that split",
         )
+
+
+def _read_cut(folder: Path, split: SplitName) -> dict[str, float]:
+    record = StageFolder(folder).record()
+    said = {} if record is None else record.summary
+    return {name: said[name][split] for name in CUT if split in said.get(name, {})}
 
 
 def _read_threshold(path: Path, label_hash: str) -> tuple[float | Floats, str]:

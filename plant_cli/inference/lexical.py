@@ -6,8 +6,9 @@ the network's logits, with one weight chosen on validation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -32,20 +33,25 @@ class Lexicon:
     Args:
         words: the vocabulary.
         idf: ln((N + 1) / (documents with the word + 1)) over the N training documents [V].
-        labels: relevance of words for labels, csr [L, V]; rows of length 1 (or empty).
+        by_word: relevance of words for labels, csr [V, L]; columns of length 1 (or empty).
         weight: logits that a cosine higher by 1 adds.
         centre: the cosine at which words say neither yes nor no; it moves all scores alike, so that they do not crowd at 1.
     """
 
     words: tuple[str, ...]
     idf: npt.NDArray[np.float32]
-    labels: csr_array
+    by_word: csr_array
     weight: float = 1.0
     centre: float = 0.0
 
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """Index of each word."""
+        return {word: column for column, word in enumerate(self.words)}
+
     def vectors(self, texts: Sequence[str]) -> csr_array:
         """tf-idf of texts, csr [B, V] float32 of length 1: (1 + ln tf) · idf over the words of the vocabulary."""
-        counts = count_words(texts, self.words)
+        counts = count_words(texts, self.places)
         counts.data = ((1 + np.log(counts.data)) * self.idf[counts.indices]).astype(np.float32)
         return unit_rows(counts)
 
@@ -59,7 +65,7 @@ def make_lexicon(table: RelevanceTable, docs_with_word: npt.NDArray[np.int64], d
         documents: training documents.
     """
     idf = np.log((documents + 1) / (docs_with_word + 1)).astype(np.float32)
-    return Lexicon(words=table.words, idf=idf, labels=unit_rows(table.matrix))
+    return Lexicon(words=table.words, idf=idf, by_word=csr_array(unit_rows(table.matrix).T))
 
 
 def unit_rows(matrix: csr_array) -> csr_array:
@@ -80,11 +86,10 @@ class LexicalVotes:
     def __init__(self, lexicon: Lexicon, texts: Sequence[str]) -> None:
         self.lexicon = lexicon
         self._documents = lexicon.vectors(texts)
-        self._by_word = csr_array(lexicon.labels.T)
 
     def votes(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """How far the cosines [B, L] of the given documents with every label lie above the centre."""
-        found: npt.NDArray[np.float32] = (self._documents[rows] @ self._by_word).toarray()
+        found: npt.NDArray[np.float32] = (self._documents[rows] @ self.lexicon.by_word).toarray()
         found -= np.float32(self.lexicon.centre)
         return found
 
@@ -93,13 +98,13 @@ class LexicalVotes:
         total = 0.0
         for start in range(0, gold.shape[0], batch):
             rows = slice(start, start + batch)
-            total += float(gold[rows].multiply(self._documents[rows] @ self._by_word).sum())
+            total += float(gold[rows].multiply(self._documents[rows] @ self.lexicon.by_word).sum())
         return total / max(1, gold.nnz)
 
 
 def save_lexicon(lexicon: Lexicon, folder: Path, label_hash: str) -> None:
     """Write the lexicon beside the model that it votes with; atomically."""
-    matrix = lexicon.labels
+    matrix = csr_array(lexicon.by_word.T)
     tensors = {
         "words": np.frombuffer("\n".join(lexicon.words).encode(), dtype=np.uint8),
         "idf": lexicon.idf,
@@ -139,7 +144,13 @@ def load_lexicon(folder: Path, label_hash: str) -> Lexicon | None:
     vocabulary = tuple(tensors["words"].tobytes().decode().split("\n")) if len(tensors["words"]) else ()
     shape = (len(tensors["indptr"]) - 1, len(vocabulary))
     labels = csr_array((tensors["data"], tensors["indices"], tensors["indptr"]), shape=shape)
-    return Lexicon(words=vocabulary, idf=tensors["idf"], labels=labels, weight=float(metadata["weight"]), centre=float(metadata["centre"]))
+    return Lexicon(
+        words=vocabulary,
+        idf=tensors["idf"],
+        by_word=csr_array(labels.T),
+        weight=float(metadata["weight"]),
+        centre=float(metadata["centre"]),
+    )
 
 
 def _refused(path: Path, what: str, expected: str) -> ArtefactError:

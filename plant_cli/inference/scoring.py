@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,9 @@ from plant_cli.model.cells import score_all, score_candidates
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.processes import Processes
-from plant_cli.model.reading import HiddenReader, lengths, sorted_batches
+from plant_cli.model.reading import Cut, HiddenReader, Rows, lengths, measure_cut, sorted_batches
+
+Keep = Callable[[Rows, npt.NDArray[np.float32]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,12 +31,14 @@ class TopLabels:
         scores: sigmoids of the logits [N, K]; not calibrated.
         assigned_share: share of all (document, label) cells with a probability of at least one half.
         shortlist_recall: share of the K best that a shortlist proposed, measured on a sample; None where every label was scored.
+        cut: what of the documents the network did not read.
     """
 
     labels: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float64]
     assigned_share: float
     shortlist_recall: float | None = None
+    cut: Cut = field(default_factory=Cut)
 
 
 class _Collected:
@@ -79,12 +83,14 @@ def score_mixtures(
     description: str,
     votes: LexicalVotes | None = None,
     weights: Sequence[float] | None = None,
+    keep: Keep | None = None,
     context: StageContext | None = None,
     candidates: Candidates | None = None,
 ) -> list[TopLabels]:
     """The best labels under each weight of the words' votes (without any: the lexicon's own); the network is run once.
 
-    With candidates only these are scored; every other label has the score 0.
+    With candidates only these are scored; every other label has the score 0. `keep` is given each batch's rows [B] and logits [B, L]
+    under the first weight, the last that anybody sees of them; each process keeps those of its own share.
     """
     network.eval()
     if weights is None:
@@ -102,8 +108,11 @@ def score_mixtures(
                 else:
                     logits = score_candidates(network.decoder, hidden, mask, candidates.of(rows, hidden.device), network.labels)
             added = torch.from_numpy(votes.votes(rows)).to(logits.device) if votes else None
-            for weight, best in zip(weights, collected, strict=True):
-                best.add(rows, logits if added is None else torch.add(logits, added, alpha=weight))
+            for number, (weight, best) in enumerate(zip(weights, collected, strict=True)):
+                mixed = logits if added is None else torch.add(logits, added, alpha=weight)
+                best.add(rows, mixed)
+                if keep is not None and number == 0:
+                    keep(rows, mixed.cpu().numpy())
             task.advance(len(rows) * hardware.processes.count)
     if hardware.processes.any(stopping):
         raise Interrupted(
@@ -112,4 +121,4 @@ def score_mixtures(
             expected="all documents scored",
             todo="run the same command again with --resume",
         )
-    return [best.done(hardware.processes) for best in collected]
+    return [replace(best.done(hardware.processes), cut=measure_cut(reader.tokens)) for best in collected]

@@ -3,62 +3,87 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from plant_cli.api import Choice, Corpus, StageContext
-from plant_cli.inference.lexical import LexicalVotes, load_lexicon
-from plant_cli.inference.scoring import TopLabels, score_mixtures
-from plant_cli.model.candidates import measure_recall, propose
-from plant_cli.model.hardware import choose_hardware
-from plant_cli.model.network import restored
+from plant_cli.api import Corpus, Reporter, StageContext
+from plant_cli.inference.lexical import LexicalVotes, Lexicon, load_lexicon
+from plant_cli.inference.scoring import Keep, TopLabels, score_mixtures
+from plant_cli.model.candidates import Candidates, measure_recall
+from plant_cli.model.hardware import Hardware, choose_hardware
+from plant_cli.model.network import Network, restored
 from plant_cli.model.reading import LiveReader, tokenize
 
 
-def score_texts(
-    context: StageContext,
-    corpus: Corpus,
-    folder: Path,
-    texts: Sequence[str],
-    *,
-    name: str,
-    k: int,
-    batch: int,
-    shortlist: Choice | None = None,
-) -> TopLabels:
-    """The k best labels of each text.
+@dataclass(frozen=True)
+class Scorer:
+    """A trained network that is loaded once and asked many times.
 
     Args:
-        context: of the stage that asks.
-        corpus: gives the order of labels.
-        folder: the `finetune` folder of the trained network.
-        texts: one a document.
-        name: of the texts, for progress ("test").
-        k: labels kept of each text.
-        batch: texts scored at once.
-        shortlist: proposes the labels that are scored; None: all are.
+        network: its decoder is folded: it cannot be trained further.
+        lexicon: what its words say, if they vote.
+        hardware: where it runs.
+    """
+
+    network: Network
+    lexicon: Lexicon | None
+    hardware: Hardware
+
+    def __post_init__(self) -> None:
+        with self.hardware.autocast():
+            self.network.to(self.hardware.device).fold_decoder()
+
+    def score(
+        self,
+        texts: Sequence[str],
+        *,
+        name: str,
+        k: int,
+        batch: int,
+        reporter: Reporter,
+        keep: Keep | None = None,
+        candidates: Candidates | None = None,
+        context: StageContext | None = None,
+    ) -> TopLabels:
+        """The k best labels of each text.
+
+        Args:
+            texts: one a document.
+            name: of the texts, for progress ("test").
+            k: labels kept of each text.
+            batch: texts scored at once.
+            reporter: where progress goes.
+            keep: told the rows of each batch and its logits for all labels.
+            candidates: the labels of each text that are scored; None: all are.
+            context: asked whether to stop.
+
+        Raises:
+            Interrupted: the user stopped the command.
+        """
+        reader = LiveReader(self.network, tokenize(self.network, texts, reporter, name), self.hardware)
+        top = score_mixtures(
+            self.network,
+            reader,
+            self.hardware,
+            k=k,
+            batch=batch,
+            reporter=reporter,
+            description=f"scoring {name}",
+            votes=LexicalVotes(self.lexicon, texts) if self.lexicon else None,
+            keep=keep,
+            context=context,
+            candidates=candidates,
+        )[0]
+        if candidates is None:
+            return top
+        return replace(top, shortlist_recall=measure_recall(self.network, reader, self.hardware, candidates, k, batch=batch))
+
+
+def load_scorer(context: StageContext, corpus: Corpus, folder: Path) -> Scorer:
+    """The trained network of a `finetune` folder.
 
     Raises:
         ArtefactError: the network or its lexicon was made for another order of labels, or cannot be read.
-        Interrupted: the user stopped the command.
     """
     hardware = choose_hardware(context.machine)
-    network = restored(context, corpus, folder).to(hardware.device)
-    lexicon = load_lexicon(folder, corpus.labels.hash)
-    reader = LiveReader(network, tokenize(network, texts, context.reporter, name), hardware)
-    candidates = propose(context, corpus, shortlist, texts, name) if shortlist else None
-    top = score_mixtures(
-        network,
-        reader,
-        hardware,
-        k=k,
-        batch=batch,
-        reporter=context.reporter,
-        description=f"scoring {name}",
-        votes=LexicalVotes(lexicon, texts) if lexicon else None,
-        context=context,
-        candidates=candidates,
-    )[0]
-    if candidates is None:
-        return top
-    return replace(top, shortlist_recall=measure_recall(network, reader, hardware, candidates, k, batch=batch))
+    return Scorer(restored(context, corpus, folder), load_lexicon(folder, corpus.labels.hash), hardware)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from plant_cli.api import ComponentError, ResourceError
@@ -16,7 +17,7 @@ from plant_cli.api.hashing import hash_strings
 from plant_cli.api.model import TokenBatch
 from plant_cli.kit import layers, quantization
 from plant_cli.kit.profile import HuggingFaceOptions
-from plant_cli.kit.windows import cut, join
+from plant_cli.kit.windows import check_overlap, cut, join
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,16 +49,19 @@ class HuggingFaceBackbone:
         self.tokenizer = load_tokenizer(profile, options)
         self.network = load_network(profile, options)
         config = self.network.config
-        positions = int(getattr(config, "max_position_embeddings", 512))
+        positions = layers.readable_positions(self.network)
         self.window = min(options.window or profile.window or positions, positions)
         self.overlap = options.overlap
         self.max_length = options.max_tokens
         self.hidden_size = int(config.hidden_size)
         self.tokenizer_hash = hash_strings([self.tokenizer.backend_tokenizer.to_str()])
         self.prefix, self.suffix = special_tokens(self.tokenizer)
+        check_overlap(self.window, self.overlap, len(self.prefix) + len(self.suffix))
         pad = self.tokenizer.pad_token_id
         self.pad = int(pad if pad is not None else self.tokenizer.eos_token_id or 0)
         self.adapted = options.adapter in ("lora", "dora")
+        self.profile = profile
+        self.options = options
 
     def tokenize(self, texts: Sequence[str]) -> TokenBatch:
         """See `plant_cli.api.Backbone.tokenize`."""
@@ -93,9 +97,32 @@ class HuggingFaceBackbone:
     def save(self, folder: Path) -> None:
         """See `plant_cli.api.Backbone.save`: an adapter in peft's layout, or the trainable weights."""
         if self.adapted:
-            self.network.save_pretrained(str(folder / "adapter"), safe_serialization=True)
+            quantization.save_adapter(self.network, folder / "adapter")
         else:
             layers.save_trainable(self.network, folder / "backbone.safetensors")
+
+    def export(self, folder: Path, *, merge: bool) -> Mapping[str, Any]:
+        """See `plant_cli.api.ExportableBackbone.export`."""
+        written = None
+        if merge or self.options.adapter == "full":
+            written = "backbone"
+            self.network = quantization.merge(self.network, self.options)
+            self.network.save_pretrained(str(folder / written), safe_serialization=True)
+        elif self.adapted:
+            written = "adapter"
+            self.save(folder)
+        if written:
+            self.tokenizer.save_pretrained(str(folder / written))
+        return {
+            "folder": written,
+            "merged": written == "backbone",
+            "base_model": self.profile.model,
+            "revision": self.profile.revision,
+            "architecture": self.network.config.model_type,
+            "dtype": str(next(self.network.parameters()).dtype).removeprefix("torch.") if written == "backbone" else None,
+            **self.options.model_dump(include={"adapter", "quantization", "overlap", "max_tokens"}),
+            "window": self.window,
+        }
 
     def restore(self, folder: Path) -> None:
         """See `plant_cli.api.Backbone.restore`."""
@@ -129,16 +156,25 @@ def load_tokenizer(profile: Profile, options: HuggingFaceOptions) -> Any:
 
 
 def load_network(profile: Profile, options: HuggingFaceOptions) -> Any:
-    """The model without its language-model head, with adapters and quantised weights when asked for."""
+    """The model without its language-model head, with adapters and quantised weights when asked for.
+
+    Under `torch.device("meta")` it is built from config.json alone, as `plant plan` asks: all shapes, no weights.
+    """
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # ours is the only one on the terminal
     logging.set_verbosity_error()  # a pooler that is left out on purpose is no news
-    arguments = quantization.loading_arguments(options, profile.device)
+    weightless = torch.get_default_device().type == "meta"
+    arguments = {} if weightless else quantization.loading_arguments(options, profile.device)
     with _explained(profile):
-        network = _from_pretrained(profile, options, arguments)
-    if options.quantization != "none":
+        network = _from_config(profile, options) if weightless else _from_pretrained(profile, options, arguments)
+    if options.quantization != "none" and not weightless:
         quantization.freeze(network, options)
+    return prepare_network(network, profile, options)
+
+
+def prepare_network(network: Any, profile: Profile, options: HuggingFaceOptions) -> Any:
+    """A loaded model made ready to learn: what is trained, what the backward pass computes again, and adapters."""
     network.requires_grad_(options.adapter == "full")
     if options.gradient_checkpointing:
         enable = getattr(network, "activation_checkpointing_enable", None) or network.gradient_checkpointing_enable  # older transformers
@@ -151,15 +187,33 @@ def load_network(profile: Profile, options: HuggingFaceOptions) -> Any:
 
 
 def _from_pretrained(profile: Profile, options: HuggingFaceOptions, arguments: dict[str, Any]) -> Any:
-    from transformers import AutoConfig, AutoModel
+    from transformers import AutoModel
 
+    _read_config(profile, options)
     fixed = {"revision": profile.revision, "trust_remote_code": options.trust_remote_code}
-    quantization.refuse_stored_format(AutoConfig.from_pretrained(profile.model, **fixed), profile.model, options)
+    return _without_pooling(lambda **extra: AutoModel.from_pretrained(profile.model, **fixed, **arguments, **extra), profile)
+
+
+def _from_config(profile: Profile, options: HuggingFaceOptions) -> Any:
+    from transformers import AutoModel
+
+    config = _read_config(profile, options)
+    return _without_pooling(lambda **extra: AutoModel.from_config(config, trust_remote_code=options.trust_remote_code, **extra), profile)
+
+
+def _read_config(profile: Profile, options: HuggingFaceOptions) -> Any:
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(profile.model, revision=profile.revision, trust_remote_code=options.trust_remote_code)
+    quantization.refuse_stored_format(config, profile.model, options)
+    return config
+
+
+def _without_pooling(make: Callable[..., Any], profile: Profile) -> Any:
     try:
-        extra = {"add_pooling_layer": False} if profile.kind == "encoder" else {}
-        return AutoModel.from_pretrained(profile.model, **fixed, **arguments, **extra)
+        return make(**({"add_pooling_layer": False} if profile.kind == "encoder" else {}))
     except TypeError:  # an architecture without the pooling layer that encoders may leave out
-        return AutoModel.from_pretrained(profile.model, **fixed, **arguments)
+        return make()
 
 
 def special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from safetensors.torch import load_file, save_file
 from torch import nn
@@ -12,6 +13,7 @@ from torch import nn
 from plant_cli.api import ArtefactError
 from plant_cli.api.files import replacing
 
+DEFAULT_POSITIONS = 512  # of a model whose configuration names no limit
 LAYER_NUMBER = re.compile(r"\.(?:layer|layers|h|blocks)\.(\d+)\.")
 
 
@@ -25,6 +27,15 @@ def layer_groups(module: nn.Module) -> Sequence[Sequence[nn.Parameter]]:
         if parameter.requires_grad:
             groups.setdefault(deepest, []).append(parameter)
     return [groups[number] for number in sorted(groups)]
+
+
+def readable_positions(network: Any) -> int:
+    """Positions that a Hugging Face model can read at once; RoBERTa and its kin leave those up to the padding id unused."""
+    positions = int(getattr(network.config, "max_position_embeddings", DEFAULT_POSITIONS))
+    for name, part in network.named_modules():
+        if name.endswith("position_embeddings") and getattr(part, "padding_idx", None) is not None:
+            return positions - int(part.padding_idx) - 1
+    return positions
 
 
 def save_trainable(module: nn.Module, path: Path) -> None:

@@ -6,13 +6,15 @@ N documents, K predictions a document, L labels, R resamples.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, hstack
 
-from plant_cli.api.metrics import MetricInput, MetricValue
+from plant_cli.api.errors import DataError
+from plant_cli.api.metrics import Metric, MetricInput, MetricValue, WeighedMetric
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -117,8 +119,42 @@ def average_present_f1(sums: Floats, counted: Booleans | bool = True) -> Floats:
     return _divide_or_nan((score_f1(tp, assigned, gold) * present).sum(axis=1), present.sum(axis=1))
 
 
-def compute_value(metric: MetricValue) -> float:
+@dataclass(frozen=True, kw_only=True)
+class ScoreTable:
+    """Every score as an array or a memory-mapped file (`plant_cli.api.AllScores`).
+
+    Args:
+        values: logits [D, L] of more documents than are looked at, perhaps.
+        rows: which of them are the N documents [N].
+        memory: bytes that a metric may hold at a time.
+    """
+
+    values: npt.NDArray[np.float32]
+    rows: Integers
+    memory: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """See `AllScores.shape`."""
+        return len(self.rows), self.values.shape[1]
+
+    def read(self, documents: slice, labels: slice) -> npt.NDArray[np.float32]:
+        """See `AllScores.read`; a score that is not a number is a `DataError`."""
+        block: npt.NDArray[np.float32] = self.values[self.rows[documents], labels]
+        if np.isnan(block).any():
+            raise DataError(
+                "a score is not a number",
+                where=f"document {self.rows[documents][np.isnan(block).any(axis=1)][0]} (counted from 0) of {len(self.values)}",
+                expected="a finite score for every label",
+                todo="look for NaN in the training loss (history.jsonl); `--precision fp32` and a lower rate are the usual remedies",
+            )
+        return block
+
+
+def compute_value(metric: Metric) -> float:
     """The metric on the documents as they are, each with weight 1; NaN where it is undefined."""
+    if isinstance(metric, WeighedMetric):
+        return float(metric.compute(np.ones((1, metric.documents)))[0])
     sums = np.asarray(metric.contributions.sum(axis=0), dtype=np.float64).reshape(1, -1)
     combine: Callable[[Floats], Floats] = metric.combine
     return float(combine(sums)[0])

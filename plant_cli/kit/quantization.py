@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from plant_cli.api import ArtefactError, ComponentError
+from plant_cli.api.files import read_json, write_json
+from plant_cli.api.hashing import hash_strings
 from plant_cli.kit.profile import HuggingFaceOptions
+
+BASE = "base.json"
+SAMPLED = 4096  # numbers of the embedding that its fingerprint is made of
 
 
 def loading_arguments(options: HuggingFaceOptions, device: str) -> dict[str, Any]:
@@ -82,7 +89,23 @@ def freeze(network: Any, options: HuggingFaceOptions) -> None:
                 if parameter.ndim == 3:  # transformers quantises linear maps only
                     parameter.data = parameter.data.float()
                     replace_parameter_4bit(part, name, compress_statistics=True, quant_type="nf4")
+    if options.quantization == "int8":
+        from bitsandbytes.nn import Linear8bitLt
+
+        for part in network.modules():
+            if isinstance(part, Linear8bitLt):
+                part.forward = _by_rows(part.forward)
     prepare_model_for_kbit_training(network, use_gradient_checkpointing=False)
+
+
+def _by_rows(forward: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """Hands a matrix on: bitsandbytes' 8-bit product fails on more than three axes, which multi-head latent attention has."""
+
+    def by_rows(states: Tensor) -> Tensor:
+        rows = forward(states.flatten(0, -2))
+        return rows.view(*states.shape[:-1], rows.shape[-1])
+
+    return by_rows
 
 
 def add_adapter(network: Any, model: str, targets: Sequence[str], options: HuggingFaceOptions) -> Any:
@@ -113,6 +136,18 @@ def add_adapter(network: Any, model: str, targets: Sequence[str], options: Huggi
     return get_peft_model(network, config)
 
 
+def save_adapter(network: Any, folder: Path) -> None:
+    """Write an adapter in peft's layout, and by what to know the weights that it was trained on."""
+    network.save_pretrained(str(folder), safe_serialization=True)
+    write_json(folder / BASE, {"model": network.get_base_model().name_or_path, "embedding": _fingerprint(network)})
+
+
+def _fingerprint(network: Any) -> str:
+    """Hash of numbers from all over the token embedding, which is never quantised: models of one shape differ there."""
+    flat = network.get_input_embeddings().weight.detach().flatten()
+    return hash_strings([str(flat[:: max(1, len(flat) // SAMPLED)].bfloat16().tolist())])
+
+
 def restore_adapter(network: Any, folder: Path) -> None:
     """Read back an adapter in peft's layout; every name and shape must fit.
 
@@ -121,6 +156,14 @@ def restore_adapter(network: Any, folder: Path) -> None:
     """
     from peft import get_peft_model_state_dict, load_peft_weights, set_peft_model_state_dict
 
+    base = read_json(folder / BASE, "the note of what an adapter was trained on") if (folder / BASE).exists() else {}
+    if base.get("embedding", _fingerprint(network)) != _fingerprint(network):
+        raise ArtefactError(
+            "the adapter was trained on the weights of another model, which has the same shape",
+            where=f"{folder}, trained on {base['model']}",
+            expected=f"an adapter of the weights in {network.get_base_model().name_or_path}",
+            todo="give the model that the adapter was trained on: --set model.backbone.model=FOLDER",
+        )
     ours = {name: tuple(tensor.shape) for name, tensor in get_peft_model_state_dict(network).items()}
     weights = load_peft_weights(str(folder), device="cpu")
     theirs = {name: tuple(tensor.shape) for name, tensor in weights.items()}
@@ -133,3 +176,37 @@ def restore_adapter(network: Any, folder: Path) -> None:
             todo="use the model and adapter options that the run was trained with (recipe.yaml in the run folder)",
         )
     set_peft_model_state_dict(network, weights)
+
+
+def short_parameters(network: nn.Module, options: HuggingFaceOptions) -> dict[nn.Parameter, int]:
+    """Parameters that quantisation would shorten, each with the bytes it would take; from shapes alone.
+
+    4 bits: half a byte a weight, a byte of scale for each 64, and fp32 for each 256 of these. 8 bits: a byte, and fp32 for each row.
+    """
+    found: dict[nn.Parameter, int] = {}
+    for part in network.modules() if options.quantization != "none" else ():
+        for parameter in part.parameters(recurse=False):
+            experts = parameter.ndim == 3 and options.quantization == "nf4"
+            if parameter.requires_grad or not (experts or (isinstance(part, nn.Linear) and parameter.ndim == 2)):
+                continue
+            count = parameter.numel()
+            found[parameter] = count // 2 + count // 64 + count // 64 // 64 if options.quantization == "nf4" else count + 4 * len(parameter)
+    return found
+
+
+def merge(network: Any, options: HuggingFaceOptions) -> Any:
+    """A plain model with the adapter's updates in its weights; quantised weights come back in bf16. The given network is used up."""
+    from peft import PeftModel
+
+    with TemporaryDirectory() as folder:
+        adapted = isinstance(network, PeftModel)
+        if adapted:
+            network.save_pretrained(folder, safe_serialization=True)
+            network = network.unload()
+        if options.quantization != "none":
+            network = network.dequantize(dtype=torch.bfloat16)
+            for part in list(network.modules()):
+                for name in list(getattr(part, "parametrizations", {})):  # experts
+                    parametrize.remove_parametrizations(part, name)
+            network = network.to(torch.bfloat16)
+        return PeftModel.from_pretrained(network, folder).merge_and_unload() if adapted else network

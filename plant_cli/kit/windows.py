@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from plant_cli.api import ComponentError
 from plant_cli.api.model import TokenBatch
 
 IntArray = npt.NDArray[np.int64]
@@ -32,6 +33,22 @@ class Windows:
     source: Tensor
     target: Tensor
     shape: tuple[int, int]
+
+
+def check_overlap(size: int, overlap: int, special: int = 0) -> None:
+    """Refuse windows that hardly move on: of `size` positions, `special` of them taken by special tokens.
+
+    Raises:
+        ComponentError: the overlap leaves no token of a window that is its own.
+    """
+    content = size - special
+    if overlap >= content:
+        raise ComponentError(
+            f"an overlap of {overlap} tokens leaves nothing new in a window of {content}",
+            where=f"model.backbone: window {size} ({special} of it special tokens), overlap {overlap}",
+            expected=f"an overlap below {content}; about an eighth of the window is usual",
+            todo=f"--set model.backbone.overlap={max(0, content // 8)}, or a larger --set model.backbone.window=…",
+        )
 
 
 def window_starts(length: int, size: int, overlap: int) -> list[int]:

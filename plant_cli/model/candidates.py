@@ -67,11 +67,12 @@ def propose(context: StageContext, corpus: Corpus, chosen: Choice, texts: Sequen
         documents=len(corpus.split("train")),
     )
     shortlist = cast(ShortlistSpec, spec).build(options, given)
+    places = {word: place for place, word in enumerate(table.words)}
     found: list[Rows] = []
     with context.reporter.progress(f"shortlist {chosen.name}: {name}", len(texts), "documents") as task:
         for start in range(0, len(texts), BATCH):
             part = texts[start : start + BATCH]
-            found.extend(shortlist.propose(part, count_words(part, table.words)))
+            found.extend(shortlist.propose(part, count_words(part, places)))
             task.advance(len(part))
     return Candidates(found, chosen.name)
 

@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from plant_cli.api import ArtefactError, Backbone, Corpus, Decoder, DecoderShape, LabelIndex, ModelSection, StageContext
+from plant_cli.api import ArtefactError, Backbone, Corpus, Decoder, DecoderShape, FoldableDecoder, LabelIndex, ModelSection, StageContext
 from plant_cli.api.files import read_json, replacing, write_json
 from plant_cli.api.specs import BackboneSpec, DecoderSpec
 
@@ -50,6 +50,12 @@ class Network(nn.Module):
         """Keep the backbone as it is: no gradients, no dropout."""
         self.reader.requires_grad_(False)
         self.reader.eval()
+
+    @torch.no_grad()
+    def fold_decoder(self) -> None:
+        """Make the decoder ready for scoring only, if it knows how to: its weights are dropped for what scoring needs of them."""
+        if isinstance(self.decoder, FoldableDecoder):
+            self.decoder = self.decoder.fold()
 
     @property
     def backbone_is_frozen(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +16,19 @@ from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 
 Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """What of a split lies beyond the backbone's limit, which windows do not lift.
+
+    Args:
+        documents: share of the documents that are longer than the limit.
+        tokens: share of all tokens that are dropped.
+    """
+
+    documents: float = 0.0
+    tokens: float = 0.0
 
 
 class HiddenReader(Protocol):
@@ -51,13 +65,32 @@ def tokenize(network: Network, texts: Sequence[str], reporter: Reporter, name: s
     tokens = TokenBatch(
         ids=[i for p in parts for i in p.ids], spans=[s for p in parts for s in p.spans], dropped=[d for p in parts for d in p.dropped]
     )
-    cut = sum(1 for d in tokens.dropped if d)
-    if cut:
+    cut = measure_cut(tokens)
+    if cut.documents:
+        longer = sum(1 for dropped in tokens.dropped if dropped)
         reporter.warn(
-            f"{name}: {cut} of {len(texts)} documents are longer than {network.backbone.max_length} tokens; "
-            f"{sum(tokens.dropped)} tokens beyond are not read (--set model.backbone.max_tokens=… raises the limit)"
+            f"{name}: {longer} of {len(texts)} documents ({cut.documents:.1%}) are longer than {network.backbone.max_length} tokens; "
+            f"{sum(tokens.dropped)} tokens beyond ({cut.tokens:.1%} of all) are not read "
+            "(to read them, train with --set model.backbone.max_tokens=…)"
         )
     return tokens
+
+
+def measure_cut(tokens: TokenBatch) -> Cut:
+    """What of these documents was cut."""
+    dropped = sum(tokens.dropped)
+    return Cut(
+        documents=sum(1 for count in tokens.dropped if count) / max(1, len(tokens)),
+        tokens=dropped / max(1, dropped + int(lengths(tokens).sum())),
+    )
+
+
+def cut_summary(cuts: Mapping[str, Cut]) -> dict[str, dict[str, float]]:
+    """What a stage's record says of it: both shares by split."""
+    return {
+        "documents_cut": {name: cut.documents for name, cut in cuts.items()},
+        "tokens_dropped": {name: cut.tokens for name, cut in cuts.items()},
+    }
 
 
 def lengths(tokens: TokenBatch) -> npt.NDArray[np.int64]:

@@ -4,7 +4,7 @@
 
 The change of nDCG is a constant to the gradient, so the gradient (the lambdas) is known in closed form and is summed beside the
 loss: nothing of size pairs is kept, and memory grows with the items. Items are put in order of relevance first, so that an item
-meets only those behind it, and items of no relevance never lead a pair.
+meets only those behind it, and items of no relevance never lead a pair. A graphics card with Triton does the same in a kernel.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
+from plant_cli.api.kernels import uses_triton
 from plant_cli.ranking.ndcg import dcg, discounts, gains
 from plant_cli.ranking.ragged import Chunk, chunks, order_within, ranks, sum_lists
 
@@ -37,7 +37,7 @@ def lambda_loss(
         offsets: list boundaries [lists + 1], int64: list i is `offsets[i]:offsets[i+1]`.
         sigma: steepness of the pairwise logistic.
         k: ranks that count in nDCG (ranks by score, ties by position).
-        cells: pairs held at a time (default: `CELLS` of the device).
+        cells: pairs held at a time (default: `CELLS` of the device); a Triton kernel holds tiles and needs no bound.
 
     Source: PLANT v2, equation 2; LambdaRank (Burges 2010) in the form of LambdaLoss (Wang et al. 2018).
     """
@@ -52,21 +52,17 @@ class _LambdaLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, k: int, cells: int) -> Tensor:
         exact = torch.promote_types(scores.dtype, torch.float32)
-        order = order_within(relevance, offsets)
-        r = relevance[order].to(exact)
-        ideal = dcg(r, offsets, k)
-        counted = (offsets.diff() > 1) & (ideal > 0)
-        items = torch.stack([scores[order].to(exact), gains(r), discounts(ranks(scores, offsets), k, exact)[order]])
-        leaders = sum_lists((r > 0).long(), offsets) * counted
-        loss, gradient = items.new_zeros(()), torch.zeros_like(r)
-        for chunk in chunks(offsets, leaders, cells, BLOCK):
-            list_loss, item_gradient = _chunk_lambdas(items[:, chunk.items], chunk, sigma)
-            weight = 1 / ideal[chunk.lists]
-            loss += (list_loss * weight).sum()
-            gradient[chunk.items[chunk.valid]] = (item_gradient * weight.unsqueeze(1))[chunk.valid]
+        s, r = scores.to(exact), relevance.to(exact)
+        if uses_triton(scores.device.type):
+            from plant_cli.ranking.kernels import pair_sums
+
+            losses, ideals, gradient = pair_sums(s, r, offsets, sigma, k)
+        else:
+            losses, ideals, gradient = _pair_sums(s, r, offsets, sigma, k, cells)
+        counted = (offsets.diff() > 1) & (ideals > 0)
         share = 1 / (math.log(2) * counted.sum().clamp(min=1).to(exact))
-        ctx.save_for_backward(torch.empty_like(scores).scatter_(0, order, (gradient * sigma * share).to(scores.dtype)))
-        return loss * share
+        ctx.save_for_backward((gradient * sigma * share).to(scores.dtype))
+        return losses.sum() * share
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -74,18 +70,37 @@ class _LambdaLoss(torch.autograd.Function):
         return upstream * ctx.saved_tensors[0], None, None, None, None, None
 
 
+def _pair_sums(scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, k: int, cells: int) -> tuple[Tensor, Tensor, Tensor]:
+    """What `kernels.pair_sums` gives, by chunks of pairs."""
+    order = order_within(relevance, offsets)
+    r = relevance[order]
+    ideals = dcg(r, offsets, k)
+    items = torch.stack([scores[order], gains(r), discounts(ranks(scores, offsets), k, r.dtype)[order]])
+    leaders = sum_lists((r > 0).long(), offsets) * (offsets.diff() > 1)
+    losses, in_order = torch.zeros_like(ideals), torch.zeros_like(r)
+    for chunk in chunks(offsets, leaders, cells, BLOCK):
+        list_loss, item_gradient = _chunk_lambdas(items[:, chunk.items], chunk, sigma)
+        weight = 1 / ideals[chunk.lists]
+        losses[chunk.lists] = list_loss * weight
+        in_order[chunk.items[chunk.valid]] = (item_gradient * weight.unsqueeze(1))[chunk.valid]
+    return losses, ideals, torch.empty_like(in_order).scatter_(0, order, in_order)
+
+
 def _chunk_lambdas(items: Tensor, chunk: Chunk, sigma: float) -> tuple[Tensor, Tensor]:
     """Loss of each list [c] and gradient of each item [c, m], both before division by the ideal DCG, by ln 2 and (gradient) times σ."""
     scores, gain, discount = items
     # A pair counts where the leader's gain is the greater. Places beyond a list's end gain nothing as leaders, and beat all as followers.
     leading, following = gain.masked_fill(~chunk.valid, 0), gain.masked_fill(~chunk.valid, math.inf)
-    loss, gradient = scores.new_zeros(len(scores)), torch.zeros_like(scores)
+    loss, gradient, zero = scores.new_zeros(len(scores)), torch.zeros_like(scores), scores.new_zeros(())
+    room = scores.new_empty(3, min(BLOCK, chunk.leaders) * scores.numel())  # for every block again: fresh memory costs more than sums
     for start in range(0, chunk.leaders, BLOCK):
         lead, rest = slice(start, min(start + BLOCK, chunk.leaders)), slice(start, None)
-        weight = (leading[:, lead, None] - following[:, None, rest]).clamp_(min=0)
-        weight.mul_((discount[:, lead, None] - discount[:, None, rest]).abs_())
-        behind = (scores[:, None, rest] - scores[:, lead, None]).mul_(sigma)
-        loss += functional.softplus(behind, threshold=40).mul_(weight).sum((1, 2))
+        shape = len(scores), lead.stop - start, scores.shape[1] - start
+        weight, behind, cost = (x[: math.prod(shape)].view(shape) for x in room)
+        torch.sub(leading[:, lead, None], following[:, None, rest], out=weight).clamp_(min=0)
+        weight.mul_(torch.sub(discount[:, lead, None], discount[:, None, rest], out=behind).abs_())
+        torch.sub(scores[:, None, rest], scores[:, lead, None], out=behind).mul_(sigma)
+        loss += torch.logaddexp(behind, zero, out=cost).mul_(weight).sum((1, 2))
         pull = behind.sigmoid_().mul_(weight)
         gradient[:, rest] += pull.sum(1)
         gradient[:, lead] -= pull.sum(2)

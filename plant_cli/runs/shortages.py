@@ -65,5 +65,7 @@ def _out_of_memory(error: BaseException, folder: Path, kept: str) -> ResourceErr
         f"{device} memory ran out: {(str(error) or type(error).__name__).splitlines()[0][:200]}",
         where=f"while making {folder}",
         expected="a batch, a document length and a label block that fit",
-        todo=f"lower the batch size, the backbone's max_tokens or the label block, or use --precision bf16; {kept}",
+        todo="lower --micro-batch (or --batch where nothing learns), --set model.backbone.max_tokens=… or the label block (--set "
+        "model.decoder.cells=…), or use --precision bf16, --set model.backbone.gradient_checkpointing=true or quantization=nf4; "
+        f"`plant plan` says what fits; {kept}",
     )

@@ -150,11 +150,11 @@ def check_features() -> Iterator[Finding]:
     """What larger undertakings need."""
     import torch
 
-    cuda = torch.cuda.is_available()
-    quantised = cuda and installed_version("bitsandbytes") is not None
-    found = "cuda and bitsandbytes" if quantised else "no cuda device" if not cuda else "bitsandbytes is missing"
-    todo = "" if quantised else "use an encoder such as minilm, or a machine with an NVIDIA GPU" if not cuda else "pip install bitsandbytes"
-    yield Finding(topic="feature", name="4-bit language models", state="ok" if quantised else "warn", found=found, todo=todo)
+    cuda, quantises = torch.cuda.is_available(), installed_version("bitsandbytes") is not None
+    found = "bitsandbytes is missing" if not quantises else "cuda and bitsandbytes" if cuda else "bitsandbytes, but no cuda device"
+    slow = "" if cuda else "small ones run on the processor; billions of parameters want an NVIDIA GPU, or use an encoder such as minilm"
+    todo = slow if quantises else "pip install bitsandbytes"
+    yield Finding(topic="feature", name="4-bit language models", state="warn" if todo else "ok", found=found, todo=todo)
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
     todo = "unset HF_HUB_OFFLINE, or give a local folder" if offline else ""
     found = "switched off by HF_HUB_OFFLINE" if offline else "allowed (not tried)"

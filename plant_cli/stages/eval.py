@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from plant_cli.api import DataError, MetricSpec, Options, Result, StageContext, StageSpec, option
+from plant_cli.api.sizes import SIZE_PATTERN, read_size
 from plant_cli.evaluation.conventions import find_convention
 
 if TYPE_CHECKING:
+    from plant_cli.evaluation.gold import Gold
     from plant_cli.evaluation.report import Conditions
     from plant_cli.evaluation.score import Evaluation
     from plant_cli.evaluation.systems import System
+    from plant_cli.kit.metrics import ScoreTable
 
 
 class EvalOptions(Options):
@@ -29,6 +32,7 @@ class EvalOptions(Options):
         None, "Assign labels that score at least this (default: as tuned on validation; 0.5 for another tool)."
     )
     split: Literal["train", "validation", "test"] = option("test", "The split to evaluate on.")
+    memory: str = option("1GB", "Memory for the scores that AUC reads at a time, such as 500MB.", pattern=SIZE_PATTERN)
 
 
 def run(context: StageContext, options: EvalOptions) -> Result:
@@ -55,7 +59,7 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     gold = read_gold(corpus, options.split)
     system = _find(context, options, corpus.labels.hash)
     predictions = read_predictions(system.predictions, gold)
-    data = build_input(predictions, gold, system.threshold, convention)
+    data = build_input(predictions, gold, system.threshold, convention, _read_scores(system, gold, read_size(options.memory)))
     if not len(data.top):
         raise DataError(
             f"no document of the {options.split} split has a gold label",
@@ -73,6 +77,7 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
             level=options.level,
             generator=np.random.default_rng(context.machine.seed),
             advance=task.advance,
+            remedy=_keep_scores(context, system, options.split),
         )
     conditions = Conditions(
         convention=convention,
@@ -84,6 +89,7 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
         replicates=options.bootstrap,
         level=options.level,
         seed=context.machine.seed,
+        cut=system.cut,
     )
     return evaluation, conditions
 
@@ -99,6 +105,26 @@ def _find(context: StageContext, options: EvalOptions, label_hash: str) -> Syste
     if options.threshold is None:
         return system
     return replace(system, threshold=options.threshold, origin=f"threshold {options.threshold:g} given")
+
+
+def _read_scores(system: System, gold: Gold, memory: int) -> ScoreTable | None:
+    import numpy as np
+
+    from plant_cli.kit.metrics import ScoreTable
+    from plant_cli.runs.scores import open_scores
+
+    values = None if system.folder is None else open_scores(system.folder, gold.doc_ids, gold.label_hash)
+    return None if values is None else ScoreTable(values=values, rows=np.arange(len(values)), memory=memory)
+
+
+def _keep_scores(context: StageContext, system: System, split: str) -> str:
+    """What to do to have the metrics that need every score."""
+    from plant_cli.stages.context import command_for
+
+    if system.folder is None:
+        return "another tool's predictions hold no others"
+    other = "" if split == "test" else f" --split {split}"
+    return f"`{command_for('predict', context.tag, context.run_path)}{other} --auc --force` keeps them all"
 
 
 def _write(folder: Path, evaluation: Evaluation, conditions: Conditions) -> Result:

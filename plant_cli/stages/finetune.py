@@ -112,7 +112,7 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     from plant_cli.training.finetuning import FineTuning
     from plant_cli.training.loop import Training, make_plan
     from plant_cli.training.losses import label_loss
-    from plant_cli.training.materials import gather
+    from plant_cli.training.materials import gather, summarise_cuts
     from plant_cli.training.optimiser import decide_sparse
     from plant_cli.training.throughput import measure_throughput
 
@@ -154,7 +154,8 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     threshold = validation.tune(top).value
     value = validation.tune_labels(top, threshold) if options.threshold == "per-label" else threshold
     write_json(context.folder / THRESHOLDS, {"value": value, "objective": options.threshold, "label_hash": corpus.labels.hash})
-    return _report(outcome, options, threshold, measure, votes, weighed, speed)
+    result = _report(outcome, options, threshold, measure, votes, weighed, speed)
+    return replace(result, summary={**result.summary, **summarise_cuts(materials)})
 
 
 def _plant(context: StageContext, network: Network) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import model_validator
 
 from plant_cli.api import Choice, Column, Corpus, Options, Result, SignalSpec, StageContext, StageSpec, Table, choice, option
+from plant_cli.api.sizes import SIZE_PATTERN, read_size
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +35,7 @@ class MigOptions(Options):
     )
     score: Choice = choice("signal", "mig", "The signal that says how strongly a word tells of a label.")
     label_text_weight: float = option(0.0, "Relevance added to the words of a label's title, rarest word most; 0: none.", ge=0, le=1)
-    memory: str = option("2GB", "Memory for the blocks of labels under way, such as 500MB.", pattern=r"^\d+(\.\d+)?(KB|MB|GB|TB)$")
+    memory: str = option("2GB", "Memory for the blocks of labels under way, such as 500MB.", pattern=SIZE_PATTERN)
     jobs: int | None = option(None, "Threads (default: --threads, else all cores).", ge=1)
     shard: str | None = option(
         None, "Only count, and only this share of the training documents, such as 2/4; --merge adds the shares up.", pattern=r"^\d+/\d+$"
@@ -83,9 +84,9 @@ def _keep(
 ) -> Iterator[KeptWords]:
     """The k best words of every label, block after block of labels."""
     from plant_cli.relevance.engine import Selection, keep_words
-    from plant_cli.stages.mig_counts import choose_jobs, read_memory, stop_if_asked
+    from plant_cli.stages.mig_counts import choose_jobs, stop_if_asked
 
-    selection = Selection(k=k, sign=options.sign, memory=read_memory(options.memory), jobs=choose_jobs(context, options))
+    selection = Selection(k=k, sign=options.sign, memory=read_size(options.memory), jobs=choose_jobs(context, options))
     with context.reporter.progress(f"scoring words ({signal.name})", len(counting.margins.docs_with_label), "labels") as task:
         for kept in keep_words(counting, signal, signal_options, selection):
             yield kept

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plant_cli.api import Column, Corpus, DataError, Interrupted, Result, SignalSpec, StageContext, Table, UsageError
+from plant_cli.api.sizes import read_size
 from plant_cli.runs.companions import process_count
 
 if TYPE_CHECKING:
     from plant_cli.relevance.counting import Counting
     from plant_cli.relevance.terms import Terms
     from plant_cli.stages.mig import MigOptions
-
-UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
 def find_counts(context: StageContext, corpus: Corpus, signal: SignalSpec, options: MigOptions) -> Counting:
@@ -39,7 +38,7 @@ def count_corpus(context: StageContext, corpus: Corpus, signal: SignalSpec, opti
         if hardware.device.type == "cuda":
             from plant_cli.relevance.dense import DenseCounting
 
-            return DenseCounting(terms, train.gold, device=hardware.device, memory=read_memory(options.memory))
+            return DenseCounting(terms, train.gold, device=hardware.device, memory=read_size(options.memory))
     from plant_cli.relevance.counting import SparseCounting
 
     return SparseCounting(terms, train.gold, with_occurrences=signal.needs_occurrences)
@@ -108,7 +107,7 @@ def count_shard(context: StageContext, corpus: Corpus, signal: SignalSpec, optio
             counting,
             data_hash=corpus.data_hash,
             label_hash=corpus.labels.hash,
-            memory=read_memory(options.memory),
+            memory=read_size(options.memory),
             jobs=choose_jobs(context, options),
             advance=advance,
         )
@@ -116,11 +115,6 @@ def count_shard(context: StageContext, corpus: Corpus, signal: SignalSpec, optio
     columns = [Column(name="shard"), *(Column(name=name, kind="count") for name in ("documents", "words", "counts"))]
     table = Table(title="Counts of a shard", columns=columns, rows=[list(figures.values())])
     return Result(tables=[table], next_step="plant mig --merge 'FOLDERS'  # of all shards", summary=figures)
-
-
-def read_memory(text: str) -> int:
-    """Bytes of `500MB`."""
-    return int(float(text[:-2]) * UNITS[text[-2:]])
 
 
 def choose_jobs(context: StageContext, options: MigOptions) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from plant_cli.api import Choice, Column, Options, Result, StageContext, StageSpec, Table, choice, option
+from plant_cli.api import Choice, Column, Options, Result, StageContext, StageSpec, Table, UsageError, choice, option
+from plant_cli.api.sizes import SIZE_PATTERN, read_size
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,21 +26,54 @@ class PredictOptions(Options):
     shortlist: Choice | None = choice(
         "shortlist", None, "Score only the labels that this proposes; needs `plant mig`. Default: every label is scored."
     )
+    auc: bool = option(False, "Keep the score of every label, 4 bytes each, so that `plant eval` can report AUC.")
+    auc_disk: str = option("20GB", "Disk space that these scores may take, such as 500MB.", pattern=SIZE_PATTERN)
 
 
 def run(context: StageContext, options: PredictOptions) -> Result:
     """Score every document of a split; the file holds label names, best first."""
     from plant_cli.evaluation.systems import PREDICTIONS
-    from plant_cli.inference.texts import score_texts
+    from plant_cli.inference.texts import load_scorer
+    from plant_cli.model.candidates import propose
+    from plant_cli.runs.scores import require_room, writing_scores
 
     corpus = context.corpus()
     split = corpus.split(options.split)
     folder = context.input("finetune", context.tag)
-    top = score_texts(
-        context, corpus, folder, split.texts, name=split.name, k=options.top_k, batch=options.batch, shortlist=options.shortlist
+    if options.auc:
+        _require_every_score(options)
+        require_room(context.folder, len(split), len(corpus.labels), read_size(options.auc_disk))
+    candidates = propose(context, corpus, options.shortlist, split.texts, split.name) if options.shortlist else None
+    score = partial(
+        load_scorer(context, corpus, folder).score,
+        split.texts,
+        name=split.name,
+        k=options.top_k,
+        batch=options.batch,
+        reporter=context.reporter,
+        candidates=candidates,
+        context=context,
     )
+    if options.auc:
+        with writing_scores(context.folder, split.doc_ids, len(corpus.labels), corpus.labels.hash) as kept:
+            top = score(keep=kept.write)
+    else:
+        top = score()
     write_predictions(context.folder / PREDICTIONS, top, split, corpus)
     return _report(top, split, corpus)
+
+
+def _require_every_score(options: PredictOptions) -> None:
+    from plant_cli.runs.companions import process_count
+
+    reason = "a shortlist leaves most labels without a score" if options.shortlist else "each process has but its share of the documents"
+    if options.shortlist or process_count() > 1:
+        raise UsageError(
+            f"every score cannot be kept: {reason}",
+            where="predict, option auc",
+            expected="--auc in one process, without --shortlist",
+            todo="leave one of the two out",
+        )
 
 
 def write_predictions(path: Path, top: TopLabels, split: Split, corpus: Corpus) -> None:
@@ -56,6 +91,8 @@ def write_predictions(path: Path, top: TopLabels, split: Split, corpus: Corpus) 
 
 
 def _report(top: TopLabels, split: Split, corpus: Corpus) -> Result:
+    from plant_cli.model.reading import cut_summary
+
     titles = [title or label for label, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)]
     rows = [
         [
@@ -72,7 +109,11 @@ def _report(top: TopLabels, split: Split, corpus: Corpus) -> Result:
         notes=[] if top.shortlist_recall is None else [f"the shortlist holds {100 * top.shortlist_recall:.1f}% of the {kept} best labels"],
     )
     recall = {} if top.shortlist_recall is None else {f"shortlist recall@{kept}": top.shortlist_recall}
-    return Result(tables=[table], next_step="plant eval --bootstrap 1000", summary={"documents": len(split), "labels_kept": kept, **recall})
+    return Result(
+        tables=[table],
+        next_step="plant eval --bootstrap 1000",
+        summary={"documents": len(split), "labels_kept": kept, **recall, **cut_summary({split.name: top.cut})},
+    )
 
 
 SPECS = (
@@ -84,6 +125,6 @@ SPECS = (
         sections=("data", "machine"),
         parallel=True,
         seeded=True,
-        examples=("plant predict", "plant predict --split validation --tag baseline"),
+        examples=("plant predict", "plant predict --auc --auc-disk 5GB", "plant predict --split validation --tag baseline"),
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from plant_cli.api import Choice, Column, Result, StageContext, StageSpec, Table, choice, option
@@ -34,7 +35,7 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
     from plant_cli.relevance.store import load_relevance
     from plant_cli.training.loop import Training, make_plan
     from plant_cli.training.losses import rank_loss
-    from plant_cli.training.materials import gather
+    from plant_cli.training.materials import gather, summarise_cuts
     from plant_cli.training.optimiser import decide_sparse
     from plant_cli.training.planting import Planter, Planting
     from plant_cli.training.survival import AttentionMeasure
@@ -71,7 +72,9 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
     step = Planting(network, train.reader, planter, rank_loss(context, options.loss), hardware)
     outcome = training.run(step, lambda epoch: measure())
     save_network(network, context.folder)
-    return _report(outcome, measure.name, measure_throughput(network, train.reader, hardware, step, outcome, options.micro_batch))
+    speed = measure_throughput(network, train.reader, hardware, step, outcome, options.micro_batch)
+    result = _report(outcome, measure.name, speed)
+    return replace(result, summary={**result.summary, **summarise_cuts(materials)})
 
 
 def _report(outcome: Outcome, name: str, speed: Throughput) -> Result:

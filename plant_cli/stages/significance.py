@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import model_validator
 
-from plant_cli.api import MetricSpec, Options, Result, StageContext, StageSpec, Table, UsageError, option
+from plant_cli.api import MetricSpec, MetricValue, Options, Result, StageContext, StageSpec, Table, UsageError, option
 from plant_cli.evaluation.conventions import find_convention
 
 if TYPE_CHECKING:
-    from plant_cli.api import MetricValue
     from plant_cli.evaluation.comparison import Comparison
     from plant_cli.evaluation.gold import Gold
     from plant_cli.evaluation.seeds import Measured
@@ -109,16 +108,18 @@ def _refuse_repeated(systems: list[str]) -> None:
 
 def _measure(context: StageContext, options: SignificanceOptions, name: str, gold: Gold) -> list[MetricValue]:
     from plant_cli.evaluation.bins import measure_bins
-    from plant_cli.evaluation.families import choose, compute_families
+    from plant_cli.evaluation.families import choose, compute_families, find_missing
     from plant_cli.evaluation.predictions import build_input, read_predictions
     from plant_cli.evaluation.systems import find_system
 
     system = find_system(context, name, options.split, gold.label_hash)
+    specs = cast("list[MetricSpec]", context.components("metric"))
     data = build_input(read_predictions(system.predictions, gold), gold, system.threshold, find_convention(options.convention))
-    values = compute_families(cast("list[MetricSpec]", context.components("metric")), data, options.metric)
+    values = [metric for metric in compute_families(specs, data, options.metric) if isinstance(metric, MetricValue)]
     values += [metric for b in measure_bins(data) for metric in b.metrics]
+    missing = find_missing(specs, data, "systems are compared on metrics of the highest-scored labels; `plant eval` gives its interval")
     known = {value.name for value in values}
-    return choose(values, options.metric or [metric for metric in DEFAULT_METRICS if metric in known])
+    return choose(values, options.metric or [metric for metric in DEFAULT_METRICS if metric in known], missing)
 
 
 def _measure_seeds(

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from plant_cli.api import Corpus
     from plant_cli.inference.scoring import TopLabels
+    from plant_cli.model.reading import Cut
 
 SHOWN = 5  # documents in the table when the rest is in a file
 
@@ -32,20 +33,21 @@ class SuggestOptions(Options):
 def run(context: StageContext, options: SuggestOptions) -> Result:
     """Nothing is written to the run: the suggestions go to the screen, or to a table of their own."""
     from plant_cli.evaluation.systems import own_threshold
-    from plant_cli.inference.texts import score_texts
+    from plant_cli.inference.texts import load_scorer
 
     output = _writable(options)
     ids, texts = _texts(context, options)
     corpus = context.corpus()
     folder = context.input("finetune", options.tag)
-    top = score_texts(context, corpus, folder, texts, name="texts", k=options.top_k, batch=options.batch)
+    scorer = load_scorer(context, corpus, folder)
+    top = scorer.score(texts, name="texts", k=options.top_k, batch=options.batch, reporter=context.reporter, context=context)
     reached = top.scores >= own_threshold(folder, corpus.labels.hash, top.labels)
     found = _suggestions(ids, top, reached.tolist(), corpus)
     if options.assigned:
         found = found.filter("assigned")
     if output is not None:
         _write(found, output, ids)
-    return _report(found, ids, output)
+    return _report(found, ids, output, top.cut)
 
 
 def _writable(options: SuggestOptions) -> Path | None:
@@ -122,8 +124,10 @@ def _write(found: pl.DataFrame, output: Path, ids: list[str]) -> None:
     write_table(whole.with_columns(pl.col("labels").fill_null([]), pl.col("scores").fill_null([])), output)
 
 
-def _report(found: pl.DataFrame, ids: list[str], output: Path | None) -> Result:
+def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut) -> Result:
     import polars as pl
+
+    from plant_cli.model.reading import cut_summary
 
     shown = found if output is None else found.filter(pl.col("row") < SHOWN)
     documents = len(ids) if output is None else min(SHOWN, len(ids))
@@ -146,7 +150,7 @@ def _report(found: pl.DataFrame, ids: list[str], output: Path | None) -> Result:
             "assigned: the score reaches the threshold tuned on validation; scores order labels and are no calibrated probabilities",
         ],
     )
-    return Result(tables=[table], summary={"documents": len(ids), "suggestions": len(found)})
+    return Result(tables=[table], summary={"documents": len(ids), "suggestions": len(found), **cut_summary({"texts": cut})})
 
 
 SPECS = (

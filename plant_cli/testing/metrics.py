@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from plant_cli.api import MetricInput, MetricSpec, MetricValue
+from plant_cli.api import Metric, MetricInput, MetricSpec, MetricValue
 from plant_cli.testing.specs import default_options
 
 if TYPE_CHECKING:
@@ -42,25 +44,30 @@ def order_of_documents_does_not_matter(spec: MetricSpec) -> None:
     order = np.random.default_rng(3).permutation(DOCUMENTS)
     for value, mixed in zip(_compute(spec, data), _compute(spec, _take(data, order)), strict=True):
         assert abs(_value(value) - _value(mixed)) < 1e-12, f"{value.name} depends on the order of documents"
+        if not (isinstance(value, MetricValue) and isinstance(mixed, MetricValue)):
+            continue
         if value.per_document is not None and mixed.per_document is not None:
             assert np.allclose(value.per_document[order], mixed.per_document, equal_nan=True), f"{value.name} per document does not follow"
 
 
 def weights_stand_for_repeated_documents(spec: MetricSpec) -> None:
-    """Weighted sums of contributions give what the metric gives on documents repeated as often: the bootstrap relies on it."""
+    """Weights give what the metric gives on documents repeated as often: the bootstrap relies on it."""
     import numpy as np
 
     data = _sample(0)
     times = np.random.default_rng(4).integers(0, 4, DOCUMENTS)
     repeated = _by_name(spec, _take(data, np.repeat(np.arange(DOCUMENTS), times)))
     for value in _compute(spec, data):
-        weighted = float(value.combine(times[None, :].astype(np.float64) @ value.contributions)[0])
+        weighted = _weigh(value, times.astype(np.float64))
         assert abs(weighted - repeated[value.name]) < 1e-9, f"{value.name}: {weighted} by weights, {repeated[value.name]} by repetition"
 
 
 def one_value_a_document(spec: MetricSpec) -> None:
     """Contributions have a row for each document, and so have values per document."""
     for value in _compute(spec, _sample(0)):
+        if not isinstance(value, MetricValue):
+            assert value.documents == DOCUMENTS, f"{value.name} counts {value.documents} documents"
+            continue
         assert value.contributions.shape[0] == DOCUMENTS, f"{value.name} has contributions of {value.contributions.shape[0]} documents"
         assert value.per_document is None or value.per_document.shape == (DOCUMENTS,), f"{value.name} per document has another length"
 
@@ -75,6 +82,8 @@ def _ranked(scores: npt.NDArray[np.float64]) -> MetricInput:
     import numpy as np
     from scipy.sparse import csr_array
 
+    from plant_cli.kit.metrics import ScoreTable
+
     generator = np.random.default_rng(9)
     gold = generator.random((DOCUMENTS, LABELS)) < 0.15
     gold[np.arange(DOCUMENTS), np.arange(DOCUMENTS) % LABELS] = True  # no document without labels
@@ -87,29 +96,38 @@ def _ranked(scores: npt.NDArray[np.float64]) -> MetricInput:
         train_counts=generator.integers(1, 50, LABELS),
         train_documents=200,
         threshold=0.5,
+        all_scores=ScoreTable(values=scores.astype(np.float32), rows=np.arange(DOCUMENTS), memory=2**20),
     )
 
 
 def _take(data: MetricInput, rows: npt.NDArray[np.int64]) -> MetricInput:
-    return MetricInput(
+    from plant_cli.kit.metrics import ScoreTable
+
+    assert isinstance(data.all_scores, ScoreTable)
+    return replace(
+        data,
         top=data.top[rows],
         scores=data.scores[rows],
         gold=data.gold[rows],
         unseen=data.unseen[rows],
-        train_counts=data.train_counts,
-        train_documents=data.train_documents,
-        threshold=data.threshold,
+        all_scores=replace(data.all_scores, rows=data.all_scores.rows[rows]),
     )
 
 
-def _compute(spec: MetricSpec, data: MetricInput) -> list[MetricValue]:
+def _compute(spec: MetricSpec, data: MetricInput) -> Sequence[Metric]:
     return spec.compute(data, default_options(spec))
 
 
-def _value(value: MetricValue) -> float:
+def _weigh(value: Metric, weights: npt.NDArray[np.float64]) -> float:
+    if isinstance(value, MetricValue):
+        return float(value.combine(weights[None, :] @ value.contributions)[0])
+    return float(value.compute(weights[None, :])[0])
+
+
+def _value(value: Metric) -> float:
     import numpy as np
 
-    return float(value.combine(np.ones((1, value.contributions.shape[0])) @ value.contributions)[0])
+    return _weigh(value, np.ones(value.contributions.shape[0] if isinstance(value, MetricValue) else value.documents))
 
 
 def _by_name(spec: MetricSpec, data: MetricInput) -> dict[str, float]:

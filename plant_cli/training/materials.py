@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from plant_cli.api import Split, SplitName, StageContext
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
-from plant_cli.model.reading import HiddenReader, tokenize
+from plant_cli.model.reading import HiddenReader, cut_summary, measure_cut, tokenize
 from plant_cli.training.cache import cached_or_live
 
 
@@ -32,3 +32,8 @@ def gather(
         reader = cached_or_live(network, tokens, hardware, context, name=name, data_hash=corpus.data_hash, limit_gb=cache_limit)
         found[name] = Material(split=split, reader=reader)
     return found
+
+
+def summarise_cuts(materials: Mapping[SplitName, Material]) -> dict[str, dict[str, float]]:
+    """Shares of documents cut and of tokens dropped in each split, for the stage's record."""
+    return cut_summary({name: measure_cut(material.reader.tokens) for name, material in materials.items()})

@@ -59,23 +59,24 @@ class LabelAttention(nn.Module):
 
     def forward(self, hidden: Tensor, mask: Tensor, labels: Tensor | None = None) -> Tensor:
         """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
+        queries, directions, constant = self.terms(labels)
         states = self._states(hidden)
+        keys, values = self.to_key(states), self.to_value(states)
+        return label_attention(queries, directions, keys, values, mask, heads=self.heads, cells=self.cells) + constant
+
+    def terms(self, labels: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """What does not depend on the document: queries and directions of values [l, H], and what every document adds [l]."""
         boost_scale, boost_shift = self._rows(self.boost_scale, labels), self._rows(self.boost_shift, labels)
-        with torch.autocast(hidden.device.type, enabled=False):  # what every document adds, in fp32: the biases, the shift of the boost
+        with torch.autocast(boost_scale.device.type, enabled=False):  # in fp32: the biases, the shift of the boost
             per_place = self.projection @ self.get_buffer("pooling")
             constant = boost_scale @ (per_place * self.to_output.bias) + boost_shift @ per_place
         if self.bias is not None:
             constant = constant + self._rows(self.bias, labels)
-        logits = label_attention(
-            self.to_query(self._queries(labels)),
-            boost_scale @ (per_place.unsqueeze(1) * self.to_output.weight),
-            self.to_key(states),
-            self.to_value(states),
-            mask,
-            heads=self.heads,
-            cells=self.cells,
-        )
-        return logits + constant
+        return self.to_query(self._queries(labels)), boost_scale @ (per_place.unsqueeze(1) * self.to_output.weight), constant
+
+    def fold(self) -> FoldedLabelAttention:
+        """For scoring only: what does not depend on the document, computed once (`plant_cli.api.FoldableDecoder`)."""
+        return FoldedLabelAttention(self)
 
     def rank(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
         """Log attention [B, l, T], averaged over heads; −inf where masked."""
@@ -152,6 +153,29 @@ class LabelAttention(nn.Module):
         if table.dim() == 1:
             return table.gather(0, labels, sparse_grad=self.sparse)
         return functional.embedding(labels, table, sparse=self.sparse)
+
+
+class FoldedLabelAttention(nn.Module):
+    """Label attention for scoring: two tables of the labels instead of three, and no product of them with a document's batch.
+
+    Args:
+        decoder: the trained decoder; under autocast the tables take the type of its products, so that logits stay the same.
+    """
+
+    def __init__(self, decoder: LabelAttention) -> None:
+        super().__init__()
+        self.heads, self.cells = decoder.heads, decoder.cells
+        self.norm, self.to_key, self.to_value = decoder.norm, decoder.to_key, decoder.to_value
+        for name, tensor in zip(("queries", "directions", "constant"), decoder.terms(), strict=True):
+            self.register_buffer(name, tensor.detach())
+
+    def forward(self, hidden: Tensor, mask: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
+        states = self.norm(hidden.to(self.to_key.weight.dtype))
+        tables = [self.get_buffer(name) for name in ("queries", "directions", "constant")]
+        queries, directions, constant = tables if labels is None else [table.index_select(0, labels) for table in tables]
+        keys, values = self.to_key(states), self.to_value(states)
+        return label_attention(queries, directions, keys, values, mask, heads=self.heads, cells=self.cells) + constant
 
 
 def _check_heads(heads: int, hidden: int) -> None:

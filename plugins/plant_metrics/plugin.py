@@ -11,7 +11,7 @@ from pydantic import PositiveInt
 from plant_cli.api import MetricSpec, Options, hookimpl, option
 
 if TYPE_CHECKING:
-    from plant_cli.api import MetricInput, MetricValue
+    from plant_cli.api import Metric, MetricInput
 
 CUT_OFFS = "The cut-offs k: how many of a document's highest-scored labels are looked at."
 JAIN = "Jain, Prabhu and Varma 2016, Extreme multi-label loss functions, equation 2"
@@ -49,9 +49,9 @@ class PropensityOptions(Options):
     b: float = option(1.5, "B of the propensity model (0.4 Wikipedia-500K, 2.6 Amazon).", gt=0)
 
 
-def _later(module: str, function: str) -> Callable[[MetricInput, Any], list[MetricValue]]:
-    def compute(data: MetricInput, options: Any) -> list[MetricValue]:
-        values: list[MetricValue] = getattr(import_module(f"plant_metrics.{module}"), function)(data, options)
+def _later(module: str, function: str) -> Callable[[MetricInput, Any], Sequence[Metric]]:
+    def compute(data: MetricInput, options: Any) -> Sequence[Metric]:
+        values: Sequence[Metric] = getattr(import_module(f"plant_metrics.{module}"), function)(data, options)
         return values
 
     return compute
@@ -111,5 +111,11 @@ def plant_register_metrics() -> Sequence[MetricSpec]:
             name="f1",
             summary="micro-F1 and macro-F1 (all labels, labels present, harmonic) of the labels assigned at the threshold.",
             compute=_later("assignment", "compute_f1"),
+        ),
+        MetricSpec(
+            name="auc",
+            summary="macro-AUC and micro-AUC: share of pairs of a right and a wrong label assignment that scores put in the right order.",
+            compute=_later("discrimination", "compute_auc"),
+            needs_all_scores=("macro-AUC", "micro-AUC"),
         ),
     ]

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from plant_cli.api import ComponentError, TokenBatch
 from plant_cli.api.hashing import hash_strings
 from plant_cli.kit import layers
-from plant_cli.kit.windows import cut, join
+from plant_cli.kit.windows import check_overlap, cut, join
 from plant_tiny.plugin import TinyOptions
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -59,6 +59,7 @@ class TinyBackbone:
                 expected="a hidden size that is a multiple of the heads",
                 todo=f"--set model.backbone.hidden={options.heads * max(1, options.hidden // options.heads)}",
             )
+        check_overlap(options.window, options.overlap)
         self.options = options
         self.network = TinyNetwork(options)
         self.hidden_size = options.hidden

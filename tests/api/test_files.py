@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from plant_cli.api.errors import ArtefactError
-from plant_cli.api.files import read_json, replacing, write_json
+from plant_cli.api.files import read_json, replacing, replacing_folder, write_json
 
 
 def test_a_json_value_survives_the_round_trip(tmp_path: Path) -> None:
@@ -58,3 +58,24 @@ def test_bad_files_are_explained(tmp_path: Path, content: bytes | None, where: s
     assert what in caught.value.what
     assert where in caught.value.where
     assert caught.value.exit_code == 4
+
+
+def fail_in_folder(path: Path) -> None:
+    with replacing_folder(path) as temporary:
+        (temporary / "other.txt").write_text("2")
+        raise RuntimeError("half way")
+
+
+def test_a_folder_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "folder"
+    with replacing_folder(path) as temporary:
+        (temporary / "inner").mkdir()
+        (temporary / "inner" / "value.txt").write_text("1")
+        assert not path.exists()
+    with pytest.raises(RuntimeError, match="half way"):
+        fail_in_folder(path)
+    assert [p.name for p in path.rglob("*.txt")] == ["value.txt"]
+    with replacing_folder(path) as temporary:
+        (temporary / "other.txt").write_text("2")
+    assert [p.name for p in path.rglob("*.txt")] == ["other.txt"]
+    assert [p.name for p in path.parent.iterdir()] == ["folder"]

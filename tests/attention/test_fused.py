@@ -1,4 +1,4 @@
-"""The fused label attention equals the literal network, values and gradients, and keeps its numerical promises."""
+"""The fused label attention, in both its forms, equals the literal network and keeps its numerical promises."""
 
 import math
 
@@ -9,6 +9,13 @@ from torch import Tensor, nn
 from plant_cli.attention import LiteralHead, label_attention, literal_logits, pooling_matrix
 
 LABELS, HIDDEN, HEADS, POSITIONS = 7, 12, 4, 9
+
+
+@pytest.fixture(params=["blocks", "kernels"])
+def form(request: pytest.FixtureRequest) -> None:
+    """What holds for plain torch holds for the Triton kernels."""
+    if request.param == "kernels":
+        request.getfixturevalue("kernels")
 
 
 def random_head(pool: int, generator: torch.Generator) -> LiteralHead:
@@ -31,7 +38,7 @@ def random_head(pool: int, generator: torch.Generator) -> LiteralHead:
     )
 
 
-def fused_logits(head: LiteralHead, hidden: Tensor, mask: Tensor, cells: int) -> Tensor:
+def fused_logits(head: LiteralHead, hidden: Tensor, mask: Tensor, cells: int | None) -> Tensor:
     """The same network through the fused form, from the same weights."""
     mixed = head.attention
     wq, wk, wv = mixed.in_proj_weight.chunk(3)
@@ -62,24 +69,37 @@ def inputs(generator: torch.Generator) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("cells", [1, 100, 10**6])
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 def test_equals_the_literal_network(pool: int, cells: int, share: float) -> None:
+    assert_equals_literal(pool, cells, share)
+
+
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize(("pool", "share"), [(5, 0.4), (12, 1.0), (17, 0.0)])
+def test_the_kernels_equal_the_literal_network(pool: int, share: float) -> None:
+    assert_equals_literal(pool, None, share)
+
+
+def assert_equals_literal(pool: int, cells: int | None, share: float) -> None:
+    """Values and all gradients, for a loss that looks at a share of the cells."""
     generator = torch.Generator().manual_seed(pool)
     head, (hidden, mask) = random_head(pool, generator), inputs(generator)
     weights = [head.queries, head.boost_scale, head.boost_shift, head.projection, head.bias, hidden, *head.attention.parameters()]
     expected, actual = literal_logits(head, hidden, mask)[0], fused_logits(head, hidden, mask, cells)
     torch.testing.assert_close(actual, expected, rtol=0, atol=1e-10)
     upstream = torch.randn(expected.shape, generator=generator, dtype=torch.float64)
-    upstream *= torch.rand(expected.shape, generator=generator) < share  # a loss that looks at some cells only
+    upstream *= torch.rand(expected.shape, generator=generator) < share
     gradients = torch.autograd.grad(actual, weights, upstream), torch.autograd.grad(expected, weights, upstream)
     for ours, theirs in zip(*gradients, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-10)
 
 
+@pytest.mark.usefixtures("form")
 def test_a_single_position_is_the_plain_product() -> None:
     q, g = torch.tensor([[5.0, -3.0]]), torch.tensor([[2.0, 1.0]])
     k, v = torch.tensor([[[1.0, 1.0]]]), torch.tensor([[[3.0, 4.0]]])
     assert label_attention(q, g, k, v, torch.ones(1, 1, dtype=torch.bool), heads=2).item() == 10.0
 
 
+@pytest.mark.usefixtures("form")
 def test_golden_number() -> None:
     # one head of width 1: scores 0 and ln 3, so weights 1/4 and 3/4; values 2 and 6 -> 5
     q, g = torch.tensor([[1.0]]), torch.tensor([[1.0]])
@@ -93,6 +113,7 @@ def random_tensors(dtype: torch.dtype, seed: int = 0) -> list[Tensor]:
     return [torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype).requires_grad_() for shape in shapes]
 
 
+@pytest.mark.usefixtures("form")
 def test_padding_changes_nothing() -> None:
     q, g, k, v = random_tensors(torch.float32)
     mask = torch.ones(3, POSITIONS, dtype=torch.bool)
@@ -101,6 +122,7 @@ def test_padding_changes_nothing() -> None:
     assert torch.equal(label_attention(q, g, k, v, mask, heads=HEADS), label_attention(q, g, padded_k, padded_v, padded_mask, heads=HEADS))
 
 
+@pytest.mark.usefixtures("form")
 def test_order_of_documents_and_labels_permutes_the_result() -> None:
     q, g, k, v = random_tensors(torch.float64)
     mask = torch.ones(3, POSITIONS, dtype=torch.bool)
@@ -110,6 +132,7 @@ def test_order_of_documents_and_labels_permutes_the_result() -> None:
     torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.usefixtures("form")
 def test_a_document_without_positions_gives_zeros_and_no_gradient() -> None:
     q, g, k, v = random_tensors(torch.float32)
     mask = torch.ones(3, POSITIONS, dtype=torch.bool)
@@ -121,6 +144,7 @@ def test_a_document_without_positions_gives_zeros_and_no_gradient() -> None:
     assert not gradients[2][1].any()
 
 
+@pytest.mark.usefixtures("form")
 def test_huge_scores_stay_finite() -> None:
     q, g, k, v = random_tensors(torch.float32)
     logits = label_attention(q * 1e4, g, k * 1e4, v, torch.ones(3, POSITIONS, dtype=torch.bool), heads=HEADS)

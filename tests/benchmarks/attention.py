@@ -3,6 +3,7 @@
 `python -m tests.benchmarks.attention --labels 8929 --json FILE`. `reference` is the paper's network step by step; `peer` gathers
 [B, L, H] with the library's fused attention, as a user would write it; `bound` is the eight L·T·H matrix products alone (two
 forward, six backward) at the rate of one large product; `selected` is ours when the loss looks at 1,256 labels of each document.
+`--device cuda` measures the Triton kernels, best with `--dtype bfloat16`.
 """
 
 from __future__ import annotations
@@ -88,9 +89,13 @@ def peer(options: argparse.Namespace) -> Callable[[], object]:
     return backward_of(decoder, hidden, forward, torch.randn(options.documents, options.labels))
 
 
+def places_of(options: argparse.Namespace) -> int:
+    """Places that count, of all documents."""
+    return int(decoder_and_batch(options)[2].sum())
+
+
 def bound(options: argparse.Namespace) -> Callable[[], object]:
-    _, _, mask = decoder_and_batch(options)
-    places = int(mask.sum())
+    places = places_of(options)
     left = torch.randn(options.labels, options.hidden, dtype=getattr(torch, options.dtype))
     right = torch.randn(options.hidden, options.hidden, dtype=left.dtype)
 
@@ -99,6 +104,13 @@ def bound(options: argparse.Namespace) -> Callable[[], object]:
             torch.mm(left, right)
 
     return products
+
+
+def work(options: argparse.Namespace) -> dict[str, float]:
+    """Eight products of labels, places and hidden size; queries, directions, keys, values and their gradients, once each."""
+    places, size = places_of(options), getattr(torch, options.dtype).itemsize
+    operations = 8 * 2 * places * options.labels * options.hidden
+    return {"operations": operations, "bytes": 4 * (options.labels + places) * options.hidden * size}
 
 
 CONTENDERS: dict[str, Contender] = {"bound": bound, "ours": ours, "selected": selected, "peer": peer, "reference": reference}
@@ -110,7 +122,7 @@ def main(arguments: list[str] | None = None) -> None:
     for name, size in (("labels", 8929), ("documents", 8), ("positions", 256), ("hidden", 384), ("heads", 8)):
         parser.add_argument(f"--{name}", type=int, default=size)
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32")
-    run("tests.benchmarks.attention", parser, CONTENDERS, arguments)
+    run("tests.benchmarks.attention", parser, CONTENDERS, arguments, work)
 
 
 if __name__ == "__main__":

@@ -13,25 +13,43 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import torch
+
+from tests.benchmarks.machine import MACHINE, rates
+
 Figures = dict[str, float]
 Contender = Callable[[argparse.Namespace], Callable[[], object]]
 """Prepares the inputs and gives the step that is measured."""
 
 
-def measure(step: Callable[[], object], repeats: int) -> Figures:
+def measure(step: Callable[[], object], repeats: int, device: str = "cpu") -> Figures:
     """Least wall-clock and processor time of a step after one to warm up, and the memory (GB) that it added to what was there."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    settle: Callable[[], object] = torch.cuda.synchronize if device == "cuda" else lambda: None
+    before = _peak_gb(device)
     step()
+    settle()
     times = []
     for _ in range(repeats):
         wall, processor = time.perf_counter(), time.process_time()
         step()
+        settle()
         times.append((time.perf_counter() - wall, time.process_time() - processor))
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # a second training step has the optimiser's state beside it
-    return {"seconds": min(t[0] for t in times), "cpu_seconds": min(t[1] for t in times), "peak_gb": (after - before) / 1e6}
+    after = _peak_gb(device)  # a second training step has the optimiser's state beside it
+    return {"seconds": min(t[0] for t in times), "cpu_seconds": min(t[1] for t in times), "peak_gb": after - before}
 
 
-def run(module: str, parser: argparse.ArgumentParser, contenders: Mapping[str, Contender], arguments: Sequence[str] | None = None) -> None:
+def _peak_gb(device: str) -> float:
+    """Most memory of the process so far, on the device."""
+    return torch.cuda.max_memory_allocated() / 1e9 if device == "cuda" else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def run(
+    module: str,
+    parser: argparse.ArgumentParser,
+    contenders: Mapping[str, Contender],
+    arguments: Sequence[str] | None = None,
+    work: Callable[[argparse.Namespace], Figures] | None = None,
+) -> None:
     """Run a benchmark's command line: one contender (`--part`), or all in turn, a table on stdout and `--json FILE`.
 
     Args:
@@ -39,23 +57,36 @@ def run(module: str, parser: argparse.ArgumentParser, contenders: Mapping[str, C
         parser: holds the benchmark's own options.
         contenders: by name; `ours`, `reference`, `peer` and `bound` have their keys in the JSON file, others are written beside them.
         arguments: command line (default: the process's).
+        work: `operations` and `bytes` that a step cannot do without; the contenders can then run on a graphics card (`--device cuda`),
+            and ours is told as a share of the rates at which the device multiplies and copies, measured in the same run.
     """
+    if work:
+        contenders = {**contenders, **MACHINE}
+        parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--part", choices=list(contenders), help="run this contender here and print its figures")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = parser.parse_args(given)
+    device = options.device if work else "cpu"
+    if device == "cuda" and not torch.cuda.is_available():
+        raise SystemExit(f"{module} --device cuda: there is no graphics card that torch can use, so nothing was measured")
     if options.part:
-        print(json.dumps(measure(contenders[options.part](options), options.repeats)))
+        if device == "cuda":  # on a processor it would only cost: a check in each operation
+            torch.set_default_device(device)
+        print(json.dumps(measure(contenders[options.part](options), options.repeats, device)))
         return
     figures = {name: _in_process(module, [*given, "--part", name]) for name in contenders}
     print(f"{'':12}{'seconds':>10}{'cpu s':>10}{'GB added':>10}{'times ours':>12}")
     for name, found in figures.items():
         ratio = found["seconds"] / figures["ours"]["seconds"]
         print(f"{name:12}{found['seconds']:10.4f}{found['cpu_seconds']:10.4f}{found['peak_gb']:10.3f}{ratio:12.2f}")
+    shares = rates(figures, work(options), device) if work else {}
+    for name, value in shares.items():
+        print(f"{name:28}{value:12.4g}")
     if options.json:
         sizes = {name: value for name, value in vars(options).items() if name not in ("part", "json")}
-        options.json.write_text(json.dumps({**_report(figures), "sizes": sizes}, indent=2) + "\n")
+        options.json.write_text(json.dumps({**_report(figures, device), **shares, "sizes": sizes}, indent=2) + "\n")
 
 
 def _in_process(module: str, arguments: list[str]) -> Figures:
@@ -66,7 +97,8 @@ def _in_process(module: str, arguments: list[str]) -> Figures:
     return found
 
 
-def _report(figures: Mapping[str, Figures]) -> dict[str, object]:
+def _report(figures: Mapping[str, Figures], device: str) -> dict[str, object]:
     prefixes = {name: "" if name == "ours" else f"{name}_" for name in figures}
     flat = {prefixes[name] + key: value for name, found in figures.items() for key, value in found.items()}
-    return {**flat, "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, {platform.system()}"}
+    machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
+    return {**flat, "machine": f"{torch.cuda.get_device_name()}, {machine}" if device == "cuda" else machine}

@@ -5,9 +5,11 @@ import math
 from pathlib import Path
 
 import pytest
+import torch
 
-from tests.benchmarks import attention, ranking, training
+from tests.benchmarks import attention, prediction, ranking, training
 from tests.benchmarks.contenders import measure
+from tests.benchmarks.machine import COPIED, SIDE, rates
 
 SIZES = {"labels": 12, "documents": 2, "positions": 6, "hidden": 8, "heads": 2}
 
@@ -20,6 +22,21 @@ def test_measures_time_and_added_memory() -> None:
     assert all(value >= 0 and math.isfinite(value) for value in figures.values())
 
 
+def test_shares_are_of_what_the_machine_reached_in_the_same_run() -> None:
+    figures = {"ours": {"seconds": 2.0}, "matrix": {"seconds": 1.0}, "copy": {"seconds": 4.0}}
+    found = rates(figures, {"operations": 2.0 * SIDE["cpu"] ** 3, "bytes": COPIED["cpu"]}, "cpu")
+    assert found["operations_share"] == 0.5  # the same work in twice the time
+    assert found["bytes_share"] == 1.0  # a copy reads and writes: half the bytes in half the time
+    assert found["bytes_per_second"] == COPIED["cpu"] / 2
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a graphics card")
+@pytest.mark.parametrize("benchmark", [attention, ranking])
+def test_without_a_graphics_card_it_says_so(benchmark) -> None:
+    with pytest.raises(SystemExit, match="no graphics card that torch can use, so nothing was measured"):
+        benchmark.main(["--device", "cuda"])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("benchmark", "sizes", "others"),
@@ -27,8 +44,9 @@ def test_measures_time_and_added_memory() -> None:
         (attention, SIZES, ["reference", "peer", "bound", "selected"]),
         (ranking, {"items": 5, "lists": 3}, ["reference", "bound"]),
         (training, {**SIZES, "labels": 200}, ["reference", "peer"]),
+        (prediction, {"labels": 30, "words": 20}, ["reference", "bound"]),
     ],
-    ids=["attention", "ranking", "training"],
+    ids=["attention", "ranking", "training", "prediction"],
 )
 def test_writes_the_agreed_keys(benchmark, sizes: dict[str, int], others: list[str], tmp_path: Path) -> None:
     given = [word for name, size in sizes.items() for word in (f"--{name}", str(size))]

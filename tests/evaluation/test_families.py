@@ -1,9 +1,13 @@
 """Families at extra cut-offs, choosing by name, and a stranger's family that fails."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
-from plant_cli.api import DataError, MetricSpec, PluginError, UsageError
-from plant_cli.evaluation.families import choose, compute_families
+from plant_cli.api import DataError, MetricSpec, PluginError, UsageError, WeighedMetric
+from plant_cli.evaluation.families import choose, compute_families, find_missing
+from plant_cli.kit.metrics import ScoreTable, compute_value
 
 
 def test_a_wanted_cut_off_is_computed_beside_the_others(make_random, specs):
@@ -14,19 +18,38 @@ def test_a_wanted_cut_off_is_computed_beside_the_others(make_random, specs):
 
 def test_values_are_chosen_in_the_order_asked_for(make_random, specs):
     values = compute_families(specs, make_random(0))
-    assert [m.name for m in choose(values, ["MAP", "P@1", "MAP"])] == ["MAP", "P@1"]
+    assert [m.name for m in choose(values, ["MAP", "P@1", "MAP"], {})] == ["MAP", "P@1"]
 
 
 def test_a_misspelt_metric_gets_a_near_name(make_random, specs):
     with pytest.raises(UsageError) as caught:
-        choose(compute_families(specs, make_random(0)), ["micro_F1"])
+        choose(compute_families(specs, make_random(0)), ["micro_F1"], {})
     assert "did you mean 'micro-F1'" in caught.value.expected
 
 
-def test_auc_says_why_it_is_missing(make_random, specs):
+def test_what_needs_every_score_says_why_it_is_missing_and_what_to_do(make_random, specs):
+    data = make_random(0)
+    missing = find_missing(specs, data, "plant predict --auc")
+    assert set(missing) == {"macro-AUC", "micro-AUC"}
     with pytest.raises(UsageError, match="not available") as caught:
-        choose(compute_families(specs, make_random(0)), ["macro-AUC"])
-    assert "score of every label" in caught.value.expected
+        choose(compute_families(specs, data), ["macro-AUC"], missing)
+    assert "score of every label" in caught.value.where
+    assert caught.value.todo == "plant predict --auc"
+
+
+def test_a_strangers_metric_may_ask_for_every_score_too(make_random):
+    def highest(data, options):
+        found = data.all_scores.read(slice(None), slice(None)).max(axis=1)
+        return [WeighedMetric(name="highest", documents=len(found), compute=lambda weights: weights @ found / weights.sum(axis=1))]
+
+    spec = MetricSpec(name="odd", summary="needs all", compute=highest, needs_all_scores=("highest",))
+    data = make_random(0)
+    assert compute_families([spec], data) == []
+    assert list(find_missing([spec], data, "keep them")) == ["highest"]
+    scores = ScoreTable(values=np.eye(15, 10, dtype=np.float32), rows=np.arange(15), memory=100)
+    [value] = compute_families([spec], replace(data, all_scores=scores))
+    assert compute_value(value) == pytest.approx(10 / 15)
+    assert find_missing([spec], replace(data, all_scores=scores), "") == {}
 
 
 def test_a_family_that_fails_is_named(make_random):

@@ -1,5 +1,6 @@
 """Hugging Face backbones on small random models made on the spot: encoders and causal ones, adapters, 4-bit weights."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from transformers import (
     LlamaModel,
     PreTrainedTokenizerFast,
     Qwen2Config,
+    RobertaConfig,
 )
 
 from plant_cli.api import ComponentError, ResourceError
@@ -60,7 +62,9 @@ def causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def load(folder: Path, kind: str = "encoder", **options: object) -> HuggingFaceBackbone:
     targets = ENCODER_TARGETS if kind == "encoder" else CAUSAL_TARGETS
-    return HuggingFaceBackbone(Profile(model=str(folder), adapter_targets=targets, kind=kind), HuggingFaceOptions(**options))
+    return HuggingFaceBackbone(
+        Profile(model=str(folder), adapter_targets=targets, kind=kind), HuggingFaceOptions(**{"overlap": 4} | options)
+    )
 
 
 def test_offsets_point_at_the_words(encoder: Path) -> None:
@@ -88,12 +92,26 @@ def test_hidden_states_are_those_of_the_model_without_special_tokens(encoder: Pa
 
 
 def test_a_document_longer_than_the_model_is_read_to_its_end(encoder: Path) -> None:
-    backbone = load(encoder, overlap=4)
+    backbone = load(encoder)
     backbone.module().eval()
     hidden, mask = backbone.encode(backbone.tokenize(["a b c d e f g " * 10]))
     assert mask.sum() == 70
     assert bool(torch.isfinite(hidden).all())
     assert hidden[0, -1].abs().sum() > 0
+
+
+def test_positions_that_a_model_keeps_for_padding_are_no_part_of_a_window(small_model: Callable[..., Path]) -> None:
+    backbone = load(small_model(RobertaConfig, max_position_embeddings=34, pad_token_id=1))
+    backbone.module().eval()
+    assert backbone.window == 32
+    hidden, mask = backbone.encode(backbone.tokenize(["a b c d e f g " * 10]))
+    assert mask.sum() == 70
+    assert bool(torch.isfinite(hidden).all())
+
+
+def test_windows_that_hardly_move_on_are_refused(encoder: Path) -> None:
+    with pytest.raises(ComponentError, match="overlap of 32"):
+        load(encoder, window=16, overlap=32)
 
 
 def test_neighbours_in_a_batch_change_nothing(encoder: Path) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from plant_cli.api import MetricInput
+from plant_cli.api import DataError, MetricInput
 from plant_cli.kit import metrics
 
 GOLD = csr_array(np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0]]))
@@ -66,3 +66,15 @@ def test_ratio_of_sums_is_not_the_mean_of_ratios():
     value = metrics.ratio_of_sums("x", np.array([1.0, 0.0, 0.0]), np.array([1.0, 3.0, 0.0]))
     assert metrics.compute_value(value) == pytest.approx(0.25)
     assert np.array_equal(value.per_document, [1.0, 0.0, np.nan], equal_nan=True)
+
+
+def test_a_score_table_shows_the_rows_that_are_looked_at():
+    values = np.arange(12, dtype=np.float32).reshape(4, 3)
+    table = metrics.ScoreTable(values=values, rows=np.array([3, 1]), memory=5)
+    assert (table.shape, table.memory) == ((2, 3), 5)
+    assert table.read(slice(0, 1), slice(1, None)).tolist() == [[10.0, 11.0]]
+    values[1, 2] = np.nan
+    assert table.read(slice(None), slice(0, 2)).tolist() == [[9.0, 10.0], [3.0, 4.0]]
+    with pytest.raises(DataError, match="not a number") as caught:
+        table.read(slice(None), slice(2, 3))
+    assert "document 1 " in caught.value.where

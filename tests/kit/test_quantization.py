@@ -11,7 +11,16 @@ from transformers import LlamaConfig, LlamaModel
 
 from plant_cli.api import ArtefactError, ComponentError
 from plant_cli.kit.profile import CausalOptions
-from plant_cli.kit.quantization import add_adapter, freeze, loading_arguments, refuse_stored_format, restore_adapter
+from plant_cli.kit.quantization import (
+    add_adapter,
+    freeze,
+    loading_arguments,
+    merge,
+    refuse_stored_format,
+    restore_adapter,
+    save_adapter,
+    short_parameters,
+)
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj")
 CONFIG = LlamaConfig(vocab_size=40, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128)
@@ -82,6 +91,18 @@ def test_gradients_are_the_same_after_an_evaluation(tmp_path: Any) -> None:
     torch.testing.assert_close(found[1], found[0], rtol=0, atol=0)
 
 
+def test_an_adapter_of_a_model_of_the_same_shape_is_refused(tmp_path: Any) -> None:
+    save_adapter(add_adapter(small(), "m", TARGETS, options()), tmp_path)
+    restore_adapter(add_adapter(small(), "m", TARGETS, options()), tmp_path)
+    other = small()
+    with torch.no_grad():
+        other.embed_tokens.weight.mul_(1.5)
+    with pytest.raises(ArtefactError, match="another model, which has the same shape") as caught:
+        restore_adapter(add_adapter(other, "m", TARGETS, options()), tmp_path)
+    assert str(tmp_path) in caught.value.where
+    assert "model.backbone.model" in caught.value.todo
+
+
 def test_an_adapter_of_another_model_or_rank_is_refused(tmp_path: Any) -> None:
     ours = add_adapter(small(), "m", TARGETS, options())
     ours.save_pretrained(str(tmp_path))
@@ -92,3 +113,33 @@ def test_an_adapter_of_another_model_or_rank_is_refused(tmp_path: Any) -> None:
         assert "q_proj" in caught.value.what + caught.value.expected or "k_proj" in caught.value.what
     with pytest.raises(ArtefactError, match="another model"):
         restore_adapter(add_adapter(small(), "m", TARGETS[:2], options()), tmp_path)
+
+
+def test_merging_takes_the_adapter_into_plain_weights() -> None:
+    network = add_adapter(small(), "m", TARGETS, options(quantization="none"))
+    for name, parameter in network.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.1)
+    network.eval()
+    ids = torch.arange(10).view(1, 10)
+    with torch.no_grad():
+        expected = network(ids).last_hidden_state
+        merged = merge(network, options(quantization="none"))
+        torch.testing.assert_close(merged(ids).last_hidden_state, expected, rtol=1e-5, atol=1e-5)
+    assert not any("lora_" in name for name, _ in merged.named_parameters())
+
+
+def test_bytes_of_short_weights_follow_from_shapes(tmp_path: Any) -> None:
+    """Against what bitsandbytes itself holds: packed weights, scales and the scales' scales."""
+    small().save_pretrained(tmp_path)
+    real = LlamaModel.from_pretrained(tmp_path, **loading_arguments(options(), "cpu"))
+    held = 0
+    for part in real.modules():
+        state = getattr(getattr(part, "weight", None), "quant_state", None)
+        if state is not None:
+            held += part.weight.numel() + state.absmax.numel() + 4 * state.state2.absmax.numel()
+    plain = small().requires_grad_(False)
+    assert sum(short_parameters(plain, options()).values()) == pytest.approx(held, rel=0.01)
+    assert short_parameters(plain, options(quantization="none")) == {}
+    eight = short_parameters(plain, options(quantization="int8"))
+    assert eight[plain.layers[0].mlp.down_proj.weight] == 64 * 128 + 4 * 64

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant_cli.api import TokenBatch
-from plant_cli.kit.windows import cut, join, window_starts
+from plant_cli.api import ComponentError, TokenBatch
+from plant_cli.kit.windows import check_overlap, cut, join, window_starts
 
 
 def batch_of(*sizes: int) -> TokenBatch:
@@ -33,6 +33,13 @@ def test_windows_cover_every_token_and_stay_inside(length: int, size: int, overl
 def test_neighbouring_windows_share_at_least_the_overlap() -> None:
     starts = window_starts(100, 20, 5)
     assert all(b - a <= 15 for a, b in pairwise(starts))
+
+
+def test_an_overlap_that_leaves_nothing_new_is_refused() -> None:
+    check_overlap(34, 31, special=2)
+    with pytest.raises(ComponentError, match="overlap of 32 tokens leaves nothing new in a window of 32") as caught:
+        check_overlap(34, 32, special=2)
+    assert "--set model.backbone.overlap=4" in caught.value.todo
 
 
 def test_special_tokens_frame_each_window_and_are_left_out_of_the_join() -> None:

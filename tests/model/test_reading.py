@@ -10,7 +10,7 @@ import torch
 
 from plant_cli.api import SilentReporter
 from plant_cli.model.hardware import Hardware
-from plant_cli.model.reading import LiveReader, lengths, sorted_batches, tokenize
+from plant_cli.model.reading import Cut, LiveReader, cut_summary, lengths, measure_cut, sorted_batches, tokenize
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 
@@ -23,7 +23,25 @@ def test_tokens_do_not_depend_on_the_batch_and_what_is_cut_is_told(small_network
     assert [ids.tolist() for ids in small.ids] == [ids.tolist() for ids in large.ids]
     assert lengths(small).tolist() == [3, 1, 0, 3]
     assert small.dropped == [2, 0, 0, 1]
-    assert "2 of 4 documents are longer than 3 tokens; 3 tokens beyond" in reporter.warnings[0]
+    assert "2 of 4 documents (50.0%) are longer than 3 tokens; 3 tokens beyond (30.0% of all)" in reporter.warnings[0]
+    assert measure_cut(large) == Cut(documents=0.5, tokens=0.3)
+
+
+def test_documents_longer_than_a_window_are_not_cut(small_network: Callable[..., Any]) -> None:
+    network, reporter = small_network(window=8, max_tokens=64), SilentReporter()
+    tokens = tokenize(network, ["word " * 60, "six"], reporter, "test")
+    hidden, mask = LiveReader(network, tokens, CPU).read(np.array([0, 1]))
+    assert mask.sum(1).tolist() == [60, 1]
+    assert bool(hidden[0].abs().sum(-1).all())
+    assert (measure_cut(tokens), reporter.warnings) == (Cut(), [])
+
+
+def test_shares_of_what_is_cut_go_by_split(small_network: Callable[..., Any]) -> None:
+    network = small_network(max_tokens=3)
+    cuts = {
+        name: measure_cut(tokenize(network, texts, SilentReporter(), name)) for name, texts in {"train": ["a b c d"], "test": []}.items()
+    }
+    assert cut_summary(cuts) == {"documents_cut": {"train": 1.0, "test": 0.0}, "tokens_dropped": {"train": 0.25, "test": 0.0}}
 
 
 def test_batches_hold_every_row_once_the_longest_first() -> None:

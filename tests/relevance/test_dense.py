@@ -27,6 +27,13 @@ def test_counts_what_the_sparse_product_counts(memory: int, corpus: Any, terms_o
             assert getattr(found, name).tolist() == getattr(expected, name)[order].tolist()
 
 
+def test_a_gpu_counts_what_a_processor_counts(gpu: torch.device, corpus: Any, terms_of: Any) -> None:
+    terms, gold = terms_of(corpus[0]), csr_array(corpus[1].astype(np.int32))
+    ours, theirs = (DenseCounting(terms, gold, device=device, memory=3_000).count(0, 9) for device in (gpu, torch.device("cpu")))
+    for name in ("offsets", "label", "word", "both"):
+        assert getattr(ours, name).tolist() == getattr(theirs, name).tolist()
+
+
 @pytest.mark.parametrize("sign", ["positive", "any"])
 def test_keeps_the_same_words(sign: Any, corpus: Any, terms_of: Any, joined: Any) -> None:
     terms, gold = terms_of(corpus[0]), csr_array(corpus[1].astype(np.int32))

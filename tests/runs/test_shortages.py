@@ -42,7 +42,7 @@ def test_memory_that_ran_out_names_the_knobs(error: BaseException, tmp_path: Pat
     found = find_shortage(error, tmp_path, "kept")
     assert found is not None
     assert found.what.startswith("GPU memory" if "CUDA" in str(error) else "main memory")
-    for knob in ("batch size", "max_tokens", "label block", "bf16"):
+    for knob in ("--micro-batch", "max_tokens", "label block", "bf16", "gradient_checkpointing", "nf4", "plant plan"):
         assert knob in found.todo
 
 

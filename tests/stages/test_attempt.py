@@ -223,7 +223,7 @@ def test_memory_that_ran_out_is_a_resource_error(laboratory, error):
     laboratory.on["alpha"] = _raise(error)
     with pytest.raises(ResourceError, match="memory ran out") as caught:
         laboratory.run("alpha")
-    assert "batch size" in caught.value.todo
+    assert "--micro-batch" in caught.value.todo
     assert laboratory.record("alpha")["status"] == "failed"
     laboratory.on["look"] = _raise(error)
     with pytest.raises(ResourceError, match="memory ran out"):

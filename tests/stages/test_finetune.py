@@ -110,6 +110,18 @@ def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(
     assert (whole.path / stage / "history.jsonl").read_text() == (broken.path / stage / "history.jsonl").read_text()
 
 
+def test_a_damaged_checkpoint_costs_only_the_steps_since_the_one_before(clinic: Any, tmp_path: Path) -> None:
+    whole, broken = (Clinic(clinic, tmp_path / name).planted() for name in ("whole", "broken"))
+    whole.run("finetune")
+    with pytest.raises(Interrupted):
+        broken.run("finetune", reporter=Interrupting("epoch 2", 2))
+    first, last = sorted((broken.path / "finetune" / "checkpoints").glob("step-*"))
+    (last / "weights.safetensors").write_bytes((first / "weights.safetensors").read_bytes()[:100])
+    broken.run("finetune", resume=True)
+    expected, found = weights(whole, "finetune"), weights(broken, "finetune")
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+
+
 def test_planting_moves_only_the_attention_and_ranks_relevant_words_higher(trained: Clinic) -> None:
     trained.run("mig")
     trained.run("pretrain-attn", "pretrain-attn.epochs=8", "pretrain-attn.rate_attention=1e-2")

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from plant_datasets.synthetic_clinic.generator import generate
+from sklearn.metrics import roc_auc_score
 
-from plant_cli.api import ArtefactError
+from plant_cli.api import ArtefactError, ResourceError, SilentReporter, UsageError
 from plant_cli.api.files import read_json
 
 
@@ -36,7 +38,8 @@ def test_every_document_gets_its_best_labels_by_name_best_first(trained: Any) ->
     assert (np.diff(scores, axis=1) <= 0).all()
     metadata = pl.read_parquet_metadata(path)
     assert (metadata["split"], metadata["label_hash"]) == ("test", read_json(trained.path / "run.json", "the header")["label_hash"])
-    assert result.summary == {"documents": len(found), "labels_kept": 5}
+    nothing = {"documents_cut": {"test": 0.0}, "tokens_dropped": {"test": 0.0}}
+    assert result.summary == {"documents": len(found), "labels_kept": 5, **nothing}
     assert "score" in result.tables[0].columns[1].name
 
 
@@ -64,6 +67,37 @@ def test_a_network_that_was_not_trained_says_which_command_does_it(clinic: Any) 
     assert "--tag late" in caught.value.todo
 
 
+def test_every_score_is_kept_on_request_and_gives_auc(trained: Any) -> None:
+    trained("predict", "predict.top_k=5")
+    with pytest.raises(UsageError, match="macro-AUC is not available") as caught:
+        trained("eval", "eval.bootstrap=0", "eval.metric=[macro-AUC]")
+    assert "plant predict" in caught.value.todo
+    assert "--auc --force" in caught.value.todo
+    trained("predict", "predict.top_k=5", "predict.auc=true", "predict.auc_disk=1MB", force=True)
+    folder = trained.path / "predict"
+    scores, found = np.fromfile(folder / "scores.bin", dtype="<f4"), read(trained)
+    labels = pl.read_parquet(trained.path / "corpus" / "labels.parquet")["label"].to_list()
+    logits = scores.reshape(len(found), len(labels))
+    best = [[labels[i] for i in np.argsort(-row, kind="stable")[:5]] for row in logits]
+    assert best == found["labels"].to_list()
+    assert np.allclose(1 / (1 + np.exp(np.sort(-logits, axis=1)[:, :5].astype(float))), found["scores"].to_list())
+    metrics = trained("eval", "eval.bootstrap=20", force=True).data
+    assert metrics["not_available"] == {}
+    assert metrics["labels_averaged"]["macro-AUC"] <= len(labels)
+    for name in ("macro-AUC", "micro-AUC"):
+        assert 0 < metrics["metrics"][name]["low"] < metrics["metrics"][name]["value"] < metrics["metrics"][name]["high"] <= 1
+    gold = [set(row) for row in generate(documents=120, labels=12, seed=3).splits["test"].collect()["labels"].to_list()]
+    flat = np.array([[label in row for label in labels] for row in gold])
+    assert metrics["metrics"]["micro-AUC"]["value"] == pytest.approx(roc_auc_score(flat.ravel(), logits.ravel()), abs=1e-12)
+
+
+def test_scores_that_do_not_fit_are_refused_before_the_work(trained: Any) -> None:
+    with pytest.raises(ResourceError, match=r"the limit is 0\.1 KB") as caught:
+        trained("predict", "predict.auc=true", "predict.auc_disk=0.1KB")
+    assert "12 labels" in caught.value.what
+    assert not (trained.path / "predict" / "predictions.parquet").exists()
+
+
 def test_damaged_weights_are_told_and_earlier_predictions_stay(trained: Any) -> None:
     trained("predict")
     before = read(trained)
@@ -71,3 +105,21 @@ def test_damaged_weights_are_told_and_earlier_predictions_stay(trained: Any) -> 
     with pytest.raises(ArtefactError, match="weights cannot be read"):
         trained("predict", force=True)
     assert read(trained).equals(before)
+
+
+def test_what_is_cut_is_told_by_every_stage_that_reads(clinic: Any) -> None:
+    limit, sizes = "model.backbone.max_tokens=20", ({"train", "validation"}, {"train", "validation"}, {"test"})
+    results, reporter = [], SilentReporter()
+    clinic("mig", limit)
+    for stage in ("pretrain-attn", "finetune", "predict"):
+        results.append(clinic(stage, limit, reporter=reporter))
+    for result, splits in zip(results, sizes, strict=True):
+        assert result.summary["documents_cut"].keys() == result.summary["tokens_dropped"].keys() == splits
+        assert all(0 < share <= 1 for name in ("documents_cut", "tokens_dropped") for share in result.summary[name].values())
+    assert [warning.split(":")[0] for warning in reporter.warnings] == ["train", "validation", "train", "validation", "test"]
+    text = "word " * 30
+    assert clinic("suggest", flags={"suggest": {"text": text}}).summary["tokens_dropped"] == {"texts": pytest.approx(1 / 3)}
+    evaluated = clinic("eval", limit, "eval.bootstrap=0")
+    assert evaluated.data["tokens_dropped"] == results[-1].summary["tokens_dropped"]["test"]
+    assert evaluated.data["documents_cut"] == results[-1].summary["documents_cut"]["test"]
+    assert any("longer than the model's limit" in note for note in evaluated.tables[0].notes)

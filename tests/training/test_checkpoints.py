@@ -49,7 +49,7 @@ def test_a_half_written_one_does_not_count(tmp_path: Path) -> None:
     assert position.step == 1
 
 
-@pytest.mark.parametrize("file", ["weights.safetensors", "optimizer.pt", "position.json"])
+@pytest.mark.parametrize("file", ["weights.safetensors", "optimizer.pt", "position.json", "best.safetensors"])
 def test_a_damaged_one_is_passed_over_for_the_one_before(tmp_path: Path, file: str) -> None:
     layer, optimizer = trained()
     save_checkpoint(tmp_path, layer, NAMES, optimizer, Position(step=1), {})

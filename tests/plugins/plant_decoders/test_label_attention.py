@@ -9,7 +9,7 @@ from plant_decoders.options import LabelAttentionOptions
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from plant_cli.api import ComponentError, Decoder, DecoderShape, PlantableDecoder
+from plant_cli.api import ComponentError, Decoder, DecoderShape, FoldableDecoder, PlantableDecoder
 from plant_cli.attention import LiteralHead, literal_logits, pooling_matrix
 
 LABELS, HIDDEN = 11, 12
@@ -212,3 +212,15 @@ def test_sharpness_scales_the_scores_and_keeps_the_order() -> None:
     after = decoder.rank(hidden, mask, torch.arange(LABELS))
     expected = torch.log_softmax(before * 0.25, dim=-1)
     torch.testing.assert_close(after, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("options", [{}, {"prior_bias": False, "norm": "none"}, {"label_rank": 4}], ids=str)
+@pytest.mark.parametrize("product", [torch.float32, torch.bfloat16])
+def test_the_folded_form_gives_the_same_logits_from_two_tables(options: dict[str, object], product: torch.dtype) -> None:
+    decoder = build(**options).eval()
+    assert isinstance(decoder, FoldableDecoder)
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=product == torch.bfloat16):
+        expected, folded = decoder(*batch()), decoder.fold()
+        assert torch.equal(folded(*batch()), expected)
+    tables = [x for x in (*folded.parameters(), *folded.buffers()) if len(x) == LABELS and x.dim() == 2]
+    assert [(tuple(x.shape), x.dtype) for x in tables] == [((LABELS, HIDDEN), product)] * 2

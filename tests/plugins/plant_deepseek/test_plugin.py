@@ -31,6 +31,11 @@ def test_it_learns_in_four_bits_is_saved_and_comes_back(
     assert learns(DEEPSEEK.spec(), small_model(config, **values)) == targets
 
 
+def test_it_learns_in_eight_bits(small_model: Callable[..., Path], learns: Callable[..., set[str]]) -> None:
+    """Latent attention has products over four axes, which bitsandbytes alone does not take on a processor."""
+    assert learns(DEEPSEEK.spec(), small_model(DeepseekV3Config, **SMALL), quantization="int8") == LATENT
+
+
 def test_experts_are_in_four_bits_too(small_model: Callable[..., Path]) -> None:
     folder = small_model(DeepseekV3Config, **SMALL)
     backbone: Any = DEEPSEEK.load(DEEPSEEK.options()(model=str(folder)), MachineSection(device="cpu"))

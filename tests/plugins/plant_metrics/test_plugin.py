@@ -7,11 +7,12 @@ import numpy as np
 import plant_metrics.plugin
 import pytest
 from scipy.sparse import csr_array
-from sklearn.metrics import f1_score, ndcg_score
+from sklearn.metrics import f1_score, ndcg_score, roc_auc_score
 
 from plant_cli.api import MetricInput
 from plant_cli.evaluation.conventions import CONVENTIONS
-from plant_cli.kit.metrics import compute_value
+from plant_cli.evaluation.families import compute_families
+from plant_cli.kit.metrics import ScoreTable, compute_value
 
 SPECS = plant_metrics.plugin.plant_register_metrics()
 
@@ -40,7 +41,7 @@ def make_input(ranked, gold, labels, **changes):
 
 
 def compute_all(data):
-    return {value.name: value for spec in SPECS for value in spec.compute(data, spec.options())}
+    return {value.name: value for value in compute_families(SPECS, data)}
 
 
 def values_of(data):
@@ -189,3 +190,19 @@ def test_per_document_values_average_to_the_metric():
         if metric.per_document is not None and not name.startswith("PS"):
             assert np.nanmean(metric.per_document) == pytest.approx(compute_value(metric)), name
         assert 0 <= compute_value(metric) <= 1, name
+
+
+def test_auc_is_about_labels_with_scores_and_both_sides():
+    rng = np.random.default_rng(0)
+    gold = rng.integers(0, 2, (20, 6))
+    gold[:, 0], gold[:, 1] = 0, 1
+    scores = rng.integers(0, 5, (20, 4)).astype(np.float32)  # labels 4 and 5 are unseen in train: they have none
+    table = ScoreTable(values=scores, rows=np.arange(20), memory=1000)
+    data = replace(random_input(0), gold=csr_array(gold), all_scores=table)
+    [spec] = [spec for spec in SPECS if spec.name == "auc"]
+    macro, micro = spec.compute(data, spec.options())
+    assert (macro.name, micro.name) == spec.needs_all_scores
+    assert (macro.labels, micro.labels) == (2, None)
+    assert macro.remark == "macro-AUC leaves out 2 of 4 labels: every document has them, or none"
+    assert compute_value(macro) == pytest.approx(roc_auc_score(gold[:, 2:4], scores[:, 2:]), abs=1e-12)
+    assert compute_value(micro) == pytest.approx(roc_auc_score(gold[:, :4].ravel(), scores.ravel()), abs=1e-12)

@@ -1,0 +1,103 @@
+"""The network of a model section without its weights: all shapes and parts, in seconds even for the largest."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from plant_cli.api import ComponentError, DecoderShape, LabelIndex, MachineSection, ModelSection, StageContext
+from plant_cli.api.specs import BackboneSpec, DecoderSpec
+from plant_cli.kit.profile import HuggingFaceOptions
+from plant_cli.kit.quantization import short_parameters
+from plant_cli.model.hardware import Hardware
+from plant_cli.model.network import Network
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A part of the network: how many parameters, how many of them training may change, and the bytes that they take."""
+
+    name: str
+    parameters: int
+    trained: int
+    size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outline:
+    """A network of fake tensors and its parts.
+
+    Args:
+        network: all shapes, no values.
+        parts: backbone, adapter, label tables and so on.
+        unpacked: bytes of the largest weight that is held in few bits, as it computes; 0 if there is none.
+    """
+
+    network: Network
+    parts: tuple[Part, ...]
+    unpacked: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of all weights."""
+        return sum(part.size for part in self.parts)
+
+
+def outline(context: StageContext, section: ModelSection, machine: MachineSection, labels: LabelIndex, hardware: Hardware) -> Outline:
+    """Build the network that `plant_cli.model.network.assemble` would build, without weights.
+
+    Raises:
+        ComponentError: the backbone cannot be built on torch's meta device.
+    """
+    backbone_spec, backbone_options = context.component("backbone", section.backbone)
+    decoder_spec, decoder_options = context.component("decoder", section.decoder)
+    logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)  # it logs what is raised anyway
+    with torch.device("meta"):
+        try:
+            backbone = cast(BackboneSpec, backbone_spec).load(backbone_options, machine)
+        except (NotImplementedError, RuntimeError) as error:
+            raise ComponentError(
+                f"the backbone '{backbone_spec.name}' cannot be built without its weights: {str(error).splitlines()[0]}",
+                where=f"backbone '{backbone_spec.name}', load under torch.device('meta')",
+                expected="a backbone whose load makes tensors on torch's default device",
+                todo="plan another backbone, or train it for one epoch and see `peak_memory_gb` in stage.json",
+            ) from error
+        shape = DecoderShape(hidden=backbone.hidden_size, labels=len(labels), prior=torch.empty(len(labels)))
+        decoder = cast(DecoderSpec, decoder_spec).build(decoder_options, shape)
+        network = Network(backbone, decoder, section, labels)
+    huggingface = backbone_options if isinstance(backbone_options, HuggingFaceOptions) else None
+    short = short_parameters(network.reader, huggingface) if huggingface else {}
+    parts = _parts(network, short)
+    unpacked = max((parameter.numel() * torch.bfloat16.itemsize for parameter in short), default=0)
+    for parameter in short:
+        parameter.data = parameter.data.to(torch.bfloat16)  # the format that they compute in
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        network.to_empty(device=hardware.device)
+    return Outline(network=network, parts=parts, unpacked=unpacked)
+
+
+def _parts(network: Network, short: dict[nn.Parameter, int]) -> tuple[Part, ...]:
+    roles = network.scorer.parameter_roles()
+    named = {"head": "head, shared by all labels", "boost": "label tables", "attention": "label attention", "value": "label attention"}
+    adapter = any("lora_" in name for name, _ in network.reader.named_parameters())
+    groups: dict[str, list[nn.Parameter]] = {"backbone": [], **({"adapter": []} if adapter else {})}
+    for parameter in network.reader.parameters():
+        groups["adapter" if adapter and parameter.requires_grad else "backbone"].append(parameter)
+    for role, parameters in roles.items():
+        for parameter in parameters:
+            table = parameter.ndim > 1 and len(parameter) == network.labels
+            groups.setdefault("label tables" if table else named.get(role, role), []).append(parameter)
+    return tuple(
+        Part(
+            name=name,
+            parameters=sum(p.numel() for p in found),
+            trained=sum(p.numel() for p in found if p.requires_grad),
+            size=sum(short.get(p, p.numel() * p.element_size()) for p in found),
+        )
+        for name, found in groups.items()
+    )

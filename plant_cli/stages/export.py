@@ -1,0 +1,120 @@
+"""`plant export`: leave a trained network in a folder that other programs read: Hugging Face's and peft's layouts, safetensors, JSON."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plant_cli.api import Column, ComponentError, ExportableBackbone, Options, Result, StageContext, StageSpec, Table, UsageError, option
+
+if TYPE_CHECKING:
+    from plant_cli.api import Corpus
+    from plant_cli.model.network import Network
+
+CARD = "export.json"
+DECODER = "decoder.safetensors"
+LABELS = "labels.json"
+FORMAT = 1
+
+
+class ExportOptions(Options):
+    """Options of `export`."""
+
+    folder: str = option(help="The folder to write; made if it is not there.", argument=True)
+    merge: bool = option(
+        False, "Write whole weights, with the adapter merged in (bf16 where they were quantised). Default: the adapter and its base's id."
+    )
+    tag: str | None = option(None, "The variant of the trained network: `plant finetune --tag NAME` made it.")
+    force: bool = option(False, "Replace an earlier export.", short="-f")
+
+
+def run(context: StageContext, options: ExportOptions) -> Result:
+    """Nothing is written to the run. The folder is whole or not there."""
+    from plant_cli.api.files import replacing_folder, write_json
+    from plant_cli.api.hashing import hash_file
+    from plant_cli.evaluation.systems import THRESHOLDS
+    from plant_cli.inference.lexical import LEXICAL
+    from plant_cli.model.network import WEIGHTS, restored
+
+    target = _writable(options)
+    corpus = context.corpus()
+    source = context.input("finetune", options.tag)
+    network = restored(context, corpus, source)
+    backbone = network.backbone
+    if not isinstance(backbone, ExportableBackbone):
+        raise ComponentError(
+            f"the backbone '{network.section.backbone.name}' has no layout that another program reads",
+            where=f"{source}, backbone '{network.section.backbone.name}'",
+            expected="a backbone that can be exported, as all Hugging Face models can",
+            todo=f"use the network with `plant predict` or `plant suggest`; its weights are in {source}",
+        )
+    titles = zip(corpus.labels.ids, corpus.labels.titles, strict=True)
+    with replacing_folder(target) as folder:
+        written = backbone.export(folder, merge=options.merge)
+        shutil.copy2(source / WEIGHTS, folder / DECODER)
+        for name in (THRESHOLDS, LEXICAL):
+            if (source / name).exists():
+                shutil.copy2(source / name, folder / name)
+        write_json(folder / LABELS, [{"label": label, "title": title} for label, title in titles])
+        files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
+        hashes = {name: hash_file(path) for name, path in files.items()}
+        sizes = {name: path.stat().st_size for name, path in files.items()}
+        write_json(folder / CARD, {**_card(network, corpus, dict(written)), "files": hashes})
+    columns = [Column(name="file"), Column(name="bytes", kind="count")]
+    table = Table(title=f"Exported to {target}", columns=columns, rows=list(sizes.items()), notes=[f"{CARD} says what each is"])
+    return Result(tables=[table], data={"folder": str(target), "backbone": dict(written), "files": hashes})
+
+
+def _writable(options: ExportOptions) -> Path:
+    """The folder to write; what is there is replaced only if it is an export, and only with --force."""
+    target = Path(options.folder).expanduser().absolute()
+    empty = not target.exists() or (target.is_dir() and not any(target.iterdir()))
+    if empty or (options.force and (target / CARD).is_file()):
+        return target
+    export = (target / CARD).is_file()
+    raise UsageError(
+        f"{'an earlier export' if export else 'something else than an export'} is in the way",
+        where=str(target),
+        expected="a folder that does not exist or is empty",
+        todo="repeat the command with --force to replace it" if export else "name another folder: only an export is ever replaced",
+    )
+
+
+def _card(network: Network, corpus: Corpus, backbone: dict[str, Any]) -> dict[str, Any]:
+    from plant_cli import __version__
+    from plant_cli.runs.folder import current_time
+
+    whole = backbone.get("merged")
+    base = f"AutoModel.from_pretrained({backbone.get('base_model')!r}, revision={backbone.get('revision')!r})"
+    beside = f"PeftModel.from_pretrained({base}, 'adapter')" if backbone.get("folder") == "adapter" else base
+    return {
+        "format": FORMAT,
+        "what": "A network that assigns labels to texts: a backbone reads, label attention scores. Trained with plant (PLANT).",
+        "plant_version": __version__,
+        "created": current_time(),
+        "backbone": {**backbone, "read_with": "AutoModel.from_pretrained('backbone')" if whole else beside},
+        "decoder": {
+            "file": DECODER,
+            "component": network.section.decoder.to_recipe(),
+            "hidden": network.backbone.hidden_size,
+            "reads": "hidden states of content tokens in fp32: special tokens and padding left out, overlaps of windows averaged",
+        },
+        "labels": {"file": LABELS, "count": len(corpus.labels), "hash": corpus.labels.hash, "order": "rows of the decoder's tables"},
+        "tokenizer_hash": network.backbone.tokenizer_hash,
+        "data_hash": corpus.data_hash,
+    }
+
+
+SPECS = (
+    StageSpec(
+        name="export",
+        summary="Leave the trained network in a folder that other programs read; --merge writes whole weights with the adapter in them.",
+        options=ExportOptions,
+        run=run,
+        sections=("machine",),
+        writes=False,
+        panel="Tools",
+        examples=("plant export model-folder --merge", "plant export adapter-folder --tag baseline"),
+    ),
+)

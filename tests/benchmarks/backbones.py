@@ -1,0 +1,298 @@
+"""Both stages on language models of published sizes, random weights in 4 bits with adapters: ours beside the loop a user would write.
+
+`python -m tests.benchmarks.backbones --json FILE` needs a GPU; `--scale small` runs the same code on a processor in about a minute.
+`reading` is the frozen model's pass over a batch, which stage 1 does once; `planting` is a step of stage 1 on the states it keeps;
+`ours` is a step of stage 2 with adapter and label attention; `reference` is the same step with transformers, peft and PLM-CA's dense
+label attention. A step's `share` is the share of the rate of one large matrix product that its own products, recomputed ones
+included, reach; `bound_seconds` is the time of ours at that rate. Memory is all that the device holds (of a processor: that the
+process has held so far).
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from plant_decoders.label_attention import LabelAttention
+from plant_decoders.options import LabelAttentionOptions
+from plant_losses.label import Focal
+from plant_losses.options import FocalOptions, LambdaOptions
+from plant_losses.rank import build_lambda
+from scipy.sparse import csr_array
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
+
+from plant_cli.api import DecoderShape, MachineSection, ModelSection, PlantError, Split, TokenBatch
+from plant_cli.corpus.labels import LabelTable
+from plant_cli.kit.profile import CausalOptions
+from plant_cli.kit.quantization import add_adapter
+from plant_cli.model.hardware import Hardware, choose_hardware
+from plant_cli.model.network import Network
+from plant_cli.model.reading import LiveReader, lengths
+from plant_cli.relevance.table import RelevanceTable
+from plant_cli.runs.environment import describe_device, peak_memory_gb
+from plant_cli.training.finetuning import FineTuning
+from plant_cli.training.planting import Planter, Planting
+from tests.benchmarks.contenders import Figures
+from tests.benchmarks.random_models import FAMILIES, START, RandomBackbone, configuration, random_network
+from tests.benchmarks.training import POSITIVES, PlmCa
+
+WORDS, RELEVANT = 20_000, 1000  # vocabulary, and relevant words of each label
+SCALES = {
+    "real": {"labels": 8929, "documents": 8, "positions": [1024, 4096], "device": "cuda"},
+    "small": {"labels": 40, "documents": 2, "positions": [32], "device": "cpu"},
+}
+Step = Callable[[], object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One family at one length, and the batch that all its contenders read.
+
+    Args:
+        config: of the model.
+        positions: of the longest document, the token that begins a text included.
+        tokens, split: documents that fill between a half and all of the positions, a word a token.
+    """
+
+    family: str
+    config: Any
+    positions: int
+    labels: int
+    hardware: Hardware
+    tokens: TokenBatch
+    split: Split
+
+    @property
+    def rows(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.arange(len(self.split))
+
+    @property
+    def options(self) -> CausalOptions:
+        return CausalOptions(model=self.family)
+
+    def decoder(self) -> LabelAttention:
+        shape = DecoderShape(hidden=self.config.hidden_size, labels=self.labels)
+        return LabelAttention(LabelAttentionOptions(heads=8, pool=min(128, shape.hidden)), shape).to(self.hardware.device)
+
+    def network(self, decoder: LabelAttention) -> Network:
+        backbone = RandomBackbone(self.family, self.config, self.options, self.hardware.device, self.positions)
+        index = LabelTable(ids=[f"{i:07d}" for i in range(self.labels)], titles=[None] * self.labels, train_counts=[1] * self.labels)
+        return Network(backbone, decoder, ModelSection(backbone=self.family), index)
+
+
+def draw_case(family: str, positions: int, options: argparse.Namespace, hardware: Hardware) -> Case:
+    """The case's documents, drawn alike whatever the family."""
+    draw = np.random.default_rng(0)
+    config = configuration(family, small=options.scale == "small")
+    sizes = np.linspace(positions // 2, positions - 1, options.documents).astype(int)
+    vocabulary = vocabulary_of(WORDS)
+    width = len(vocabulary[0]) + 1
+    starts = [width * np.arange(size, dtype=np.int32) for size in sizes]
+    tokens = TokenBatch(
+        ids=[draw.integers(START + 1, config.vocab_size, size, dtype=np.int32) for size in sizes],
+        spans=[np.stack([start, start + width - 1], axis=1) for start in starts],
+        dropped=[0] * len(sizes),
+    )
+    gold = np.zeros((len(sizes), options.labels), dtype=np.int64)
+    for row in gold:
+        row[draw.choice(options.labels, POSITIVES, replace=False)] = 1
+    split = Split(
+        name="train",
+        doc_ids=[str(row) for row in range(len(sizes))],
+        texts=[" ".join(vocabulary[i] for i in draw.integers(WORDS, size=size)) for size in sizes],
+        gold=csr_array(gold),
+        unseen=csr_array((len(sizes), 0), dtype=np.int64),
+    )
+    return Case(family=family, config=config, positions=positions, labels=options.labels, hardware=hardware, tokens=tokens, split=split)
+
+
+def vocabulary_of(size: int) -> tuple[str, ...]:
+    """Made-up words of equal length."""
+    return tuple(map("".join, islice(product("abcdefghijklmnopqrst", repeat=5), size)))
+
+
+def relevance_of(labels: int) -> RelevanceTable:
+    """As many relevant words for each label: neighbours in the vocabulary, from a random place on."""
+    draw = np.random.default_rng(1)
+    columns = (draw.integers(WORDS - RELEVANT, size=(labels, 1)) + np.arange(RELEVANT)).astype(np.int32).ravel()
+    relevance = draw.random(len(columns), dtype=np.float32)
+    matrix = csr_array((relevance, columns, RELEVANT * np.arange(labels + 1)), shape=(labels, WORDS))
+    return RelevanceTable(words=vocabulary_of(WORDS), matrix=matrix)
+
+
+def reading(case: Case) -> Step:
+    network = case.network(case.decoder())
+    network.freeze_backbone()
+    reader = LiveReader(network, case.tokens, case.hardware)
+    return lambda: reader.read(case.rows)
+
+
+def planting(case: Case) -> Step:
+    decoder = case.decoder()
+    sizes = torch.from_numpy(lengths(case.tokens)).to(case.hardware.device)
+    mask = torch.arange(int(sizes.max()), device=sizes.device) < sizes.unsqueeze(1)
+    kept = torch.randn(*mask.shape, case.config.hidden_size, device=sizes.device, dtype=case.hardware.dtype), mask
+    planter = Planter(relevance_of(case.labels), case.split, case.tokens, contrast=64, labels_per_document=64)
+    network: Any = SimpleNamespace(scorer=decoder)  # the backbone has done its work
+    reader: Any = SimpleNamespace(read=lambda rows: kept)
+    step = Planting(network, reader, planter, build_lambda(LambdaOptions()), case.hardware)
+    return training(list(decoder.parameter_roles()["attention"]), lambda: step(case.rows, epoch=0, seed=0)[0])
+
+
+def ours(case: Case) -> Step:
+    network = case.network(case.decoder()).train()
+    reader = LiveReader(network, case.tokens, case.hardware)
+    step = FineTuning(network, reader, case.split, Focal(FocalOptions()), case.hardware)
+    return training([p for p in network.parameters() if p.requires_grad], lambda: step(case.rows, epoch=0, seed=0)[0])
+
+
+def reference(case: Case) -> Step:
+    from peft import prepare_model_for_kbit_training
+
+    device = case.hardware.device
+    model = prepare_model_for_kbit_training(random_network(case.config, case.options, device))
+    model = add_adapter(model, case.family, FAMILIES[case.family].targets, case.options).train()
+    head = PlmCa(case.labels, case.config.hidden_size).to(device)
+    ids = [torch.tensor([START, *document.tolist()]) for document in case.tokens.ids]
+    padded = nn.utils.rnn.pad_sequence(ids, batch_first=True).to(device)
+    mask = nn.utils.rnn.pad_sequence([torch.ones_like(row) for row in ids], batch_first=True).to(device)
+    targets = torch.from_numpy(case.split.gold.toarray()).float().to(device)
+
+    def loss() -> Tensor:
+        with case.hardware.autocast():
+            hidden = model(input_ids=padded, attention_mask=mask, use_cache=False).last_hidden_state
+            return functional.binary_cross_entropy_with_logits(head(hidden, mask.bool()).float(), targets)
+
+    return training([*head.parameters(), *(p for p in model.parameters() if p.requires_grad)], loss)
+
+
+def training(parameters: list[nn.Parameter], loss: Callable[[], Tensor]) -> Step:
+    """A whole step: forward, backward, clipping, AdamW."""
+    optimizer = torch.optim.AdamW(parameters, lr=1e-4, fused=True)
+
+    def step() -> None:
+        loss().backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return step
+
+
+CONTENDERS: dict[str, Callable[[Case], Step]] = {"reading": reading, "planting": planting, "ours": ours, "reference": reference}
+
+
+def measure(case: Case, prepare: Callable[[Case], Step], repeats: int, rate: float) -> Figures:
+    """Seconds, documents and tokens a second, peak memory and share of the matrix rate."""
+    torch.manual_seed(0)
+    step = prepare(case)
+    operations = count_operations(step)
+    gpu = case.hardware.device.type == "cuda"
+    if gpu:
+        torch.cuda.reset_peak_memory_stats(case.hardware.device)
+    step()
+    seconds = min(time_once(step, case.hardware.device) for _ in range(repeats))
+    return {
+        "seconds": seconds,
+        "documents_per_second": len(case.split) / seconds,
+        "tokens_per_second": float(lengths(case.tokens).sum()) / seconds,
+        "peak_gb": torch.cuda.max_memory_allocated(case.hardware.device) / 1e9 if gpu else peak_memory_gb(),
+        "share": operations / seconds / rate,
+    }
+
+
+def count_operations(step: Step) -> int:
+    """Additions and multiplications of a step's matrix products, 4-bit ones and recomputed ones included."""
+    import bitsandbytes  # noqa: F401  (registers its products)
+
+    def quantised(read: Sequence[int], packed: Sequence[int], weight: Sequence[int], *rest: object, **more: object) -> int:
+        return 2 * math.prod(read) * weight[0]
+
+    counter = FlopCounterMode(display=False, custom_mapping={torch.ops.bitsandbytes.gemm_4bit: quantised})
+    with patch("plant_cli.attention.fused.uses_triton", return_value=False), counter:  # a kernel of its own cannot be looked into
+        step()
+    return int(counter.get_total_flops())
+
+
+def time_once(step: Step, device: torch.device) -> float:
+    """Seconds of a step, to the end of what it left the device to do."""
+    wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+    wait()
+    start = time.perf_counter()
+    step()
+    wait()
+    return time.perf_counter() - start
+
+
+def matrix_rate(hardware: Hardware) -> float:
+    """Operations a second of one large matrix product in the number format of the run."""
+    size = 8192 if hardware.device.type == "cuda" else 1024
+    left = torch.randn(size, size, device=hardware.device, dtype=hardware.dtype)
+    return 2 * size**3 / min(time_once(lambda: left @ left, hardware.device) for _ in range(10))
+
+
+def run_cases(options: argparse.Namespace, hardware: Hardware, rate: float) -> Iterator[dict[str, Any]]:
+    """The figures of each case, printed as they come; what does not fit the device's memory is left out."""
+    columns = ("family", "T", "", "seconds", "documents/s", "tokens/s", "peak GB", "share of rate")
+    print("".join(f"{name:>14}" for name in columns))
+    for family, positions in product(options.family, options.positions):
+        case = draw_case(family, positions, options, hardware)
+        found: dict[str, Any] = {"family": family, "positions": positions, "machine": describe_device()["device"]}
+        for name, prepare in CONTENDERS.items():
+            try:
+                figures = measure(case, prepare, options.repeats, rate)
+            except torch.OutOfMemoryError:
+                print(f"{family:>14}{positions:>14}{name:>14}{'out of memory':>14}")
+                continue
+            finally:
+                gc.collect()
+                torch.cuda.empty_cache()
+            print(f"{family:>14}{positions:>14}{name:>14}" + "".join(f"{value:>14.3f}" for value in figures.values()), flush=True)
+            found |= {key if name == "ours" else f"{name}_{key}": value for key, value in figures.items()}
+            if name == "ours":
+                found["bound_seconds"] = figures["share"] * figures["seconds"]
+        yield found
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.backbones", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--scale", choices=list(SCALES), default="real", help="published sizes, or small ones for a processor")
+    parser.add_argument("--family", choices=list(FAMILIES), nargs="+", default=list(FAMILIES))
+    parser.add_argument("--positions", type=int, nargs="+")
+    parser.add_argument("--labels", type=int)
+    parser.add_argument("--documents", type=int, help="documents of a step")
+    parser.add_argument("--device")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    options = parser.parse_args(arguments)
+    for name, value in SCALES[options.scale].items():
+        setattr(options, name, getattr(options, name) or value)
+    try:
+        hardware = choose_hardware(MachineSection(device=options.device))
+    except PlantError as error:
+        raise SystemExit(str(error)) from error
+    rate = matrix_rate(hardware)
+    print(f"{describe_device()['device']}: {rate / 1e12:.2f} TFLOP/s in {hardware.dtype}")
+    cases = list(run_cases(options, hardware, rate))
+    if options.json:
+        sizes = {name: value for name, value in vars(options).items() if name != "json"}
+        options.json.write_text(json.dumps({"cases": cases, "matrix_tflops": rate / 1e12, "sizes": sizes}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""What is planned is what is measured: peak memory of a real training stage in a process of its own, on the CPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from plant_cli.api import SilentReporter
+from plant_cli.registry import installed
+from plant_cli.stages.runner import run_stage
+
+TOLERANCE = 0.25
+GIVE_BACK = {"MALLOC_MMAP_THRESHOLD_": str(1 << 16)}
+"""glibc returns what is freed at once, so that a process's memory is what it holds and not what it once held."""
+MEASURE = """
+import json, re, sys
+from pathlib import Path
+import accelerate, torch, transformers, scipy.sparse, polars
+import plant_cli.stages.finetune, plant_cli.training.loop, plant_cli.evaluation.score, plant_cli.inference.scoring
+from plant_cli.api import SilentReporter
+from plant_cli.registry import installed
+from plant_cli.stages.runner import run_stage
+
+def status(key):
+    return int(re.search(key + r":\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024
+
+run, sets = sys.argv[1], json.loads(sys.argv[2])
+step = torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))], fused=True)  # loads what the first step would load
+step.param_groups[0]["params"][0].sum().backward(); step.step()
+before = status("VmRSS")
+Path("/proc/self/clear_refs").write_text("5")
+run_stage(registry=installed(), run_path=Path(run), name="finetune", sets=sets, reporter=SilentReporter())
+print("MEASURED", status("VmHWM") - before)
+"""
+SHARED = ["machine.precision=fp32", "machine.device=cpu", "machine.threads=1", "finetune.init=random", "finetune.epochs=1"]
+"""Both: a step of training decides the peak, the whole network learns in the one epoch."""
+MANY_LABELS = [
+    "model.backbone={name: tiny, hidden: 256, layers: 1, buckets: 512, dropout: 0.0}",
+    "finetune.micro_batch=2",
+    "finetune.batch=4",
+]
+LONG_TEXTS = [
+    "model.backbone={name: tiny, hidden: 128, layers: 4, buckets: 512, window: 128}",
+    "finetune.micro_batch=4",
+    "finetune.batch=8",
+    "finetune.unfreeze=all",
+]
+
+
+def write_corpus(path: Path, *, documents: int, words: int, labels: int) -> None:
+    """Documents of so many words; the labels are dealt out in turn, so that train has them all."""
+    each = labels // documents
+    train = [("train", " ".join(f"w{(i * 7 + j) % 301}" for j in range(words)), [f"label {i * each + j}" for j in range(each)])
+             for i in range(documents)]  # fmt: skip
+    rows = [*train, *(("validation", *row[1:]) for row in train[:4]), *(("test", *row[1:]) for row in train[:2])]
+    frame = pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").with_row_index("doc_id")
+    frame.with_columns(pl.col("doc_id").cast(pl.String)).write_parquet(path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peak memory is read from Linux's /proc")
+@pytest.mark.parametrize(
+    ("sizes", "sets", "dominant"),
+    [
+        ({"documents": 40, "words": 30, "labels": 24000}, MANY_LABELS, "optimiser"),
+        ({"documents": 16, "words": 1500, "labels": 16}, LONG_TEXTS, "activations"),
+    ],
+    ids=["many labels", "long texts"],
+)
+def test_planned_peak_memory_is_the_measured_one(tmp_path: Path, sizes: dict[str, int], sets: list[str], dominant: str) -> None:
+    write_corpus(tmp_path / "data.parquet", **sizes)
+    sets = [f"data.path={tmp_path / 'data.parquet'}", *SHARED, *sets]
+    run_stage(registry=installed(), run_path=tmp_path / "run", name="mig", sets=[*sets, "mig.k=1"], reporter=SilentReporter())
+    result = run_stage(registry=installed(), run_path=tmp_path / "run", name="plan", sets=sets, reporter=SilentReporter())
+    planned = result.data["finetune"]["memory_bytes"]
+    command = [sys.executable, "-c", MEASURE, str(tmp_path / "run"), json.dumps(sets)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **GIVE_BACK})
+    measured = int(done.stdout.split("MEASURED")[1])
+    assert max((size, part) for part, size in planned.items() if part not in ("peak", "label_attention"))[1] == dominant
+    assert measured > 300e6, "too little to tell parts from the noise of a process"
+    assert abs(planned["peak"] / measured - 1) < TOLERANCE, (planned, measured)
