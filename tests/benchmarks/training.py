@@ -14,7 +14,6 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-from accelerate import Accelerator
 from plant_decoders.label_attention import LabelAttention
 from plant_decoders.options import LabelAttentionOptions
 from plant_losses.label import Focal
@@ -90,7 +89,7 @@ def sparse(options: argparse.Namespace, candidates: int | None = None) -> Callab
     hidden, mask, targets = batch(options)
     decoder = _decoder(options)
     decoder.sparse = True
-    focal, accelerator, parameters = Focal(FocalOptions()), Accelerator(cpu=True), list(decoder.parameters())
+    focal, parameters = Focal(FocalOptions()), list(decoder.parameters())
     proposed = [torch.randperm(options.labels)[:candidates].sort().values for _ in hidden]
     optimizer = RowAdamW([{"params": parameters, "lr": 1e-4}], decoder.label_tables(), weight_decay=0.01)
 
@@ -107,7 +106,7 @@ def sparse(options: argparse.Namespace, candidates: int | None = None) -> Callab
             logits = torch.stack([row.index_copy(0, *cells) for row, *cells in zip(logits, chosen, scored, strict=True)])
             value = focal(logits, targets, selected)
         value.backward()  # type: ignore[no-untyped-call]
-        clip_gradients(accelerator, parameters, 1.0)
+        clip_gradients(parameters, 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
