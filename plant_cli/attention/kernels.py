@@ -40,7 +40,7 @@ class KernelAttention(torch.autograd.Function):
         means, levels = queries.new_empty(2, documents, heads, labels, dtype=torch.promote_types(queries.dtype, torch.float32))
         tile = constants(queries, heads, backward=False)
         grid = triton.cdiv(labels, tile["LABELS"]), heads, documents
-        with torch.cuda.device_of(queries):  # Triton launches on the current card, which need not be this one
+        with torch.cuda.device_of(queries):  # type: ignore[no-untyped-call]  # Triton launches on the current card
             _forward[grid](*inputs, ends, means, levels, labels, positions, **tile)
         ctx.save_for_backward(*inputs, ends, means, levels)
         result: Tensor = means.sum(1)
@@ -61,7 +61,7 @@ class KernelAttention(torch.autograd.Function):
         tile = constants(queries, heads, backward=True)
         parts = heads * triton.cdiv(tile["SIZE"], tile["WIDTH"])
         label_grid, place_grid = ((triton.cdiv(n, tile[side]), parts, documents) for n, side in ((labels, "LABELS"), (positions, "PLACES")))
-        with torch.cuda.device_of(queries):
+        with torch.cuda.device_of(queries):  # type: ignore[no-untyped-call]
             _label_gradients[label_grid](*given, d_queries, d_directions, labels, positions, **tile)
             _place_gradients[place_grid](*given, d_keys, d_values, labels, positions, **tile)
         return d_queries.to(queries.dtype), d_directions.to(queries.dtype), d_keys, d_values, None, None

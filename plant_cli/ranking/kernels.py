@@ -34,7 +34,7 @@ def pair_sums(scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, 
     losses, ideals = scores.new_empty(2, len(offsets) - 1)
     discounts, gradient = torch.empty_like(scores), torch.empty_like(scores)
     given = scores, relevance, gains(relevance), offsets, discounts
-    with torch.cuda.device_of(scores):  # Triton launches on the current card, which need not be this one
+    with torch.cuda.device_of(scores):  # type: ignore[no-untyped-call]  # Triton launches on the current card
         _pair_sums[(len(losses),)](*given, losses, ideals, gradient, k, SIGMA=sigma, **TILE)
     return losses, ideals, gradient
 
