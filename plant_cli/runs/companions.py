@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from plant_cli.api.files import read_json
-from plant_cli.runs.folder import HEADER_NAME
+from plant_cli.runs.folder import HEADER_NAME, Run
 from plant_cli.runs.stage import RECORD_NAME, SCRATCH
 
 CACHE = "cache"
@@ -54,6 +54,9 @@ def companion_of(run: Path) -> Iterator[Path]:
         companion.mkdir()
         if (run / HEADER_NAME).exists():
             _furnish(companion, run.absolute())
+        else:
+            Run.create(companion)
+        (companion / CACHE).symlink_to(run.absolute() / CACHE)  # which may not be there yet: the first process makes it
         yield companion
 
 
@@ -63,8 +66,6 @@ def _furnish(companion: Path, run: Path) -> None:
             shutil.copyfile(run / name, companion / name)
     if (run / "corpus").exists():
         shutil.copytree(run / "corpus", companion / "corpus")
-    (run / CACHE).mkdir(exist_ok=True)
-    (companion / CACHE).symlink_to(run / CACHE)
     for record in run.glob(f"[!.]*/{RECORD_NAME}"):
         stage = record.parent
         if read_json(record, "the record of a stage").get("status") == "done":

@@ -30,19 +30,23 @@ def test_a_companion_has_the_corpus_and_what_is_read_and_vanishes_alone(tmp_path
         assert {stage for stage in ("mig", "finetune", "finetune-b") if (companion / stage).is_symlink()} == {"mig", "finetune-b"}
         (companion / "finetune" / "stage.json").write_text("the companion's")
         (companion / "finetune" / "model").touch()
-        (companion / "cache" / "states").touch()
+        assert (companion / "cache").resolve() == run / "cache"
         assert (companion / "finetune" / "checkpoints").resolve() == run / "finetune" / "checkpoints"
     assert not companion.exists()
     assert read_json(run / "finetune" / "stage.json", "the record") == {"status": "interrupted"}
     assert [entry.name for entry in (run / "finetune").iterdir() if entry.name == "model"] == []
-    assert (run / "cache" / "states").exists()
     assert (run / "mig" / "checkpoints").is_dir()
 
 
-def test_before_the_first_stage_there_is_nothing_to_have(tmp_path: Path) -> None:
-    with companion_of(tmp_path / "none yet") as companion:
-        assert list(companion.iterdir()) == []
-    assert not (tmp_path / "none yet").exists()
+def test_before_the_first_stage_there_is_but_the_cache_to_come(tmp_path: Path) -> None:
+    run = tmp_path / "none yet"
+    with companion_of(run) as companion:
+        assert Run.open(companion).header.data_hash is None
+        assert {entry.name for entry in companion.iterdir()} == {"run.json", "cache"}
+        assert not run.exists()
+        (run / "cache").mkdir(parents=True)
+        (companion / "cache" / "states").touch()
+    assert (run / "cache" / "states").exists()
 
 
 def test_the_launcher_says_which_process_this_is(monkeypatch: pytest.MonkeyPatch) -> None:
