@@ -115,7 +115,7 @@ def start_processes(tmp_path: Path) -> Iterator[Callable[..., list[subprocess.Po
     """Starts the command line in several processes with the environment that torch's launchers give them: `start_processes(2, "mig")`."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(count: int, *arguments: str) -> list[subprocess.Popen[str]]:
+    def start(count: int, *arguments: str, launched: bool = True) -> list[subprocess.Popen[str]]:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = str(free.getsockname()[1])
@@ -126,7 +126,7 @@ def start_processes(tmp_path: Path) -> Iterator[Callable[..., list[subprocess.Po
                 subprocess.Popen(
                     [sys.executable, "-m", "plant_cli", *arguments],
                     cwd=tmp_path,
-                    env={**os.environ, **meeting, **own},
+                    env={**os.environ, **(meeting | own if launched else {})},
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     text=True,
@@ -144,8 +144,8 @@ def start_processes(tmp_path: Path) -> Iterator[Callable[..., list[subprocess.Po
 def launch(start_processes: Callable[..., list[subprocess.Popen[str]]]) -> Callable[..., list[tuple[int, str, str]]]:
     """Starts such processes and waits for all: exit code, stdout and stderr of each."""
 
-    def wait(count: int, *arguments: str) -> list[tuple[int, str, str]]:
-        processes = start_processes(count, *arguments)
+    def wait(count: int, *arguments: str, launched: bool = True) -> list[tuple[int, str, str]]:
+        processes = start_processes(count, *arguments, launched=launched)
         said = [process.communicate(timeout=300) for process in processes]
         return [(process.returncode, *texts) for process, texts in zip(processes, said, strict=True)]
 

@@ -22,7 +22,7 @@ def launch(file: Path, arguments: Sequence[str]) -> Never:
     Raises:
         UsageError: there is no such file, or it is no such description.
     """
-    os.execv(sys.executable, [sys.executable, *launcher(file, _read(file)), "-m", "plant_cli", *without_launch(arguments)])
+    os.execv(sys.executable, [sys.executable, *launcher(file, _read(file)), "-m", "--", "plant_cli", *without_launch(arguments)])
 
 
 def run_together(spec: StageSpec, request: dict[str, Any], reporter: Reporter) -> Result | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -26,32 +26,25 @@ SAMPLE = 64  # documents on which recall is measured: all their labels must be s
 class Candidates:
     """What a shortlist proposes for each document of a split, [N] arrays of label indices."""
 
-    def __init__(self, found: Sequence[Rows], name: str) -> None:
+    def __init__(self, found: Sequence[Rows]) -> None:
         self.found = found
-        self.name = name
 
     def __len__(self) -> int:
         return len(self.found)
-
-    @property
-    def mean(self) -> float:
-        """Labels proposed for a document, on average."""
-        return float(np.mean([len(labels) for labels in self.found])) if self.found else 0.0
 
     def of(self, rows: Rows, device: torch.device) -> list[torch.Tensor]:
         """Those of the given documents."""
         return [torch.from_numpy(self.found[row]).to(device) for row in rows]
 
 
-def propose(context: StageContext, corpus: Corpus, chosen: Choice, texts: Sequence[str], name: str) -> Candidates:
-    """Build the chosen shortlist on the relevance of the run, and ask it for every text.
+def propose(context: StageContext, corpus: Corpus, chosen: Choice, splits: Mapping[str, Sequence[str]]) -> dict[str, Candidates]:
+    """Build the chosen shortlist on the relevance of the run, and ask it for every text of some splits.
 
     Args:
         context: of the stage that asks.
         corpus: gives the labels.
         chosen: the shortlist.
-        texts: one a document.
-        name: of the texts, for progress ("train").
+        splits: texts, one a document, by the name of the split.
 
     Raises:
         ArtefactError: the run has no relevance (`plant mig`).
@@ -68,13 +61,16 @@ def propose(context: StageContext, corpus: Corpus, chosen: Choice, texts: Sequen
     )
     shortlist = cast(ShortlistSpec, spec).build(options, given)
     places = {word: place for place, word in enumerate(table.words)}
-    found: list[Rows] = []
-    with context.reporter.progress(f"shortlist {chosen.name}: {name}", len(texts), "documents") as task:
-        for start in range(0, len(texts), BATCH):
-            part = texts[start : start + BATCH]
-            found.extend(shortlist.propose(part, count_words(part, places)))
-            task.advance(len(part))
-    return Candidates(found, chosen.name)
+    proposed: dict[str, Candidates] = {}
+    for name, texts in splits.items():
+        found: list[Rows] = []
+        with context.reporter.progress(f"shortlist {chosen.name}: {name}", len(texts), "documents") as task:
+            for start in range(0, len(texts), BATCH):
+                part = texts[start : start + BATCH]
+                found.extend(shortlist.propose(part, count_words(part, places)))
+                task.advance(len(part))
+        proposed[name] = Candidates(found)
+    return proposed
 
 
 @torch.no_grad()

@@ -45,6 +45,9 @@ class Pace:
 # Tables that hold something to lose learn slower than tables that start plain; and a start from nothing stands still before it learns.
 PLANTED, PLAIN = Pace(head=3e-4, boost=3e-3, patience=2), Pace(head=1e-3, boost=3e-2, patience=None)
 
+ROLES = frozenset({"attention", "value", "boost", "head", "backbone"})
+"""Parts of the network that stage 2 trains."""
+
 
 class FinetuneOptions(TrainingOptions):
     """Options of `finetune`."""
@@ -100,6 +103,16 @@ class FinetuneOptions(TrainingOptions):
         "What the decision threshold, tuned on validation, maximises. per-label: one threshold per label, for the label's own F1.",
     )
 
+    @property
+    def plants_tables(self) -> bool:
+        """Whether label tables start from prototypes."""
+        return self.init == "planted" if self.prototypes is None else self.prototypes
+
+    @property
+    def hears_words(self) -> bool:
+        """Whether the words' own votes are weighed."""
+        return self.init == "planted" if self.lexical is None else self.lexical
+
 
 def run(context: StageContext, options: FinetuneOptions) -> Result:
     """Fine-tune, keep the best epoch on validation, and tune the decision threshold there."""
@@ -127,10 +140,10 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     validation = _validation(context, options, network, materials["validation"], hardware)
     sparse = decide_sparse(network, options.sparse_updates, selects=loss.hard_negatives > 0)
     anchor = _anchor(context, options, train)
-    candidates = propose_for(context, options.shortlist, train, loss.hard_negatives)
-    step = FineTuning(network, train.reader, train.split, loss, hardware, anchor, sparse=sparse, candidates=candidates)
+    proposed = propose_for(context, options.shortlist, materials, loss.hard_negatives)
+    step = FineTuning(network, train.reader, train.split, loss, hardware, anchor, sparse=sparse, candidates=proposed.get("train"))
     measure = _survival(context, options, network, materials["validation"], hardware)
-    recall = recall_of(context, options.shortlist, network, materials["validation"], hardware, loss.hard_negatives, options.micro_batch)
+    recall = recall_of(proposed.get("validation"), network, materials["validation"], hardware, loss.hard_negatives, options.micro_batch)
     plant = _table_planter(context, options, network, train, hardware, validation, measure, recall)
     pace = PLAIN if plant is None else PLANTED
     plan = make_plan(
@@ -143,9 +156,7 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
         schedule=options.unfreeze,
         attention_factor=options.attention_factor,
     )
-    training = Training(
-        context, network, hardware, plan, lengths(train.reader.tokens), frozenset({"attention", "value", "boost", "head", "backbone"})
-    )
+    training = Training(context, network, hardware, plan, lengths(train.reader.tokens), ROLES)
     outcome = training.run(step, lambda epoch: {**validation(), **(measure() if measure else {}), **recall()}, plant=plant)
     save_network(network, context.folder)
     speed = measure_throughput(network, train.reader, hardware, step, outcome, options.micro_batch)
@@ -190,8 +201,7 @@ def _table_planter(
     """What plants the tables of the labels and gives their validation figures; None if they are to start plain."""
     from plant_cli.training.prototypes import SHARPNESSES, Prototypes
 
-    wanted = options.init == "planted" if options.prototypes is None else options.prototypes
-    if not wanted or (options.prototypes is None and not isinstance(network.decoder, PlantableDecoder)):
+    if not options.plants_tables or (options.prototypes is None and not isinstance(network.decoder, PlantableDecoder)):
         return None
     prototypes = Prototypes(network, train, hardware, seed=context.machine.seed, batch=options.micro_batch, context=context)
     factors = SHARPNESSES if options.init == "planted" else (1.0,)
@@ -204,7 +214,7 @@ def _weigh_words(
     context: StageContext, options: FinetuneOptions, validation: Validation, material: Material
 ) -> tuple[LexicalVotes | None, dict[str, float]]:
     """The votes of words with the weight that validation gives them, kept beside the model; and the figures with them."""
-    if not (options.init == "planted" if options.lexical is None else options.lexical):
+    if not options.hears_words:
         return None, {}
     from plant_cli.inference.lexical import LexicalVotes, make_lexicon, save_lexicon
     from plant_cli.relevance.store import load_relevance, read_vocabulary

@@ -100,7 +100,7 @@ def _corpus(context: RunContext, step: Step, recipe: str | None) -> Iterator[Cor
 def _job(context: StageContext, step: Step, positives: int) -> Job:
     """What a step asks of the machine; `positives`: the most labels of a document."""
     from plant_cli.planning.jobs import Job
-    from plant_cli.stages.finetune import FinetuneOptions
+    from plant_cli.stages.finetune import ROLES, FinetuneOptions
     from plant_cli.stages.pretrain_attn import PretrainOptions
 
     options: Any = step.options
@@ -116,10 +116,8 @@ def _job(context: StageContext, step: Step, positives: int) -> Job:
         )
     loss: Any = context.component("loss", options.loss)[1]
     hard = getattr(loss, "hard_negatives", 0)
-    planted = options.init == "planted" if options.prototypes is None else options.prototypes
     labels = positives + hard + getattr(loss, "random_negatives", 0) if hard else 0
-    roles = frozenset({"attention", "value", "boost", "head", "backbone"})
-    return Job(**shared, kind="label", roles=roles, labels=labels, schedule=options.unfreeze, planting=planted)
+    return Job(**shared, kind="label", roles=ROLES, labels=labels, schedule=options.unfreeze, planting=options.plants_tables)
 
 
 def _free_memory(hardware: Hardware) -> int | None:

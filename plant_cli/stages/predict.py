@@ -43,7 +43,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     if options.auc:
         _require_every_score(options)
         require_room(context.folder, len(split), len(corpus.labels), read_size(options.auc_disk))
-    candidates = propose(context, corpus, options.shortlist, split.texts, split.name) if options.shortlist else None
+    proposed = propose(context, corpus, options.shortlist, {split.name: split.texts}) if options.shortlist else {}
     score = partial(
         load_scorer(context, corpus, folder).score,
         split.texts,
@@ -51,7 +51,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
         k=options.top_k,
         batch=options.batch,
         reporter=context.reporter,
-        candidates=candidates,
+        candidates=proposed.get(split.name),
         context=context,
     )
     if options.auc:

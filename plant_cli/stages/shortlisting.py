@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from plant_cli.api import Choice, StageContext, UsageError
+from plant_cli.api import Choice, SplitName, StageContext, UsageError
 from plant_cli.model.candidates import Candidates, measure_recall, propose
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.training.materials import Material
 
 
-def propose_for(context: StageContext, chosen: Choice | None, material: Material, hard_negatives: int) -> Candidates | None:
-    """The labels of each document of a split among which hard negatives are looked for; None if among all.
+def propose_for(
+    context: StageContext, chosen: Choice | None, materials: Mapping[SplitName, Material], hard_negatives: int
+) -> dict[str, Candidates]:
+    """The labels of each document among which hard negatives are looked for, by split; nothing if among all.
 
     Raises:
         UsageError: the loss looks at all labels anyway.
     """
     if chosen is None:
-        return None
+        return {}
     if not hard_negatives:
         raise UsageError(
             "a shortlist is of no use to a loss that looks at all labels",
@@ -26,14 +28,13 @@ def propose_for(context: StageContext, chosen: Choice | None, material: Material
             expected="a loss with hard negatives",
             todo="leave --shortlist out, or --set finetune.loss.hard_negatives=1000",
         )
-    return propose(context, context.corpus(), chosen, material.split.texts, material.split.name)
+    return propose(context, context.corpus(), chosen, {name: material.split.texts for name, material in materials.items()})
 
 
 def recall_of(
-    context: StageContext, chosen: Choice | None, network: Network, material: Material, hardware: Hardware, hard_negatives: int, batch: int
+    candidates: Candidates | None, network: Network, material: Material, hardware: Hardware, hard_negatives: int, batch: int
 ) -> Callable[[], dict[str, float]]:
     """Measures the share of the `hard_negatives` labels scored highest that the shortlist proposes; nothing where there is none."""
-    candidates = propose_for(context, chosen, material, hard_negatives)
     if candidates is None:
         return dict
     return lambda: {

@@ -152,6 +152,7 @@ class Training:
         self.best: dict[str, Tensor] = {}
         self.seconds: list[float] = []
         self.read = 0
+        self.spread = wants_sharding(hardware)
         self.sharding: Sharding | None = None
         self.stopping = self.due = False
         self.saved = time.monotonic()
@@ -172,9 +173,9 @@ class Training:
         plan, position = self.plan, self.position
         if plant is not None and not position.step:
             self._judge(plant(), epoch=-1, loss=None)
-        if wants_sharding(self.hardware):
-            self.sharding = Sharding(self.network, self.hardware)
-            self.groups = self.sharding.move(self.groups, self.optimizer)
+        if self.spread:
+            self.sharding = Sharding(self.network, self.hardware, self.groups, self.optimizer)
+            self.groups = self.sharding.groups
             self.context.reporter.note(f"label tables are spread over {self.processes.count} processes")
         while position.epoch < plan.epochs and position.epoch - position.best_epoch <= plan.patience:
             self._epoch(step)
@@ -250,11 +251,10 @@ class Training:
             if weight == 0 and self.sharding is None:
                 continue
             total += weight
-            lost += float(loss.detach()) * weight
-            if not math.isfinite(lost):
-                wrong = rows
-                break
-            self.accelerator.backward(loss * weight)
+            share = float(loss.detach()) * weight
+            wrong = wrong if math.isfinite(share) else rows
+            lost += share
+            self.accelerator.backward(loss * weight)  # also of what is refused below: other processes may wait for this pass
         total, lost, learning = self._add_up(total, lost)
         if not math.isfinite(lost):
             self._refuse_nan(wrong)

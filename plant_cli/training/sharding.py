@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import cast
@@ -50,41 +50,32 @@ class Sharding:
     Args:
         network: whose decoder is spread; the same in all processes.
         hardware: where it is, and with which processes.
+        groups: of the network's parameters.
+        optimizer: goes on with the spread parameters from the state that it has.
+
+    Attributes:
+        groups: the same groups of spread parameters.
     """
 
-    def __init__(self, network: Network, hardware: Hardware) -> None:
+    def __init__(self, network: Network, hardware: Hardware, groups: Sequence[Group], optimizer: torch.optim.Optimizer) -> None:
         self.network = network
-        self.count = hardware.processes.count
         decoder = network.decoder
         bare = {id(p): nn.Parameter(p.detach().to("meta"), requires_grad=p.requires_grad) for p in decoder.parameters()}
         self._shell = copy.deepcopy(decoder, cast(dict[int, object], bare))
-        self._before = dict(decoder.named_parameters())
-        mesh = init_device_mesh(hardware.device.type, (self.count,))
-        fully_shard(decoder, mesh=mesh, reshard_after_forward=False)
+        before = dict(decoder.named_parameters())
+        fully_shard(decoder, mesh=init_device_mesh(hardware.device.type, (hardware.processes.count,)), reshard_after_forward=False)
         for name in FACES:
             if hasattr(decoder, name):
                 register_fsdp_forward_method(decoder, name)
-        self._after = dict(decoder.named_parameters())
+        after = dict(decoder.named_parameters())
+        spread = {id(old): after[name] for name, old in before.items()}
+        _move_state(optimizer, spread)
+        self.groups = [replace(group, parameters=tuple(spread.get(id(p), p) for p in group.parameters)) for group in groups]
 
     @property
     def decoder(self) -> FSDPModule:
         """The decoder in its spread form."""
         return cast(FSDPModule, self.network.decoder)
-
-    def move(self, groups: Sequence[Group], optimizer: torch.optim.Optimizer) -> list[Group]:
-        """The same groups with spread parameters; the optimiser goes on with them from the state that it has."""
-        spread = {id(old): self._after[name] for name, old in self._before.items()}
-        for entry in optimizer.param_groups:
-            entry["params"] = [spread.get(id(p), p) for p in entry["params"]]
-        for old in [p for p in optimizer.state if id(p) in spread]:
-            parameter = cast(DTensor, spread[id(old)])
-            kept = optimizer.state.pop(old)
-            optimizer.state[parameter] = {
-                key: distribute_tensor(value, parameter.device_mesh, parameter.placements) if value.shape == parameter.shape else value
-                for key, value in kept.items()
-            }
-        self._before.clear()  # nothing holds the whole tables any more
-        return [replace(group, parameters=tuple(spread.get(id(p), p) for p in group.parameters)) for group in groups]
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
@@ -100,3 +91,15 @@ class Sharding:
         state = {name: whole(tensor.detach()) for name, tensor in self.network.decoder.state_dict().items()}
         self._shell.load_state_dict(state, assign=True)
         self.network.decoder = self._shell
+
+
+def _move_state(optimizer: torch.optim.Optimizer, spread: Mapping[int, nn.Parameter]) -> None:
+    """Put spread parameters, by the identity of the whole ones, into their places, with their share of the state."""
+    for entry in optimizer.param_groups:
+        entry["params"] = [spread.get(id(p), p) for p in entry["params"]]
+    for old in [p for p in optimizer.state if id(p) in spread]:
+        parameter = cast(DTensor, spread[id(old)])
+        optimizer.state[parameter] = {
+            key: distribute_tensor(value, parameter.device_mesh, parameter.placements) if value.shape == parameter.shape else value
+            for key, value in optimizer.state.pop(old).items()
+        }

@@ -57,7 +57,7 @@ def test_the_command_is_started_again_without_the_option(tmp_path: Path, started
     file.write_text("num_processes: 2\nuse_cpu: true\n")
     with pytest.raises(Replaced):
         launch(file, ["finetune", *given, "--epochs", "2"])
-    assert started[started.index("plant_cli") - 1 :] == ["-m", "plant_cli", "finetune", "--epochs", "2"]
+    assert started[started.index("plant_cli") - 2 :] == ["-m", "--", "plant_cli", "finetune", "--epochs", "2"]
     assert without_launch(["mig", "data.parquet"]) == ["mig", "data.parquet"]
 
 

@@ -50,6 +50,14 @@ def _predict(context, options):
 
 
 @pytest.fixture
+def recipe(tmp_path):
+    """A small experiment of the stages of a `Laboratory`."""
+    path = tmp_path / "r.yaml"
+    path.write_text("summary: A small experiment.\nmachine: {seed: 2}\nalpha: {k: 4}\nbeta:\nbeta-twice: {epochs: 2}\n")
+    return path
+
+
+@pytest.fixture
 def statuses():
     """`statuses(result)`: what `plant run` says of each step, by name."""
     return lambda result: {row[0]: row[1] for row in result.tables[-1].rows}

@@ -148,6 +148,16 @@ def test_a_whole_recipe_is_shared_and_passed_over_by_all(launch: Launch, tmp_pat
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("corpus")
+def test_a_launch_file_starts_the_processes_it_describes(launch: Launch, tmp_path: Path) -> None:
+    (tmp_path / "two.yaml").write_text("num_processes: 2\nnum_machines: 1\nuse_cpu: true\n")
+    ((code, out, error),) = launch(1, "mig", "--run", "one", "--force", "--launch", "two.yaml", launched=False)
+    assert code == 0, error
+    assert out.count("Relevance") == 1
+    assert json.loads((tmp_path / "one" / "mig" / "stage.json").read_text())["environment"]["processes"] == 2
+
+
+@pytest.mark.slow
 def test_what_is_not_shared_is_done_by_the_first_alone(launch: Launch) -> None:
     said = run(launch, 2, "doctor")
     assert "works in one process" in said

@@ -7,21 +7,6 @@ import pytest
 
 from plant_cli.api import ArtefactError, Interrupted, RecipeError, Result, Table, UsageError
 
-RECIPE = """
-summary: A small experiment.
-machine: {seed: 2}
-alpha: {k: 4}
-beta:
-beta-twice: {epochs: 2}
-"""
-
-
-@pytest.fixture
-def recipe(tmp_path):
-    path = tmp_path / "r.yaml"
-    path.write_text(RECIPE)
-    return path
-
 
 def test_all_steps_run_in_order_and_are_tabled(laboratory, recipe, statuses):
     result = laboratory.run("run", options={"recipe": str(recipe)})
@@ -61,7 +46,7 @@ def test_a_stage_made_anew_with_equal_outputs_changes_nothing_downstream(laborat
 
 def test_a_tag_alone_can_change(laboratory, recipe, statuses):
     laboratory.run("run", options={"recipe": str(recipe)})
-    recipe.write_text(RECIPE.replace("epochs: 2", "epochs: 3"))
+    recipe.write_text(recipe.read_text().replace("epochs: 2", "epochs: 3"))
     result = laboratory.run("run", options={"recipe": str(recipe), "force": True})
     assert statuses(result) == {"alpha": "unchanged", "beta": "unchanged", "beta-twice": "done"}
 
@@ -92,7 +77,7 @@ def test_a_stop_is_obeyed_between_steps(laboratory, recipe, statuses):
 
 
 def test_all_steps_are_checked_before_the_first_runs(laboratory, recipe):
-    recipe.write_text(RECIPE + "gamma: {wantd: 3}\n")
+    recipe.write_text(recipe.read_text() + "gamma: {wantd: 3}\n")
     with pytest.raises(RecipeError, match="'gamma' has no option 'wantd'"):
         laboratory.run("run", options={"recipe": str(recipe)})
     assert laboratory.calls == []
@@ -105,7 +90,7 @@ def test_earlier_stages_of_the_run_do_not_colour_a_recipe(laboratory, recipe):
 
 
 def test_actions_in_a_recipe_run_every_time_and_show_their_tables(laboratory, recipe, statuses):
-    recipe.write_text(RECIPE + "look:\n")
+    recipe.write_text(recipe.read_text() + "look:\n")
     laboratory.on["look"] = lambda context: Result(tables=[Table(title="seen", columns=(), rows=())])
     laboratory.run("run", options={"recipe": str(recipe)})
     result = laboratory.run("run", options={"recipe": str(recipe)})

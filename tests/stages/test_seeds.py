@@ -14,20 +14,6 @@ from plant_cli.api.files import read_json
 from plant_cli.registry import installed
 from plant_cli.stages.runner import run_stage
 
-RECIPE = """
-machine: {seed: 2}
-alpha: {k: 4}
-beta:
-beta-twice: {epochs: 2}
-"""
-
-
-@pytest.fixture
-def recipe(tmp_path):
-    path = tmp_path / "r.yaml"
-    path.write_text(RECIPE)
-    return path
-
 
 def test_training_is_repeated_and_the_rest_is_shared(laboratory, recipe, statuses):
     seeds = []

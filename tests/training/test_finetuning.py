@@ -86,9 +86,7 @@ def test_with_candidates_hard_negatives_are_the_hardest_of_them(parts: Any) -> N
 
     def with_candidates(found: dict[int, list[int]]) -> Tensor:
         lists = [np.array(found.get(row, []), dtype=np.int64) for row in range(3)]
-        return FineTuning(parts.network, parts.reader, parts.split, loss, CPU, candidates=Candidates(lists, "words"))(
-            ROWS, epoch=0, seed=1
-        )[0]
+        return FineTuning(parts.network, parts.reader, parts.split, loss, CPU, candidates=Candidates(lists))(ROWS, epoch=0, seed=1)[0]
 
     logits = parts.network.decoder(*parts.reader.read(ROWS)).detach()
     targets = torch.tensor(GOLD[ROWS].toarray(), dtype=torch.float32)
