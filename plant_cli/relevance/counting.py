@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.relevance.terms import Terms
 
-CACHED_CELLS = 1 << 16  # cells per block whose temporaries (about ten arrays of 8 bytes) stay near the processor
+CACHED_CELLS = 1 << 17  # cells per block whose temporaries (about ten arrays of 8 bytes) stay near the processor
 Ints = npt.NDArray[np.integer[Any]]
 
 
@@ -43,15 +43,15 @@ class Cells:
     """The cells of a block of labels that meet; row i is `offsets[i]:offsets[i + 1]`, its words in no given order.
 
     Args:
+        start: the label of row 0.
         offsets: int64 [labels of the block + 1].
-        label: label index of each cell.
         word: vocabulary index of each cell.
         both: documents with label and word.
         occurrences: times the word occurs in the documents of the label; only if occurrences are counted.
     """
 
+    start: int
     offsets: Ints
-    label: Ints
     word: npt.NDArray[np.int32]
     both: npt.NDArray[np.int32]
     occurrences: npt.NDArray[np.int32] | None = None
@@ -62,24 +62,22 @@ class Cells:
         if occurrences is not None:
             both.sort_indices()
             occurrences.sort_indices()
-        offsets = both.indptr.astype(np.int64)
         return cls(
-            offsets=offsets,
-            label=np.repeat(np.arange(start, start + len(offsets) - 1), np.diff(offsets)),
+            start=start,
+            offsets=both.indptr.astype(np.int64),
             word=both.indices.astype(np.int32, copy=False),
             both=both.data.astype(np.int32, copy=False),
             occurrences=None if occurrences is None else occurrences.data.astype(np.int32, copy=False),
         )
 
-    def where(self, mask: npt.NDArray[np.bool_]) -> Cells:
-        """Only the marked cells."""
-        return Cells(
-            offsets=np.concatenate([[0], np.cumsum(mask)])[self.offsets],
-            label=self.label[mask],
-            word=self.word[mask],
-            both=self.both[mask],
-            occurrences=None if self.occurrences is None else self.occurrences[mask],
-        )
+    @property
+    def label(self) -> Ints:
+        """Label index of each cell."""
+        return self.spread(np.arange(self.start + len(self.offsets) - 1))
+
+    def spread(self, of_label: Ints) -> Ints:
+        """What is known of each label [L], for each cell."""
+        return np.repeat(of_label[self.start : self.start + len(self.offsets) - 1], np.diff(self.offsets))
 
 
 class Counting(Protocol):

@@ -46,8 +46,8 @@ class DenseCounting:
         places = total.nonzero(as_tuple=True)
         lengths = (total > 0).sum(dim=1).cpu().numpy()
         return Cells(
+            start=start,
             offsets=np.concatenate([[0], np.cumsum(lengths)]),
-            label=np.repeat(np.arange(start, stop), lengths),
             word=places[1].to(torch.int32).cpu().numpy(),
             both=total[places].cpu().numpy(),
         )

@@ -78,10 +78,11 @@ class _Scoring:
     def keep_block(self, start: int, stop: int) -> KeptWords:
         """The kept words of labels `start` to `stop`."""
         cells = self.counting.count(start, stop)
+        counts = self._counts(cells)
+        values = self._score(counts, cells.word.shape)
         if self.selection.sign == "positive" and not self.signal.signed:
-            expected = self.margins.docs_with_label[cells.label] * self.margins.docs_with_word[cells.word]
-            cells = cells.where(cells.both.astype(np.int64) * self.margins.n_docs > expected)
-        values = self._score(self._counts(cells), cells.word.shape)
+            attracted = counts.docs_with_both * counts.n_docs > counts.docs_with_label * counts.docs_with_word
+            values = np.where(attracted, values, 0.0)
         chosen, offsets = best_of_rows(cells.offsets, values, cells.word, self.selection.k, self.floor)
         kept = KeptWords(offsets=offsets, words=cells.word[chosen], values=values[chosen], both=cells.both[chosen])
         return kept if self.absent is None else self._add_absent(self.absent, kept, cells, start, stop)
@@ -91,10 +92,10 @@ class _Scoring:
         return Counts(
             n_docs=margins.n_docs,
             docs_with_word=margins.docs_with_word[cells.word],
-            docs_with_label=margins.docs_with_label[cells.label],
-            docs_with_both=cells.both,
+            docs_with_label=cells.spread(margins.docs_with_label),
+            docs_with_both=cells.both.astype(np.int64),
             occurrences=cells.occurrences,
-            words_with_label=None if margins.words_with_label is None else margins.words_with_label[cells.label],
+            words_with_label=None if margins.words_with_label is None else cells.spread(margins.words_with_label),
             cells=cells.label * len(margins.words) + cells.word if self.signal.needs_cells else None,
         )
 

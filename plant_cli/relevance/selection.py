@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+STRIDE = 8  # of the sample by which values that are surely too small are recognised
 Ints = npt.NDArray[np.integer[Any]]
 
 
@@ -25,25 +26,35 @@ def best_of_rows(
     Returns:
         Positions in `values`, row after row, and the offsets of the rows in them.
     """
-    lengths = np.diff(offsets)
     kept = values > floor
-    for row in np.flatnonzero(lengths > k):
+    for row in np.flatnonzero(np.diff(offsets) > k):
         piece = slice(offsets[row], offsets[row + 1])
         kept[piece] &= _mark_largest(values[piece], words[piece], k)
-    row_of = np.repeat(np.arange(len(lengths)), lengths)[kept]
     positions = np.flatnonzero(kept)
-    order = np.lexsort((words[positions], -values[positions], row_of))
-    return positions[order], np.concatenate([[0], np.cumsum(np.bincount(row_of, minlength=len(lengths)))]).astype(np.int64)
+    ends = np.searchsorted(positions, offsets)
+    row_of = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+    return positions[np.lexsort((words[positions], -values[positions], row_of))], ends
 
 
 def _mark_largest(values: npt.NDArray[np.float64], words: Ints, k: int) -> npt.NDArray[np.bool_]:
     """True for exactly k values: by partition, for all need not be sorted."""
-    cut = np.partition(values, len(values) - k)[len(values) - k]
-    marked: npt.NDArray[np.bool_] = values > cut
-    equal = np.flatnonzero(values == cut)
-    room = k - np.count_nonzero(marked)
-    marked[equal if len(equal) == room else equal[np.argsort(words[equal])[:room]]] = True
+    cut = _find_largest(values, k)
+    marked: npt.NDArray[np.bool_] = values >= cut
+    surplus = np.count_nonzero(marked) - k
+    if surplus:
+        equal = np.flatnonzero(values == cut)
+        marked[equal[np.argsort(-words[equal])[:surplus]]] = False
     return marked
+
+
+def _find_largest(values: npt.NDArray[np.float64], k: int) -> float:
+    """The k-th largest value. A sample tells which values are surely too small, so that few are left to partition."""
+    sample = values[::STRIDE]
+    rank = k // STRIDE + k // (4 * STRIDE) + 1  # a quarter more than the share of the sample that is expected above
+    if rank < len(sample):
+        above = values[values >= np.partition(sample, len(sample) - rank)[len(sample) - rank]]
+        values = above if len(above) >= k else values
+    return float(np.partition(values, len(values) - k)[len(values) - k])
 
 
 class AbsentWords:

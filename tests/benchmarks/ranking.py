@@ -72,7 +72,7 @@ def main(arguments: list[str] | None = None) -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.ranking", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--items", type=int, default=256, help="items of a list")
-    parser.add_argument("--lists", type=int, default=128)
+    parser.add_argument("--lists", type=int, default=512, help="512: eight documents and 64 labels of each")
     parser.add_argument("--relevant", type=float, default=1.0, help="share of the items with relevance above 0")
     run("tests.benchmarks.ranking", parser, CONTENDERS, arguments, work)
 
