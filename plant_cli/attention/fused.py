@@ -136,8 +136,8 @@ def _blocks(labels: int, cells_of_label: int, cells: int) -> Iterator[slice]:
 
 
 def _split(x: Tensor, heads: int) -> Tensor:
-    """[n, H] -> [h, n, d]."""
-    return x.reshape(len(x), heads, -1).transpose(0, 1)
+    """[n, H] -> [h, n, d], in one piece: otherwise each product in half precision copies it."""
+    return x.reshape(len(x), heads, -1).transpose(0, 1).contiguous()
 
 
 def _join(x: Tensor) -> Tensor:
