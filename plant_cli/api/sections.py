@@ -42,7 +42,7 @@ class MachineSection(Options):
     precision: Literal["auto", "fp32", "bf16"] = option(
         "auto", "Number format of matrix products; softmax and losses are always fp32. auto: bf16 where the device has it."
     )
-    threads: int | None = option(None, "CPU threads (default: all cores).", ge=1)
+    threads: int | None = option(None, "CPU threads (default: OMP_NUM_THREADS, or all cores).", ge=1)
 
 
 SHARED_SECTIONS: dict[str, type[Options]] = {"data": DataSection, "model": ModelSection, "machine": MachineSection}

@@ -37,7 +37,7 @@ def choose_hardware(machine: MachineSection) -> Hardware:
     Raises:
         ResourceError: the named device is not there.
     """
-    torch.set_num_threads(machine.threads or max(1, len(os.sched_getaffinity(0)) // local_count()))
+    torch.set_num_threads(machine.threads or _fair_threads())
     name = machine.device
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
@@ -51,6 +51,14 @@ def choose_hardware(machine: MachineSection) -> Hardware:
     if machine.precision == "auto":
         fast = torch.cuda.is_bf16_supported() if device.type == "cuda" else device.type == "cpu" and cpu_has_bf16()
     return Hardware(device=device, dtype=torch.bfloat16 if fast else torch.float32, processes=join_processes())
+
+
+def _fair_threads() -> int:
+    """What torch takes by itself (`OMP_NUM_THREADS`, or all cores); processes beside this one share the cores."""
+    if local_count() == 1:
+        return torch.get_num_threads()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // local_count())  # launchers set OMP_NUM_THREADS to 1, whatever is free
 
 
 def _require(name: str) -> None:
