@@ -20,9 +20,10 @@ def read_launch(file: Path) -> dict[str, Any]:
         description = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise _refused(file, f"the launch file cannot be read: {error}") from error
-    if not isinstance(description, dict) or not isinstance(description.get("num_processes"), int):
+    count = description.get("num_processes") if isinstance(description, dict) else None
+    if not isinstance(count, int) or count < 1:
         raise _refused(file, "the launch file does not say how many processes run")
-    return description
+    return dict(description)
 
 
 def _refused(file: Path, what: str) -> UsageError:

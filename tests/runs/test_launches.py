@@ -24,6 +24,7 @@ def test_the_description_is_what_the_file_says(tmp_path: Path) -> None:
         ("- 2\n", "how many"),
         ("use_cpu: true\n", "how many"),
         ("num_processes: two\n", "how many"),
+        ("num_processes: 0\n", "how many"),
     ],
 )
 def test_a_file_that_describes_no_launch_is_refused(tmp_path: Path, content: str | None, said: str) -> None:
