@@ -44,6 +44,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
+def corpora() -> Path:
+    """The shared real corpora."""
+    folder = Path(os.environ.get("PLANT_CORPORA", Path(__file__).parents[2] / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip("the shared corpora are not here")
+    return folder
+
+
+@pytest.fixture
 def gpu() -> Any:
     """The first GPU; tests that need one are skipped where there is none."""
     import torch

@@ -1,7 +1,7 @@
 """The contract between `plant` and its plugins. Imports no torch; all that a plugin needs beside `plant_cli.kit`."""
 
 from plant_cli.api.context import StageContext
-from plant_cli.api.corpus import SPLITS, Corpus, Dataset, LabelIndex, Split, SplitName
+from plant_cli.api.corpus import SPLITS, Corpus, Dataset, Evidence, LabelIndex, Split, SplitName
 from plant_cli.api.errors import (
     ArtefactError,
     ComponentError,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import polars as pl
     from scipy.sparse import csr_array
 
@@ -68,12 +70,28 @@ class LabelIndex(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """Gold spans of a split: where in its documents it stands that they have their labels.
+
+    Args:
+        rows: document of each span, as its row in the split, rising [n].
+        labels: the label that it tells of, one of the document's [n].
+        spans: character offsets (code points, end exclusive) in the document's text [n, 2].
+    """
+
+    rows: npt.NDArray[np.int64]
+    labels: Sequence[str]
+    spans: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Split:
     """One split in memory.
 
     Args:
         gold: csr [N, L] of 0/1 over the label index (labels of train).
         unseen: csr [N, U] of 0/1 over `unseen_labels`: gold labels that no training document has.
+        evidence: gold spans, of labels unseen in train, too; None if the corpus has none.
     """
 
     name: SplitName
@@ -82,6 +100,7 @@ class Split:
     gold: csr_array
     unseen: csr_array
     unseen_labels: Sequence[str] = field(default=())
+    evidence: Evidence | None = None
 
     def __len__(self) -> int:
         return len(self.doc_ids)

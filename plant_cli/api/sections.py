@@ -20,6 +20,9 @@ class DataSection(Options):
     split_column: str = option("split", "The column that says train, validation or test, when all splits are in one file.")
     label_separator: str | None = option(None, "How labels are separated when a cell is one string (default: ';', '|' or ',' by content).")
     titles: str | None = option(None, "A table of label titles (default: a labels file beside the corpus).", path=True)
+    evidence: str | None = option(
+        None, "A table of gold evidence: doc_id, label, start, end in characters (default: an evidence file beside the corpus).", path=True
+    )
     validation_share: float = option(0.05, "Share of train held out as validation when there is no validation split.", gt=0, lt=1)
     validation_minimum: int = option(200, "At least this many documents are held out (never more than a fifth of train).", ge=1)
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Never
 
-from plant_cli.api import Reporter, Result, SilentReporter, StageSpec, UsageError
+from plant_cli.api import Reporter, Result, SilentReporter, StageSpec
 from plant_cli.runs.companions import companion_of, go_alone, process_count, process_rank
+from plant_cli.runs.launches import read_launch
 
 
 def launch(file: Path, arguments: Sequence[str]) -> Never:
@@ -22,7 +23,7 @@ def launch(file: Path, arguments: Sequence[str]) -> Never:
     Raises:
         UsageError: there is no such file, or it is no such description.
     """
-    os.execv(sys.executable, [sys.executable, *launcher(file, _read(file)), "-m", "--", "plant_cli", *without_launch(arguments)])
+    os.execv(sys.executable, [sys.executable, *launcher(file, read_launch(file)), "-m", "--", "plant_cli", *without_launch(arguments)])
 
 
 def run_together(spec: StageSpec, request: dict[str, Any], reporter: Reporter) -> Result | None:
@@ -78,24 +79,3 @@ def without_launch(arguments: Sequence[str]) -> list[str]:
         place = rest.index("--launch")
         del rest[place : place + 2]
     return rest
-
-
-def _read(file: Path) -> dict[str, Any]:
-    import yaml
-
-    try:
-        description = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise _refused(file, f"the launch file cannot be read: {error}") from error
-    if not isinstance(description, dict) or "num_processes" not in description:
-        raise _refused(file, "the launch file does not say how many processes run")
-    return description
-
-
-def _refused(file: Path, what: str) -> UsageError:
-    return UsageError(
-        what,
-        where=str(file),
-        expected="YAML with num_processes and where they run, as `accelerate config` writes it",
-        todo=f"accelerate config --config_file {file}",
-    )

@@ -55,7 +55,8 @@ def _show_on_terminal(result: Result, out: TextIO) -> None:
             title=table.title or None, title_justify="left", title_style="bold", box=None, header_style="bold", pad_edge=False
         )
         for column in table.columns:
-            drawn.add_column(Text(column.name), justify="right" if column.kind in NUMBERS else "left")
+            justify: Any = "right" if column.kind in NUMBERS else "left"
+            drawn.add_column(Text(column.name), justify=justify, overflow="fold")  # nothing is cut off on a narrow terminal
         for row in table.rows:
             drawn.add_row(*(Text(text) for text in _texts(table, row)))
         console.print(drawn)

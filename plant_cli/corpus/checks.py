@@ -73,7 +73,7 @@ def find_repeated_ids(frames: Frames) -> Iterator[Finding]:
     if repeated.height:
         yield Finding(
             what="documents share their id with another, or have none",
-            where=_shown([f"'{d}' in {s} row {r}" for r, d, s in repeated.head(_SHOWN + 1).iter_rows()], repeated.height),
+            where=show_some([f"'{d}' in {s} row {r}" for r, d, s in repeated.head(_SHOWN + 1).iter_rows()], repeated.height),
             count=repeated.height,
             expected="an id for each document, over all splits",
             todo="name another column with --id-column, or drop the repeated documents",
@@ -114,7 +114,7 @@ def find_unseen_labels(frames: Frames) -> Iterator[Finding]:
     for name, frame in frames.items():
         unseen = count_labels(tidy(frame)).join(seen, on="label", how="anti").sort("count", "label", descending=[True, False])
         if unseen.height:
-            examples = _shown([f"'{label}'" for label in unseen["label"].head(_SHOWN + 1)], unseen.height)
+            examples = show_some([f"'{label}'" for label in unseen["label"].head(_SHOWN + 1)], unseen.height)
             yield Finding(
                 what=f"labels of {name} have no training document; their {unseen['count'].sum():,} assignments count as missed",
                 where=f"{name}: {examples}",
@@ -170,7 +170,7 @@ def find_twin_labels(frames: Frames) -> Iterator[Finding]:
     if twins.height:
         yield Finding(
             what="labels differ from another only by case or blanks",
-            where=_shown([f"'{label}'" for label in twins["label"].head(_SHOWN + 1)], twins.height),
+            where=show_some([f"'{label}'" for label in twins["label"].head(_SHOWN + 1)], twins.height),
             count=twins.height,
             expected="one spelling for each label",
             todo="make them one label, if they mean the same",
@@ -221,7 +221,7 @@ THOROUGH: tuple[Check, ...] = (
 
 def _documents(split: str, found: pl.DataFrame, *, what: str, expected: str, todo: str, level: Level = "warning") -> Iterator[Finding]:
     if found.height:
-        ids = _shown([f"'{doc_id}'" for doc_id in found["doc_id"].head(_SHOWN + 1)], found.height)
+        ids = show_some([f"'{doc_id}'" for doc_id in found["doc_id"].head(_SHOWN + 1)], found.height)
         yield Finding(what=what, where=f"{split}: {ids}", count=found.height, expected=expected, todo=todo, level=level)
 
 
@@ -237,12 +237,13 @@ def _leak(shared: pl.DataFrame, what: str) -> Iterator[Finding]:
         examples = [f"'{doc_id}' in {split}" for doc_id, split in shared.select("doc_id", "split").head(_SHOWN + 1).iter_rows()]
         yield Finding(
             what=what,
-            where=_shown(examples, shared.height),
+            where=show_some(examples, shared.height),
             count=shared.height,
             expected="test and validation texts that training has not seen",
             todo="drop them from train, or split anew with `plant data split`",
         )
 
 
-def _shown(examples: list[str], total: int) -> str:
+def show_some(examples: list[str], total: int) -> str:
+    """The first few examples, and how many there are in all."""
     return ", ".join(examples[:_SHOWN]) + (f", … ({total:,} in all)" if total > _SHOWN else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from plant_cli.api.files import replacing, write_json
 from plant_cli.api.hashing import hash_strings
 from plant_cli.api.reporting import Reporter
 from plant_cli.api.sections import DataSection
-from plant_cli.corpus.checks import REQUIRED, examine
+from plant_cli.corpus.checks import REQUIRED, Finding, examine
+from plant_cli.corpus.evidence import hash_evidence, read_evidence
 from plant_cli.corpus.frames import Frames, read_frames, tidy
 from plant_cli.corpus.labels import count_labels
-from plant_cli.corpus.records import LABELS_FILE, STATISTICS_FILE, CorpusRecord, SplitRecord
+from plant_cli.corpus.records import EVIDENCE_FILE, LABELS_FILE, STATISTICS_FILE, CorpusRecord, SplitRecord
 from plant_cli.corpus.statistics import describe
 from plant_cli.corpus.store import StoredCorpus, open_corpus
 
@@ -27,26 +29,29 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
     Args:
         dataset: what the dataset plugin gave.
         section: the recipe's section `data`; recorded, and the size of the hold-out is read from it.
-        folder: `corpus/` in the run folder; labels.parquet, statistics.json and, last, splits.json are written to it.
+        folder: `corpus/` in the run folder; labels.parquet, evidence.parquet if there is any, statistics.json and, last, splits.json are
+            written to it.
         seed: chooses the training documents that are held out when there is no validation split.
         reporter: told of remarks of the dataset and of what is odd but not fatal.
 
     Raises:
-        DataError: no run can be made of this corpus; see `checks.REQUIRED`.
+        DataError: no run can be made of this corpus; see `checks.REQUIRED` and `evidence.read_evidence`.
     """
     for remark in dataset.remarks:
         reporter.warn(remark)
     raw = read_frames(dataset)
-    for finding in examine(raw, REQUIRED):
-        if finding.level == "fatal":
-            raise finding.to_error()
-        reporter.warn(str(finding))
+    _heed(examine(raw, REQUIRED), reporter)
     source = {name: tidy(frame) for name, frame in raw.items()}
+    evidence, findings = read_evidence(dataset, source)
+    _heed(findings, reporter)
     held_out = [] if "validation" in source else _hold_out(source["train"], section, seed, reporter)
     frames = _apart(source, held_out)
     labels = _index_labels(frames, dataset)
     with replacing(folder / LABELS_FILE) as temporary:
         labels.write_parquet(temporary)
+    if evidence is not None:
+        with replacing(folder / EVIDENCE_FILE) as temporary:
+            evidence.write_parquet(temporary)
     write_json(folder / STATISTICS_FILE, asdict(describe(frames)))
     CorpusRecord(
         source=section.model_dump(mode="json"),
@@ -54,8 +59,16 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
         splits={name: SplitRecord.of(frame) for name, frame in source.items()},
         held_out=held_out,
         label_hash=hash_strings(labels["label"]),
+        evidence_hash=None if evidence is None else hash_evidence(evidence),
     ).write(folder)
     return open_corpus(folder, lambda: dataset)
+
+
+def _heed(findings: Iterable[Finding], reporter: Reporter) -> None:
+    for finding in findings:
+        if finding.level == "fatal":
+            raise finding.to_error()
+        reporter.warn(str(finding))
 
 
 def _hold_out(train: pl.DataFrame, section: DataSection, seed: int, reporter: Reporter) -> list[str]:

@@ -14,6 +14,7 @@ from plant_cli.api.files import read_json, write_json
 from plant_cli.api.hashing import hash_json, hash_strings
 
 LABELS_FILE = "labels.parquet"
+EVIDENCE_FILE = "evidence.parquet"
 SPLITS_FILE = "splits.json"
 STATISTICS_FILE = "statistics.json"
 
@@ -52,6 +53,7 @@ class CorpusRecord(BaseModel):
         splits: fingerprints of the source's splits, before any hold-out.
         held_out: ids of the training documents that serve as validation; empty when the source has a validation split.
         label_hash: of the ordered label ids of train.
+        evidence_hash: of the spans of gold evidence; None if there are none.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -61,6 +63,7 @@ class CorpusRecord(BaseModel):
     splits: dict[SplitName, SplitRecord]
     held_out: list[str]
     label_hash: str
+    evidence_hash: str | None = None
 
     @property
     def data_hash(self) -> str:

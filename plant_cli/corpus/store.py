@@ -12,9 +12,11 @@ from polars.exceptions import PolarsError
 
 from plant_cli.api.corpus import SPLITS, Dataset, Split, SplitName
 from plant_cli.api.errors import ArtefactError, DataError
+from plant_cli.corpus.evidence import SCHEMA as EVIDENCE
+from plant_cli.corpus.evidence import encode_evidence, hash_evidence
 from plant_cli.corpus.frames import read_frame, tidy
 from plant_cli.corpus.labels import LabelTable, encode_labels
-from plant_cli.corpus.records import LABELS_FILE, SPLITS_FILE, CorpusRecord, SplitRecord
+from plant_cli.corpus.records import EVIDENCE_FILE, LABELS_FILE, SPLITS_FILE, CorpusRecord, SplitRecord
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +27,7 @@ class StoredCorpus:
     record: CorpusRecord
     labels: LabelTable
     load: Callable[[], Dataset] = field(repr=False)
+    evidence: pl.DataFrame | None = field(default=None, repr=False)
 
     @property
     def data_hash(self) -> str:
@@ -66,6 +69,7 @@ class StoredCorpus:
             gold=gold,
             unseen=unseen,
             unseen_labels=unseen_labels,
+            evidence=None if self.evidence is None else encode_evidence(self.evidence, frame["doc_id"]),
         )
 
     def _read(self, name: SplitName) -> pl.DataFrame:
@@ -104,7 +108,8 @@ def open_corpus(folder: Path, load: Callable[[], Dataset]) -> StoredCorpus:
             expected=f"label hash {record.label_hash[:12]}, found {labels.hash[:12]}",
             todo="start a new run: --run NEW",
         )
-    return StoredCorpus(folder=folder, record=record, labels=labels, load=load)
+    evidence = _read_evidence(folder / EVIDENCE_FILE, record.evidence_hash) if record.evidence_hash else None
+    return StoredCorpus(folder=folder, record=record, labels=labels, load=load, evidence=evidence)
 
 
 def _read_labels(path: Path) -> LabelTable:
@@ -118,6 +123,26 @@ def _read_labels(path: Path) -> LabelTable:
             expected="columns label, title, train_count",
             todo="start a new run: --run NEW",
         ) from error
+
+
+def _read_evidence(path: Path, evidence_hash: str) -> pl.DataFrame:
+    try:
+        spans = pl.read_parquet(path, glob=False).select(*EVIDENCE)
+    except (OSError, PolarsError) as error:
+        raise ArtefactError(
+            "the gold evidence cannot be read",
+            where=str(path),
+            expected=f"columns {', '.join(EVIDENCE)}",
+            todo="start a new run: --run NEW",
+        ) from error
+    if hash_evidence(spans) != evidence_hash:
+        raise ArtefactError(
+            "the gold evidence is not that which the run was made with",
+            where=f"{path} against {path.parent / SPLITS_FILE}",
+            expected=f"evidence hash {evidence_hash[:12]}",
+            todo="put the file back as it was, or start a new run: --run NEW",
+        )
+    return spans
 
 
 def _other_source(what: str, where: str) -> ArtefactError:

@@ -16,8 +16,9 @@ from plant_cli.api.output import Cell, Column, Table
 from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.score import Evaluation, Score
-from plant_cli.evaluation.systems import CUT
+from plant_cli.evaluation.systems import CUT, EVIDENCE_CUT
 from plant_cli.kit.metrics import count_assignments, divide, score_f1, split_counters
+from plant_cli.model.cuts import CutEvidence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +30,7 @@ class Conditions:
         unknown: predicted labels that the corpus has nowhere.
         threshold: where the threshold comes from, in words, with its value.
         replicates: resamples behind the intervals, 0 for none.
-        cut: shares of documents and tokens that the system did not read (empty: unknown), see `systems.System`.
+        cut: shares of documents and tokens that the system did not read, and counts of the evidence (empty: unknown), see `systems.System`.
     """
 
     convention: Convention
@@ -41,7 +42,7 @@ class Conditions:
     replicates: int
     level: float
     seed: int
-    cut: Mapping[str, float] = field(default_factory=dict)
+    cut: Mapping[str, Any] = field(default_factory=dict)
 
 
 def as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
@@ -56,6 +57,7 @@ def as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
         "documents": len(data.top),
         "documents_without_gold": int((gold.sizes == 0).sum()),
         **{name: conditions.cut.get(name) for name in CUT},
+        **({EVIDENCE_CUT: conditions.cut[EVIDENCE_CUT]} if EVIDENCE_CUT in conditions.cut else {}),
         "gold": gold.hash,
         "threshold": conditions.threshold,
         "labels_averaged": evaluation.labels_averaged,
@@ -136,9 +138,10 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
     ]
     if conditions.replicates:
         notes.append(f"{100 * conditions.level:g}% intervals from {conditions.replicates} resamples of the documents")
-    if any(conditions.cut.values()):
-        documents, tokens = (conditions.cut.get(name, 0.0) for name in CUT)
-        notes.append(f"{documents:.1%} of the documents are longer than the model's limit: {tokens:.1%} of all tokens were not read")
+    documents, tokens = (conditions.cut.get(name, 0.0) for name in CUT)
+    if documents:
+        lost = f"; {CutEvidence(**conditions.cut[EVIDENCE_CUT])}" if EVIDENCE_CUT in conditions.cut else ""
+        notes.append(f"{documents:.1%} of the documents are longer than the model's limit: {tokens:.1%} of all tokens were not read{lost}")
     if conditions.unknown:
         notes.append(f"{conditions.unknown} predicted labels are unknown to the corpus: each keeps its rank and counts as wrong")
     return notes

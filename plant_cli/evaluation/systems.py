@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ PREDICTIONS = "predictions.parquet"
 THRESHOLDS = "thresholds.json"
 FOREIGN_THRESHOLD = 0.5
 CUT = ("documents_cut", "tokens_dropped")  # shares by split in the summary of `predict`
+EVIDENCE_CUT = "evidence_cut"  # counts by split, where the corpus has gold evidence
 _STAGE = re.compile(r"(?:finetune|predict|eval)(?:-(?P<tag>.+))?")
 
 
@@ -35,7 +37,8 @@ class System:
         predictions: the file.
         threshold: one number, or one per label of train [L].
         origin: the threshold in words: its value and where it comes from.
-        cut: what of the split the system did not read, as `plant predict` said: shares by the names in `CUT` (empty: unknown).
+        cut: what of the split the system did not read, as `plant predict` said: shares by the names in `CUT`, and the counts of
+            `EVIDENCE_CUT` (empty: unknown).
         folder: of our predictions, which may hold every score; None for another tool's.
     """
 
@@ -43,7 +46,7 @@ class System:
     predictions: Path
     threshold: float | Floats
     origin: str
-    cut: Mapping[str, float] = field(default_factory=dict)
+    cut: Mapping[str, Any] = field(default_factory=dict)
     folder: Path | None = None
 
 
@@ -153,10 +156,10 @@ def _refuse_other_gold(ours: CorpusRecord, theirs: CorpusRecord, split: SplitNam
         )
 
 
-def _read_cut(folder: Path, split: SplitName) -> dict[str, float]:
+def _read_cut(folder: Path, split: SplitName) -> dict[str, Any]:
     record = StageFolder(folder).record()
     said = {} if record is None else record.summary
-    return {name: said[name][split] for name in CUT if split in said.get(name, {})}
+    return {name: said[name][split] for name in (*CUT, EVIDENCE_CUT) if split in said.get(name, {})}
 
 
 def _read_threshold(path: Path, label_hash: str) -> tuple[float | Floats, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,11 @@ from plant_cli.api import Interrupted, Reporter, StageContext
 from plant_cli.inference.lexical import LexicalVotes
 from plant_cli.model.candidates import Candidates
 from plant_cli.model.cells import score_all, score_candidates
+from plant_cli.model.cuts import Cut
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.processes import Processes
-from plant_cli.model.reading import Cut, HiddenReader, Rows, lengths, measure_cut, sorted_batches
+from plant_cli.model.reading import HiddenReader, Rows, lengths, sorted_batches
 
 Keep = Callable[[Rows, npt.NDArray[np.float32]], None]
 
@@ -31,7 +32,7 @@ class TopLabels:
         scores: sigmoids of the logits [N, K]; not calibrated.
         assigned_share: share of all (document, label) cells with a probability of at least one half.
         shortlist_recall: share of the K best that a shortlist proposed, measured on a sample; None where every label was scored.
-        cut: what of the documents the network did not read.
+        cut: what of the documents the network did not read, where that was asked for.
     """
 
     labels: npt.NDArray[np.int64]
@@ -121,4 +122,4 @@ def score_mixtures(
             expected="all documents scored",
             todo="run the same command again with --resume",
         )
-    return [replace(best.done(hardware.processes), cut=measure_cut(reader.tokens)) for best in collected]
+    return [best.done(hardware.processes) for best in collected]

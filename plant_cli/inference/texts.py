@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from plant_cli.api import Corpus, Reporter, StageContext
+from plant_cli.api import Corpus, Evidence, Reporter, StageContext
 from plant_cli.inference.lexical import LexicalVotes, Lexicon, load_lexicon
 from plant_cli.inference.scoring import Keep, TopLabels, score_mixtures
 from plant_cli.model.candidates import Candidates, measure_recall
+from plant_cli.model.cuts import measure_cut
 from plant_cli.model.hardware import Hardware, choose_hardware
 from plant_cli.model.network import Network, restored
 from plant_cli.model.reading import LiveReader, tokenize
@@ -44,6 +45,7 @@ class Scorer:
         keep: Keep | None = None,
         candidates: Candidates | None = None,
         context: StageContext | None = None,
+        evidence: Evidence | None = None,
     ) -> TopLabels:
         """The k best labels of each text.
 
@@ -56,11 +58,13 @@ class Scorer:
             keep: told the rows of each batch and its logits for all labels.
             candidates: the labels of each text that are scored; None: all are.
             context: asked whether to stop.
+            evidence: gold spans of the texts, to be looked for beyond what is read.
 
         Raises:
             Interrupted: the user stopped the command.
         """
-        reader = LiveReader(self.network, tokenize(self.network, texts, reporter, name), self.hardware)
+        tokens = tokenize(self.network, texts, reporter, name, evidence=evidence)
+        reader = LiveReader(self.network, tokens, self.hardware)
         top = score_mixtures(
             self.network,
             reader,
@@ -74,9 +78,8 @@ class Scorer:
             context=context,
             candidates=candidates,
         )[0]
-        if candidates is None:
-            return top
-        return replace(top, shortlist_recall=measure_recall(self.network, reader, self.hardware, candidates, k, batch=batch))
+        recall = None if candidates is None else measure_recall(self.network, reader, self.hardware, candidates, k, batch=batch)
+        return replace(top, shortlist_recall=recall, cut=measure_cut(tokens, evidence))
 
 
 def load_scorer(context: StageContext, corpus: Corpus, folder: Path) -> Scorer:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -11,24 +10,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import Reporter, TokenBatch
+from plant_cli.api import Evidence, Reporter, TokenBatch
+from plant_cli.model.cuts import measure_cut
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 
 Rows = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cut:
-    """What of a split lies beyond the backbone's limit, which windows do not lift.
-
-    Args:
-        documents: share of the documents that are longer than the limit.
-        tokens: share of all tokens that are dropped.
-    """
-
-    documents: float = 0.0
-    tokens: float = 0.0
 
 
 class HiddenReader(Protocol):
@@ -55,8 +42,10 @@ class LiveReader:
             return self.network.backbone.encode(self.tokens.select(rows))
 
 
-def tokenize(network: Network, texts: Sequence[str], reporter: Reporter, name: str, batch: int = 512) -> TokenBatch:
-    """Tokenise a split, with progress and a note on what lies beyond the backbone's limit."""
+def tokenize(
+    network: Network, texts: Sequence[str], reporter: Reporter, name: str, batch: int = 512, evidence: Evidence | None = None
+) -> TokenBatch:
+    """Tokenise a split, with progress and a note on what, of its gold evidence too, lies beyond the backbone's limit."""
     parts: list[TokenBatch] = []
     with reporter.progress(f"tokenising {name}", len(texts), "documents") as task:
         for start in range(0, len(texts), batch):
@@ -65,32 +54,16 @@ def tokenize(network: Network, texts: Sequence[str], reporter: Reporter, name: s
     tokens = TokenBatch(
         ids=[i for p in parts for i in p.ids], spans=[s for p in parts for s in p.spans], dropped=[d for p in parts for d in p.dropped]
     )
-    cut = measure_cut(tokens)
+    cut = measure_cut(tokens, evidence)
     if cut.documents:
         longer = sum(1 for dropped in tokens.dropped if dropped)
         reporter.warn(
             f"{name}: {longer} of {len(texts)} documents ({cut.documents:.1%}) are longer than {network.backbone.max_length} tokens; "
-            f"{sum(tokens.dropped)} tokens beyond ({cut.tokens:.1%} of all) are not read "
+            f"{sum(tokens.dropped)} tokens beyond ({cut.tokens:.1%} of all) are not read"
+            f"{f'; {cut.evidence}' if cut.evidence else ''} "
             "(to read them, train with --set model.backbone.max_tokens=…)"
         )
     return tokens
-
-
-def measure_cut(tokens: TokenBatch) -> Cut:
-    """What of these documents was cut."""
-    dropped = sum(tokens.dropped)
-    return Cut(
-        documents=sum(1 for count in tokens.dropped if count) / max(1, len(tokens)),
-        tokens=dropped / max(1, dropped + int(lengths(tokens).sum())),
-    )
-
-
-def cut_summary(cuts: Mapping[str, Cut]) -> dict[str, dict[str, float]]:
-    """What a stage's record says of it: both shares by split."""
-    return {
-        "documents_cut": {name: cut.documents for name, cut in cuts.items()},
-        "tokens_dropped": {name: cut.tokens for name, cut in cuts.items()},
-    }
 
 
 def lengths(tokens: TokenBatch) -> npt.NDArray[np.int64]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import Backbone, Corpus, Split, TokenBatch
+from plant_cli.api import Backbone, Corpus, Split, SplitName, TokenBatch
 from plant_cli.training.batches import make_batches, padding_share
 
 Rows = npt.NDArray[np.int64]
@@ -30,6 +30,10 @@ class Documents:
     test: int
     tokens: TokenBatch
     longest: TokenBatch
+
+    def count(self, split: SplitName) -> int:
+        """Documents of a split."""
+        return {"train": self.train, "validation": self.validation, "test": self.test}[split]
 
     @property
     def lengths(self) -> Rows:

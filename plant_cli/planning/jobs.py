@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from plant_cli.api import MachineSection, ModelSection
+from plant_cli.api import MachineSection, ModelSection, SplitName
 from plant_cli.model.network import Network
 from plant_cli.training.unfreezing import Rates, factors, make_groups
 
@@ -31,6 +31,9 @@ class Job:
         schedule: of unfreezing.
         planting: whether label tables start from prototypes.
         cache_limit: GB of disk for the hidden states of one split.
+        split: the documents that are scored.
+        top_k: labels kept of each of them.
+        every_score: whether the scores of all labels are kept, too.
     """
 
     name: str
@@ -45,6 +48,14 @@ class Job:
     schedule: Literal["gradual", "all"] = "all"
     planting: bool = False
     cache_limit: float = 0.0
+    split: SplitName = "test"
+    top_k: int = 0
+    every_score: bool = False
+
+    @property
+    def micro_batches(self) -> int:
+        """Of one optimiser step."""
+        return max(1, round(self.batch / self.micro_batch))
 
     def thaw(self, network: Network) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
         """Parameters that may learn, and those of them that do by the last epoch; all others are frozen."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal, cast
 
 import torch
 from torch import nn
@@ -20,9 +20,10 @@ from plant_cli.model.network import Network
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A part of the network: how many parameters, how many of them training may change, and the bytes that they take."""
+    """A part of the network: of which of its modules, how many parameters, how many of them training may change, and their bytes."""
 
     name: str
+    module: Literal["reader", "decoder"]
     parameters: int
     trained: int
     size: int
@@ -46,6 +47,10 @@ class Outline:
     def size(self) -> int:
         """Bytes of all weights."""
         return sum(part.size for part in self.parts)
+
+    def size_of(self, module: str) -> int:
+        """Bytes of the weights of one module of the network."""
+        return sum(part.size for part in self.parts if part.module == module)
 
 
 def outline(context: StageContext, section: ModelSection, machine: MachineSection, labels: LabelIndex, hardware: Hardware) -> Outline:
@@ -95,6 +100,7 @@ def _parts(network: Network, short: dict[nn.Parameter, int]) -> tuple[Part, ...]
     return tuple(
         Part(
             name=name,
+            module="reader" if name in ("backbone", "adapter") else "decoder",
             parameters=sum(p.numel() for p in found),
             trained=sum(p.numel() for p in found if p.requires_grad),
             size=sum(short.get(p, p.numel() * p.element_size()) for p in found),

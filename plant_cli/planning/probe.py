@@ -14,6 +14,7 @@ from plant_cli.model.network import assemble
 from plant_cli.planning.documents import Documents
 from plant_cli.planning.estimates import Estimate
 from plant_cli.planning.jobs import EQUAL
+from plant_cli.planning.sharing import Shares
 from plant_cli.training.batches import make_batches
 from plant_cli.training.unfreezing import make_groups, make_optimizer
 
@@ -28,13 +29,15 @@ class Speed:
     step: float
     reading: float
 
-    def seconds(self, found: Estimate, documents: Documents) -> float:
-        """Of the whole stage."""
+    def seconds(self, found: Estimate, documents: Documents, shares: Shares) -> float:
+        """Of the whole stage, as its processes share it."""
         job = found.job
-        positions = found.tokens / (1 - found.padding)
-        validation = documents.validation / documents.train / 3 if job.roles else 0.0
+        epoch = self.step * found.tokens / (1 - found.padding)
+        scoring = found.scoring / max(found.steps, found.scoring)  # as a share of the longer of the two, which was measured
+        steps = float(found.steps > 0)
         read = (documents.train + documents.validation) * documents.mean if found.once else 0.0
-        return self.step * positions * (1 + validation) * (job.epochs + job.planting) + self.reading * read
+        trained = job.epochs * epoch * (steps * shares.steps + scoring * shares.reading)
+        return trained + (job.planting * epoch * (steps + scoring) + self.reading * read) * shares.reading
 
 
 def probe(context: StageContext, corpus: Corpus, found: Estimate, documents: Documents, hardware: Hardware) -> Speed:

@@ -108,10 +108,18 @@ def stats(context: StageContext, options: NoOptions) -> Result:
 
 def check(context: StageContext, options: CheckOptions) -> Result:
     """Repeated ids and texts, leakage between splits, labels without training documents, traces of a wrong encoding, and more."""
-    from plant_cli.corpus.checks import THOROUGH, examine
-    from plant_cli.corpus.frames import read_frames
+    from plant_cli.corpus.checks import LEVELS, THOROUGH, examine
+    from plant_cli.corpus.evidence import read_evidence
+    from plant_cli.corpus.frames import read_frames, tidy
 
-    findings = examine(read_frames(_load(context, context.data)), THOROUGH)
+    dataset = _load(context, context.data)
+    frames = read_frames(dataset)
+    findings = examine(frames, THOROUGH)
+    if not any(finding.level == "fatal" for finding in findings):  # evidence is matched by ids, which must be sound
+        findings = sorted(
+            [*read_evidence(dataset, {name: tidy(frame) for name, frame in frames.items()})[1], *findings],
+            key=lambda finding: LEVELS.index(finding.level),
+        )
     wrong = [finding for finding in findings if finding.level != "note"]
     if options.strict and wrong:
         for finding in wrong:

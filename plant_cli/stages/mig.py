@@ -84,9 +84,12 @@ def _keep(
 ) -> Iterator[KeptWords]:
     """The k best words of every label, block after block of labels."""
     from plant_cli.relevance.engine import Selection, keep_words
+    from plant_cli.runs.companions import process_count
     from plant_cli.stages.mig_counts import choose_jobs, stop_if_asked
 
-    selection = Selection(k=k, sign=options.sign, memory=read_size(options.memory), jobs=choose_jobs(context, options))
+    selection = Selection(
+        k=k, sign=options.sign, memory=read_size(options.memory), jobs=choose_jobs(context.machine, options, process_count())
+    )
     with context.reporter.progress(f"scoring words ({signal.name})", len(counting.margins.docs_with_label), "labels") as task:
         for kept in keep_words(counting, signal, signal_options, selection):
             yield kept

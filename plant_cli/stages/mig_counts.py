@@ -8,7 +8,7 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plant_cli.api import Column, Corpus, DataError, Interrupted, Result, SignalSpec, StageContext, Table, UsageError
+from plant_cli.api import Column, Corpus, DataError, Interrupted, MachineSection, Result, SignalSpec, StageContext, Table, UsageError
 from plant_cli.api.sizes import read_size
 from plant_cli.runs.companions import process_count
 
@@ -28,7 +28,7 @@ def find_counts(context: StageContext, corpus: Corpus, signal: SignalSpec, optio
 def count_corpus(context: StageContext, corpus: Corpus, signal: SignalSpec, options: MigOptions) -> Counting:
     """Counts of all training documents."""
     train = corpus.split("train")
-    terms = _count_words(context, train.texts, options.min_df)
+    terms = count_words(context, train.texts, options.min_df)
     _require_words(terms.words, len(train), options.min_df)
     device = "cpu" if signal.needs_occurrences else context.machine.device
     if device != "cpu":
@@ -50,7 +50,7 @@ def count_together(context: StageContext, corpus: Corpus, signal: SignalSpec, op
 
     shard, train = join_processes(), corpus.split("train")
     counting = ReducedCounting(
-        _count_words(context, train.texts[shard.rows], min_df=1),
+        count_words(context, train.texts[shard.rows], min_df=1),
         train.gold[shard.rows],
         data_hash=corpus.data_hash,
         min_df=options.min_df,
@@ -93,7 +93,7 @@ def count_shard(context: StageContext, corpus: Corpus, signal: SignalSpec, optio
 
     shard, train = Shard.parse(share), corpus.split("train")
     texts = train.texts[shard.rows]
-    terms = _count_words(context, texts, min_df=1)
+    terms = count_words(context, texts, min_df=1)
     counting = SparseCounting(terms, train.gold[shard.rows], with_occurrences=signal.needs_occurrences)
     with context.reporter.progress(f"counting shard {shard}", len(corpus.labels), "labels") as task:
 
@@ -108,7 +108,7 @@ def count_shard(context: StageContext, corpus: Corpus, signal: SignalSpec, optio
             data_hash=corpus.data_hash,
             label_hash=corpus.labels.hash,
             memory=read_size(options.memory),
-            jobs=choose_jobs(context, options),
+            jobs=choose_jobs(context.machine, options, process_count()),
             advance=advance,
         )
     figures: dict[str, str | int] = {"shard": str(shard), "documents": len(texts), "words": len(terms.words), "counts": cells}
@@ -117,11 +117,11 @@ def count_shard(context: StageContext, corpus: Corpus, signal: SignalSpec, optio
     return Result(tables=[table], next_step="plant mig --merge 'FOLDERS'  # of all shards", summary=figures)
 
 
-def choose_jobs(context: StageContext, options: MigOptions) -> int:
+def choose_jobs(machine: MachineSection, options: MigOptions, processes: int) -> int:
     """How many threads; one beside other processes, for they must all ask for the same sums in the same order."""
-    if process_count() > 1:
+    if processes > 1:
         return 1
-    return options.jobs or context.machine.threads or os.cpu_count() or 1
+    return options.jobs or machine.threads or os.cpu_count() or 1
 
 
 def stop_if_asked(context: StageContext) -> None:
@@ -135,7 +135,8 @@ def stop_if_asked(context: StageContext) -> None:
         )
 
 
-def _count_words(context: StageContext, texts: Sequence[str], min_df: int) -> Terms:
+def count_words(context: StageContext, texts: Sequence[str], min_df: int) -> Terms:
+    """The words of texts, with progress."""
     from plant_cli.corpus.words import words
     from plant_cli.relevance.terms import count_terms
 

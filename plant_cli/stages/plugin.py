@@ -9,7 +9,7 @@ from pkgutil import iter_modules
 import plant_cli.stages
 from plant_cli.api import StageSpec, hookimpl
 
-MACHINERY = {"plugin", "attempt", "context", "runner", "validation", "mig_counts", "seeds", "shortlisting"}
+MACHINERY = {"plugin", "attempt", "context", "runner", "validation", "mig_counts", "plan_tables", "seeds", "shortlisting"}
 
 
 @hookimpl

@@ -53,6 +53,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
         reporter=context.reporter,
         candidates=proposed.get(split.name),
         context=context,
+        evidence=split.evidence,
     )
     if options.auc:
         with writing_scores(context.folder, split.doc_ids, len(corpus.labels), corpus.labels.hash) as kept:
@@ -91,7 +92,7 @@ def write_predictions(path: Path, top: TopLabels, split: Split, corpus: Corpus) 
 
 
 def _report(top: TopLabels, split: Split, corpus: Corpus) -> Result:
-    from plant_cli.model.reading import cut_summary
+    from plant_cli.model.cuts import cut_summary
 
     titles = [title or label for label, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)]
     rows = [

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from plant_cli.api import Corpus
     from plant_cli.inference.scoring import TopLabels
-    from plant_cli.model.reading import Cut
+    from plant_cli.model.cuts import Cut
 
 SHOWN = 5  # documents in the table when the rest is in a file
 
@@ -127,7 +127,7 @@ def _write(found: pl.DataFrame, output: Path, ids: list[str]) -> None:
 def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut) -> Result:
     import polars as pl
 
-    from plant_cli.model.reading import cut_summary
+    from plant_cli.model.cuts import cut_summary
 
     shown = found if output is None else found.filter(pl.col("row") < SHOWN)
     documents = len(ids) if output is None else min(SHOWN, len(ids))

@@ -32,11 +32,11 @@ def load_files(data: DataSection) -> Dataset:
     path = Path(data.path)
     splits, files, remarks = _read_folder(path, data) if path.is_dir() else _read_file(path, data)
     titles = Path(data.titles) if data.titles else find_beside(path, "labels")
-    evidence = find_beside(path, "evidence")
+    evidence = Path(data.evidence) if data.evidence else find_beside(path, "evidence")
     return Dataset(
         splits=splits,
         labels=_read_titles(Path(data.titles)) if data.titles else _read_beside(_read_titles, titles, remarks),
-        evidence=_read_beside(_read_evidence, evidence, remarks),
+        evidence=_read_evidence(Path(data.evidence)) if data.evidence else _read_beside(_read_evidence, evidence, remarks),
         files=[str(file) for file in (*files, titles, evidence) if file],
         remarks=remarks,
     )
@@ -164,8 +164,13 @@ def _read_evidence(path: Path) -> pl.LazyFrame:
     columns = table.collect_schema().names()
     for name in ("doc_id", "label", "start", "end"):
         if name not in columns:
-            raise _missing_column(name, columns, "a header in that file", str(path))
-    return table.with_columns(pl.col("doc_id", "label").cast(pl.String), pl.col("start", "end").cast(pl.Int32))
+            raise DataError(
+                f"the evidence has no column '{name}'",
+                where=f"{path}, columns {', '.join(columns[:12])}",
+                expected="doc_id, label, start and end, and whatever else",
+                todo="rename the column, or name another table with --evidence",
+            )
+    return table.with_columns(pl.col("doc_id", "label").cast(pl.String), pl.col("start", "end").cast(pl.Int32, strict=False))
 
 
 def _missing_column(name: str, columns: list[str], flag: str, where: str) -> DataError:

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import polars as pl
 import pytest
 
@@ -33,12 +30,3 @@ def frames() -> dict[SplitName, pl.DataFrame]:
 def dataset(frames: dict[SplitName, pl.DataFrame]) -> Dataset:
     titles = pl.LazyFrame({"label": ["B1", " A9 ", "C1", "A9"], "title": ["Fever", "Fracture", "", "Second"]})
     return Dataset(splits={name: part.lazy() for name, part in frames.items()}, labels=titles, files=["x.parquet"])
-
-
-@pytest.fixture
-def corpora() -> Path:
-    """The shared real corpora."""
-    folder = Path(os.environ.get("PLANT_CORPORA", Path(__file__).parents[3] / "shared" / "data"))
-    if not folder.is_dir():
-        pytest.skip("the shared corpora are not here")
-    return folder

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 
 from plant_cli.api import SilentReporter
+from plant_cli.model.cuts import Cut, measure_cut
 from plant_cli.model.hardware import Hardware
-from plant_cli.model.reading import Cut, LiveReader, cut_summary, lengths, measure_cut, sorted_batches, tokenize
+from plant_cli.model.reading import LiveReader, lengths, sorted_batches, tokenize
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 
@@ -34,14 +35,6 @@ def test_documents_longer_than_a_window_are_not_cut(small_network: Callable[...,
     assert mask.sum(1).tolist() == [60, 1]
     assert bool(hidden[0].abs().sum(-1).all())
     assert (measure_cut(tokens), reporter.warnings) == (Cut(), [])
-
-
-def test_shares_of_what_is_cut_go_by_split(small_network: Callable[..., Any]) -> None:
-    network = small_network(max_tokens=3)
-    cuts = {
-        name: measure_cut(tokenize(network, texts, SilentReporter(), name)) for name, texts in {"train": ["a b c d"], "test": []}.items()
-    }
-    assert cut_summary(cuts) == {"documents_cut": {"train": 1.0, "test": 0.0}, "tokens_dropped": {"train": 0.25, "test": 0.0}}
 
 
 def test_batches_hold_every_row_once_the_longest_first() -> None:

@@ -24,7 +24,7 @@ def pretend(job: Job) -> Estimate:
     options = options_of("backbone", job.model.backbone)
     activations = job.micro_batch * (10 if options.gradient_checkpointing else 100)
     memory = Memory(weights=250 if options.quantization == "nf4" else 1000, activations=activations)
-    return Estimate(job=job, memory=memory, reading="trained", cache=0, disk=0, tokens=0, padding=0, once=0, epoch=0)
+    return Estimate(job=job, memory=memory, reading="trained", cache=0, disk=0, tokens=0, padding=0, once=0, steps=0, scoring=0)
 
 
 def test_a_stage_that_fits_needs_nothing() -> None:

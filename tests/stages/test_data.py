@@ -92,6 +92,15 @@ def test_check_lists_even_what_would_stop_a_run(tmp_path: Path) -> None:
     assert levels[:3] == ["fatal", "fatal", "fatal"]
 
 
+def test_check_looks_at_gold_evidence(clinic: Path) -> None:
+    beside = clinic.parent / "data.evidence.parquet"
+    evidence = pl.read_parquet(beside)
+    evidence.with_columns(end=pl.when(pl.int_range(pl.len()) < 3).then(9999).otherwise("end")).write_parquet(beside)
+    worst, *_ = act("check", data={"path": str(clinic)}).data["findings"]
+    assert (worst["level"], worst["count"]) == ("fatal", 3)
+    assert worst["what"] == "evidence spans lie outside the text of their document"
+
+
 def test_split_parts_all_documents_anew(clinic: Path, tmp_path: Path) -> None:
     result = act("split", data={"path": str(clinic)}, output=str(tmp_path / "out"), test=0.2, validation=0.1, seed=1)
     assert result.data["documents"] == {"train": 70, "validation": 10, "test": 20}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,10 +12,12 @@ import pytest
 from transformers import DeepseekV3Config, MistralConfig, ModernBertConfig, Phi3Config
 
 from plant_cli.api import RecipeError, Result, SilentReporter
+from plant_cli.api.files import read_json
 from plant_cli.registry import installed
 from plant_cli.stages import plan
 from plant_cli.stages.runner import run_stage
 
+DECODER = ("label tables", "label attention", "head, shared by all labels")
 SEVEN = {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 14336, "vocab_size": 32768}
 
 
@@ -54,8 +57,8 @@ def test_nothing_is_written_to_the_run(clinic: Any) -> None:
 def test_a_run_that_does_not_exist_yet_is_planned_from_the_source(clinic: Any) -> None:
     result = clinic("plan")
     assert not clinic.path.exists()
-    assert list(result.data) == [*plan.STAGES, "free_bytes"]
-    assert any("not measured" in note for note in result.tables[2].notes)
+    assert list(result.data) == [*plan.STAGES, "free_bytes", "processes"]
+    assert any("not measured" in note for note in result.tables[-1].notes)
     assert result.data["finetune"]["hours"] > 0
 
 
@@ -68,19 +71,67 @@ def plan_recipe(clinic: Any, tmp_path: Path, text: str) -> Result:
 
 def test_a_recipe_is_planned_with_its_own_steps(clinic: Any, tmp_path: Path) -> None:
     found = plan_recipe(clinic, tmp_path, "mig: {}\nfinetune: {epochs: 3}\nfinetune-baseline: {init: random}\n").data
-    assert list(found) == ["finetune", "finetune-baseline", "free_bytes"]
+    assert list(found) == ["mig", "finetune", "finetune-baseline", "free_bytes", "processes"]
     assert (found["finetune"]["epochs"], found["finetune-baseline"]["epochs"]) == (3, 3)
     assert found["finetune"]["memory_bytes"]["planting"] > found["finetune-baseline"]["memory_bytes"]["planting"] == 0
 
 
-def test_a_recipe_that_trains_nothing_is_refused(clinic: Any, tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="neither trains nor scores"):
-        plan_recipe(clinic, tmp_path, "mig: {}\n")
+def test_a_recipe_that_holds_nothing_to_plan_is_refused(clinic: Any, tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="nothing to plan"):
+        plan_recipe(clinic, tmp_path, "eval: {}\n")
+
+
+def test_words_alone_are_planned_without_a_network(clinic: Any, tmp_path: Path) -> None:
+    clinic("mig", "mig.k=5")
+    counted = read_json(clinic.path / "mig" / "stage.json", "the record")["summary"]
+    result = plan_recipe(clinic, tmp_path, "mig: {k: 5}\n")
+    found = result.data["mig"]
+    assert [table.title.split(":")[0] for table in result.tables] == ["Relevance", "Work"]
+    assert (found["documents"], found["words"]) == (counted["documents"], counted["words"])
+    assert found["kept"] == counted["kept"] == 12 * 5
+    assert 0 < found["hours"] < 0.1
+
+
+def test_disk_of_predictions_follows_what_is_kept(clinic: Any) -> None:
+    test = 18  # of 120 documents
+    found = {
+        text: clinic("plan", *text.split()).data["predict"]["disk_bytes"]["written"] for text in ("", "predict.top_k=5 predict.auc=true")
+    }
+    assert list(found.values()) == [test * 12 * 12, test * (12 * 5 + 4 * 12)]
+
+
+def test_a_launch_file_is_planned_and_nothing_is_started(clinic: Any, tmp_path: Path) -> None:
+    file = tmp_path / "eight.yaml"
+    file.write_text("num_processes: 8\nnum_machines: 2\ndistributed_type: FSDP\n")
+    sets = ("finetune.unfreeze=all", "finetune.batch=64", "finetune.micro_batch=4", f"plan.launch={file}")
+    alone, shared = clinic("plan", *sets[:-1]), clinic("plan", *sets)
+    before, after = (result.data["finetune"]["memory_bytes"] for result in (alone, shared))
+    tables = 4 * sum(shared.data["finetune"]["parameters"][name]["parameters"] for name in DECODER)
+    assert before["weights"] - after["weights"] == tables - math.ceil(tables / 8)
+    assert before["gathered"] == 0 < after["gathered"] == 2 * tables
+    peaks = shared.data["finetune"]["peak_bytes"]
+    assert peaks["whole"] == peaks["alone"] == before["peak"]
+    assert peaks["spread"] == after["peak"]
+    titles = [table.title for table in shared.tables]
+    assert "Each of 8 processes on 2 machines" in titles
+    assert titles[2].startswith("Memory of each of 8 processes")
+    assert shared.data["mig"]["memory_bytes"]["counting"] < alone.data["mig"]["memory_bytes"]["counting"]
+
+
+def test_stages_that_leave_processes_idle_are_named(clinic: Any, tmp_path: Path) -> None:
+    file = tmp_path / "two.yaml"
+    file.write_text("num_processes: 2\nuse_cpu: true\n")
+    result = clinic("plan", "finetune.batch=8", "finetune.micro_batch=8", "pretrain-attn.micro_batch=8", f"plan.launch={file}")
+    notes = next(table.notes for table in result.tables if table.title == "Each of 2 processes")
+    assert any("2 processes on one machine share its cores" in note for note in notes)
+    assert notes[-1].endswith("gives each process work in every step: finetune")
+    assert result.data["finetune"]["hours"] > 0
 
 
 def test_twenty_steps_are_measured_when_asked(clinic: Any) -> None:
     result = clinic("plan", "plan.probe=true")
-    assert any("measured: 20 steps" in note for note in result.tables[2].notes)
+    assert any("measured: 20 steps" in note for note in result.tables[-1].notes)
+    assert any("500 labels was scored" in note for note in result.tables[-1].notes)
     assert result.data["predict"]["hours"] > 0
 
 
@@ -123,9 +174,9 @@ def test_every_kind_of_architecture_can_be_followed_on_shapes(
 def test_what_does_not_fit_is_told_with_the_knobs_that_help(clinic: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     clinic("mig", "mig.k=5")
     first = clinic("plan").data["finetune"]["memory_bytes"]["peak"]
-    monkeypatch.setattr(plan, "_free_memory", lambda hardware: first // 2)
+    monkeypatch.setattr(plan, "_free_memory", lambda hardware, sharing: first // 2)
     result = clinic("plan")
     changes = result.data["finetune"]["changes"]
     assert changes[0]["knob"].startswith("--micro-batch ")
     assert changes[-1]["peak"] < first
-    assert any("finetune does not fit: --micro-batch" in note for note in result.tables[1].notes)
+    assert any("finetune does not fit: --micro-batch" in note for table in result.tables for note in table.notes)

@@ -38,7 +38,8 @@ def test_every_document_gets_its_best_labels_by_name_best_first(trained: Any) ->
     assert (np.diff(scores, axis=1) <= 0).all()
     metadata = pl.read_parquet_metadata(path)
     assert (metadata["split"], metadata["label_hash"]) == ("test", read_json(trained.path / "run.json", "the header")["label_hash"])
-    nothing = {"documents_cut": {"test": 0.0}, "tokens_dropped": {"test": 0.0}}
+    evidence = {"spans": 56, "lost": 0, "in_part": 0, "labels": 44, "labels_lost": 0}
+    nothing = {"documents_cut": {"test": 0.0}, "tokens_dropped": {"test": 0.0}, "evidence_cut": {"test": evidence}}
     assert result.summary == {"documents": len(found), "labels_kept": 5, **nothing}
     assert "score" in result.tables[0].columns[1].name
 
@@ -116,10 +117,17 @@ def test_what_is_cut_is_told_by_every_stage_that_reads(clinic: Any) -> None:
     for result, splits in zip(results, sizes, strict=True):
         assert result.summary["documents_cut"].keys() == result.summary["tokens_dropped"].keys() == splits
         assert all(0 < share <= 1 for name in ("documents_cut", "tokens_dropped") for share in result.summary[name].values())
+        counts = result.summary["evidence_cut"]
+        assert counts.keys() == splits
+        assert all(0 < found["lost"] < found["spans"] and found["labels_lost"] <= found["labels"] for found in counts.values())
     assert [warning.split(":")[0] for warning in reporter.warnings] == ["train", "validation", "train", "validation", "test"]
     text = "word " * 30
     assert clinic("suggest", flags={"suggest": {"text": text}}).summary["tokens_dropped"] == {"texts": pytest.approx(1 / 3)}
     evaluated = clinic("eval", limit, "eval.bootstrap=0")
     assert evaluated.data["tokens_dropped"] == results[-1].summary["tokens_dropped"]["test"]
     assert evaluated.data["documents_cut"] == results[-1].summary["documents_cut"]["test"]
-    assert any("longer than the model's limit" in note for note in evaluated.tables[0].notes)
+    counts = evaluated.data["evidence_cut"]
+    assert counts == results[-1].summary["evidence_cut"]["test"]
+    note = next(note for note in evaluated.tables[0].notes if "longer than the model's limit" in note)
+    assert f"of {counts['spans']} gold evidence spans {counts['lost']} lie beyond" in note
+    assert all("gold evidence spans" in warning for warning in reporter.warnings)

@@ -213,3 +213,19 @@ def test_no_path_says_that_the_run_has_none_either() -> None:
     with pytest.raises(UsageError) as caught:
         load_files(DataSection())
     assert "--run DIR" in caught.value.todo
+
+
+def test_evidence_that_is_named_must_be_evidence(tmp_path: Path) -> None:
+    write_table(pl.DataFrame(ROWS), tmp_path / "data.parquet")
+    rows = pl.DataFrame({"doc_id": ["1"], "label": ["a"], "start": [0], "end": [1]})
+    write_table(rows, tmp_path / "why.csv")
+    section = DataSection(path=str(tmp_path / "data.parquet"), evidence=str(tmp_path / "why.csv"))
+    dataset = load_files(section)
+    assert dataset.evidence is not None
+    assert dataset.evidence.collect().rows() == [("1", "a", 0, 1)]
+    assert [Path(file).name for file in dataset.files] == ["data.parquet", "why.csv"]
+    write_table(rows.rename({"end": "stop"}), tmp_path / "why.csv")
+    with pytest.raises(DataError, match="no column 'end'") as caught:
+        load_files(section)
+    assert "stop" in caught.value.where
+    assert "--evidence" in caught.value.todo

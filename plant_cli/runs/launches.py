@@ -1,0 +1,35 @@
+"""What a file of `accelerate config` says of the processes that are launched together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from plant_cli.api.errors import UsageError
+
+
+def read_launch(file: Path) -> dict[str, Any]:
+    """The description: `num_processes`, and where and how they run.
+
+    Raises:
+        UsageError: there is no such file, or it is no such description.
+    """
+    import yaml
+
+    try:
+        description = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise _refused(file, f"the launch file cannot be read: {error}") from error
+    count = description.get("num_processes") if isinstance(description, dict) else None
+    if not isinstance(count, int) or count < 1:
+        raise _refused(file, "the launch file does not say how many processes run")
+    return dict(description)
+
+
+def _refused(file: Path, what: str) -> UsageError:
+    return UsageError(
+        what,
+        where=str(file),
+        expected="YAML with num_processes and where they run, as `accelerate config` writes it",
+        todo=f"accelerate config --config_file {file}",
+    )
