@@ -56,7 +56,12 @@ def _ranges(codes: list[int]) -> str:
 
 
 _LETTERS, _CHARACTERS, _MARKS = _classes()
-_WORD = re.compile(f"[{_LETTERS}][{_LETTERS}{_MARKS}]*|(?:[{_CHARACTERS}][{_MARKS}]*)+")
+# What is in none of these classes, spaces above all, is compared with all of their ranges: ASCII is told apart beforehand.
+_BEYOND = r"(?=[^\x00-\x7f])"
+_WORD = re.compile(
+    rf"(?:[A-Za-z]++|{_BEYOND}[{_LETTERS}])(?:[A-Za-z]++|{_BEYOND}[{_LETTERS}{_MARKS}])*+|{_BEYOND}(?:[{_CHARACTERS}][{_MARKS}]*)+"
+)
+_ASCII_WORD = re.compile("[a-z]+")
 _UNSPACED = re.compile(f"[{_CHARACTERS}][{_MARKS}]*")
 
 
@@ -79,13 +84,18 @@ def words(text: str) -> list[tuple[str, int, int]]:
     return found
 
 
+def spell(text: str) -> list[str]:
+    """The words of a text without their places: what `words` finds, much faster where it is all ASCII."""
+    return _ASCII_WORD.findall(text.lower()) if text.isascii() else [word for word, _, _ in words(text)]
+
+
 def count_words(texts: Sequence[str], places: Mapping[str, int]) -> csr_array:
     """How often each word of a vocabulary [V], given by their places in it, is in each text [B]: csr [B, V] float64."""
     columns: list[int] = []
     counts: list[int] = []
     ends = [0]
     for text in texts:
-        found = Counter(places[word] for word, _, _ in words(text) if word in places)
+        found = Counter(places[word] for word in spell(text) if word in places)
         columns.extend(found)
         counts.extend(found.values())
         ends.append(len(columns))

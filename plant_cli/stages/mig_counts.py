@@ -137,14 +137,14 @@ def stop_if_asked(context: StageContext) -> None:
 
 def count_words(context: StageContext, texts: Sequence[str], min_df: int) -> Terms:
     """The words of texts, with progress."""
-    from plant_cli.corpus.words import words
+    from plant_cli.corpus.words import spell
     from plant_cli.relevance.terms import count_terms
 
     with context.reporter.progress("counting words", len(texts), "documents") as task:
 
         def read() -> Iterator[list[str]]:
             for text in texts:
-                yield [word for word, _, _ in words(text)]
+                yield spell(text)
                 task.advance()
                 stop_if_asked(context)
 

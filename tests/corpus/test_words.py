@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant_cli.corpus.words import words
+from plant_cli.corpus.words import spell, words
 
 
 def plain(text: str) -> list[str]:
@@ -68,3 +68,8 @@ def test_a_quarter_of_a_million_words_takes_seconds() -> None:
     start = time.process_time()
     assert len(words(text)) == 250_000
     assert time.process_time() - start < 5
+
+
+@given(st.text() | st.text(alphabet=st.characters(max_codepoint=127)))
+def test_words_without_places_are_the_same_words(text: str) -> None:
+    assert spell(text) == plain(text)
