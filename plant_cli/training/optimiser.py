@@ -11,7 +11,7 @@ from torch.distributed.tensor import DTensor
 
 from plant_cli.api import ComponentError, SparseDecoder, UsageError
 from plant_cli.model.network import Network
-from plant_cli.model.processes import Processes, whole
+from plant_cli.model.processes import ALONE, Processes, whole
 
 BLOCK = 1 << 21
 """Numbers of a table that are updated at a time: what an update needs beside the table stays in cache."""
@@ -114,8 +114,9 @@ def _update_rows(table: Tensor, rows: Tensor, gradient: Tensor, state: dict[str,
 
 
 def _values(parameters: Sequence[nn.Parameter]) -> list[Tensor]:
-    """The numbers of gradients, of sparse ones those of the rows they hold."""
-    return [touched_rows(p)[1] if p.grad.is_sparse else p.grad for p in parameters if p.grad is not None]
+    """The numbers of gradients: of sparse ones those of the rows they hold, of spread ones this process's share."""
+    learnt = [(p, p.grad) for p in parameters if p.grad is not None]
+    return [touched_rows(p)[1] if g.is_sparse else g.to_local() if isinstance(g, DTensor) else g for p, g in learnt]
 
 
 def touched_rows(table: nn.Parameter) -> tuple[Tensor, Tensor]:
@@ -160,14 +161,36 @@ def _add_rows(processes: Processes, table: nn.Parameter) -> Tensor:
 
 def scale_gradients(parameters: Sequence[nn.Parameter], factor: float, processes: Processes) -> None:
     """Multiply the sums of gradients by a factor; those of spread parameters are means over the processes so far."""
-    for values in _values(parameters):
-        values.mul_(factor * processes.count if isinstance(values, DTensor) else factor)
+    spread, others = _apart(parameters)
+    for found, by in ((spread, factor * processes.count), (others, factor)):
+        for values in _values(found):
+            values.mul_(by)
 
 
-def clip_gradients(parameters: Sequence[nn.Parameter], largest: float) -> None:
+def clip_gradients(parameters: Sequence[nn.Parameter], largest: float, processes: Processes = ALONE) -> None:
     """Scale all gradients down to a norm of at most `largest`, sparse and spread ones too."""
-    values = _values(parameters)
-    norm = torch.linalg.vector_norm(torch.stack([whole(torch.linalg.vector_norm(v)) for v in values]))
+    spread, others = _apart(parameters)
+    norms = [torch.linalg.vector_norm(values) for values in _values(others)]
+    if spread:
+        square = torch.stack([torch.linalg.vector_norm(values) for values in _values(spread)]).square().sum()
+        processes.add([square])
+        norms.append(square.sqrt())
+    norm = torch.linalg.vector_norm(torch.stack(norms))
     factor = (largest / (norm + 1e-6)).clamp(max=1.0)  # as torch.nn.utils.clip_grad_norm_ does it
-    for part in values:
-        part.mul_(factor)
+    for values in _values(parameters):
+        values.mul_(factor)
+
+
+def _apart(parameters: Sequence[nn.Parameter]) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    """Parameters that are spread over the processes, and the others."""
+    return [p for p in parameters if isinstance(p, DTensor)], [p for p in parameters if not isinstance(p, DTensor)]
+
+
+def whole_state(optimizer: torch.optim.Optimizer, *, keep: bool) -> dict[str, Any]:
+    """An optimiser's state with whole tensors, empty unless kept; all processes must ask for it."""
+    state = optimizer.state_dict()
+    gathered: dict[int, dict[str, Any]] = {}
+    for number, values in state["state"].items():  # one after the other: a device need not hold them all
+        found = {key: whole(value).cpu() if keep else whole(value) for key, value in values.items()}
+        gathered[number] = found if keep else {}
+    return {**state, "state": gathered} if keep else {}
