@@ -22,10 +22,10 @@ from plant_cli.model.network import Network
 from plant_cli.training import checkpoints, unfreezing
 from plant_cli.training.batches import make_batches, padding_share
 from plant_cli.training.checkpoints import Position
-from plant_cli.training.launched import choose_stepping
+from plant_cli.training.launched import choose_stepping, sharing
 from plant_cli.training.optimiser import sparse_tables
 from plant_cli.training.options import TrainingOptions
-from plant_cli.training.stepping import Stepping
+from plant_cli.training.stepping import Learning, Stepping
 from plant_cli.training.tracking import draw_curve, open_tracker
 
 Rows = npt.NDArray[np.int64]
@@ -146,7 +146,8 @@ class Training:
         self.processes = hardware.processes
         self.processes.copy_first(p.data for p in network.parameters() if p.requires_grad)
         folder = context.run_path / "tracking" / context.folder.name
-        self.accelerator = open_tracker(plan.tracker, folder, asdict(plan), cpu=hardware.device.type == "cpu")
+        on_cpu = hardware.device.type == "cpu" and sharing() != "deepspeed"  # which accelerate does not know on processors
+        self.accelerator = open_tracker(plan.tracker, folder, asdict(plan), cpu=on_cpu)
         self.optimizer = unfreezing.make_optimizer(groups, plan.weight_decay, sparse_tables(network))
         self.position = Position()
         self.best: dict[str, Tensor] = {}
@@ -172,7 +173,8 @@ class Training:
         plan, position = self.plan, self.position
         if plant is not None and not position.step:
             self._judge(plant(), epoch=-1, loss=None)
-        self.stepping = choose_stepping(self.network, self.hardware, self.groups, self.optimizer, plan.clip, self.context.reporter)
+        learning = Learning(network=self.network, hardware=self.hardware, groups=self.groups, optimizer=self.optimizer, clip=plan.clip)
+        self.stepping = choose_stepping(learning, self.accelerator, self.context.reporter)
         while position.epoch < plan.epochs and position.epoch - position.best_epoch <= plan.patience:
             self._epoch(step)
             self._close_epoch(validate)

@@ -19,20 +19,28 @@ SPARSE_FROM = 30_000
 """Labels from which updates are sparse unless the user says otherwise: below, one dense pass is faster and memory is no matter."""
 
 
-def decide_sparse(network: Network, wanted: bool | None, *, selects: bool) -> bool:
+def decide_sparse(network: Network, wanted: bool | None, *, selects: bool, shared: bool = False) -> bool:
     """Whether label tables are trained row by row; tells the decoder.
 
     Args:
         network: to be trained.
-        wanted: what the user says (None: from `SPARSE_FROM` labels, where decoder and stage can).
+        wanted: what the user says (None: from `SPARSE_FROM` labels, where decoder, stage and launch can).
         selects: whether a step looks at some labels only.
+        shared: whether each process has a share of the tables or of their state (FSDP, DeepSpeed).
 
     Raises:
         ComponentError: it is wanted, and the decoder cannot.
-        UsageError: it is wanted, and every step looks at all labels.
+        UsageError: it is wanted, and every step looks at all labels, or tables are shared.
     """
     decoder = network.decoder
     can = isinstance(decoder, SparseDecoder)
+    if wanted and shared:
+        raise UsageError(
+            "updates cannot be sparse where each process has a share of the label tables or of their state",
+            where="option sparse_updates, under distributed_type FSDP or DEEPSPEED",
+            expected="whole tables in every process (distributed_type: MULTI_GPU), or updates of whole tables",
+            todo="--no-sparse-updates, or another launch file",
+        )
     if wanted and not can:
         raise ComponentError(
             f"the decoder '{network.section.decoder.name}' has no sparse gradients",
@@ -47,7 +55,7 @@ def decide_sparse(network: Network, wanted: bool | None, *, selects: bool) -> bo
             expected="hard negatives in the loss of stage 2, a sample of labels in stage 1",
             todo="--no-sparse-updates, or --set finetune.loss.hard_negatives=1000, or --labels-per-document 64",
         )
-    sparse = (network.labels >= SPARSE_FROM and can and selects) if wanted is None else wanted
+    sparse = (network.labels >= SPARSE_FROM and can and selects and not shared) if wanted is None else wanted
     if isinstance(decoder, SparseDecoder):
         decoder.sparse = sparse
     return sparse
@@ -77,14 +85,26 @@ class RowAdamW(torch.optim.AdamW):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """One step; the gradients of tables are used up by it."""
-        for group in self.param_groups:
-            for table in group["params"]:
-                if id(table) in self.tables and table.grad is not None:
-                    self._update(table, group)
-                    table.grad = None
-        loss: float | None = super().step(closure)
+        """One step; groups whose rate is zero rest, and the gradients of tables are used up by it."""
+        groups = self.param_groups
+        self.param_groups = [group for group in groups if group["lr"]]
+        try:
+            for group in self.param_groups:
+                for table in group["params"]:
+                    if id(table) in self.tables and table.grad is not None:
+                        self._update(table, group)
+                        table.grad = None
+            loss: float | None = super().step(closure)
+        finally:
+            self.param_groups = groups
         return loss
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continue from a state; where it has one count of steps for a whole table, each of its rows has had as many."""
+        super().load_state_dict(state_dict)
+        for table in [p for group in self.param_groups for p in group["params"] if id(p) in self.tables and p in self.state]:
+            steps = self.state[table]["step"]
+            self.state[table]["step"] = steps.expand(len(table)).to(table.device, copy=True)
 
     def _update(self, table: nn.Parameter, group: dict[str, Any]) -> None:
         rows, gradient = touched_rows(table)

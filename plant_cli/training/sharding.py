@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import torch
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from plant_cli.kit.quantization import may_be_spread
-from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.processes import whole
-from plant_cli.training.stepping import Summing
-from plant_cli.training.unfreezing import Group
+from plant_cli.training.stepping import Learning, Summing
 
 FACES = ("rank", "attention", "gather")
 """Methods of a decoder that read its parameters, beside `forward`."""
@@ -41,35 +39,21 @@ class Spreading(Summing):
 
     Of the backbone a block is gathered at a time, when it is passed through; the decoder is whole from its first use in a pass to
     the end of that pass. Frozen parameters are spread, too. Outside of a pass each process has its share alone.
-
-    Args:
-        network: is spread in place; the same in all processes.
-        hardware: where it is, and with which processes.
-        groups: of the network's parameters.
-        optimizer: goes on with the spread parameters from the state that it has.
-        clip: largest norm of the gradient.
     """
 
     together = True
 
-    def __init__(self, network: Network, hardware: Hardware, groups: Sequence[Group], optimizer: torch.optim.Optimizer, clip: float) -> None:
-        mesh = init_device_mesh(hardware.device.type, (hardware.processes.count,))
-        self._before = [_Before(module=m, kind=type(m), values=_copied(m)) for part in (network.reader, network.decoder) for m in part.modules()]
-        kept = {p for p in network.parameters() if not may_be_spread(p)}
-        for part in (*blocks(network.reader), network.reader):
-            fully_shard(part, mesh=mesh, reshard_after_forward=True, ignored_params=kept)
-        fully_shard(network.decoder, mesh=mesh, reshard_after_forward=False)
-        for name in FACES:
-            if hasattr(network.decoder, name):
-                register_fsdp_forward_method(network.decoder, name)
+    def __init__(self, learning: Learning) -> None:
+        network = learning.network
+        parts = [part for root in (network.reader, network.decoder) for part in root.modules()]
+        self._before = [_Before(module=part, kind=type(part), values=_copied(part)) for part in parts]
+        _spread(network, init_device_mesh(learning.hardware.device.type, (learning.processes.count,)))
         spread = {id(old): new for before in self._before for old, new in before.parameters()}
-        _move_state(optimizer, spread)
+        _move_state(learning.optimizer, spread)
         for before in self._before:
-            for old, new in before.parameters():
-                if old is not new:
-                    old.data = old.data.new_empty(0)
-        spread_groups = [replace(group, parameters=tuple(spread[id(p)] for p in group.parameters)) for group in groups]
-        super().__init__(network, hardware, spread_groups, optimizer, clip)
+            before.empty()
+        groups = [replace(group, parameters=tuple(spread[id(p)] for p in group.parameters)) for group in learning.groups]
+        super().__init__(replace(learning, groups=groups))
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
@@ -89,16 +73,24 @@ class Spreading(Summing):
     def end(self) -> None:
         """See `Stepping.end`: the parameters that it had before are filled again."""
         for before in self._before:
-            for old, new in before.parameters():
-                if isinstance(new, DTensor) and not old.numel():
-                    old.data = whole(new.detach())
+            before.fill()
         for before in self._before:
             before.bring_back()
 
 
+def _spread(network: Network, mesh: DeviceMesh) -> None:
+    kept = {p for p in network.parameters() if not may_be_spread(p)}
+    for part in (*blocks(network.reader), network.reader):
+        fully_shard(part, mesh=mesh, reshard_after_forward=True, ignored_params=kept)
+    fully_shard(network.decoder, mesh=mesh, reshard_after_forward=False)
+    for name in FACES:
+        if hasattr(network.decoder, name):
+            register_fsdp_forward_method(network.decoder, name)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Before:
-    """What a module was before it was spread: its class, hooks and parameters."""
+    """What a module was before it was spread: its class, hooks and parameters. These give their numbers away for the time."""
 
     module: nn.Module
     kind: type[nn.Module]
@@ -108,6 +100,16 @@ class _Before:
         """Its own parameters: what they were, and what they are."""
         now = self.module._parameters
         return [(old, cast(nn.Parameter, now[name])) for name, old in self.values["_parameters"].items() if old is not None]
+
+    def empty(self) -> None:
+        for old, new in self.parameters():
+            if old is not new:
+                old.data = old.data.new_empty(0)
+
+    def fill(self) -> None:
+        for old, new in self.parameters():
+            if isinstance(new, DTensor) and not old.numel():  # a parameter may be in several modules
+                old.data = whole(new.detach())
 
     def bring_back(self) -> None:
         kept = {"_buffers": self.module._buffers, "training": self.module.training}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -11,8 +12,33 @@ from torch import Tensor, nn
 
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
+from plant_cli.model.processes import Processes
 from plant_cli.training.optimiser import add_gradients, clip_gradients, scale_gradients, sparse_tables, whole_state
 from plant_cli.training.unfreezing import Group
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learning:
+    """What learns in this process.
+
+    Args:
+        network: the same in all processes, whole.
+        hardware: where it is, and with which processes.
+        groups: of those of its parameters that learn; all ask for gradients.
+        optimizer: of these groups, with the state that it goes on from.
+        clip: largest norm of the gradient.
+    """
+
+    network: Network
+    hardware: Hardware
+    groups: Sequence[Group]
+    optimizer: torch.optim.Optimizer
+    clip: float
+
+    @property
+    def processes(self) -> Processes:
+        """Those that learn together."""
+        return self.hardware.processes
 
 
 class Stepping(Protocol):
@@ -55,12 +81,12 @@ class Summing:
 
     together = False
 
-    def __init__(self, network: Network, hardware: Hardware, groups: Sequence[Group], optimizer: torch.optim.Optimizer, clip: float) -> None:
-        self.network = network
-        self.processes = hardware.processes
-        self.groups = groups
-        self.optimizer = optimizer
-        self.clip = clip
+    def __init__(self, learning: Learning) -> None:
+        self.network = learning.network
+        self.processes = learning.processes
+        self.groups = learning.groups
+        self.optimizer = learning.optimizer
+        self.clip = learning.clip
 
     def backward(self, loss: Tensor, *, last: bool) -> None:
         """See `Stepping.backward`."""
