@@ -88,7 +88,7 @@ class Zero:
             steps = self.optimizer.state[entry["params"][0]]["step"].cpu()
             for number, parameter in zip(layout["params"], members, strict=True) if steps else ():
                 moments = {key: safe_get_full_optimizer_state(parameter, key) for key in MOMENTS}
-                found[number] = {"step": steps, **{key: value.cpu() for key, value in moments.items()}} if keep else {}
+                found[number] = {"step": steps.clone(), **{key: value.cpu() for key, value in moments.items()}} if keep else {}
         return {"state": found, "param_groups": self._layout} if keep else {}
 
     def gathered(self) -> AbstractContextManager[None]:
