@@ -74,12 +74,23 @@ def test_sparse_updates_of_two_processes_are_those_of_one(launch: Launch, tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("corpus")
-def test_label_tables_can_be_spread_over_processes(launch: Launch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("way", "told"),
+    [
+        ("fsdp", "backbone and label tables are spread over 2 processes"),
+        ("deepspeed", "DeepSpeed shares the optimiser's state between 2 processes"),
+    ],
+)
+def test_what_does_not_fit_is_shared_between_processes(
+    launch: Launch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, told: str
+) -> None:
     command = ["finetune", *BACKBONE, "--batch", "9", "--micro-batch", "3", "--precision", "fp32", "--epochs", "2"]
     command += ["--init", "random", "--unfreeze", "gradual", "--no-lexical"]  # three micro-batches a step: one process has one less
+    if way == "deepspeed":
+        pytest.importorskip("deepspeed", reason="DeepSpeed is not installed")
     run(launch, 1, *command, "--run", "one")
-    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
-    assert "label tables are spread over 2 processes" in run(launch, 2, *command, "--run", "two")
+    monkeypatch.setenv(f"ACCELERATE_USE_{way.upper()}", "true")
+    assert told in run(launch, 2, *command, "--run", "two")
     rows = [[json.loads(line) for line in (tmp_path / folder / "finetune" / "history.jsonl").open()] for folder in ("one", "two")]
     for a, b in zip(*rows, strict=True):
         assert a == pytest.approx(b, abs=1e-3, nan_ok=True)
