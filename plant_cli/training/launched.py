@@ -31,6 +31,18 @@ def sharing() -> Literal["whole", "fsdp", "deepspeed"]:
     return "fsdp" if process_count() > 1 and os.environ.get("ACCELERATE_USE_FSDP") == "true" else "whole"
 
 
+def refuse_unfit(accelerator: Accelerator) -> None:
+    """Refuse a launch configuration that cannot be followed, before there is work to lose.
+
+    Raises:
+        UsageError: DeepSpeed is asked for a stage that it cannot have here, or for an optimiser of its own.
+    """
+    if sharing() == "deepspeed":
+        from plant_cli.training.zero import refuse_configuration
+
+        refuse_configuration(accelerator.state.deepspeed_plugin.deepspeed_config)
+
+
 def choose_stepping(learning: Learning, accelerator: Accelerator, reporter: Reporter) -> Stepping:
     """The way of stepping that was asked for; tells what is shared.
 
@@ -54,5 +66,5 @@ def choose_stepping(learning: Learning, accelerator: Accelerator, reporter: Repo
         return Spreading(learning)
     from plant_cli.training.zero import Zero
 
-    reporter.note(f"DeepSpeed shares the optimiser's state between {count} processes")
+    reporter.note(f"DeepSpeed steps the optimiser (processes: {count})")
     return Zero(learning, accelerator)

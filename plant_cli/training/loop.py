@@ -22,7 +22,7 @@ from plant_cli.model.network import Network
 from plant_cli.training import checkpoints, unfreezing
 from plant_cli.training.batches import make_batches, padding_share
 from plant_cli.training.checkpoints import Position
-from plant_cli.training.launched import choose_stepping, sharing
+from plant_cli.training.launched import choose_stepping, refuse_unfit, sharing
 from plant_cli.training.optimiser import sparse_tables
 from plant_cli.training.options import TrainingOptions
 from plant_cli.training.stepping import Learning, Stepping
@@ -148,6 +148,7 @@ class Training:
         folder = context.run_path / "tracking" / context.folder.name
         on_cpu = hardware.device.type == "cpu" and sharing() != "deepspeed"  # which accelerate does not know on processors
         self.accelerator = open_tracker(plan.tracker, folder, asdict(plan), cpu=on_cpu)
+        refuse_unfit(self.accelerator)
         self.optimizer = unfreezing.make_optimizer(groups, plan.weight_decay, sparse_tables(network))
         self.position = Position()
         self.best: dict[str, Tensor] = {}

@@ -28,17 +28,12 @@ class Zero:
     Args:
         learning: its optimiser holds from now on a share of each group, as one tensor.
         accelerator: made under the launch configuration.
-
-    Raises:
-        UsageError: the configuration asks for another stage, or for an optimiser of its own.
     """
 
     together = True
 
     def __init__(self, learning: Learning, accelerator: Accelerator) -> None:
-        config = accelerator.state.deepspeed_plugin.deepspeed_config
-        _refuse_configuration(config)
-        config.update(_ours(learning))
+        accelerator.state.deepspeed_plugin.deepspeed_config.update(_ours(learning))
         self.groups = learning.groups
         self.processes = learning.processes
         self.optimizer = optimizer = learning.optimizer
@@ -125,7 +120,15 @@ def _ours(learning: Learning) -> dict[str, Any]:
     }
 
 
-def _refuse_configuration(config: dict[str, Any]) -> None:
+def refuse_configuration(config: dict[str, Any]) -> None:
+    """Refuse what cannot be followed.
+
+    Args:
+        config: DeepSpeed's, as accelerate has made it of the launch configuration.
+
+    Raises:
+        UsageError: it asks for another stage than 1 and 2, or for an optimiser or schedule of its own.
+    """
     stage = config.get("zero_optimization", {}).get("stage", 0)
     if stage not in (1, 2):
         raise UsageError(

@@ -78,7 +78,7 @@ def test_sparse_updates_of_two_processes_are_those_of_one(launch: Launch, tmp_pa
     ("way", "told"),
     [
         ("fsdp", "backbone and label tables are spread over 2 processes"),
-        ("deepspeed", "DeepSpeed shares the optimiser's state between 2 processes"),
+        ("deepspeed", "DeepSpeed steps the optimiser (processes: 2)"),
     ],
 )
 def test_what_does_not_fit_is_shared_between_processes(

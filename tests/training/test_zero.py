@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from plant_cli.api import UsageError
-from plant_cli.training.zero import Zero
+from plant_cli.training.zero import refuse_configuration
 
 
 def refused(config: dict[str, Any]) -> UsageError:
-    accelerator = SimpleNamespace(state=SimpleNamespace(deepspeed_plugin=SimpleNamespace(deepspeed_config=config)))
     with pytest.raises(UsageError) as caught:
-        Zero(SimpleNamespace(), accelerator)  # type: ignore[arg-type]
+        refuse_configuration(config)
     return caught.value
 
 
