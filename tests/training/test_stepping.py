@@ -114,6 +114,7 @@ def together(folder: Path, out: Path, cases: list[dict[str, Any]], **environment
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"}
+    meeting["CUDA_VISIBLE_DEVICES"] = ""  # on processors, wherever this runs
     command = [sys.executable, __file__, str(folder), str(out), json.dumps(cases)]
     started = [
         subprocess.Popen(
