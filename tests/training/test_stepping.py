@@ -78,6 +78,8 @@ def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dic
         logits = network.decoder(*network.backbone.encode(network.backbone.tokenize(TEXTS[number])))
         return torch.nn.functional.softplus(torch.tensor([1.0, -1.0] * 3 + [1.0]) * logits).mean()  # whose gradient does not vanish
 
+    stepping.backward(loss_of(0) * 0.0, last=True)
+    stepping.step(0.0)  # of documents without any list: is not even counted
     seen = []
     for epoch in epochs:
         active = unfreezing.factors(stepping.groups, epoch, "gradual", 0.3)
