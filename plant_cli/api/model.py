@@ -55,7 +55,7 @@ class Backbone(Protocol):
         ...
 
     def module(self) -> nn.Module:
-        """The trainable network."""
+        """The trainable network; `encode` calls it as a whole (where it is spread over processes, calling gathers its parameters)."""
         ...
 
     def layer_groups(self) -> Sequence[Sequence[nn.Parameter]]:

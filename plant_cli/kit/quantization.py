@@ -178,6 +178,11 @@ def restore_adapter(network: Any, folder: Path) -> None:
     set_peft_model_state_dict(network, weights)
 
 
+def may_be_spread(parameter: nn.Parameter) -> bool:
+    """Whether a share of a parameter's numbers is worth anything: 8-bit maps keep a second hold on theirs, and read from that."""
+    return type(parameter).__name__ != "Int8Params"
+
+
 def short_parameters(network: nn.Module, options: HuggingFaceOptions) -> dict[nn.Parameter, int]:
     """Parameters that quantisation would shorten, each with the bytes it would take; from shapes alone.
 

@@ -123,6 +123,7 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     from plant_cli.model.reading import lengths
     from plant_cli.stages.shortlisting import propose_for, recall_of
     from plant_cli.training.finetuning import FineTuning
+    from plant_cli.training.launched import sharing
     from plant_cli.training.loop import Training, make_plan
     from plant_cli.training.losses import label_loss
     from plant_cli.training.materials import gather, summarise_cuts
@@ -138,7 +139,7 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     train = materials["train"]
     loss = label_loss(context, options.loss)
     validation = _validation(context, options, network, materials["validation"], hardware)
-    sparse = decide_sparse(network, options.sparse_updates, selects=loss.hard_negatives > 0)
+    sparse = decide_sparse(network, options.sparse_updates, selects=loss.hard_negatives > 0, shared=sharing() != "whole")
     anchor = _anchor(context, options, train)
     proposed = propose_for(context, options.shortlist, materials, loss.hard_negatives)
     step = FineTuning(network, train.reader, train.split, loss, hardware, anchor, sparse=sparse, candidates=proposed.get("train"))

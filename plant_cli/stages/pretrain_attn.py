@@ -33,6 +33,7 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
     from plant_cli.model.network import assemble, save_network
     from plant_cli.model.reading import lengths
     from plant_cli.relevance.store import load_relevance
+    from plant_cli.training.launched import sharing
     from plant_cli.training.loop import Training, make_plan
     from plant_cli.training.losses import rank_loss
     from plant_cli.training.materials import gather, summarise_cuts
@@ -66,7 +67,7 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
         boost=options.rate_attention,
         patience=options.patience,
     )
-    decide_sparse(network, options.sparse_updates, selects=0 <= options.labels_per_document < network.labels)
+    decide_sparse(network, options.sparse_updates, selects=0 <= options.labels_per_document < network.labels, shared=sharing() != "whole")
     roles = frozenset({"attention"} if network.backbone_is_frozen else {"attention", "backbone"})
     training = Training(context, network, hardware, plan, lengths(train.reader.tokens), roles)
     step = Planting(network, train.reader, planter, rank_loss(context, options.loss), hardware)

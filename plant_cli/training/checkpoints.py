@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,36 +42,43 @@ class Position:
 
 
 def trained_state(network: nn.Module, names: frozenset[str]) -> dict[str, torch.Tensor]:
-    """A copy of the named parameters."""
-    return {name: whole(p.detach()).clone().contiguous() for name, p in network.named_parameters() if name in names}
+    """A copy of the named parameters, spread as they are."""
+    return {name: p.detach().clone().contiguous() for name, p in network.named_parameters() if name in names}
 
 
 def load_state(network: nn.Module, state: dict[str, torch.Tensor]) -> None:
-    """Put such a copy back; the parameters must be whole."""
+    """Put such a copy back; the parameters must be whole, the copy need not."""
     known = dict(network.named_parameters())
     with torch.no_grad():
         for name, tensor in state.items():
-            known[name].copy_(tensor)
+            known[name].copy_(whole(tensor))
 
 
 def save_checkpoint(
     folder: Path | None,
-    network: nn.Module,
-    names: frozenset[str],
-    optimizer: torch.optim.Optimizer,
+    weights: Mapping[str, torch.Tensor],
+    learned: Mapping[str, Any],
     position: Position,
-    best: dict[str, torch.Tensor],
+    best: Mapping[str, torch.Tensor],
 ) -> None:
-    """Write a checkpoint and drop all but the last two; without a folder only help the other processes to gather what is spread."""
-    weights, learned = trained_state(network, names), _whole_state(optimizer)
+    """Write a checkpoint and drop all but the last two.
+
+    Args:
+        folder: of the run's checkpoints; without one only help the other processes to gather what is spread.
+        weights: of the parameters that learn, by name.
+        learned: the optimiser's state, whole.
+        position: where training stands.
+        best: weights of the best epoch.
+    """
+    tensors = [_gather(found, keep=folder is not None) for found in (weights, best)]
     if folder is None:
         return
     place = folder / f"step-{position.step:08d}"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    save_file(weights, str(place / "weights.safetensors"))
-    if best:
-        save_file(best, str(place / "best.safetensors"))
+    for name, found in zip(("weights", "best"), tensors, strict=True):
+        if found:
+            save_file(found, str(place / f"{name}.safetensors"))
     with replacing(place / "optimizer.pt") as partial:
         torch.save(learned, partial)
     write_json(place / "position.json", asdict(position))
@@ -79,10 +87,14 @@ def save_checkpoint(
         shutil.rmtree(old)
 
 
-def _whole_state(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    state = optimizer.state_dict()
-    gathered = {number: {key: whole(value) for key, value in kept.items()} for number, kept in state["state"].items()}
-    return {**state, "state": gathered}
+def _gather(tensors: Mapping[str, torch.Tensor], *, keep: bool) -> dict[str, torch.Tensor]:
+    """Whole copies outside the device, one after the other: a device need not hold them all."""
+    found: dict[str, torch.Tensor] = {}
+    for name, tensor in tensors.items():
+        full = whole(tensor.detach())
+        if keep:
+            found[name] = full.to("cpu", copy=True).contiguous()
+    return found
 
 
 def whole_checkpoints(folder: Path) -> list[Path]:

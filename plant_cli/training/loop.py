@@ -6,7 +6,6 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -23,9 +22,10 @@ from plant_cli.model.network import Network
 from plant_cli.training import checkpoints, unfreezing
 from plant_cli.training.batches import make_batches, padding_share
 from plant_cli.training.checkpoints import Position
-from plant_cli.training.optimiser import add_gradients, clip_gradients, scale_gradients, sparse_tables
+from plant_cli.training.launched import choose_stepping, refuse_unfit, sharing
+from plant_cli.training.optimiser import sparse_tables
 from plant_cli.training.options import TrainingOptions
-from plant_cli.training.sharding import Sharding, wants_sharding
+from plant_cli.training.stepping import Learning, Stepping
 from plant_cli.training.tracking import draw_curve, open_tracker
 
 Rows = npt.NDArray[np.int64]
@@ -146,14 +146,15 @@ class Training:
         self.processes = hardware.processes
         self.processes.copy_first(p.data for p in network.parameters() if p.requires_grad)
         folder = context.run_path / "tracking" / context.folder.name
-        self.accelerator = open_tracker(plan.tracker, folder, asdict(plan), cpu=hardware.device.type == "cpu")
+        on_cpu = hardware.device.type == "cpu" and sharing() != "deepspeed"  # which accelerate does not know on processors
+        self.accelerator = open_tracker(plan.tracker, folder, asdict(plan), cpu=on_cpu)
+        refuse_unfit(self.accelerator)
         self.optimizer = unfreezing.make_optimizer(groups, plan.weight_decay, sparse_tables(network))
         self.position = Position()
         self.best: dict[str, Tensor] = {}
         self.seconds: list[float] = []
         self.read = 0
-        self.spread = wants_sharding(hardware)
-        self.sharding: Sharding | None = None
+        self.stepping: Stepping  # of `run`: not before all is planted
         self.stopping = self.due = False
         self.saved = time.monotonic()
         self.losses: list[float] = []
@@ -173,17 +174,14 @@ class Training:
         plan, position = self.plan, self.position
         if plant is not None and not position.step:
             self._judge(plant(), epoch=-1, loss=None)
-        if self.spread:
-            self.sharding = Sharding(self.network, self.hardware, self.groups, self.optimizer)
-            self.groups = self.sharding.groups
-            self.context.reporter.note(f"label tables are spread over {self.processes.count} processes")
+        learning = Learning(network=self.network, hardware=self.hardware, groups=self.groups, optimizer=self.optimizer, clip=plan.clip)
+        self.stepping = choose_stepping(learning, self.accelerator, self.context.reporter)
         while position.epoch < plan.epochs and position.epoch - position.best_epoch <= plan.patience:
             self._epoch(step)
             self._close_epoch(validate)
         for tracker in self.accelerator.trackers:
             tracker.finish()
-        if self.sharding is not None:
-            self.sharding.end()
+        self.stepping.end()
         for name, parameter in self.network.named_parameters():
             parameter.requires_grad_(name in self.names)
         checkpoints.load_state(self.network, self.best)
@@ -197,9 +195,6 @@ class Training:
             epoch_seconds=self.seconds,
         )
 
-    def _parameters(self) -> list[torch.nn.Parameter]:
-        return [p for group in self.groups for p in group.parameters]
-
     def _continue(self) -> None:
         found = checkpoints.load_checkpoint(self.context.folder / "checkpoints", self.network, self.optimizer)
         if found is None:
@@ -211,7 +206,8 @@ class Training:
 
     def _save(self) -> None:
         folder = self.context.folder / "checkpoints" if self.processes.first else None
-        checkpoints.save_checkpoint(folder, self.network, self.names, self.optimizer, self.position, self.best)
+        weights = {name: p for name, p in self.network.named_parameters() if name in self.names}
+        checkpoints.save_checkpoint(folder, weights, self.stepping.state(keep=self.processes.first), self.position, self.best)
         self.saved = time.monotonic()
 
     def _epoch(self, step: Step) -> None:
@@ -219,15 +215,16 @@ class Training:
         micro = make_batches(self.lengths, plan.micro_batch, seed=plan.seed, epoch=position.epoch)
         together = max(1, round(plan.batch / plan.micro_batch))
         steps = [micro[i : i + together] for i in range(0, len(micro), together)]
-        active = unfreezing.factors(self.groups, position.epoch, plan.schedule, plan.attention_factor)
-        unfreezing.thaw(self.groups, active)
+        groups = self.stepping.groups
+        active = unfreezing.factors(groups, position.epoch, plan.schedule, plan.attention_factor)
+        unfreezing.thaw(groups, active)
         self.network.train()
         began = time.monotonic()
         documents = sum(len(rows) for batch in steps[position.batch :] for rows in batch)
         with self.context.reporter.progress(f"epoch {position.epoch + 1}/{plan.epochs}", documents, "documents") as task:
             for batch in steps[position.batch :]:
                 share = unfreezing.cosine(position.step, len(steps) * plan.epochs, plan.warmup)
-                unfreezing.set_rates(self.optimizer, self.groups, share, active)
+                unfreezing.set_rates(self.optimizer, groups, share, active)
                 self._step(step, batch)
                 done = sum(len(rows) for rows in batch)
                 self.read += done
@@ -243,19 +240,21 @@ class Training:
     def _step(self, step: Step, batch: Sequence[Rows]) -> None:
         plan, position = self.plan, self.position
         total, lost, wrong = 0.0, 0.0, np.concatenate(batch)
-        for number, rows, part in self._share(batch):
+        passes = self._passes(batch)
+        for number, rows, part in passes:
             seed = plan.seed * 1_000_003 + position.step * 64 + number
             torch.manual_seed(seed)  # dropout depends on the position alone, so that a resumed run draws the same
             loss, weight = step(rows, epoch=position.epoch, seed=seed)
             weight *= part
-            if weight == 0 and self.sharding is None:
+            if weight == 0 and not self.stepping.together:
                 continue
             total += weight
             share = float(loss.detach()) * weight
             wrong = wrong if math.isfinite(share) else rows
             lost += share
-            self.accelerator.backward(loss * weight)  # also of what is refused below: other processes may wait for this pass
-        total, lost, learning = self._add_up(total, lost)
+            # also of what is refused below: other processes may wait for this pass
+            self.stepping.backward(loss * weight, last=rows is passes[-1][1])
+        total, lost = self._add_up(total, lost)
         if not math.isfinite(lost):
             self._refuse_nan(wrong)
         position.loss_sum += lost
@@ -263,37 +262,30 @@ class Training:
         if total:
             self.losses.append(lost / total)
             self.accelerator.log({"loss": self.losses[-1]}, step=position.step)
-            scale_gradients(learning, 1.0 / total, self.processes)
-            clip_gradients(learning, plan.clip)
-            self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.stepping.step(total)
         position.step += 1
         position.batch += 1
 
-    def _share(self, batch: Sequence[Rows]) -> list[tuple[int, Rows, float]]:
+    def _passes(self, batch: Sequence[Rows]) -> list[tuple[int, Rows, float]]:
         """Number and rows of this process's micro-batches, and what part they have in the step: none where others have one more."""
         share = [(number, rows, 1.0) for number, rows in self.processes.share(list(enumerate(batch)))]
-        if self.sharding is not None and len(share) * self.processes.count < len(batch):
+        if self.stepping.together and len(share) * self.processes.count < len(batch):
             share.append((0, batch[0], 0.0))  # all must make the same number of passes
         return share
 
-    def _add_up(self, total: float, lost: float) -> tuple[float, float, list[torch.nn.Parameter]]:
-        """Weight and loss of a step over all processes, and the parameters that have a gradient in any: their sums, everywhere."""
-        parameters = self._parameters()
-        has = [p.grad is not None for p in parameters]
+    def _add_up(self, total: float, lost: float) -> tuple[float, float]:
+        """Weight and loss of a step over all processes; and whether to stop or to save after it."""
         due = self.processes.first and time.monotonic() - self.saved > 60 * self.plan.checkpoint_minutes
-        sums = torch.tensor([total, lost, self.context.stopping, due, *has], dtype=torch.float64)
+        sums = torch.tensor([total, lost, self.context.stopping, due], dtype=torch.float64)
         self.processes.add([sums])
-        total, lost, stopping, saving, *having = sums.tolist()
+        total, lost, stopping, saving = sums.tolist()
         self.stopping, self.due = stopping > 0, saving > 0
-        learning = [parameter for parameter, count in zip(parameters, having, strict=True) if count]
-        add_gradients(self.processes, learning, sparse_tables(self.network))
-        return total, lost, learning
+        return total, lost
 
     def _close_epoch(self, validate: Callable[[int], dict[str, float]]) -> None:
         position = self.position
         self.network.eval()
-        with torch.no_grad(), self.sharding.gathered() if self.sharding else nullcontext():
+        with torch.no_grad(), self.stepping.gathered():
             figures = validate(position.epoch)
         self._judge(figures, epoch=position.epoch, loss=position.loss_sum / max(position.weight_sum, 1e-9))
         position.epoch += 1

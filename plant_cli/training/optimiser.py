@@ -11,7 +11,7 @@ from torch.distributed.tensor import DTensor
 
 from plant_cli.api import ComponentError, SparseDecoder, UsageError
 from plant_cli.model.network import Network
-from plant_cli.model.processes import Processes, whole
+from plant_cli.model.processes import ALONE, Processes, whole
 
 BLOCK = 1 << 21
 """Numbers of a table that are updated at a time: what an update needs beside the table stays in cache."""
@@ -19,20 +19,28 @@ SPARSE_FROM = 30_000
 """Labels from which updates are sparse unless the user says otherwise: below, one dense pass is faster and memory is no matter."""
 
 
-def decide_sparse(network: Network, wanted: bool | None, *, selects: bool) -> bool:
+def decide_sparse(network: Network, wanted: bool | None, *, selects: bool, shared: bool = False) -> bool:
     """Whether label tables are trained row by row; tells the decoder.
 
     Args:
         network: to be trained.
-        wanted: what the user says (None: from `SPARSE_FROM` labels, where decoder and stage can).
+        wanted: what the user says (None: from `SPARSE_FROM` labels, where decoder, stage and launch can).
         selects: whether a step looks at some labels only.
+        shared: whether each process has a share of the tables or of their state (FSDP, DeepSpeed).
 
     Raises:
         ComponentError: it is wanted, and the decoder cannot.
-        UsageError: it is wanted, and every step looks at all labels.
+        UsageError: it is wanted, and every step looks at all labels, or tables are shared.
     """
     decoder = network.decoder
     can = isinstance(decoder, SparseDecoder)
+    if wanted and shared:
+        raise UsageError(
+            "updates cannot be sparse where each process has a share of the label tables or of their state",
+            where="option sparse_updates, under distributed_type FSDP or DEEPSPEED",
+            expected="whole tables in every process (distributed_type: MULTI_GPU), or updates of whole tables",
+            todo="--no-sparse-updates, or another launch file",
+        )
     if wanted and not can:
         raise ComponentError(
             f"the decoder '{network.section.decoder.name}' has no sparse gradients",
@@ -47,7 +55,7 @@ def decide_sparse(network: Network, wanted: bool | None, *, selects: bool) -> bo
             expected="hard negatives in the loss of stage 2, a sample of labels in stage 1",
             todo="--no-sparse-updates, or --set finetune.loss.hard_negatives=1000, or --labels-per-document 64",
         )
-    sparse = (network.labels >= SPARSE_FROM and can and selects) if wanted is None else wanted
+    sparse = (network.labels >= SPARSE_FROM and can and selects and not shared) if wanted is None else wanted
     if isinstance(decoder, SparseDecoder):
         decoder.sparse = sparse
     return sparse
@@ -77,14 +85,26 @@ class RowAdamW(torch.optim.AdamW):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """One step; the gradients of tables are used up by it."""
-        for group in self.param_groups:
-            for table in group["params"]:
-                if id(table) in self.tables and table.grad is not None:
-                    self._update(table, group)
-                    table.grad = None
-        loss: float | None = super().step(closure)
+        """One step; groups whose rate is zero rest, and the gradients of tables are used up by it."""
+        groups = self.param_groups
+        self.param_groups = [group for group in groups if group["lr"]]
+        try:
+            for group in self.param_groups:
+                for table in group["params"]:
+                    if id(table) in self.tables and table.grad is not None:
+                        self._update(table, group)
+                        table.grad = None
+            loss: float | None = super().step(closure)
+        finally:
+            self.param_groups = groups
         return loss
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continue from a state; where it has one count of steps for a whole table, each of its rows has had as many."""
+        super().load_state_dict(state_dict)
+        for table in [p for group in self.param_groups for p in group["params"] if id(p) in self.tables and p in self.state]:
+            steps = self.state[table]["step"]
+            self.state[table]["step"] = steps.expand(len(table)).to(table.device, copy=True)
 
     def _update(self, table: nn.Parameter, group: dict[str, Any]) -> None:
         rows, gradient = touched_rows(table)
@@ -114,8 +134,9 @@ def _update_rows(table: Tensor, rows: Tensor, gradient: Tensor, state: dict[str,
 
 
 def _values(parameters: Sequence[nn.Parameter]) -> list[Tensor]:
-    """The numbers of gradients, of sparse ones those of the rows they hold."""
-    return [touched_rows(p)[1] if p.grad.is_sparse else p.grad for p in parameters if p.grad is not None]
+    """The numbers of gradients: of sparse ones those of the rows they hold, of spread ones this process's share."""
+    learnt = [(p, p.grad) for p in parameters if p.grad is not None]
+    return [touched_rows(p)[1] if g.is_sparse else g.to_local() if isinstance(g, DTensor) else g for p, g in learnt]
 
 
 def touched_rows(table: nn.Parameter) -> tuple[Tensor, Tensor]:
@@ -160,14 +181,36 @@ def _add_rows(processes: Processes, table: nn.Parameter) -> Tensor:
 
 def scale_gradients(parameters: Sequence[nn.Parameter], factor: float, processes: Processes) -> None:
     """Multiply the sums of gradients by a factor; those of spread parameters are means over the processes so far."""
-    for values in _values(parameters):
-        values.mul_(factor * processes.count if isinstance(values, DTensor) else factor)
+    spread, others = _apart(parameters)
+    for found, by in ((spread, factor * processes.count), (others, factor)):
+        for values in _values(found):
+            values.mul_(by)
 
 
-def clip_gradients(parameters: Sequence[nn.Parameter], largest: float) -> None:
+def clip_gradients(parameters: Sequence[nn.Parameter], largest: float, processes: Processes = ALONE) -> None:
     """Scale all gradients down to a norm of at most `largest`, sparse and spread ones too."""
-    values = _values(parameters)
-    norm = torch.linalg.vector_norm(torch.stack([whole(torch.linalg.vector_norm(v)) for v in values]))
+    spread, others = _apart(parameters)
+    norms = [torch.linalg.vector_norm(values) for values in _values(others)]
+    if spread:
+        square = torch.stack([torch.linalg.vector_norm(values) for values in _values(spread)]).square().sum()
+        processes.add([square])
+        norms.append(square.sqrt())
+    norm = torch.linalg.vector_norm(torch.stack(norms))
     factor = (largest / (norm + 1e-6)).clamp(max=1.0)  # as torch.nn.utils.clip_grad_norm_ does it
-    for part in values:
-        part.mul_(factor)
+    for values in _values(parameters):
+        values.mul_(factor)
+
+
+def _apart(parameters: Sequence[nn.Parameter]) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    """Parameters that are spread over the processes, and the others."""
+    return [p for p in parameters if isinstance(p, DTensor)], [p for p in parameters if not isinstance(p, DTensor)]
+
+
+def whole_state(optimizer: torch.optim.Optimizer, *, keep: bool) -> dict[str, Any]:
+    """An optimiser's state with whole tensors, empty unless kept; all processes must ask for it."""
+    state = optimizer.state_dict()
+    gathered: dict[int, dict[str, Any]] = {}
+    for number, values in state["state"].items():  # one after the other: a device need not hold them all
+        found = {key: whole(value).cpu() if keep else whole(value) for key, value in values.items()}
+        gathered[number] = found if keep else {}
+    return {**state, "state": gathered} if keep else {}

@@ -1,103 +1,132 @@
-"""The decoder spread over the processes (FSDP2): each keeps a share of label tables, of their gradients and optimiser state."""
+"""The network spread over the processes (FSDP2): each keeps a share of its parameters, of their gradients and optimiser state."""
 
 from __future__ import annotations
 
-import copy
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import torch
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from plant_cli.api import UsageError
-from plant_cli.model.hardware import Hardware
+from plant_cli.kit.quantization import may_be_spread
 from plant_cli.model.network import Network
 from plant_cli.model.processes import whole
-from plant_cli.training.unfreezing import Group
+from plant_cli.training.stepping import Learning, Summing
 
 FACES = ("rank", "attention", "gather")
 """Methods of a decoder that read its parameters, beside `forward`."""
 
 
-def wants_sharding(hardware: Hardware) -> bool:
-    """Whether the processes were launched to share parameters (`distributed_type: FSDP` in accelerate's configuration).
+def blocks(backbone: nn.Module) -> list[nn.Module]:
+    """The parts of a backbone that are gathered one after the other: its transformer layers, or none that anybody has named.
 
-    Raises:
-        UsageError: they were launched for DeepSpeed.
+    Their classes are those that accelerate's configuration names (`fsdp_transformer_layer_cls_to_wrap`), else those that the model
+    itself does not want split.
     """
-    if os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
-        raise UsageError(
-            "training cannot be handed to DeepSpeed: its engine wants to own the training loop",
-            where="the launch configuration, distributed_type: DEEPSPEED",
-            expected="distributed_type MULTI_GPU, or FSDP to spread label tables over the devices",
-            todo="accelerate config --config_file launch.yaml, then --launch launch.yaml",
-        )
-    return hardware.processes.count > 1 and os.environ.get("ACCELERATE_USE_FSDP") == "true"
+    named = os.environ.get("FSDP_TRANSFORMER_CLS_TO_WRAP", "")
+    names = set(named.split(",")) if named else {n for part in backbone.modules() for n in getattr(part, "_no_split_modules", None) or ()}
+    return [part for part in backbone.modules() if type(part).__name__ in names]
 
 
-class Sharding:
-    """Spreads a network's decoder, and later gives the network a whole one back.
+class Spreading(Summing):
+    """Spreads a network, and later gives it whole parameters back.
 
-    The backbone stays whole on every device: it is frozen, or in 4 bits with small adapters, or small. All processes must make the
-    same number of forward and backward passes between two steps; a process that has nothing to do makes one of weight zero.
-
-    Args:
-        network: whose decoder is spread; the same in all processes.
-        hardware: where it is, and with which processes.
-        groups: of the network's parameters.
-        optimizer: goes on with the spread parameters from the state that it has.
-
-    Attributes:
-        groups: the same groups of spread parameters.
+    Of the backbone a block is gathered at a time, when it is passed through; the decoder is whole from its first use in a pass to
+    the end of that pass. Frozen parameters are spread, too. Outside of a pass each process has its share alone.
     """
 
-    def __init__(self, network: Network, hardware: Hardware, groups: Sequence[Group], optimizer: torch.optim.Optimizer) -> None:
-        self.network = network
-        decoder = network.decoder
-        bare = {id(p): nn.Parameter(p.detach().to("meta"), requires_grad=p.requires_grad) for p in decoder.parameters()}
-        self._shell = copy.deepcopy(decoder, cast(dict[int, object], bare))
-        before = dict(decoder.named_parameters())
-        fully_shard(decoder, mesh=init_device_mesh(hardware.device.type, (hardware.processes.count,)), reshard_after_forward=False)
-        for name in FACES:
-            if hasattr(decoder, name):
-                register_fsdp_forward_method(decoder, name)
-        after = dict(decoder.named_parameters())
-        spread = {id(old): after[name] for name, old in before.items()}
-        _move_state(optimizer, spread)
-        self.groups = [replace(group, parameters=tuple(spread.get(id(p), p) for p in group.parameters)) for group in groups]
+    together = True
 
-    @property
-    def decoder(self) -> FSDPModule:
-        """The decoder in its spread form."""
-        return cast(FSDPModule, self.network.decoder)
+    def __init__(self, learning: Learning) -> None:
+        network = learning.network
+        parts = [part for root in (network.reader, network.decoder) for part in root.modules()]
+        self._before = [_Before(module=part, kind=type(part), values=_copied(part)) for part in parts]
+        _spread(network, init_device_mesh(learning.hardware.device.type, (learning.processes.count,)))
+        spread = {id(old): new for before in self._before for old, new in before.parameters()}
+        _move_state(learning.optimizer, spread)
+        for before in self._before:
+            before.empty()
+        groups = [replace(group, parameters=tuple(spread[id(p)] for p in group.parameters)) for group in learning.groups]
+        super().__init__(replace(learning, groups=groups))
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
-        """The decoder whole in every process, for reading alone: none waits for another inside."""
-        self.decoder.unshard()
+        """See `Stepping.gathered`."""
+        spread = [cast(FSDPModule, part) for part in self.network.modules() if isinstance(part, FSDPModule)]
+        reader = cast(FSDPModule, self.network.reader)
+        reader.set_reshard_after_forward(False)
+        for part in spread:
+            part.unshard()
         try:
             yield
         finally:
-            self.decoder.reshard()
+            reader.set_reshard_after_forward(True)
+            for part in spread:
+                part.reshard()
 
     def end(self) -> None:
-        """Give the network a decoder of its own in every process."""
-        state = {name: whole(tensor.detach()) for name, tensor in self.network.decoder.state_dict().items()}
-        self._shell.load_state_dict(state, assign=True)
-        self.network.decoder = self._shell
+        """See `Stepping.end`: the parameters that it had before are filled again."""
+        for before in self._before:
+            before.fill()
+        for before in self._before:
+            before.bring_back()
 
 
-def _move_state(optimizer: torch.optim.Optimizer, spread: Mapping[int, nn.Parameter]) -> None:
+def _spread(network: Network, mesh: DeviceMesh) -> None:
+    kept = {p for p in network.parameters() if not may_be_spread(p)}
+    for part in (*blocks(network.reader), network.reader):
+        fully_shard(part, mesh=mesh, reshard_after_forward=True, ignored_params=kept)
+    fully_shard(network.decoder, mesh=mesh, reshard_after_forward=False)
+    for name in FACES:
+        if hasattr(network.decoder, name):
+            register_fsdp_forward_method(network.decoder, name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Before:
+    """What a module was before it was spread: its class, hooks and parameters. These give their numbers away for the time."""
+
+    module: nn.Module
+    kind: type[nn.Module]
+    values: dict[str, Any]
+
+    def parameters(self) -> list[tuple[nn.Parameter, nn.Parameter]]:
+        """Its own parameters: what they were, and what they are."""
+        now = self.module._parameters
+        return [(old, cast(nn.Parameter, now[name])) for name, old in self.values["_parameters"].items() if old is not None]
+
+    def empty(self) -> None:
+        for old, new in self.parameters():
+            if old is not new:
+                old.data = old.data.new_empty(0)
+
+    def fill(self) -> None:
+        for old, new in self.parameters():
+            if isinstance(new, DTensor) and not old.numel():  # a parameter may be in several modules
+                old.data = whole(new.detach())
+
+    def bring_back(self) -> None:
+        kept = {"_buffers": self.module._buffers, "training": self.module.training}
+        vars(self.module).clear()
+        vars(self.module).update(self.values | kept)
+        self.module.__class__ = self.kind
+
+
+def _copied(module: nn.Module) -> dict[str, Any]:
+    return {name: value.copy() if isinstance(value, dict) else value for name, value in vars(module).items()}
+
+
+def _move_state(optimizer: torch.optim.Optimizer, spread: dict[int, nn.Parameter]) -> None:
     """Put spread parameters, by the identity of the whole ones, into their places, with their share of the state."""
     for entry in optimizer.param_groups:
-        entry["params"] = [spread.get(id(p), p) for p in entry["params"]]
-    for old in [p for p in optimizer.state if id(p) in spread]:
+        entry["params"] = [spread[id(p)] for p in entry["params"]]
+    for old in list(optimizer.state):
         parameter = cast(DTensor, spread[id(old)])
         optimizer.state[parameter] = {
             key: distribute_tensor(value, parameter.device_mesh, parameter.placements) if value.shape == parameter.shape else value

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ def open_tracker(name: str | None, folder: Path, config: Mapping[str, Any], *, c
         ComponentError: accelerate does not know the tracker, or its package is not installed.
     """
     if name is None:
-        return Accelerator(cpu=cpu)
+        return _quietly(cpu=cpu)
     if name not in LOGGER_TYPE_TO_CLASS:
         raise ComponentError(
             f"there is no tracker '{name}'",
@@ -43,9 +45,15 @@ def open_tracker(name: str | None, folder: Path, config: Mapping[str, Any], *, c
             expected=f"the package of '{name}' beside plant",
             todo=f"pip install {name.replace('_', '-')}",
         )
-    accelerator = Accelerator(cpu=cpu, log_with=name, project_dir=folder)
+    accelerator = _quietly(cpu=cpu, log_with=name, project_dir=folder)
     accelerator.init_trackers(PROJECT, {key: value for key, value in config.items() if isinstance(value, int | float | str)})
     return accelerator
+
+
+def _quietly(**arguments: Any) -> Accelerator:
+    """An accelerator; what an engine says while it is set up goes where its log belongs."""
+    with redirect_stdout(sys.stderr):
+        return Accelerator(**arguments)
 
 
 def draw_curve(values: Sequence[float], width: int = 40) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -72,14 +73,45 @@ def test_sparse_updates_of_two_processes_are_those_of_one(launch: Launch, tmp_pa
         assert found[name] == pytest.approx(expected[name], abs=1e-4), name
 
 
+LAUNCH = """
+distributed_type: {way}
+num_machines: 1
+num_processes: 2
+machine_rank: 0
+main_process_port: {port}
+mixed_precision: bf16
+use_cpu: false
+fsdp_config: {{fsdp_version: 2, fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP}}
+deepspeed_config: {{zero_stage: 2, gradient_accumulation_steps: 4, gradient_clipping: 7.0}}
+"""
+"""What of it the command says itself (numbers of accumulation, clipping, number format) is without effect."""
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("corpus")
-def test_label_tables_can_be_spread_over_processes(launch: Launch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("way", "told"),
+    [
+        ("FSDP", "backbone and label tables are spread over 2 processes"),
+        ("DEEPSPEED", "DeepSpeed steps the optimiser (processes: 2)"),
+    ],
+)
+def test_what_does_not_fit_is_shared_between_processes(
+    launch: Launch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, told: str
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # two processes on processors, wherever this runs
     command = ["finetune", *BACKBONE, "--batch", "9", "--micro-batch", "3", "--precision", "fp32", "--epochs", "2"]
     command += ["--init", "random", "--unfreeze", "gradual", "--no-lexical"]  # three micro-batches a step: one process has one less
+    if way == "DEEPSPEED":
+        pytest.importorskip("deepspeed", reason="DeepSpeed is not installed")
     run(launch, 1, *command, "--run", "one")
-    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
-    assert "label tables are spread over 2 processes" in run(launch, 2, *command, "--run", "two")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        description = LAUNCH.format(way=way, port=free.getsockname()[1]).splitlines(keepends=True)
+    (tmp_path / "two.yaml").write_text("".join(line for line in description if "_config" not in line or way.lower() in line))
+    ((code, _, error),) = launch(1, *command, "--run", "two", "--launch", "two.yaml", launched=False)
+    assert code == 0, error
+    assert told in error
     rows = [[json.loads(line) for line in (tmp_path / folder / "finetune" / "history.jsonl").open()] for folder in ("one", "two")]
     for a, b in zip(*rows, strict=True):
         assert a == pytest.approx(b, abs=1e-3, nan_ok=True)

@@ -1,12 +1,14 @@
 """Checkpoints count only when whole."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
 from plant_cli.training.checkpoints import Position, load_checkpoint, save_checkpoint, whole_checkpoints
+from plant_cli.training.optimiser import whole_state
 
 
 def trained() -> tuple[nn.Linear, torch.optim.AdamW]:
@@ -18,12 +20,13 @@ def trained() -> tuple[nn.Linear, torch.optim.AdamW]:
     return layer, optimizer
 
 
-NAMES = frozenset({"weight", "bias"})
+def kept(layer: nn.Linear, optimizer: torch.optim.AdamW) -> tuple[dict[str, nn.Parameter], dict[str, Any]]:
+    return dict(layer.named_parameters()), whole_state(optimizer, keep=True)
 
 
 def test_weights_optimiser_and_position_come_back(tmp_path: Path) -> None:
     layer, optimizer = trained()
-    save_checkpoint(tmp_path, layer, NAMES, optimizer, Position(epoch=2, step=7, best=0.5), {"weight": torch.ones(2, 3)})
+    save_checkpoint(tmp_path, *kept(layer, optimizer), Position(epoch=2, step=7, best=0.5), {"weight": torch.ones(2, 3)})
     other = nn.Linear(3, 2)
     fresh = torch.optim.AdamW(other.parameters(), lr=0.1)
     position, best = load_checkpoint(tmp_path, other, fresh) or pytest.fail("no checkpoint")
@@ -36,14 +39,14 @@ def test_weights_optimiser_and_position_come_back(tmp_path: Path) -> None:
 def test_only_the_last_two_are_kept(tmp_path: Path) -> None:
     layer, optimizer = trained()
     for step in (1, 2, 3, 4):
-        save_checkpoint(tmp_path, layer, NAMES, optimizer, Position(step=step), {})
+        save_checkpoint(tmp_path, *kept(layer, optimizer), Position(step=step), {})
     assert [p.name for p in whole_checkpoints(tmp_path)] == ["step-00000003", "step-00000004"]
 
 
 def test_a_half_written_one_does_not_count(tmp_path: Path) -> None:
     layer, optimizer = trained()
-    save_checkpoint(tmp_path, layer, NAMES, optimizer, Position(step=1), {})
-    save_checkpoint(tmp_path, layer, NAMES, optimizer, Position(step=2), {})
+    save_checkpoint(tmp_path, *kept(layer, optimizer), Position(step=1), {})
+    save_checkpoint(tmp_path, *kept(layer, optimizer), Position(step=2), {})
     (tmp_path / "step-00000002" / "DONE").unlink()
     position, _ = load_checkpoint(tmp_path, layer, optimizer) or pytest.fail("no checkpoint")
     assert position.step == 1
@@ -52,8 +55,8 @@ def test_a_half_written_one_does_not_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", ["weights.safetensors", "optimizer.pt", "position.json", "best.safetensors"])
 def test_a_damaged_one_is_passed_over_for_the_one_before(tmp_path: Path, file: str) -> None:
     layer, optimizer = trained()
-    save_checkpoint(tmp_path, layer, NAMES, optimizer, Position(step=1), {})
-    save_checkpoint(tmp_path, layer, NAMES, optimizer, Position(step=2), {})
+    save_checkpoint(tmp_path, *kept(layer, optimizer), Position(step=1), {})
+    save_checkpoint(tmp_path, *kept(layer, optimizer), Position(step=2), {})
     (tmp_path / "step-00000002" / file).write_bytes(b"\x00damaged")
     position, _ = load_checkpoint(tmp_path, layer, optimizer) or pytest.fail("no checkpoint")
     assert position.step == 1

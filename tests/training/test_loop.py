@@ -94,7 +94,6 @@ def test_curves_are_drawn_and_trackers_told_on_request(play: Callable[..., Playe
     monkeypatch.setattr(played.context.reporter, "note", notes.append)
     told: list[tuple[int, dict[str, float]]] = []
     accelerator = SimpleNamespace(log=lambda values, step: told.append((step, values)), trackers=[])
-    accelerator.backward = torch.Tensor.backward
     monkeypatch.setattr(loop, "open_tracker", lambda *_, **__: accelerator)
     history = played.run().history
     assert notes[-1].endswith("value ▁█▃")

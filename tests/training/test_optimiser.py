@@ -100,6 +100,32 @@ def test_a_saved_state_goes_on_bit_for_bit(tmp_path: Path) -> None:
     assert torch.equal(whole, broken)
 
 
+def test_the_state_of_a_whole_table_goes_on_row_by_row() -> None:
+    """As where tables were shared between processes, and are no longer: every row has had every step."""
+    found, expected = table(), table()
+    gradients = torch.randn(2, ROWS, 3, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    whole, reference = (torch.optim.AdamW([p], lr=0.1, weight_decay=0.2, fused=True) for p in (found, expected))
+    for optimizer, parameter in ((whole, found), (reference, expected)):
+        parameter.grad = gradients[0].clone()
+        optimizer.step()
+    rows = make(found)
+    rows.load_state_dict(whole.state_dict())
+    for optimizer, parameter in ((rows, found), (reference, expected)):
+        parameter.grad = gradients[1].clone()
+        optimizer.step()
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-13)
+
+
+def test_groups_whose_rate_is_zero_rest() -> None:
+    parameter, other = table(), table(1)
+    optimizer = RowAdamW([{"params": [parameter], "lr": 0.0}, {"params": [other], "lr": 0.1}], weight_decay=0.2)
+    parameter.grad, other.grad = torch.ones_like(parameter), torch.ones_like(other)
+    optimizer.step()
+    assert list(optimizer.state) == [other]  # not even its steps are counted
+    assert len(optimizer.param_groups) == 2
+    assert torch.equal(parameter, table())
+
+
 @pytest.mark.parametrize("largest", [0.5, 100.0])
 def test_sparse_gradients_are_clipped_as_dense_ones(largest: float) -> None:
     """Two micro-batches that share a row accumulate; the norm is that of the sum."""
@@ -129,6 +155,9 @@ def test_updates_are_sparse_where_labels_are_many_and_a_step_selects(
     assert not decide_sparse(network, False, selects=True)
     with pytest.raises(UsageError, match="every step looks at all labels"):
         decide_sparse(network, True, selects=False)
+    assert not decide_sparse(network, None, selects=True, shared=True)
+    with pytest.raises(UsageError, match="share of the label tables"):
+        decide_sparse(network, True, selects=True, shared=True)
     network.decoder = nn.Linear(2, 2)
     with pytest.raises(ComponentError, match="has no sparse gradients"):
         decide_sparse(network, True, selects=True)

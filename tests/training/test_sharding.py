@@ -1,33 +1,46 @@
-"""When label tables are spread; that it changes no result is tested through the command line (tests/stages/test_processes.py)."""
+"""Which parts of a backbone are gathered one after the other; what comes of it is tested in test_stepping.py."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
+from torch import nn
 
-from plant_cli.api import UsageError
-from plant_cli.model.hardware import Hardware
-from plant_cli.model.processes import Processes, whole
-from plant_cli.training.sharding import wants_sharding
-
-
-def hardware(count: int) -> Hardware:
-    return Hardware(device=torch.device("cpu"), dtype=torch.float32, processes=Processes(count=count))
+from plant_cli.model.processes import whole
+from plant_cli.training.sharding import blocks
 
 
-def test_tables_are_spread_where_the_launcher_says_so_and_there_is_somebody_to_share_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("ACCELERATE_USE_FSDP", raising=False)
-    assert not wants_sharding(hardware(2))
-    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
-    assert wants_sharding(hardware(2))
-    assert not wants_sharding(hardware(1))
+class Layer(nn.Module):
+    pass
 
 
-def test_deepspeed_is_refused_with_what_to_use_instead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
-    with pytest.raises(UsageError, match="DeepSpeed") as caught:
-        wants_sharding(hardware(2))
-    assert "FSDP" in caught.value.expected
+class Model(nn.Module):
+    _no_split_modules = ("Layer",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([Layer(), Layer()])
+        self.norm = nn.LayerNorm(2)
+
+
+def test_blocks_are_what_the_model_does_not_want_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FSDP_TRANSFORMER_CLS_TO_WRAP", raising=False)
+    model = Model()
+    assert blocks(nn.Sequential(model)) == list(model.layers)  # also of a model in a wrapper, as adapters are
+
+
+def test_or_what_the_launch_configuration_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FSDP_TRANSFORMER_CLS_TO_WRAP", "LayerNorm,Unknown")
+    model = Model()
+    assert blocks(model) == [model.norm]
+
+
+def test_a_backbone_that_names_none_is_gathered_at_once(small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FSDP_TRANSFORMER_CLS_TO_WRAP", raising=False)
+    assert blocks(small_network().reader) == []
 
 
 def test_what_is_not_spread_is_whole() -> None:
