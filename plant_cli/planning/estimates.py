@@ -10,7 +10,7 @@ from plant_cli.model.network import Network
 from plant_cli.planning.documents import Documents
 from plant_cli.planning.jobs import Job
 from plant_cli.planning.outline import Outline
-from plant_cli.planning.sharing import ALONE, WHOLE_COPIES, Shares, Sharing, size_of
+from plant_cli.planning.sharing import ALONE, Shares, Sharing, size_of
 from plant_cli.planning.trace import Reading, Trace, trace_reading, trace_step
 from plant_cli.training.prototypes import CELLS
 
@@ -142,21 +142,19 @@ def estimate(job: Job, sketch: Outline, documents: Documents, hardware: Hardware
 def _memory(job: Job, sketch: Outline, documents: Documents, sharing: Sharing, step: Trace, once: Trace | None) -> Memory:
     network = sketch.network
     may, learning = job.thaw(network)
-    grown = sharing.held(learning, network)
-    changed = {part: size_of(may) if part in WHOLE_COPIES else sharing.held(may, network) for part in ("best", "saving")}
-    moments = MOMENTS * size_of(sharing.spread(learning, network)) if "saving" in WHOLE_COPIES else 0
+    grown, kept = sharing.held(learning, sketch), sharing.held(may, sketch)
     weights = sharing.weights(sketch)
     return Memory(
         weights=weights,
         gradients=grown,
         optimiser=MOMENTS * grown,
         gathered=sharing.gathered(learning, sketch),
-        best=changed["best"],
+        best=kept,
         activations=step.activations,
         label_attention=step.peak - step.activations,
         reading=once.peak if once else 0,
         planting=_planting(job, sketch, documents) + (sketch.size - weights) * job.planting,  # nothing is spread before
-        saving=changed["saving"] + moments,
+        saving=kept,
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import Literal, cast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
 
 import torch
 from torch import nn
@@ -20,10 +21,9 @@ from plant_cli.model.network import Network
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A part of the network: of which of its modules, how many parameters, how many of them training may change, and their bytes."""
+    """A part of the network: how many parameters, how many of them training may change, and their bytes."""
 
     name: str
-    module: Literal["reader", "decoder"]
     parameters: int
     trained: int
     size: int
@@ -36,21 +36,32 @@ class Outline:
     Args:
         network: all shapes, no values.
         parts: backbone, adapter, label tables and so on.
-        unpacked: bytes of the largest weight that is held in few bits, as it computes; 0 if there is none.
+        short: bytes of weights that are held in few bits, each as it is held.
+        eight_bits: whether these are 8-bit maps, which every process has whole.
     """
 
     network: Network
     parts: tuple[Part, ...]
-    unpacked: int
+    short: Mapping[nn.Parameter, int] = field(default_factory=dict)
+    eight_bits: bool = False
+
+    @property
+    def unpacked(self) -> int:
+        """Bytes of the largest weight that is held in few bits, as it computes; 0 if there is none."""
+        return max((parameter.numel() * torch.bfloat16.itemsize for parameter in self.short), default=0)
 
     @property
     def size(self) -> int:
         """Bytes of all weights."""
         return sum(part.size for part in self.parts)
 
-    def size_of(self, module: str) -> int:
-        """Bytes of the weights of one module of the network."""
-        return sum(part.size for part in self.parts if part.module == module)
+    def size_of(self, parameters: Iterable[nn.Parameter]) -> int:
+        """Bytes of weights as they are held."""
+        return sum(self.short.get(p, p.numel() * p.element_size()) for p in parameters)
+
+    def shared(self, module: str) -> list[nn.Parameter]:
+        """The weights of one module of the network that processes can share out."""
+        return [p for p in getattr(self.network, module).parameters() if not (self.eight_bits and p in self.short)]
 
 
 def outline(context: StageContext, section: ModelSection, machine: MachineSection, labels: LabelIndex, hardware: Hardware) -> Outline:
@@ -78,12 +89,13 @@ def outline(context: StageContext, section: ModelSection, machine: MachineSectio
     huggingface = backbone_options if isinstance(backbone_options, HuggingFaceOptions) else None
     short = short_parameters(network.reader, huggingface) if huggingface else {}
     parts = _parts(network, short)
-    unpacked = max((parameter.numel() * torch.bfloat16.itemsize for parameter in short), default=0)
+    names = {name: short[parameter] for name, parameter in network.reader.named_parameters() if parameter in short}
     for parameter in short:
         parameter.data = parameter.data.to(torch.bfloat16)  # the format that they compute in
     with FakeTensorMode(allow_non_fake_inputs=True):
         network.to_empty(device=hardware.device)
-    return Outline(network=network, parts=parts, unpacked=unpacked)
+    found = {network.reader.get_parameter(name): size for name, size in names.items()}
+    return Outline(network=network, parts=parts, short=found, eight_bits=huggingface is not None and huggingface.quantization == "int8")
 
 
 def _parts(network: Network, short: dict[nn.Parameter, int]) -> tuple[Part, ...]:
@@ -100,7 +112,6 @@ def _parts(network: Network, short: dict[nn.Parameter, int]) -> tuple[Part, ...]
     return tuple(
         Part(
             name=name,
-            module="reader" if name in ("backbone", "adapter") else "decoder",
             parameters=sum(p.numel() for p in found),
             trained=sum(p.numel() for p in found if p.requires_grad),
             size=sum(short.get(p, p.numel() * p.element_size()) for p in found),

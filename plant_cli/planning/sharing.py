@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
@@ -15,11 +15,10 @@ from plant_cli.model.network import Network
 from plant_cli.planning.jobs import Job
 from plant_cli.planning.outline import Outline
 from plant_cli.runs.launches import read_launch
+from plant_cli.training.sharding import blocks
 
-SPREAD: Mapping[str, Callable[[Outline], int]] = {"decoder": lambda sketch: sketch.size_of("decoder")}
-"""What is shared out under FSDP: each module of the network, with the bytes of it that are whole at once in a pass. All else is whole."""
-WHOLE_COPIES = frozenset({"best", "saving"})
-"""Copies of trained weights that every process has whole even then."""
+SPREAD = ("reader", "decoder")
+"""Modules of the network whose weights are shared out under FSDP, with their gradients, optimiser state and best copy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,25 +60,27 @@ class Sharing:
         """Micro-batches of a process between two steps."""
         return ceil(job.micro_batches / self.processes)
 
-    def held(self, parameters: Iterable[nn.Parameter], network: Network) -> int:
-        """Bytes that a process keeps of parameters."""
+    def held(self, parameters: Iterable[nn.Parameter], sketch: Outline) -> int:
+        """Bytes that a process keeps of parameters that learn, or of as many other numbers."""
         parameters = list(parameters)
-        return size_of(parameters) - self._elsewhere(size_of(self.spread(parameters, network)))
+        return size_of(parameters) - self._elsewhere(size_of(self.spread(parameters, sketch)))
 
     def weights(self, sketch: Outline) -> int:
         """Bytes that a process keeps of all weights, as they are held."""
-        return sketch.size - self._elsewhere(sum(map(sketch.size_of, SPREAD)) if self.spreads else 0)
+        return sketch.size - self._elsewhere(sketch.size_of(self.spread(sketch.network.parameters(), sketch)))
 
     def gathered(self, learning: Iterable[nn.Parameter], sketch: Outline) -> int:
         """Bytes that are whole for a time beside what is kept: in a pass with their gradients, in validation all weights."""
         if not self.spreads:
             return 0
-        in_a_pass = sum(whole(sketch) for whole in SPREAD.values()) + size_of(self.spread(learning, sketch.network))
-        return max(in_a_pass, sum(map(sketch.size_of, SPREAD)))
+        together = self.spread(at_once(sketch.network), sketch)
+        learn = {id(p) for p in learning}
+        in_a_pass = sketch.size_of(together) + size_of(p for p in together if id(p) in learn)
+        return max(in_a_pass, sketch.size_of(self.spread(sketch.network.parameters(), sketch)))
 
-    def spread(self, parameters: Iterable[nn.Parameter], network: Network) -> list[nn.Parameter]:
+    def spread(self, parameters: Iterable[nn.Parameter], sketch: Outline) -> list[nn.Parameter]:
         """Those of the parameters of which a process keeps its share alone."""
-        shared = {id(p) for module in SPREAD for p in getattr(network, module).parameters()} if self.spreads else set()
+        shared = {id(p) for module in SPREAD for p in sketch.shared(module)} if self.spreads else set()
         return [p for p in parameters if id(p) in shared]
 
     def shares(self, job: Job, hardware: Hardware) -> Shares:
@@ -112,6 +113,14 @@ def read_sharing(file: Path) -> Sharing:
     # processors are started by torch's launcher, which hands nothing of FSDP on
     spreads = kind == "FSDP" and not description.get("use_cpu")
     return Sharing(processes=description["num_processes"], machines=int(description.get("num_machines", 1)), spreads=spreads)
+
+
+def at_once(network: Network) -> list[nn.Parameter]:
+    """The parameters that a pass has whole at a time: of the backbone the largest block and what is in none, and the decoder's."""
+    parts = [list(part.parameters()) for part in blocks(network.reader)]
+    inside = {id(p) for part in parts for p in part}
+    root = [p for p in network.reader.parameters() if id(p) not in inside]
+    return [*max(parts, key=size_of, default=[]), *root, *network.decoder.parameters()]
 
 
 def size_of(parameters: Iterable[nn.Parameter]) -> int:

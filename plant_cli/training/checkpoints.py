@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,15 +70,16 @@ def save_checkpoint(
         position: where training stands.
         best: weights of the best epoch.
     """
-    tensors = [_gather(found, keep=folder is not None) for found in (weights, best)]
     if folder is None:
+        for tensors in (weights, best):
+            _gather(tensors, keep=False)
         return
     place = folder / f"step-{position.step:08d}"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    for name, found in zip(("weights", "best"), tensors, strict=True):
-        if found:
-            save_file(found, str(place / f"{name}.safetensors"))
+    for name, tensors in (("weights", weights), ("best", best)):
+        if tensors:
+            save_file(_gather(tensors, keep=True), str(place / f"{name}.safetensors"))
     with replacing(place / "optimizer.pt") as partial:
         torch.save(learned, partial)
     write_json(place / "position.json", asdict(position))
@@ -88,12 +89,12 @@ def save_checkpoint(
 
 
 def _gather(tensors: Mapping[str, torch.Tensor], *, keep: bool) -> dict[str, torch.Tensor]:
-    """Whole copies outside the device, one after the other: a device need not hold them all."""
+    """Whole tensors outside the device, one after the other: a device need not hold them all."""
     found: dict[str, torch.Tensor] = {}
     for name, tensor in tensors.items():
         full = whole(tensor.detach())
         if keep:
-            found[name] = full.to("cpu", copy=True).contiguous()
+            found[name] = full.cpu().contiguous()
     return found
 
 
@@ -102,10 +103,12 @@ def whole_checkpoints(folder: Path) -> list[Path]:
     return sorted(mark.parent for mark in folder.glob(f"step-*/{DONE}"))
 
 
-def load_checkpoint(folder: Path, network: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Position, dict[str, torch.Tensor]] | None:
+def load_checkpoint(
+    folder: Path, network: nn.Module, optimizer: torch.optim.Optimizer, warn: Callable[[str], None]
+) -> tuple[Position, dict[str, torch.Tensor]] | None:
     """Continue from the last whole checkpoint; None if there is none.
 
-    One that cannot be read (a damaged disk) is passed over for the one before it.
+    One that cannot be read (a damaged disk) is passed over for the one before it; `warn` is told.
     """
     for place in reversed(whole_checkpoints(folder)):
         try:
@@ -113,7 +116,8 @@ def load_checkpoint(folder: Path, network: nn.Module, optimizer: torch.optim.Opt
             state = torch.load(place / "optimizer.pt", weights_only=True, map_location="cpu")
             position = Position(**read_json(place / "position.json", "the position of a checkpoint"))
             best = load_file(str(place / "best.safetensors")) if (place / "best.safetensors").exists() else {}
-        except Exception:  # whatever a damaged file makes of its reader
+        except Exception as error:  # whatever a damaged file makes of its reader
+            warn(f"the checkpoint {place} is damaged and is passed over ({type(error).__name__}: {error})")
             continue
         load_state(network, weights)
         optimizer.load_state_dict(state)

@@ -196,7 +196,7 @@ class Training:
         )
 
     def _continue(self) -> None:
-        found = checkpoints.load_checkpoint(self.context.folder / "checkpoints", self.network, self.optimizer)
+        found = checkpoints.load_checkpoint(self.context.folder / "checkpoints", self.network, self.optimizer, self.context.reporter.warn)
         if found is None:
             self.context.reporter.note("no whole checkpoint to resume from: training starts at the beginning")
             return

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from plant_cli.api import MachineSection, ModelSection, UsageError
 from plant_cli.model.hardware import Hardware
@@ -25,6 +26,15 @@ JOB = Job(
     batch=24,
     micro_batch=4,
 )
+
+
+@pytest.fixture
+def sketch(small_network: Callable[..., Any]) -> Outline:
+    """A small network of two blocks, as if it were an outline."""
+    network = small_network(layers=2)
+    return Outline(network=network, parts=(Part(name="all", parameters=1, trained=1, size=size_of(network.parameters())),))
+
+
 CPU, CARD = (Hardware(device=torch.device(name), dtype=torch.float32) for name in ("cpu", "cuda"))
 
 
@@ -43,24 +53,30 @@ def test_time_is_that_of_the_longest_process(sharing: Sharing, hardware: Hardwar
     assert (found.steps, found.reading) == (pytest.approx(shares.steps), pytest.approx(shares.reading))
 
 
-def test_the_decoder_is_spread_and_the_backbone_is_whole(small_network: Callable[..., Any]) -> None:
-    network = small_network()
-    reader, decoder = size_of(network.reader.parameters()), size_of(network.decoder.parameters())
-    parts = [("backbone", "reader", reader), ("label tables", "decoder", decoder)]
-    sketch = Outline(
-        network=network,
-        parts=tuple(Part(name=name, module=module, parameters=1, trained=1, size=size) for name, module, size in parts),  # type: ignore[arg-type]
-        unpacked=0,
+def test_backbone_and_decoder_are_spread(sketch: Outline, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a pass one block of the backbone is whole, what is in no block, and the decoder; with their gradients, if they learn."""
+    network, total = sketch.network, sketch.size
+    decoder = size_of(network.decoder.parameters())
+    layers = list(next(part for part in network.reader.modules() if isinstance(part, nn.ModuleList)))
+    monkeypatch.setenv("FSDP_TRANSFORMER_CLS_TO_WRAP", type(layers[0]).__name__)
+    block = size_of(layers[0].parameters())
+    root = total - decoder - sum(size_of(layer.parameters()) for layer in layers)
+    four = Sharing(processes=4, spreads=True)
+    assert four.weights(sketch) == four.held(network.parameters(), sketch) == -(-total // 4)
+    assert four.gathered([], sketch) == total  # validation has all weights
+    assert four.gathered(network.parameters(), sketch) == max(total, 2 * (block + root + decoder))
+    each = replace(four, spreads=False)
+    assert (each.weights(sketch), each.held(network.parameters(), sketch), each.gathered([], sketch)) == (total, total, 0)
+
+
+def test_maps_of_8_bits_are_whole_in_every_process_and_those_of_4_are_not(sketch: Outline) -> None:
+    first = next(iter(sketch.network.reader.parameters()))
+    packed = replace(
+        sketch, short={first: 100}, parts=(Part(name="all", parameters=1, trained=1, size=sketch.size - size_of([first]) + 100),)
     )
     four = Sharing(processes=4, spreads=True)
-    assert four.weights(sketch) == reader + -(-decoder // 4)
-    assert four.held(network.parameters(), network) == reader + -(-decoder // 4)
-    assert four.held(network.reader.parameters(), network) == reader
-    assert four.gathered(network.parameters(), sketch) == 2 * decoder  # with the gradients
-    assert four.gathered(network.reader.parameters(), sketch) == decoder
-    each = replace(four, spreads=False)
-    assert (each.weights(sketch), each.held(network.parameters(), network)) == (reader + decoder, reader + decoder)
-    assert each.gathered(network.parameters(), sketch) == 0
+    assert four.weights(packed) == -(-packed.size // 4)
+    assert four.weights(replace(packed, eight_bits=True)) == -(-(packed.size - 100) // 4) + 100
 
 
 def test_scoring_spreads_nothing() -> None:

@@ -17,7 +17,6 @@ from plant_cli.registry import installed
 from plant_cli.stages import plan
 from plant_cli.stages.runner import run_stage
 
-DECODER = ("label tables", "label attention", "head, shared by all labels")
 SEVEN = {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 14336, "vocab_size": 32768}
 
 
@@ -106,9 +105,8 @@ def test_a_launch_file_is_planned_and_nothing_is_started(clinic: Any, tmp_path: 
     sets = ("finetune.unfreeze=all", "finetune.batch=64", "finetune.micro_batch=4", f"plan.launch={file}")
     alone, shared = clinic("plan", *sets[:-1]), clinic("plan", *sets)
     before, after = (result.data["finetune"]["memory_bytes"] for result in (alone, shared))
-    tables = 4 * sum(shared.data["finetune"]["parameters"][name]["parameters"] for name in DECODER)
-    assert before["weights"] - after["weights"] == tables - math.ceil(tables / 8)
-    assert before["gathered"] == 0 < after["gathered"] == 2 * tables
+    assert after["weights"] == math.ceil(before["weights"] / 8)
+    assert before["gathered"] == 0 < after["gathered"] == 2 * before["weights"]  # with gradients: this backbone has no blocks of a name
     peaks = shared.data["finetune"]["peak_bytes"]
     assert peaks["whole"] == peaks["alone"] == before["peak"]
     assert peaks["spread"] == after["peak"]

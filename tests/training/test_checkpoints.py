@@ -29,7 +29,7 @@ def test_weights_optimiser_and_position_come_back(tmp_path: Path) -> None:
     save_checkpoint(tmp_path, *kept(layer, optimizer), Position(epoch=2, step=7, best=0.5), {"weight": torch.ones(2, 3)})
     other = nn.Linear(3, 2)
     fresh = torch.optim.AdamW(other.parameters(), lr=0.1)
-    position, best = load_checkpoint(tmp_path, other, fresh) or pytest.fail("no checkpoint")
+    position, best = load_checkpoint(tmp_path, other, fresh, pytest.fail) or pytest.fail("no checkpoint")
     assert torch.equal(other.weight, layer.weight)
     assert (position.epoch, position.step, position.best) == (2, 7, 0.5)
     assert torch.equal(best["weight"], torch.ones(2, 3))
@@ -48,7 +48,7 @@ def test_a_half_written_one_does_not_count(tmp_path: Path) -> None:
     save_checkpoint(tmp_path, *kept(layer, optimizer), Position(step=1), {})
     save_checkpoint(tmp_path, *kept(layer, optimizer), Position(step=2), {})
     (tmp_path / "step-00000002" / "DONE").unlink()
-    position, _ = load_checkpoint(tmp_path, layer, optimizer) or pytest.fail("no checkpoint")
+    position, _ = load_checkpoint(tmp_path, layer, optimizer, pytest.fail) or pytest.fail("no checkpoint")
     assert position.step == 1
 
 
@@ -58,10 +58,13 @@ def test_a_damaged_one_is_passed_over_for_the_one_before(tmp_path: Path, file: s
     save_checkpoint(tmp_path, *kept(layer, optimizer), Position(step=1), {})
     save_checkpoint(tmp_path, *kept(layer, optimizer), Position(step=2), {})
     (tmp_path / "step-00000002" / file).write_bytes(b"\x00damaged")
-    position, _ = load_checkpoint(tmp_path, layer, optimizer) or pytest.fail("no checkpoint")
+    told: list[str] = []
+    position, _ = load_checkpoint(tmp_path, layer, optimizer, told.append) or pytest.fail("no checkpoint")
     assert position.step == 1
+    assert len(told) == 1
+    assert "step-00000002 is damaged" in told[0]
 
 
 def test_nothing_to_resume_from(tmp_path: Path) -> None:
     layer, optimizer = trained()
-    assert load_checkpoint(tmp_path, layer, optimizer) is None
+    assert load_checkpoint(tmp_path, layer, optimizer, pytest.fail) is None

@@ -69,7 +69,7 @@ def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dic
     for parameter in network.parameters():
         parameter.requires_grad_(id(parameter) in chosen)
     optimizer = unfreezing.make_optimizer(groups, 0.01)
-    checkpoints.load_checkpoint(out, network, optimizer)
+    checkpoints.load_checkpoint(out, network, optimizer, print)
     accelerator = open_tracker(None, out, {}, cpu=sharing() != "deepspeed")
     learning = Learning(network=network, hardware=hardware, groups=groups, optimizer=optimizer, clip=0.05)
     stepping = choose_stepping(learning, accelerator, SilentReporter())
