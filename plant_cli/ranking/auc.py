@@ -161,18 +161,19 @@ class _Ladder:
     """
 
     def __init__(self, positives: Scores, starts: npt.NDArray[np.integer]) -> None:
-        self.steps, self._places = np.unique(positives, return_inverse=True)
-        self._starts = starts
+        self.steps, places = np.unique(positives, return_inverse=True)
+        ends = np.append(starts, len(positives))
+        self._steps_of = csr_array((np.ones(len(positives)), places, ends), shape=(len(starts), len(self.steps)))
 
-    def count_below(self, scores: Scores) -> Integers:
+    def count_below(self, scores: Scores) -> Floats:
         """Twice the cells of one document [L] that lie below each holder's positives, ties counting half [holders]."""
         row = np.sort(scores)
         above = np.searchsorted(self.steps, row)  # the first step that a cell does not lie above
         counts = np.diff(above, prepend=0, append=len(self.steps))
-        below = np.repeat(np.arange(0, 2 * len(row) + 1, 2, dtype=np.int32), counts)
+        below = np.repeat(np.arange(0.0, 2 * len(row) + 1, 2), counts)
         inside = above[: np.searchsorted(above, len(self.steps))]
         np.subtract.at(below, inside[self.steps[inside] == row[: len(inside)]], 1)
-        won: Integers = np.add.reduceat(below[self._places], self._starts, dtype=np.int64)
+        won: Floats = self._steps_of @ below
         return won
 
 
@@ -181,7 +182,7 @@ def _tables(scores: AllScores, ladder: _Ladder, resamples: int) -> Iterator[tupl
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:
         for rows in _document_blocks(scores, 4 * scores.shape[1] + 8 * (len(ladder.steps) + resamples)):
             counted = pool.map(ladder.count_below, scores.read(rows, slice(None)))
-            yield rows, np.array(list(counted), dtype=np.float64)
+            yield rows, np.array(list(counted))
 
 
 def _document_blocks(scores: AllScores, bytes_of_document: int) -> Iterator[slice]:
