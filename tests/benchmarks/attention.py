@@ -122,7 +122,7 @@ def main(arguments: list[str] | None = None) -> None:
     for name, size in (("labels", 8929), ("documents", 8), ("positions", 256), ("hidden", 384), ("heads", 8)):
         parser.add_argument(f"--{name}", type=int, default=size)
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32")
-    run("tests.benchmarks.attention", parser, CONTENDERS, arguments, work)
+    run("tests.benchmarks.attention", parser, CONTENDERS, arguments, work, small={"labels": 64, "documents": 1, "positions": 16})
 
 
 if __name__ == "__main__":

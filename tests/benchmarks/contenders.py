@@ -25,8 +25,6 @@ Contender = Callable[[argparse.Namespace], Callable[[], object]]
 def measure(step: Callable[[], object], repeats: int, device: str = "cpu") -> Figures:
     """Least wall-clock and processor time of a step after one to warm up, and the memory (GB) that it added to what was there."""
     settle: Callable[[], object] = torch.cuda.synchronize if device == "cuda" else lambda: None
-    left = torch.randn(512, 512, requires_grad=True)
-    torch.autograd.grad(torch.softmax(left @ left, dim=1).sum(), left)  # loads the libraries that every contender would load
     before = _peak_gb(device)
     step()
     settle()
@@ -51,6 +49,7 @@ def run(
     contenders: Mapping[str, Contender],
     arguments: Sequence[str] | None = None,
     work: Callable[[argparse.Namespace], Figures] | None = None,
+    small: Mapping[str, int] | None = None,
 ) -> None:
     """Run a benchmark's command line: one contender (`--part`), or all in turn, a table on stdout and `--json FILE`.
 
@@ -61,6 +60,7 @@ def run(
         arguments: command line (default: the process's).
         work: `operations` and `bytes` that a step cannot do without; the contenders can then run on a graphics card (`--device cuda`),
             and ours is told as a share of the rates at which the device multiplies and copies, measured in the same run.
+        small: sizes of a step that each contender takes beforehand: what it loads of libraries is not counted as its memory.
     """
     if work:
         contenders = {**contenders, **MACHINE}
@@ -76,6 +76,8 @@ def run(
     if options.part:
         if device == "cuda":  # on a processor it would only cost: a check in each operation
             torch.set_default_device(device)
+        if small:
+            contenders[options.part](argparse.Namespace(**{**vars(options), **small}))()
         print(json.dumps(measure(contenders[options.part](options), options.repeats, device)))
         return
     figures = {name: _in_process(module, [*given, "--part", name]) for name in contenders}

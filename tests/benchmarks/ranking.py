@@ -74,7 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--items", type=int, default=256, help="items of a list")
     parser.add_argument("--lists", type=int, default=512, help="512: eight documents and 64 labels of each")
     parser.add_argument("--relevant", type=float, default=1.0, help="share of the items with relevance above 0")
-    run("tests.benchmarks.ranking", parser, CONTENDERS, arguments, work)
+    run("tests.benchmarks.ranking", parser, CONTENDERS, arguments, work, small={"lists": 2, "items": 8})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Ragged lists: order, ranks, sums, and chunks that cover every list once within their bound."""
 
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plant_cli.ranking.ragged import chunks, list_numbers, order_within, ranks, sum_lists
 
@@ -29,3 +31,12 @@ def test_chunks_hold_each_list_once_within_the_bound() -> None:
             assert chunk.items[row][chunk.valid[row]].tolist() == list(range(int(offsets[number]), int(offsets[number + 1])))
             seen.append(number)
     assert sorted(seen) == leaders.nonzero().squeeze(1).tolist()
+
+
+@given(st.lists(st.lists(st.sampled_from([-torch.inf, 0.0, 0.5, 2.0]), max_size=12), max_size=8))
+def test_order_is_that_of_each_list_sorted_by_itself(lists: list[list[float]]) -> None:
+    """Lists of like length and of very different ones, empty ones too."""
+    ends = torch.tensor([0, *map(len, lists)]).cumsum(0)
+    values = torch.tensor([value for one in lists for value in one])
+    expected = [int(ends[i]) + j for i, one in enumerate(lists) for j in sorted(range(len(one)), key=lambda j: -one[j])]
+    assert order_within(values, ends).tolist() == expected
