@@ -60,7 +60,8 @@ def keep_words(counting: Counting, signal: SignalSpec, options: Options, selecti
         ComponentError: the signal gave NaN or another shape than its counts.
     """
     scoring = _Scoring(counting, signal, options, selection)
-    cuts = cut_blocks(counting.cell_bounds, counting.block_cells, selection.memory // (selection.jobs * BYTES_PER_CELL))
+    allowed = selection.memory // (selection.jobs * BYTES_PER_CELL)
+    cuts = cut_blocks(counting.cell_bounds + scoring.absent_cells, counting.block_cells, allowed)
     return work_ahead(lambda block: scoring.keep_block(*block), pairwise(cuts), selection.jobs)
 
 
@@ -74,6 +75,11 @@ class _Scoring:
         scores_absent = selection.sign == "any" and not signal.signed and not signal.needs_cells
         self.absent = AbsentWords(self.margins.docs_with_word) if scores_absent else None
         self.floor = -np.inf if selection.sign == "any" and signal.signed else 0.0
+
+    @property
+    def absent_cells(self) -> int:
+        """Words kept of a label though they never meet it, at most."""
+        return 0 if self.absent is None else min(self.selection.k, len(self.margins.words))
 
     def keep_block(self, start: int, stop: int) -> KeptWords:
         """The kept words of labels `start` to `stop`."""

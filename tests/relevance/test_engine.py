@@ -135,6 +135,19 @@ def test_blocks_respect_the_memory_budget(corpus: Any, terms_of: Any, monkeypatc
     assert len(blocks) > 1
 
 
+def test_words_that_never_meet_a_label_count_towards_the_budget(corpus: Any, terms_of: Any) -> None:
+    """Two labels meet 80 words at most, which fits; with the 30 others that may be kept of each it does not."""
+    presence, gold = corpus
+    counting = SparseCounting(terms_of(presence), csr_array(gold.astype(int)))
+    signal = SignalSpec(name="mig", summary="", score=lambda counts, options: mutual_information(counts))
+    sizes = {}
+    for sign in ("positive", "any"):
+        selection = Selection(sign=sign, k=30, memory=100 * engine.BYTES_PER_CELL)  # type: ignore[arg-type]
+        sizes[sign] = [len(block.offsets) - 1 for block in keep_words(counting, signal, NoOptions(), selection)]
+    assert max(sizes["positive"]) > 1
+    assert sizes["any"] == [1] * gold.shape[1]
+
+
 def test_signals_get_the_counts_they_ask_for(kept_by: Any) -> None:
     seen: dict[str, Counts] = {}
 
