@@ -64,7 +64,7 @@ def launcher(file: Path, description: Mapping[str, Any]) -> list[str]:
     """The launcher and its options: accelerate's, or for processors torch's, since accelerate's starts but one process on them."""
     if not description.get("use_cpu"):
         return ["-m", "accelerate.commands.launch", "--config_file", str(file)]
-    machines, processes = int(description.get("num_machines", 1)), int(description.get("num_processes", 1))
+    machines, processes = description["num_machines"], description["num_processes"]
     found = ["-m", "torch.distributed.run", "--nnodes", str(machines), "--nproc-per-node", str(processes // machines)]
     if machines == 1:
         return [*found, "--standalone"]

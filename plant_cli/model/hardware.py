@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ import torch
 
 from plant_cli.api import MachineSection, ResourceError
 from plant_cli.model.processes import ALONE, Processes, join_processes
-from plant_cli.runs.companions import local_count, local_rank, process_count
+from plant_cli.runs.companions import fair_threads, local_rank, process_count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +36,7 @@ def choose_hardware(machine: MachineSection) -> Hardware:
     Raises:
         ResourceError: the named device is not there.
     """
-    torch.set_num_threads(machine.threads or _fair_threads())
+    torch.set_num_threads(machine.threads or fair_threads())
     name = machine.device
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
@@ -51,14 +50,6 @@ def choose_hardware(machine: MachineSection) -> Hardware:
     if machine.precision == "auto":
         fast = torch.cuda.is_bf16_supported() if device.type == "cuda" else device.type == "cpu" and cpu_has_bf16()
     return Hardware(device=device, dtype=torch.bfloat16 if fast else torch.float32, processes=join_processes())
-
-
-def _fair_threads() -> int:
-    """What torch takes by itself (`OMP_NUM_THREADS`, or all cores); processes beside this one share the cores."""
-    if local_count() == 1:
-        return torch.get_num_threads()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores // local_count())  # launchers set OMP_NUM_THREADS to 1, whatever is free
 
 
 def _require(name: str) -> None:

@@ -112,7 +112,7 @@ def read_sharing(file: Path) -> Sharing:
         )
     # processors are started by torch's launcher, which hands nothing of FSDP on
     spreads = kind == "FSDP" and not description.get("use_cpu")
-    return Sharing(processes=description["num_processes"], machines=int(description.get("num_machines", 1)), spreads=spreads)
+    return Sharing(processes=description["num_processes"], machines=description["num_machines"], spreads=spreads)
 
 
 def at_once(network: Network) -> list[nn.Parameter]:

@@ -17,10 +17,9 @@ from plant_cli.api import LabelIndex, Options, SignalSpec
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.model.hardware import Hardware
 from plant_cli.planning.sharing import Sharing
-from plant_cli.relevance.blocks import cut_blocks
 from plant_cli.relevance.counting import CACHED_CELLS, SparseCounting
 from plant_cli.relevance.dense import BYTES_PER_CELL as BYTES_PER_DENSE_CELL
-from plant_cli.relevance.engine import BYTES_PER_CELL, Selection, keep_words
+from plant_cli.relevance.engine import BYTES_PER_CELL, Selection, count_absent, cut_labels, keep_words
 from plant_cli.relevance.processes import REDUCED_CELLS
 from plant_cli.relevance.store import MIG, write_relevance
 from plant_cli.relevance.streaming import ROW_GROUP
@@ -150,9 +149,8 @@ def plan_words(job: WordsJob, train: TrainWords, labels: LabelIndex, sharing: Sh
     """
     terms = train.frequent(job.min_df)
     cells = expected_cells(terms, train.gold)
-    absent = job.selection.sign == "any" and not (job.signal.signed or job.signal.needs_cells)
-    kept = int(np.minimum(len(terms.words) if absent else cells, job.selection.k).sum())
-    kept *= len(cells) if absent else 1
+    absent = count_absent(job.signal, job.selection, len(terms.words))
+    kept = int(np.minimum(cells + absent, job.selection.k).sum())
     on_card = hardware.device.type == "cuda" and sharing.processes == 1 and not job.signal.needs_occurrences
     disk = kept * ROW_ON_DISK
     scoring = job.passes * float(cells.sum()) / (CELLS_A_SECOND * job.selection.jobs)
@@ -168,7 +166,7 @@ def plan_words(job: WordsJob, train: TrainWords, labels: LabelIndex, sharing: Sh
             texts=train.texts,
             counting=_counting(train, terms) // sharing.processes,
             matrices=_matrix(terms) * (3 if job.signal.needs_occurrences else 2) // sharing.processes + 2 * NUMBER * train.gold.nnz,
-            label_blocks=_blocks(job, terms, train.gold, cells, sharing, on_card=on_card),
+            label_blocks=_blocks(job, terms, train.gold, cells + absent, absent, sharing, on_card=on_card),
             kept_words=ROW * min(kept, ROW_GROUPS * ROW_GROUP),
         ),
         device=job.selection.memory if on_card else 0,
@@ -198,15 +196,16 @@ def _counting(train: TrainWords, terms: Terms) -> int:
     return 2 * pieces + 2 * _matrix(terms) + WORD * len(train.terms.words) + TOKEN * min(train.tokens, BATCH_TOKENS)
 
 
-def _blocks(job: WordsJob, terms: Terms, gold: csr_array, cells: Floats, sharing: Sharing, *, on_card: bool) -> int:
-    """The largest block of each thread; cut as the source of the counts has it cut."""
+def _blocks(job: WordsJob, terms: Terms, gold: csr_array, cells: Floats, absent: int, sharing: Sharing, *, on_card: bool) -> int:
+    """The largest block of each thread; `cells` of each label, with the `absent` words that never meet it but may be kept."""
     selection, width = job.selection, len(terms.words)
     bounds, size = np.full(len(cells), max(1, width)), selection.memory // (2 * BYTES_PER_DENSE_CELL)
     if sharing.processes > 1:
         size = REDUCED_CELLS
     elif not on_card:
         bounds, size = SparseCounting(terms, gold).cell_bounds, CACHED_CELLS
-    cuts = cut_blocks(bounds, size, selection.memory // (selection.jobs * BYTES_PER_CELL))
+    bounds = bounds + absent
+    cuts = cut_labels(bounds, size, selection)
     largest = float(np.add.reduceat(np.minimum(cells, bounds), cuts[:-1]).max())
     dense = 2 * NUMBER * size if sharing.processes > 1 else 0
     return selection.jobs * (int(largest) * BYTES_PER_CELL + dense)

@@ -19,7 +19,7 @@ from plant_cli.api.options import Options
 from plant_cli.api.signals import Counts
 from plant_cli.api.specs import SignalSpec
 from plant_cli.relevance.blocks import cut_blocks, work_ahead
-from plant_cli.relevance.counting import Cells, Counting
+from plant_cli.relevance.counting import Cells, Counting, Ints
 from plant_cli.relevance.kept import KeptWords
 from plant_cli.relevance.selection import AbsentWords, best_of_rows
 
@@ -60,9 +60,25 @@ def keep_words(counting: Counting, signal: SignalSpec, options: Options, selecti
         ComponentError: the signal gave NaN or another shape than its counts.
     """
     scoring = _Scoring(counting, signal, options, selection)
-    allowed = selection.memory // (selection.jobs * BYTES_PER_CELL)
-    cuts = cut_blocks(counting.cell_bounds + scoring.absent_cells, counting.block_cells, allowed)
+    cuts = cut_labels(counting.cell_bounds + scoring.n_absent, counting.block_cells, selection)
     return work_ahead(lambda block: scoring.keep_block(*block), pairwise(cuts), selection.jobs)
+
+
+def count_absent(signal: SignalSpec, selection: Selection, n_words: int) -> int:
+    """Words kept of a label though they never meet it, at most: an unsigned signal speaks of them by their document frequency alone."""
+    scored = selection.sign == "any" and not signal.signed and not signal.needs_cells
+    return min(selection.k, n_words) if scored else 0
+
+
+def cut_labels(cell_bounds: Ints, block_cells: int, selection: Selection) -> list[int]:
+    """Where blocks of labels begin and end.
+
+    Args:
+        cell_bounds: at most how many cells each label has [L], those of words that never meet it included.
+        block_cells: that the source of the counts counts best at a time.
+        selection: gives the memory budget and the threads that share it.
+    """
+    return cut_blocks(cell_bounds, block_cells, selection.memory // (selection.jobs * BYTES_PER_CELL))
 
 
 class _Scoring:
@@ -71,15 +87,9 @@ class _Scoring:
     def __init__(self, counting: Counting, signal: SignalSpec, options: Options, selection: Selection) -> None:
         self.counting, self.signal, self.options, self.selection = counting, signal, options, selection
         self.margins = counting.margins
-        # An unsigned signal also speaks of words that never meet the label, by their document frequency alone.
-        scores_absent = selection.sign == "any" and not signal.signed and not signal.needs_cells
-        self.absent = AbsentWords(self.margins.docs_with_word) if scores_absent else None
+        self.n_absent = count_absent(signal, selection, len(self.margins.words))
+        self.absent = AbsentWords(self.margins.docs_with_word) if self.n_absent else None
         self.floor = -np.inf if selection.sign == "any" and signal.signed else 0.0
-
-    @property
-    def absent_cells(self) -> int:
-        """Words kept of a label though they never meet it, at most."""
-        return 0 if self.absent is None else min(self.selection.k, len(self.margins.words))
 
     def keep_block(self, start: int, stop: int) -> KeptWords:
         """The kept words of labels `start` to `stop`."""

@@ -36,6 +36,15 @@ def local_count() -> int:
     return int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
 
+def fair_threads() -> int:
+    """Threads for this process unless it is told otherwise: what `OMP_NUM_THREADS` says, or all cores, shared with those beside it."""
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    if given.isdigit() and int(given) and local_count() == 1:  # launchers set it to 1, whatever is free
+        return int(given)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // local_count())
+
+
 def go_alone() -> None:
     """Forget the processes launched with this one: it does all of the work."""
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):

@@ -9,7 +9,7 @@ from plant_cli.api.errors import UsageError
 
 
 def read_launch(file: Path) -> dict[str, Any]:
-    """The description: `num_processes`, and where and how they run.
+    """The description: `num_processes` on `num_machines`, and how they run.
 
     Raises:
         UsageError: there is no such file, or it is no such description.
@@ -17,13 +17,15 @@ def read_launch(file: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        description = yaml.safe_load(file.read_text(encoding="utf-8"))
+        found = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise _refused(file, f"the launch file cannot be read: {error}") from error
-    count = description.get("num_processes") if isinstance(description, dict) else None
-    if not isinstance(count, int) or count < 1:
-        raise _refused(file, "the launch file does not say how many processes run")
-    return dict(description)
+    description = {"num_machines": 1, **(found if isinstance(found, dict) else {})}
+    for key in ("num_processes", "num_machines"):
+        count = description.get(key)
+        if not isinstance(count, int) or count < 1:
+            raise _refused(file, f"the launch file does not say how many processes run: {key} is {count!r}")
+    return description
 
 
 def _refused(file: Path, what: str) -> UsageError:

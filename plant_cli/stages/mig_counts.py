@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from glob import glob
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from plant_cli.api import Column, Corpus, DataError, Interrupted, MachineSection, Result, SignalSpec, StageContext, Table, UsageError
 from plant_cli.api.sizes import read_size
-from plant_cli.runs.companions import process_count
+from plant_cli.runs.companions import fair_threads, process_count
 
 if TYPE_CHECKING:
     from plant_cli.relevance.counting import Counting
@@ -121,7 +120,7 @@ def choose_jobs(machine: MachineSection, options: MigOptions, processes: int) ->
     """How many threads; one beside other processes, for they must all ask for the same sums in the same order."""
     if processes > 1:
         return 1
-    return options.jobs or machine.threads or os.cpu_count() or 1
+    return options.jobs or machine.threads or fair_threads()
 
 
 def stop_if_asked(context: StageContext) -> None:

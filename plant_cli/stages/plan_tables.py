@@ -111,10 +111,8 @@ def _memory(plans: Plans) -> Table:
 
 
 def _fitting(plans: Plans) -> list[str]:
-    device, each = (
-        plans.hardware.device,
-        " for each process" if plans.sharing.neighbours > 1 and plans.hardware.device.type == "cpu" else "",
-    )
+    device = plans.hardware.device
+    each = " for each process" if plans.sharing.neighbours > 1 and device.type == "cpu" else ""
     room = f"{plans.free / GB:.1f} GB are free{each}" if plans.free is not None else "how much is free cannot be told"
     notes = [f"{room} on {device}; a process of plant takes about 1 GB of host memory beside this, and the texts"]
     for name, found in plans.stages.items():

@@ -32,7 +32,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_cards_are_accelerates_affair() -> None:
-    assert launcher(FILE, {"num_processes": 8, "distributed_type": "FSDP"}) == [
+    assert launcher(FILE, {"num_processes": 8, "num_machines": 1, "distributed_type": "FSDP"}) == [
         "-m",
         "accelerate.commands.launch",
         "--config_file",
@@ -41,7 +41,7 @@ def test_cards_are_accelerates_affair() -> None:
 
 
 def test_processors_are_torchs() -> None:
-    found = launcher(FILE, {"num_processes": 2, "use_cpu": True})
+    found = launcher(FILE, {"num_processes": 2, "num_machines": 1, "use_cpu": True})
     assert found == ["-m", "torch.distributed.run", "--nnodes", "1", "--nproc-per-node", "2", "--standalone"]
     meeting = {"machine_rank": 1, "main_process_ip": "10.0.0.1", "main_process_port": 29500}
     found = launcher(FILE, {"num_processes": 8, "num_machines": 2, "use_cpu": True, **meeting})

@@ -71,7 +71,10 @@ def test_spans_that_hold_nothing_stop_a_run(dataset: Dataset, tmp_path: Path, sp
 
 
 def test_a_span_may_end_with_the_text(dataset: Dataset, tmp_path: Path) -> None:
-    prepare(with_evidence(dataset, ("a", "C1", 0, len("heart failure and fever"))), SECTION, tmp_path, 0, SilentReporter())
+    end = len("heart failure and fever")
+    evidence = prepare(with_evidence(dataset, ("a", "C1", 0, end)), SECTION, tmp_path, 0, SilentReporter()).split("train").evidence
+    assert evidence is not None
+    assert evidence.spans.tolist() == [[0, end]]
 
 
 def test_spans_of_nothing_that_is_there_are_counted_and_left_out(dataset: Dataset, tmp_path: Path) -> None:

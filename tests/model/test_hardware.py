@@ -39,13 +39,3 @@ def test_a_device_that_is_not_there_is_told(name: str) -> None:
         choose_hardware(MachineSection(device=name))
     assert "cpu" in caught.value.expected
     assert caught.value.exit_code == 6
-
-
-def test_threads_are_what_torch_was_told_and_shared_between_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.set_num_threads(1)  # as OMP_NUM_THREADS=1 does
-    choose_hardware(MachineSection(device="cpu"))
-    assert torch.get_num_threads() == 1
-    monkeypatch.setattr(hardware, "local_count", lambda: 3)
-    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(8)), raising=False)
-    choose_hardware(MachineSection(device="cpu"))
-    assert torch.get_num_threads() == 2

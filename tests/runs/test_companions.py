@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from plant_cli.api.files import read_json, write_json
-from plant_cli.runs.companions import companion_of, process_count, process_rank
+from plant_cli.runs.companions import companion_of, fair_threads, process_count, process_rank
 from plant_cli.runs.folder import Run
 
 
@@ -56,3 +56,14 @@ def test_the_launcher_says_which_process_this_is(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("RANK", "2")
     monkeypatch.setenv("WORLD_SIZE", "4")
     assert (process_rank(), process_count()) == (2, 4)
+
+
+def test_threads_are_what_the_environment_says_or_a_share_of_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(8)), raising=False)
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    for said, threads in (("3", 3), ("0", 8), ("many", 8), ("", 8)):
+        monkeypatch.setenv("OMP_NUM_THREADS", said)
+        assert fair_threads() == threads
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as launchers set it, whatever is free
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
+    assert fair_threads() == 2

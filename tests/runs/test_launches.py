@@ -13,7 +13,7 @@ from plant_cli.runs.launches import read_launch
 def test_the_description_is_what_the_file_says(tmp_path: Path) -> None:
     file = tmp_path / "two.yaml"
     file.write_text("num_processes: 2\nuse_cpu: true\n")
-    assert read_launch(file) == {"num_processes": 2, "use_cpu": True}
+    assert read_launch(file) == {"num_processes": 2, "num_machines": 1, "use_cpu": True}
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,7 @@ def test_the_description_is_what_the_file_says(tmp_path: Path) -> None:
         ("use_cpu: true\n", "how many"),
         ("num_processes: two\n", "how many"),
         ("num_processes: 0\n", "how many"),
+        ("num_processes: 2\nnum_machines: some\n", "num_machines is 'some'"),
     ],
 )
 def test_a_file_that_describes_no_launch_is_refused(tmp_path: Path, content: str | None, said: str) -> None:
