@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.relevance.terms import Terms
 
-CACHED_CELLS = 1 << 17  # cells per block whose temporaries (about ten arrays of 8 bytes) stay near the processor
+CACHED_CELLS = 1 << 18  # cells per block whose temporaries (about ten arrays of 8 bytes) stay near the processor
 Ints = npt.NDArray[np.integer[Any]]
 
 
@@ -68,6 +68,16 @@ class Cells:
             word=both.indices.astype(np.int32, copy=False),
             both=both.data.astype(np.int32, copy=False),
             occurrences=None if occurrences is None else occurrences.data.astype(np.int32, copy=False),
+        )
+
+    def at(self, positions: Ints) -> Cells:
+        """These cells alone; `positions` are ascending."""
+        return Cells(
+            start=self.start,
+            offsets=np.searchsorted(positions, self.offsets),
+            word=self.word[positions],
+            both=self.both[positions],
+            occurrences=None if self.occurrences is None else self.occurrences[positions],
         )
 
     @property

@@ -21,7 +21,7 @@ from plant_cli.api.specs import SignalSpec
 from plant_cli.relevance.blocks import cut_blocks, work_ahead
 from plant_cli.relevance.counting import Cells, Counting, Ints
 from plant_cli.relevance.kept import KeptWords
-from plant_cli.relevance.selection import AbsentWords, best_of_rows
+from plant_cli.relevance.selection import AbsentWords, best_of_rows, contenders, find_largest
 
 Sign = Literal["positive", "any"]
 BYTES_PER_CELL = 120  # what a cell costs while its block is worked on: indices, counts, gathered margins, look-ups, value
@@ -89,19 +89,27 @@ class _Scoring:
         self.margins = counting.margins
         self.n_absent = count_absent(signal, selection, len(self.margins.words))
         self.absent = AbsentWords(self.margins.docs_with_word) if self.n_absent else None
+        self.first_as_frequent = np.searchsorted(-self.margins.docs_with_word, -self.margins.docs_with_word)
         self.floor = -np.inf if selection.sign == "any" and signal.signed else 0.0
 
     def keep_block(self, start: int, stop: int) -> KeptWords:
         """The kept words of labels `start` to `stop`."""
-        cells = self.counting.count(start, stop)
+        met = cells = self.counting.count(start, stop)
+        if self.signal.valley:
+            cells = cells.at(self._contenders(cells))
         counts = self._counts(cells)
         values = self._score(counts, cells.word.shape)
         if self.selection.sign == "positive" and not self.signal.signed:
             attracted = counts.docs_with_both * counts.n_docs > counts.docs_with_label * counts.docs_with_word
             values = np.where(attracted, values, 0.0)
+        if self.absent is not None:
+            cells, values = self._join_absent(self.absent, cells, values, met)
         chosen, offsets = best_of_rows(cells.offsets, values, cells.word, self.selection.k, self.floor)
-        kept = KeptWords(offsets=offsets, words=cells.word[chosen], values=values[chosen], both=cells.both[chosen])
-        return kept if self.absent is None else self._add_absent(self.absent, kept, cells, start, stop)
+        return KeptWords(offsets=offsets, words=cells.word[chosen], values=values[chosen], both=cells.both[chosen])
+
+    def _contenders(self, cells: Cells) -> Ints:
+        common = self.selection.sign == "any"
+        return contenders(cells.offsets, cells.word, cells.both, self.first_as_frequent, self.selection.k, common=common)
 
     def _counts(self, cells: Cells) -> Counts:
         margins = self.margins
@@ -142,18 +150,17 @@ class _Scoring:
         )
         return self._score(counts, (stop - start, len(absent.frequencies)))
 
-    def _add_absent(self, absent: AbsentWords, kept: KeptWords, cells: Cells, start: int, stop: int) -> KeptWords:
-        """The best words among those kept of the words that meet each label and those that never do."""
+    def _join_absent(self, absent: AbsentWords, cells: Cells, values: Floats, met: Cells) -> tuple[Cells, Floats]:
+        """Those that can be among the best, with their values: of the scored cells, and of the words that are in no cell that is met."""
         k, rows = self.selection.k, []
-        pieces = zip(self._score_absent(absent, start, stop), pairwise(cells.offsets), pairwise(kept.offsets), strict=True)
-        for missing, met, (first, last) in pieces:
-            worth = kept.values[last - 1] if last - first == k else self.floor
-            others, values = absent.find(missing, cells.word[slice(*met)], k, worth)
+        missing = self._score_absent(absent, met.start, met.start + len(met.offsets) - 1)
+        for of_frequency, (first, last), all_met in zip(missing, pairwise(cells.offsets), pairwise(met.offsets), strict=True):
+            worth = find_largest(values[first:last], k) if last - first > k else self.floor
+            own = first + np.flatnonzero(values[first:last] >= worth)
+            others, of_others = absent.find(of_frequency, met.word[slice(*all_met)], k, worth)
             never = np.zeros(len(others), dtype=np.int32)
-            own = slice(first, last)
-            joined = (kept.words[own], others), (kept.values[own], values), (kept.both[own], never)
+            joined = (cells.word[own], others), (cells.both[own], never), (values[own], of_others)
             rows.append([np.concatenate(parts) for parts in joined])
-        words, every_value, both = (np.concatenate(parts) for parts in zip(*rows, strict=True))
-        ends = np.concatenate([[0], np.cumsum([len(row[0]) for row in rows])])
-        chosen, offsets = best_of_rows(ends, every_value, words, k, self.floor)
-        return KeptWords(offsets=offsets, words=words[chosen].astype(np.int32), values=every_value[chosen], both=both[chosen])
+        words, both, every_value = (np.concatenate(parts) for parts in zip(*rows, strict=True))
+        ends = np.cumsum([0, *(len(row[0]) for row in rows)])
+        return Cells(start=met.start, offsets=ends, word=words.astype(np.int32), both=both), every_value

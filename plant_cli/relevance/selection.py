@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 STRIDE = 8  # of the sample by which values that are surely too small are recognised
+WORD_BITS = 31  # a word's index is an int32
 Ints = npt.NDArray[np.integer[Any]]
 
 
@@ -33,12 +34,45 @@ def best_of_rows(
     positions = np.flatnonzero(kept)
     ends = np.searchsorted(positions, offsets)
     row_of = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
-    return positions[np.lexsort((words[positions], -values[positions], row_of))], ends
+    order = np.argsort(row_of << WORD_BITS | words[positions])  # whole numbers without ties sort several times faster than three keys
+    order = order[np.argsort(-values[positions[order]], kind="stable")]
+    of_order = row_of[order].astype(np.uint16 if len(ends) <= 1 << 16 else np.int64)  # 16 bits are sorted by counting
+    return positions[order[np.argsort(of_order, kind="stable")]], ends
+
+
+def contenders(
+    offsets: Ints, words: npt.NDArray[np.int32], both: npt.NDArray[np.int32], first_as_frequent: Ints, k: int, *, common: bool
+) -> npt.NDArray[np.intp]:
+    """Positions of the cells that can be among the k best of their row if values fall, then rise, with the documents of the word.
+
+    Of the words that meet a label in one document, most of all cells, these are the k rarest and, if asked for, the k commonest;
+    a word between them is worth less than the k on one of its sides.
+
+    Args:
+        offsets: row i is `offsets[i]:offsets[i + 1]` [rows + 1].
+        words: word indices of all rows.
+        both: documents with label and word.
+        first_as_frequent: the first word of as many documents as each word [V]: it wins a tie.
+        k: how many of a row are kept, at most.
+        common: whether the rising side counts, too.
+    """
+    singles = np.flatnonzero(both == 1)
+    ends = np.searchsorted(singles, offsets)
+    once, lengths = words[singles], np.diff(offsets)
+    rare, frequent = np.zeros(len(lengths), dtype=np.int32), np.full(len(lengths), -1, dtype=np.int32)
+    for row in np.flatnonzero(np.diff(ends) > 2 * k).tolist():
+        own = once[ends[row] : ends[row + 1]]
+        own.partition((k - 1, len(own) - k) if common else len(own) - k)
+        rare[row], frequent[row] = first_as_frequent[own[len(own) - k]], own[k - 1] if common else -1
+    kept = (both > 1) | (words >= np.repeat(rare, lengths))
+    if common:
+        kept |= words <= np.repeat(frequent, lengths)
+    return np.flatnonzero(kept)
 
 
 def _mark_largest(values: npt.NDArray[np.float64], words: Ints, k: int) -> npt.NDArray[np.bool_]:
     """True for exactly k values: by partition, for all need not be sorted."""
-    cut = _find_largest(values, k)
+    cut = find_largest(values, k)
     marked: npt.NDArray[np.bool_] = values >= cut
     surplus = np.count_nonzero(marked) - k
     if surplus:
@@ -47,8 +81,8 @@ def _mark_largest(values: npt.NDArray[np.float64], words: Ints, k: int) -> npt.N
     return marked
 
 
-def _find_largest(values: npt.NDArray[np.float64], k: int) -> float:
-    """The k-th largest value. A sample tells which values are surely too small, so that few are left to partition."""
+def find_largest(values: npt.NDArray[np.float64], k: int) -> float:
+    """The k-th largest value, if there are k. A sample tells which values are surely too small, so that few are left to partition."""
     sample = values[::STRIDE]
     rank = k // STRIDE + k // (4 * STRIDE) + 1  # a quarter more than the share of the sample that is expected above
     if rank < len(sample):
@@ -86,7 +120,8 @@ class AbsentWords:
             wanted &= values >= values[best_first[enough]]
         if not wanted.any():
             return np.empty(0, np.int64), np.empty(0)
-        chosen = np.repeat(wanted, self._sizes)  # words of one frequency are neighbours
-        chosen[met] = False
+        last = int(np.flatnonzero(wanted)[-1]) + 1
+        chosen = np.repeat(wanted[:last], self._sizes[:last])  # words of one frequency are neighbours
+        chosen[met[met < len(chosen)]] = False
         words = np.flatnonzero(chosen)
         return words, values[self._frequency_of[words]]

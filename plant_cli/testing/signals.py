@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 LABELS, WORDS, DOCUMENTS = 4, 6, 40
+TOLERANCE = 1e-12  # what rounding leaves where values are level
 
 
 def sample_counts() -> Counts:
@@ -74,8 +75,24 @@ def cells_stand_alone(spec: SignalSpec) -> None:
     assert np.allclose(_score(spec, flat), _score(spec, counts)[rows, columns], rtol=1e-12), "a block and a list of cells differ"
 
 
+def values_fall_then_rise_where_declared(spec: SignalSpec) -> None:
+    """With `valley`, the values of one label and one number of documents with both have no peak along the documents of the word."""
+    import numpy as np
+
+    if not spec.valley:
+        return
+    for label in range(1, DOCUMENTS):
+        for both in range(label + 1):
+            word = np.arange(max(both, 1), DOCUMENTS - (label - both) + 1)
+            of_label, of_both = np.full_like(word, label), np.full_like(word, both)
+            counts = Counts(n_docs=DOCUMENTS, docs_with_word=word, docs_with_label=of_label, docs_with_both=of_both)
+            steps = np.diff(_score(spec, counts))
+            after_a_rise = steps[int(np.argmax(steps > TOLERANCE)) :] if (steps > TOLERANCE).any() else steps[:0]
+            assert (after_a_rise >= -TOLERANCE).all(), f"values have a peak where {both} of the label's {label} documents hold the word"
+
+
 def _score(spec: SignalSpec, counts: Counts) -> npt.NDArray[np.float64]:
     return spec.score(counts, default_options(spec))
 
 
-CHECKS = (values_are_float64_numbers, same_counts_give_same_values, cells_stand_alone)
+CHECKS = (values_are_float64_numbers, same_counts_give_same_values, cells_stand_alone, values_fall_then_rise_where_declared)

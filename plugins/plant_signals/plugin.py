@@ -31,6 +31,7 @@ def plant_register_signals() -> Sequence[SignalSpec]:
             summary="Mutual information gain: how much knowing of the word tells about the label, in nats.",
             source="PLANT, equation 1; Cover and Thomas 2006, section 2.3",
             score=_later("mutual_information"),
+            valley=True,
         ),
         SignalSpec(
             name="pmi",

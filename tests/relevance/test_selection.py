@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant_cli.relevance.selection import AbsentWords, best_of_rows
+from plant_cli.relevance.selection import AbsentWords, best_of_rows, contenders
 
 VALUES = st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, -np.inf]), max_size=20)
 
@@ -36,3 +36,22 @@ def test_the_best_absent_words_are_found(data: st.DataObject, k: int, worth: flo
     admissible = [w for w in range(len(frequency)) if w not in met and value_of[w] >= worth and value_of[w] > 0]
     wanted = sorted(admissible, key=lambda w: (-value_of[w], w))[:k]
     assert set(wanted) <= set(words.tolist())
+
+
+@given(data=st.data(), k=st.integers(1, 4), common=st.booleans())
+def test_what_contends_holds_the_best_of_every_valley(data: st.DataObject, k: int, common: bool) -> None:
+    """Whatever values fall (and rise again) with the frequency, ties included: the best are among those that are left to score."""
+    frequency = np.sort(np.array(data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=14))))[::-1]
+    first = np.searchsorted(-frequency, -frequency)
+    rows = [data.draw(st.permutations(range(len(frequency)))) for _ in range(3)]
+    words = np.array([word for row in rows for word in row], dtype=np.int32)
+    both = np.array(data.draw(st.lists(st.integers(1, 2), min_size=len(words), max_size=len(words))), dtype=np.int32)
+    ends = np.cumsum([0, *map(len, rows)])
+    left = contenders(ends, words, both, first, k, common=common)
+    assert set(np.flatnonzero(both > 1)) <= set(left)
+    lowest = data.draw(st.integers(1, 9)) if common else 10
+    values = np.abs(frequency[words] - lowest + 0.25) + 10.0 * (both > 1)
+    chosen, offsets = best_of_rows(ends, values, words, k, -np.inf)
+    again, same = best_of_rows(np.searchsorted(left, ends), values[left], words[left], k, -np.inf)
+    assert left[again].tolist() == chosen.tolist()
+    assert same.tolist() == offsets.tolist()

@@ -11,8 +11,8 @@ from plant_cli.api import SignalSpec
 from plant_cli.testing import signals
 
 
-def _signal(score: Any) -> SignalSpec:
-    return SignalSpec(name="s", summary="S.", score=score)
+def _signal(score: Any, *, valley: bool = False) -> SignalSpec:
+    return SignalSpec(name="s", summary="S.", score=score, valley=valley)
 
 
 def _together(counts: Any, options: Any) -> Any:
@@ -31,3 +31,10 @@ def test_signals(stopped: Callable[[Any, Any, str], None]) -> None:
         return _together(counts, options)
 
     stopped(signals.same_counts_give_same_values, _signal(greedy), "differ|changed")
+
+    def peaked(counts: Any, options: Any) -> Any:
+        return -np.abs(counts.docs_with_word - 9.0)
+
+    signals.values_fall_then_rise_where_declared(_signal(peaked))
+    signals.values_fall_then_rise_where_declared(_signal(lambda c, o: -peaked(c, o), valley=True))
+    stopped(signals.values_fall_then_rise_where_declared, _signal(peaked, valley=True), "a peak")
