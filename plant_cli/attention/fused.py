@@ -59,65 +59,65 @@ def label_attention(
 
 
 class _LabelAttention(torch.autograd.Function):
-    """Keeps queries, directions, keys and values, and one number per document, head and label."""
+    """Keeps, beside its inputs, one number per document, head and label."""
 
     @staticmethod
     def forward(
         ctx: Any, queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, heads: int, cells: int
     ) -> Tensor:
-        q, g = _split(queries, heads), _split(directions, heads)
-        room = _Room(q, keys, cells)
+        room = _Room(queries, keys, heads, cells)
         means = queries.new_zeros(len(keys), heads, len(queries), dtype=room.exact)
         for document, places, k, v in _documents(keys, values, mask, heads):
             for rows in _blocks(len(queries), heads * k.shape[1], cells):
-                weights, worth = room.scores(q[:, rows], g[:, rows], k, v, len(places))
+                weights, worth = room.scores(_split(queries[rows], heads), _split(directions[rows], heads), k, v, len(places))
                 means[document, :, rows] = worth.mul_(weights).sum(-1)
-        ctx.save_for_backward(q, g, keys, values, mask, means)
-        ctx.cells = cells
+        ctx.save_for_backward(queries, directions, keys, values, mask, means)
+        ctx.heads, ctx.cells = heads, cells
         return means.sum(1)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         """With p the attention and u = g · v, the logit moves with a score by p·(u − Σ p·u) and with a value by p."""
-        q, g, keys, values, mask, means = ctx.saved_tensors
-        heads, labels, size = q.shape
-        room = _Room(q, keys, ctx.cells)
-        d_queries, d_directions = (q.new_zeros(labels, heads * size, dtype=room.exact) for _ in range(2))
-        dq, dg = (x.view(labels, heads, size).transpose(0, 1) for x in (d_queries, d_directions))
-        d_keys, d_values = (torch.zeros_like(x, dtype=room.exact) for x in (keys, values))
+        *inputs, mask, means = ctx.saved_tensors
+        queries, directions, keys, values = inputs
+        heads, labels = ctx.heads, len(queries)
+        room = _Room(queries, keys, heads, ctx.cells)
+        d_queries, d_directions, d_keys, d_values = (torch.zeros_like(x, dtype=room.exact) for x in inputs)
+        dq, dg = (x.view(labels, heads, -1).transpose(0, 1) for x in (d_queries, d_directions))
         for document, places, k, v in _documents(keys, values, mask, heads):
             dk, dv = (x.new_zeros(x.mT.shape, dtype=room.exact) for x in (k, v))
             picked = gradient[document].nonzero().squeeze(1)
             for block in _blocks(len(picked), heads * k.shape[1], ctx.cells):
                 rows = block if len(picked) == labels else picked[block]
                 upstream = gradient[document, rows].to(room.exact).unsqueeze(1)
-                queries, directions = q[:, rows], g[:, rows]
-                weights, worth = room.scores(queries, directions, k, v, len(places))
+                q, g = _split(queries[rows], heads), _split(directions[rows], heads)
+                weights, worth = room.scores(q, g, k, v, len(places))
                 pull = worth.sub_(means[document][:, rows].unsqueeze(2)).mul_(weights)
                 pull, weights = room.as_factors(pull, weights)
                 _add_rows(dq, rows, torch.bmm(pull, k), upstream)
                 _add_rows(dg, rows, torch.bmm(weights, v), upstream)
-                _add_product(dk, queries * upstream, pull)
-                _add_product(dv, directions * upstream, weights)
+                _add_product(dk, q * upstream, pull)
+                _add_product(dv, g * upstream, weights)
             d_keys[document, places] = _join(dk.mT[:, : len(places)]) * _scale(k)
             d_values[document, places] = _join(dv.mT[:, : len(places)])
-        return *(x.to(q.dtype) for x in (d_queries, d_directions, d_keys, d_values)), None, None, None
+        return *(x.to(queries.dtype) for x in (d_queries, d_directions, d_keys, d_values)), None, None, None
 
 
 class _Room:
     """Memory for the scores of a block, taken once: a block that took its own would find it outside the cache.
 
     Args:
-        queries: for the heads, the number of labels and the type of the products [h, L, d].
+        queries: for the number of labels and the type of the products [L, H].
         keys: for the most positions that a document can have [B, T, H].
+        heads: number of heads.
         cells: scores of a block; a single label may have more.
     """
 
-    def __init__(self, queries: Tensor, keys: Tensor, cells: int) -> None:
+    def __init__(self, queries: Tensor, keys: Tensor, heads: int, cells: int) -> None:
         self.exact = torch.promote_types(queries.dtype, torch.float32)
-        of_label = len(queries) * _aligned(keys.shape[1])
-        cells = min(max(cells, of_label), of_label * queries.shape[1])
+        of_label = heads * _aligned(keys.shape[1])
+        cells = min(max(cells, of_label), of_label * len(queries))
         self._products = [queries.new_empty(cells) for _ in range(2)]
         self._exact = self._products if queries.dtype == self.exact else [queries.new_empty(cells, dtype=self.exact) for _ in range(2)]
 
