@@ -95,7 +95,7 @@ class SignalSpec(Spec):
         signed: true if its values already say which way the association goes (negative = the word's absence tells);
             then only words that meet the label are scored.
         valley: true if, for one label and one number of documents with both, values fall and then rise (or only fall) with the
-            documents of the word; then most words that meet a label in one document need no score, and the lists stay the same.
+            documents of the word; then most words that meet a label in one document or in none need no score, and the lists stay the same.
     """
 
     score: Callable[[Counts, Any], Floats]

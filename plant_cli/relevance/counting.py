@@ -6,7 +6,9 @@ meet are visited), `dense` on a graphics card, and `merging`, which adds up what
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -78,6 +80,23 @@ class Cells:
             word=self.word[positions],
             both=self.both[positions],
             occurrences=None if self.occurrences is None else self.occurrences[positions],
+        )
+
+    def with_absent(self, words: Sequence[npt.NDArray[np.int32]]) -> Cells:
+        """These cells, and behind those of each row the given words, which are in no document of its label."""
+        never = np.zeros(max(map(len, words), default=0), dtype=np.int32)
+        zeros = [never[: len(row)] for row in words]
+
+        def join(cells: npt.NDArray[np.int32], others: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:
+            rows = (cells[first:last] for first, last in pairwise(self.offsets))
+            return np.concatenate([part for parts in zip(rows, others, strict=True) for part in parts])
+
+        return Cells(
+            start=self.start,
+            offsets=self.offsets + np.cumsum([0, *map(len, words)]),
+            word=join(self.word, words),
+            both=join(self.both, zeros),
+            occurrences=None if self.occurrences is None else join(self.occurrences, zeros),
         )
 
     @property

@@ -21,7 +21,7 @@ from plant_cli.api.specs import SignalSpec
 from plant_cli.relevance.blocks import cut_blocks, work_ahead
 from plant_cli.relevance.counting import Cells, Counting, Ints
 from plant_cli.relevance.kept import KeptWords
-from plant_cli.relevance.selection import AbsentWords, best_of_rows, contenders, find_largest
+from plant_cli.relevance.selection import AbsentWords, best_of_rows, contenders, find_absent, find_largest
 
 Sign = Literal["positive", "any"]
 BYTES_PER_CELL = 120  # what a cell costs while its block is worked on: indices, counts, gathered margins, look-ups, value
@@ -88,7 +88,7 @@ class _Scoring:
         self.counting, self.signal, self.options, self.selection = counting, signal, options, selection
         self.margins = counting.margins
         self.n_absent = count_absent(signal, selection, len(self.margins.words))
-        self.absent = AbsentWords(self.margins.docs_with_word) if self.n_absent else None
+        self.absent = AbsentWords(self.margins.docs_with_word) if self.n_absent and not signal.valley else None
         self.first_as_frequent = np.searchsorted(-self.margins.docs_with_word, -self.margins.docs_with_word)
         self.floor = -np.inf if selection.sign == "any" and signal.signed else 0.0
 
@@ -96,7 +96,7 @@ class _Scoring:
         """The kept words of labels `start` to `stop`."""
         met = cells = self.counting.count(start, stop)
         if self.signal.valley:
-            cells = cells.at(self._contenders(cells))
+            cells = self._contenders(cells)
         counts = self._counts(cells)
         values = self._score(counts, cells.word.shape)
         if self.selection.sign == "positive" and not self.signal.signed:
@@ -107,9 +107,14 @@ class _Scoring:
         chosen, offsets = best_of_rows(cells.offsets, values, cells.word, self.selection.k, self.floor)
         return KeptWords(offsets=offsets, words=cells.word[chosen], values=values[chosen], both=cells.both[chosen])
 
-    def _contenders(self, cells: Cells) -> Ints:
-        common = self.selection.sign == "any"
-        return contenders(cells.offsets, cells.word, cells.both, self.first_as_frequent, self.selection.k, common=common)
+    def _contenders(self, met: Cells) -> Cells:
+        """The cells that can be among the best of a label if values fall, then rise; of words that never meet it, the commonest."""
+        k, common = self.selection.k, self.selection.sign == "any"
+        cells = met.at(contenders(met.offsets, met.word, met.both, self.first_as_frequent, k, common=common))
+        if not self.n_absent:
+            return cells
+        absent = [find_absent(met.word[first:last], k, len(self.margins.words)) for first, last in pairwise(met.offsets)]
+        return cells.with_absent(absent)
 
     def _counts(self, cells: Cells) -> Counts:
         margins = self.margins

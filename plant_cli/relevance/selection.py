@@ -91,6 +91,13 @@ def find_largest(values: npt.NDArray[np.float64], k: int) -> float:
     return float(np.partition(values, len(values) - k)[len(values) - k])
 
 
+def find_absent(met: npt.NDArray[np.int32], k: int, n_words: int) -> npt.NDArray[np.int32]:
+    """The k commonest words that are not met, by falling frequency."""
+    absent = np.ones(min(k + len(met), n_words), dtype=bool)  # of so many words k are not met, if there are k
+    absent[met[met < len(absent)]] = False
+    return np.flatnonzero(absent)[:k].astype(np.int32)
+
+
 class AbsentWords:
     """The words that never meet a label: those of one document frequency share one value.
 

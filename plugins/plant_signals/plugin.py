@@ -52,6 +52,7 @@ def plant_register_signals() -> Sequence[SignalSpec]:
             summary="Chi-square of word and label against independence.",
             source="Pearson 1900; Yang and Pedersen 1997",
             score=_later("chi_square"),
+            valley=True,
         ),
         SignalSpec(
             name="tf",

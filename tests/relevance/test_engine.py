@@ -54,6 +54,7 @@ def test_cells_that_need_no_score_change_no_list(sign: str, kept_by: Any, terms_
     for name in ("offsets", "words", "values", "both"):
         assert getattr(lists[True][0], name).tolist() == getattr(lists[False][0], name).tolist()
     assert lists[True][1] < 0.8 * lists[False][1]
+    assert (lists[True][0].both == 0).any() == (sign == "any")
 
 
 def check_row(plain: Any, columns: Any, has_label: Any, kept: Any, label: int, k: int, sign: str) -> None:

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant_cli.relevance.selection import AbsentWords, best_of_rows, contenders
+from plant_cli.relevance.selection import AbsentWords, best_of_rows, contenders, find_absent
 
 VALUES = st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, -np.inf]), max_size=20)
 
@@ -55,3 +55,9 @@ def test_what_contends_holds_the_best_of_every_valley(data: st.DataObject, k: in
     again, same = best_of_rows(np.searchsorted(left, ends), values[left], words[left], k, -np.inf)
     assert left[again].tolist() == chosen.tolist()
     assert same.tolist() == offsets.tolist()
+
+
+@given(met=st.lists(st.integers(0, 11), unique=True), k=st.integers(1, 14))
+def test_the_commonest_absent_words_are_those_of_the_smallest_index(met: list[int], k: int) -> None:
+    found = find_absent(np.array(met, dtype=np.int32), k, 12)
+    assert found.tolist() == [word for word in range(12) if word not in met][:k]
