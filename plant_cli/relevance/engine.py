@@ -21,7 +21,7 @@ from plant_cli.api.specs import SignalSpec
 from plant_cli.relevance.blocks import cut_blocks, work_ahead
 from plant_cli.relevance.counting import Cells, Counting, Ints
 from plant_cli.relevance.kept import KeptWords
-from plant_cli.relevance.selection import AbsentWords, best_of_rows, contenders, find_absent, find_largest
+from plant_cli.relevance.selection import AbsentWords, best_of_rows, commonest_absent, contenders
 
 Sign = Literal["positive", "any"]
 BYTES_PER_CELL = 120  # what a cell costs while its block is worked on: indices, counts, gathered margins, look-ups, value
@@ -94,27 +94,29 @@ class _Scoring:
 
     def keep_block(self, start: int, stop: int) -> KeptWords:
         """The kept words of labels `start` to `stop`."""
-        met = cells = self.counting.count(start, stop)
-        if self.signal.valley:
-            cells = self._contenders(cells)
+        cells = self._contenders(self.counting.count(start, stop))
         counts = self._counts(cells)
         values = self._score(counts, cells.word.shape)
         if self.selection.sign == "positive" and not self.signal.signed:
             attracted = counts.docs_with_both * counts.n_docs > counts.docs_with_label * counts.docs_with_word
             values = np.where(attracted, values, 0.0)
-        if self.absent is not None:
-            cells, values = self._join_absent(self.absent, cells, values, met)
         chosen, offsets = best_of_rows(cells.offsets, values, cells.word, self.selection.k, self.floor)
         return KeptWords(offsets=offsets, words=cells.word[chosen], values=values[chosen], both=cells.both[chosen])
 
     def _contenders(self, met: Cells) -> Cells:
-        """The cells that can be among the best of a label if values fall, then rise; of words that never meet it, the commonest."""
+        """The cells that can be among the best of a label: of words that meet it, all but those surely beaten; of others, the best k."""
         k, common = self.selection.k, self.selection.sign == "any"
-        cells = met.at(contenders(met.offsets, met.word, met.both, self.first_as_frequent, k, common=common))
-        if not self.n_absent:
-            return cells
-        absent = [find_absent(met.word[first:last], k, len(self.margins.words)) for first, last in pairwise(met.offsets)]
-        return cells.with_absent(absent)
+        cells = met
+        if self.signal.valley:
+            cells = met.at(contenders(met.offsets, met.word, met.both, self.first_as_frequent, k, common=common))
+        return cells.with_absent(self._find_absent(met)) if self.n_absent else cells
+
+    def _find_absent(self, met: Cells) -> list[npt.NDArray[np.int32]]:
+        """The k best words that never meet the label, row by row."""
+        k, rows = self.selection.k, [met.word[first:last] for first, last in pairwise(met.offsets)]
+        if self.absent is None:
+            return [commonest_absent(row, k, len(self.margins.words)) for row in rows]
+        return [self.absent.find(values, row, k) for values, row in zip(self._score_absent(self.absent, met), rows, strict=True)]
 
     def _counts(self, cells: Cells) -> Counts:
         margins = self.margins
@@ -139,10 +141,11 @@ class _Scoring:
             )
         return values
 
-    def _score_absent(self, absent: AbsentWords, start: int, stop: int) -> Floats:
+    def _score_absent(self, absent: AbsentWords, met: Cells) -> Floats:
         """Values of words that never meet the label [labels of the block, distinct document frequencies]."""
         zeros = np.zeros((1, 1), dtype=np.int64)
-        label = self.margins.docs_with_label[start:stop, None]
+        block = slice(met.start, met.start + len(met.offsets) - 1)
+        label = self.margins.docs_with_label[block, None]
         repeats = self.margins.words_with_label
         counts = Counts(
             n_docs=self.margins.n_docs,
@@ -151,21 +154,6 @@ class _Scoring:
             docs_with_label=label,
             docs_with_both=zeros,
             occurrences=zeros if repeats is not None else None,
-            words_with_label=None if repeats is None else repeats[start:stop, None],
+            words_with_label=None if repeats is None else repeats[block, None],
         )
-        return self._score(counts, (stop - start, len(absent.frequencies)))
-
-    def _join_absent(self, absent: AbsentWords, cells: Cells, values: Floats, met: Cells) -> tuple[Cells, Floats]:
-        """Those that can be among the best, with their values: of the scored cells, and of the words that are in no cell that is met."""
-        k, rows = self.selection.k, []
-        missing = self._score_absent(absent, met.start, met.start + len(met.offsets) - 1)
-        for of_frequency, (first, last), all_met in zip(missing, pairwise(cells.offsets), pairwise(met.offsets), strict=True):
-            worth = find_largest(values[first:last], k) if last - first > k else self.floor
-            own = first + np.flatnonzero(values[first:last] >= worth)
-            others, of_others = absent.find(of_frequency, met.word[slice(*all_met)], k, worth)
-            never = np.zeros(len(others), dtype=np.int32)
-            joined = (cells.word[own], others), (cells.both[own], never), (values[own], of_others)
-            rows.append([np.concatenate(parts) for parts in joined])
-        words, both, every_value = (np.concatenate(parts) for parts in zip(*rows, strict=True))
-        ends = np.cumsum([0, *(len(row[0]) for row in rows)])
-        return Cells(start=met.start, offsets=ends, word=words.astype(np.int32), both=both), every_value
+        return self._score(counts, (len(label), len(absent.frequencies)))

@@ -63,16 +63,15 @@ def contenders(
     for row in np.flatnonzero(np.diff(ends) > 2 * k).tolist():
         own = once[ends[row] : ends[row + 1]]
         own.partition((k - 1, len(own) - k) if common else len(own) - k)
-        rare[row], frequent[row] = first_as_frequent[own[len(own) - k]], own[k - 1] if common else -1
-    kept = (both > 1) | (words >= np.repeat(rare, lengths))
-    if common:
-        kept |= words <= np.repeat(frequent, lengths)
-    return np.flatnonzero(kept)
+        rare[row] = first_as_frequent[own[len(own) - k]]
+        if common:
+            frequent[row] = own[k - 1]
+    return np.flatnonzero((both > 1) | (words >= np.repeat(rare, lengths)) | (words <= np.repeat(frequent, lengths)))
 
 
 def _mark_largest(values: npt.NDArray[np.float64], words: Ints, k: int) -> npt.NDArray[np.bool_]:
     """True for exactly k values: by partition, for all need not be sorted."""
-    cut = find_largest(values, k)
+    cut = _find_largest(values, k)
     marked: npt.NDArray[np.bool_] = values >= cut
     surplus = np.count_nonzero(marked) - k
     if surplus:
@@ -81,8 +80,8 @@ def _mark_largest(values: npt.NDArray[np.float64], words: Ints, k: int) -> npt.N
     return marked
 
 
-def find_largest(values: npt.NDArray[np.float64], k: int) -> float:
-    """The k-th largest value, if there are k. A sample tells which values are surely too small, so that few are left to partition."""
+def _find_largest(values: npt.NDArray[np.float64], k: int) -> float:
+    """The k-th largest value. A sample tells which values are surely too small, so that few are left to partition."""
     sample = values[::STRIDE]
     rank = k // STRIDE + k // (4 * STRIDE) + 1  # a quarter more than the share of the sample that is expected above
     if rank < len(sample):
@@ -91,7 +90,7 @@ def find_largest(values: npt.NDArray[np.float64], k: int) -> float:
     return float(np.partition(values, len(values) - k)[len(values) - k])
 
 
-def find_absent(met: npt.NDArray[np.int32], k: int, n_words: int) -> npt.NDArray[np.int32]:
+def commonest_absent(met: npt.NDArray[np.int32], k: int, n_words: int) -> npt.NDArray[np.int32]:
     """The k commonest words that are not met, by falling frequency."""
     absent = np.ones(min(k + len(met), n_words), dtype=bool)  # of so many words k are not met, if there are k
     absent[met[met < len(absent)]] = False
@@ -109,26 +108,20 @@ class AbsentWords:
         falling, self._frequency_of, self._sizes = np.unique(-docs_with_word, return_inverse=True, return_counts=True)
         self.frequencies = -falling
 
-    def find(
-        self, values: npt.NDArray[np.float64], met: Ints, k: int, worth: float
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Words among which are the k best that never meet the label, and their values, all above 0.
+    def find(self, values: npt.NDArray[np.float64], met: npt.NDArray[np.int32], k: int) -> npt.NDArray[np.int32]:
+        """The k best words that never meet the label, of those above 0, best first; equal values in the order of their word.
 
         Args:
             values: the value of a word that never meets the label, by frequency [F].
             met: words that do meet it.
             k: how many are wanted, at most.
-            worth: a smaller value is not kept in any case.
         """
-        wanted = (values >= worth) & (values > 0)
+        wanted = values > 0
         if self._sizes[wanted].sum() > k + len(met):  # of k + len(met) words at least k do not meet the label
             best_first = np.argsort(-values, kind="stable")
             enough = np.searchsorted(np.cumsum(self._sizes[best_first]), k + len(met))
             wanted &= values >= values[best_first[enough]]
-        if not wanted.any():
-            return np.empty(0, np.int64), np.empty(0)
-        last = int(np.flatnonzero(wanted)[-1]) + 1
-        chosen = np.repeat(wanted[:last], self._sizes[:last])  # words of one frequency are neighbours
-        chosen[met[met < len(chosen)]] = False
+        chosen = np.repeat(wanted, self._sizes)  # words of one frequency are neighbours
+        chosen[met] = False
         words = np.flatnonzero(chosen)
-        return words, values[self._frequency_of[words]]
+        return words[np.argsort(-values[self._frequency_of[words]], kind="stable")[:k]].astype(np.int32)

@@ -82,7 +82,7 @@ def values_fall_then_rise_where_declared(spec: SignalSpec) -> None:
     if not spec.valley:
         return
     for label in range(1, DOCUMENTS):
-        for both in range(label + 1):
+        for both in range(1 if spec.signed else 0, label + 1):  # of a signed signal only words that meet the label are scored
             word = np.arange(max(both, 1), DOCUMENTS - (label - both) + 1)
             of_label, of_both = np.full_like(word, label), np.full_like(word, both)
             counts = Counts(n_docs=DOCUMENTS, docs_with_word=word, docs_with_label=of_label, docs_with_both=of_both)

@@ -39,6 +39,7 @@ def plant_register_signals() -> Sequence[SignalSpec]:
             source="Church and Hanks 1990",
             score=_later("pointwise"),
             signed=True,
+            valley=True,
         ),
         SignalSpec(
             name="npmi",
@@ -46,6 +47,7 @@ def plant_register_signals() -> Sequence[SignalSpec]:
             source="Bouma 2009",
             score=_later("normalised_pointwise"),
             signed=True,
+            valley=True,
         ),
         SignalSpec(
             name="chi2",
