@@ -33,9 +33,13 @@ def cpu_has_bf16() -> bool:
 def choose_hardware(machine: MachineSection) -> Hardware:
     """The device and precision that a machine section means here.
 
+    Numbers too small for full precision (below 1e-38) count as zero from here on: sharp attention is full of them, and a processor
+    takes a hundred cycles for each.
+
     Raises:
         ResourceError: the named device is not there.
     """
+    torch.set_flush_denormal(True)  # before the first product: threads take it over from the one that starts them
     torch.set_num_threads(machine.threads or fair_threads())
     name = machine.device
     if name == "auto":

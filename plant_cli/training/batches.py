@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from plant_cli.api.tiles import PLACES, whole
+
 Rows = npt.NDArray[np.int64]
 BUCKET = 32  # batches that are sorted by length together
 
@@ -22,6 +24,6 @@ def make_batches(lengths: Rows, size: int, *, seed: int, epoch: int) -> list[Row
 
 
 def padding_share(lengths: Rows, batches: list[Rows]) -> float:
-    """Share of positions that are padding."""
-    padded = sum(len(rows) * int(lengths[rows].max(initial=1)) for rows in batches)
+    """Share of positions that are padding, whole tiles of places counted (`plant_cli.api.tiles`)."""
+    padded = sum(len(rows) * whole(int(lengths[rows].max(initial=1)), PLACES) for rows in batches)
     return 1.0 - float(lengths.sum()) / padded if padded else 0.0

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from plant_cli.api import Interrupted, StageContext, TokenBatch
 from plant_cli.api.files import read_json, write_json
 from plant_cli.api.hashing import hash_json
+from plant_cli.api.tiles import PLACES, whole
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader, LiveReader, Rows, lengths, sorted_batches
@@ -42,7 +43,7 @@ class CachedReader:
 
     def read(self, rows: Rows) -> tuple[Tensor, Tensor]:
         """See `plant_cli.model.reading.HiddenReader.read`."""
-        longest = max(1, int(self.sizes[rows].max()))
+        longest = whole(max(1, int(self.sizes[rows].max())), PLACES)
         out = np.zeros((len(rows), longest, self.hidden), dtype=self.states.dtype)
         for place, row in enumerate(rows):
             out[place, : self.sizes[row]] = self.states[self.starts[row] : self.starts[row + 1]]

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import ComponentError, DecoderShape
+from plant_cli.api.tiles import SCORES, whole
 from plant_cli.kit.attention import gather_states, label_attention, log_attention, pooling_matrix
 from plant_decoders.options import LabelAttentionOptions
 
@@ -59,10 +60,11 @@ class LabelAttention(nn.Module):
 
     def forward(self, hidden: Tensor, mask: Tensor, labels: Tensor | None = None) -> Tensor:
         """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
-        queries, directions, constant = self.terms(labels)
+        queries, directions, constant = self.terms(None if labels is None else _in_tiles(labels))
         states = self._states(hidden)
         keys, values = self.to_key(states), self.to_value(states)
-        return label_attention(queries, directions, keys, values, mask, heads=self.heads, cells=self.cells) + constant
+        logits = label_attention(queries, directions, keys, values, mask, heads=self.heads, cells=self.cells) + constant
+        return logits if labels is None else logits[:, : len(labels)]
 
     def terms(self, labels: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """What does not depend on the document: queries and directions of values [l, H], and what every document adds [l]."""
@@ -80,7 +82,9 @@ class LabelAttention(nn.Module):
 
     def rank(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
         """Log attention [B, l, T], averaged over heads; −inf where masked."""
-        return log_attention(self.to_query(self._queries(labels)), self.to_key(self._states(hidden)), mask, heads=self.heads)
+        filled = _in_tiles(labels)
+        logs = log_attention(self.to_query(self._queries(filled)), self.to_key(self._states(hidden)), mask, heads=self.heads)
+        return logs[:, : len(labels)]
 
     def attention(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
         """Attention [B, l, T], averaged over heads; rows sum to 1 over real positions."""
@@ -176,6 +180,11 @@ class FoldedLabelAttention(nn.Module):
         queries, directions, constant = tables if labels is None else [table.index_select(0, labels) for table in tables]
         keys, values = self.to_key(states), self.to_value(states)
         return label_attention(queries, directions, keys, values, mask, heads=self.heads, cells=self.cells) + constant
+
+
+def _in_tiles(labels: Tensor) -> Tensor:
+    """Labels [l], the last of them repeated up to whole tiles (`plant_cli.api.tiles`): none that was not asked for is touched."""
+    return torch.cat([labels, labels[-1:].expand(whole(len(labels), SCORES) - len(labels))])
 
 
 def _check_heads(heads: int, hidden: int) -> None:

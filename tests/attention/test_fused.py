@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from plant_cli.attention import LiteralHead, label_attention, literal_logits, pooling_matrix
 
@@ -167,3 +168,35 @@ def test_gradcheck() -> None:
     mask = torch.ones(3, POSITIONS, dtype=torch.bool)
     mask[0, 6:] = False
     assert torch.autograd.gradcheck(lambda *x: label_attention(*x, mask, heads=HEADS, cells=50), random_tensors(torch.float64))
+
+
+@pytest.mark.parametrize("processors", [1, 8, 10_000])
+def test_labels_in_groups_are_the_same_labels(monkeypatch: pytest.MonkeyPatch, processors: int) -> None:
+    """Where processors outnumber heads."""
+    mask = torch.ones(3, POSITIONS, dtype=torch.bool)
+    inputs, upstream = random_tensors(torch.float64), torch.randn(3, LABELS, dtype=torch.float64)
+    expected = label_attention(*inputs, mask, heads=HEADS)
+    gradients = torch.autograd.grad(expected, inputs, upstream)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: processors)
+    actual = label_attention(*inputs, mask, heads=HEADS)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
+    for ours, theirs in zip(torch.autograd.grad(actual, inputs, upstream), gradients, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+
+
+def test_products_in_bf16_come_in_few_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For every other shape of them a processor's library would keep machine code, a GB in the end."""
+    shapes, attend = set(), functional.scaled_dot_product_attention
+
+    def spy(q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None) -> Tensor:
+        shapes.add((q.shape[-2], k.shape[-2]))
+        return attend(q, k, v, attn_mask=attn_mask)
+
+    monkeypatch.setattr(functional, "scaled_dot_product_attention", spy)
+    draw = torch.Generator().manual_seed(0)
+    for labels, places in [(3, 5), (64, 64), (65, 63), (130, 70), (200, 128)]:
+        q, g = (torch.randn(labels, HIDDEN, generator=draw).bfloat16().requires_grad_() for _ in range(2))
+        k, v = (torch.randn(1, places, HIDDEN, generator=draw).bfloat16().requires_grad_() for _ in range(2))
+        upstream = (torch.rand(1, labels, generator=draw) < 0.5).float()
+        torch.autograd.grad(label_attention(q, g, k, v, torch.ones(1, places, dtype=torch.bool), heads=HEADS), (q, k), upstream)
+    assert all(size % 64 == 0 for shape in shapes for size in shape), shapes

@@ -82,6 +82,11 @@ def test_one_window_a_document_when_it_fits(sizes: tuple[int, ...]) -> None:
 def test_documents_without_any_token_still_have_a_position() -> None:
     nothing = TokenBatch(ids=[np.zeros(0, dtype=np.int32)], spans=[np.zeros((0, 2), dtype=np.int32)], dropped=[0])
     windows = cut(nothing, size=8, overlap=2, prefix=[], suffix=[], pad=0)
-    assert (windows.ids.shape, windows.mask.any().item()) == ((1, 1), False)
-    hidden, mask = join(torch.ones(1, 1, 3), windows)
+    assert (windows.ids.shape, windows.mask.any().item()) == ((1, 8), False)
+    hidden, mask = join(torch.ones(1, 8, 3), windows)
     assert (hidden.shape, hidden.any().item(), mask.tolist()) == ((1, 1, 3), False, [[False]])
+
+
+def test_windows_are_filled_up_to_whole_tiles_but_never_beyond_what_is_read_at_once() -> None:
+    widths = [cut(batch_of(length), size=40, overlap=2, prefix=[1], suffix=[2], pad=0).ids.shape[1] for length in (0, 14, 15, 30, 38, 90)]
+    assert widths == [16, 16, 32, 32, 40, 40]

@@ -39,3 +39,12 @@ def test_a_device_that_is_not_there_is_told(name: str) -> None:
         choose_hardware(MachineSection(device=name))
     assert "cpu" in caught.value.expected
     assert caught.value.exit_code == 6
+
+
+def test_numbers_that_are_all_but_zero_are_zero() -> None:
+    """On a processor each costs a hundred cycles, and sharp attention is full of them."""
+    torch.set_flush_denormal(False)
+    smallest = torch.tensor([torch.finfo(torch.float32).tiny])
+    assert (smallest * 0.5).item() > 0
+    choose_hardware(MachineSection(device="cpu", threads=1))
+    assert (smallest * 0.5).item() == 0

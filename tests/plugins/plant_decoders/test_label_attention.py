@@ -224,3 +224,18 @@ def test_the_folded_form_gives_the_same_logits_from_two_tables(options: dict[str
         assert torch.equal(folded(*batch()), expected)
     tables = [x for x in (*folded.parameters(), *folded.buffers()) if len(x) == LABELS and x.dim() == 2]
     assert [(tuple(x.shape), x.dtype) for x in tables] == [((LABELS, HIDDEN), product)] * 2
+
+
+@pytest.mark.parametrize("count", [1, 3, LABELS])
+def test_chosen_labels_touch_no_other_row_of_a_table(count: int) -> None:
+    """Though their number is filled up to whole tiles: an optimiser of sparse gradients moves every row that is named."""
+    decoder = build().double()
+    decoder.sparse = True
+    hidden, mask = batch(torch.float64)
+    labels = torch.arange(LABELS).flip(0)[:count]
+    logits, logs = decoder(hidden, mask, labels), decoder.rank(hidden, mask, labels)
+    assert (logits.shape[1], logs.shape[1]) == (count, count)
+    (logits.sum() + logs[logs.isfinite()].square().sum()).backward()
+    for table in (decoder.queries, decoder.boost_scale, decoder.boost_shift):
+        assert table.grad is not None
+        assert table.grad.coalesce().indices()[0].tolist() == sorted(labels.tolist())
