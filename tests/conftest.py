@@ -38,6 +38,14 @@ def _offline() -> Any:
     patch.undo()
 
 
+@pytest.fixture(autouse=True)
+def _smallest_numbers() -> Iterator[None]:
+    """Stages have numbers next to zero flushed, for the rest of their process; the next test sees them again."""
+    yield
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_flush_denormal(False)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow tests last; otherwise the order stays."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
