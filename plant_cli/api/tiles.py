@@ -1,7 +1,7 @@
 """Sizes of matrix products come in whole tiles.
 
 For every new shape of a product in bf16 a processor's library compiles code and keeps it: with texts and samples of labels of all
-lengths this grows to a GB and more, and costs more time than the places that fill up the tiles. Graphics cards like whole tiles, too.
+lengths this grows to a GB and more, and costs more time than the places that fill up the tiles.
 """
 
 from __future__ import annotations
