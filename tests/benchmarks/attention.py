@@ -119,7 +119,7 @@ CONTENDERS: dict[str, Contender] = {"bound": bound, "ours": ours, "selected": se
 def main(arguments: list[str] | None = None) -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.attention", description=(__doc__ or "").splitlines()[0])
-    for name, size in (("labels", 8929), ("documents", 8), ("positions", 256), ("hidden", 384), ("heads", 8)):
+    for name, size in (("labels", 8929), ("documents", 8), ("positions", 512), ("hidden", 384), ("heads", 8)):
         parser.add_argument(f"--{name}", type=int, default=size)
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32")
     run("tests.benchmarks.attention", parser, CONTENDERS, arguments, work, small={"labels": 64, "documents": 1, "positions": 16})
