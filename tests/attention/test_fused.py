@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from plant_cli.attention import LiteralHead, label_attention, literal_logits, pooling_matrix
+from plant_cli.attention import LiteralHead, fused, label_attention, literal_logits, pooling_matrix
 
 LABELS, HIDDEN, HEADS, POSITIONS = 7, 12, 4, 9
 
@@ -200,3 +200,13 @@ def test_products_in_bf16_come_in_few_shapes(monkeypatch: pytest.MonkeyPatch) ->
         upstream = (torch.rand(1, labels, generator=draw) < 0.5).float()
         torch.autograd.grad(label_attention(q, g, k, v, torch.ones(1, places, dtype=torch.bool), heads=HEADS), (q, k), upstream)
     assert all(size % 64 == 0 for shape in shapes for size in shape), shapes
+
+
+def test_no_more_labels_are_gathered_at_a_time_than_the_bound_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    gather, sizes = fused._gather, list[int]()
+    monkeypatch.setattr(fused, "_gather", lambda q, *given: sizes.append(len(q)) or gather(q, *given))
+    queries, directions = torch.randn(2, 200, HIDDEN).requires_grad_()
+    keys, values = torch.randn(2, 1, POSITIONS, HIDDEN)
+    mask = torch.ones(1, POSITIONS, dtype=torch.bool)
+    label_attention(queries, directions, keys, values, mask, heads=HEADS, cells=64 * HIDDEN).sum().backward()
+    assert sizes == [64, 64, 64, 8] * 2

@@ -72,3 +72,9 @@ def test_the_interval_of_a_mean_covers_as_often_as_it_says():
         low, high = interval(sample.mean(), values, 0.9, per_label=False)
         covered += low <= 0.4 <= high
     assert 0.84 <= covered / 200 <= 0.96
+
+
+def test_the_weights_of_a_block_stay_within_the_bound():
+    sizes = list(bootstrap.Sums([np.zeros((1000, 1))]).block_sizes(100_000))
+    assert sum(sizes) == 100_000
+    assert 8 * 1000 * max(sizes) <= bootstrap.BLOCK_BYTES

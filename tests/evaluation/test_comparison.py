@@ -67,3 +67,11 @@ def test_metrics_that_nothing_defines_are_left_out():
 
 def test_the_same_seed_gives_the_same_result():
     assert compare_three() == compare_three(generator=np.random.default_rng(1))
+
+
+def test_resamples_that_define_no_difference_are_left_out():
+    """Only the first of three documents has gold of the bin: a third of the resamples do not draw it."""
+    gold = np.array([1.0, 0.0, 0.0])
+    systems = [("a", [ratio_of_sums("R@10[1-5]", gold, gold)]), ("b", [ratio_of_sums("R@10[1-5]", 0 * gold, gold)])]
+    [found] = compare(systems, replicates=200, permutations=9, level=0.95, generator=np.random.default_rng(0))
+    assert (found.low, found.high) == (1.0, 1.0)

@@ -72,3 +72,9 @@ def test_signed_ranks_with_ties_equal_enumeration_and_zeros_are_left_out():
 def test_holm_by_hand():
     assert adjust_holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert adjust_holm(np.array([0.9, 0.8])) == pytest.approx([1.0, 1.0])
+
+
+def test_documents_that_differ_by_rounding_alone_do_not_differ():
+    assert 0.1 + 0.2 != 0.3
+    ranks = compare_ranks(np.array([0.1 + 0.2, 0.5]), np.array([0.3, 0.4]))
+    assert ranks.documents == 1

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import plant_metrics.plugin
 import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import MetricInput, UsageError
+from plant_cli.evaluation.bootstrap import resample
 from plant_cli.evaluation.score import Evaluation, evaluate, none_if_undefined
+from plant_cli.kit.metrics import ScoreTable
 
 GOLD = csr_array(np.array([[1, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0]], dtype=np.int32))
 DATA = MetricInput(
@@ -60,3 +64,17 @@ def test_progress_is_told_and_undefined_is_none() -> None:
     assert sum(done) == 50
     assert none_if_undefined(float("nan")) is None
     assert none_if_undefined(0.0) == 0.0
+
+
+def test_the_standard_error_is_the_deviation_of_the_resamples() -> None:
+    evaluation = run(wanted=["P@1"], replicates=200)
+    drawn = resample(evaluation.overall, 200, np.random.default_rng(0))
+    assert evaluation.scores["P@1"].spread == pytest.approx(drawn.std())
+
+
+def test_metrics_of_every_score_leave_the_draws_of_the_others_as_they_are() -> None:
+    table = ScoreTable(values=np.arange(12, dtype=np.float32).reshape(3, 4) % 5, rows=np.arange(3), memory=2**20)
+    names, specs = ["macro-AUC", "micro-AUC", "P@1"], plant_metrics.plugin.plant_register_metrics()
+    options = {"replicates": 50, "generator": np.random.default_rng(0)}
+    both = evaluate(replace(DATA, all_scores=table), specs, wanted=names, **options)  # type: ignore[arg-type]
+    assert both.scores["P@1"] == run(wanted=["P@1"], replicates=50).scores["P@1"]

@@ -90,3 +90,10 @@ def test_another_label_order_and_a_cut_file_are_refused(tmp_path: Path) -> None:
     path.write_bytes(whole[:-20])
     with pytest.raises(ArtefactError, match="cannot be read"):
         load_lexicon(tmp_path, "hash")
+
+
+def test_a_saved_lexicon_keeps_its_centre(tmp_path: Path) -> None:
+    save_lexicon(replace(lexicon(), centre=0.25), tmp_path, "hash")
+    found = load_lexicon(tmp_path, "hash")
+    assert found is not None
+    assert found.centre == 0.25

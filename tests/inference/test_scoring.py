@@ -94,3 +94,16 @@ def test_scoring_stops_when_it_is_asked_to(small_network: Callable[..., Any]) ->
 
     with pytest.raises(Interrupted):
         run(small_network(), context=Stopping())
+
+
+def test_what_is_kept_are_the_logits_under_the_first_weight_once(small_network: Callable[..., Any]) -> None:
+    network = small_network()
+    table = RelevanceTable(words=("fever", "cough"), matrix=csr_array(np.eye(4, 2, dtype=np.float32)))
+    votes = LexicalVotes(make_lexicon(table, np.array([1, 1]), 5), TEXTS)
+    reader, reporter = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU), SilentReporter()
+    found: list[tuple[Any, Any]] = []
+    options: Any = {"k": 4, "batch": 2, "reporter": reporter, "description": "d", "keep": lambda *given: found.append(given)}
+    best = score_mixtures(network, reader, CPU, votes=votes, weights=[3.0, 0.0], **options)[0]
+    assert sorted(np.concatenate([rows for rows, _ in found]).tolist()) == list(range(len(TEXTS)))
+    for rows, logits in found:
+        assert np.allclose(-np.sort(-1 / (1 + np.exp(-logits)), axis=1), best.scores[rows], atol=1e-6)

@@ -94,3 +94,9 @@ def test_memory_follows_the_budget_and_not_the_scores(compute: Any) -> None:
         tracemalloc.stop()
     assert peaks[0] < scores.nbytes / 3 < scores.nbytes < peaks[1] * 4
     assert peaks[0] < 2**18 + 1.5e6  # beside the blocks: lists of the labels and of the positives
+
+
+def test_a_field_is_not_filled_by_one_document_too_many() -> None:
+    """The documents as they are count once each: 4096 are one more than a field holds."""
+    documents, ends = np.arange(4096), np.array([4096])
+    assert PackedWeights(np.ones((1, 4096))).prefixes(documents, ends).tolist() == [[4096]]

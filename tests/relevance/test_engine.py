@@ -214,3 +214,9 @@ def test_signals_never_see_impossible_counts(corpus: Any, terms_of: Any, kept_by
 def test_minus_infinity_means_never(corpus: Any, terms_of: Any, kept_by: Any) -> None:
     signal = SignalSpec(name="none", summary="", signed=True, score=lambda counts, options: np.full(counts.docs_with_both.shape, -np.inf))
     assert len(kept_by(terms_of(corpus[0]), corpus[1], signal=signal, sign="any").words) == 0
+
+
+def test_threads_share_the_memory_budget() -> None:
+    bounds, memory = np.full(6, 50), 100 * engine.BYTES_PER_CELL
+    assert engine.cut_labels(bounds, 10**6, Selection(memory=memory, jobs=1)) == [0, 2, 4, 6]
+    assert engine.cut_labels(bounds, 10**6, Selection(memory=memory, jobs=2)) == [0, 1, 2, 3, 4, 5, 6]

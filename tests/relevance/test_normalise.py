@@ -47,3 +47,9 @@ def test_within_bounds_in_order_and_empty_without_words(norm: Norm) -> None:
         assert (np.diff(got)[KEPT.ranks[1:] > 1] <= 0).all()
     nothing = KeptWords(offsets=np.array([0, 0, 0, 0]), words=KEPT.words[:0], values=KEPT.values[:0], both=KEPT.both[:0])
     assert weigh(nothing, norm) == []
+
+
+def test_the_largest_value_may_be_that_of_a_label_in_another_block() -> None:
+    counts = {"n_docs": 4, "docs_with_word": np.array([2, 2, 1, 1]), "docs_with_label": np.array([2, 0, 2])}
+    got = normalise(KEPT, "global-max", **counts, largest=4.0)
+    assert got.tolist() == pytest.approx([0.1, 0.05, 0.025, 0.5, 0.25, 0.25, 0.0])

@@ -114,3 +114,9 @@ def test_seeds_share_a_cache_unless_their_backbones_differ(frozen: Any, context:
         frozen.reader.position.weight += 1
     open_reader(frozen, context)
     assert len(list((context.run_path / "cache").iterdir())) == 2
+
+
+def test_another_precision_has_another_cache(frozen: Any, context: Any) -> None:
+    whole, half = open_reader(frozen, context), open_reader(frozen, context, BF16)
+    assert len(list((context.run_path / "cache").iterdir())) == 2
+    assert torch.allclose(half.read(ROWS)[0].float(), whole.read(ROWS)[0], atol=0.02)

@@ -109,3 +109,12 @@ def test_random_negatives_follow_from_the_seed(parts: Any) -> None:
 def test_the_anchor_fades_out_linearly() -> None:
     anchor = Anchor(planter=None, loss=None, weight=0.8, epochs=4)  # type: ignore[arg-type]
     assert [anchor.strength(epoch) for epoch in range(6)] == pytest.approx([0.8, 0.6, 0.4, 0.2, 0.0, 0.0])
+
+
+def test_random_negatives_do_not_follow_what_was_drawn_before(parts: Any) -> None:
+    tuning = step(parts, Focal(FocalOptions(hard_negatives=1, random_negatives=1)))
+    losses = set()
+    for before in range(8):
+        torch.manual_seed(before)
+        losses.add(tuning(ROWS, epoch=0, seed=3)[0].item())
+    assert len(losses) == 1

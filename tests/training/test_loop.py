@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -140,3 +141,36 @@ def test_a_loss_that_is_no_number_stops_with_the_documents_named(play: Callable[
         played.run()
     assert f"rows {', '.join(map(str, played.rows[-1]))}" in caught.value.where
     assert list((played.folder / "checkpoints").glob("step-*/DONE"))
+
+
+def test_every_micro_batch_draws_for_itself(play: Callable[..., Played], monkeypatch: pytest.MonkeyPatch) -> None:
+    played, seeds = play(0.1, 0.2), list[int]()
+    right = played.step
+    monkeypatch.setattr(played, "step", lambda rows, *, epoch, seed: seeds.append(seed) or right(rows, epoch=epoch, seed=seed))
+    played.run()
+    assert len(set(seeds)) == len(seeds) == 6
+
+
+def test_a_resumed_run_still_has_its_best_epoch(play: Callable[..., Played]) -> None:
+    first, again = play(0.9, 0.1, 0.2), play(0.9, 0.1, 0.2)
+    first.run()
+    again.context.resume = True
+    assert again.run().best_epoch == 0
+    assert torch.equal(again.network.decoder.queries, first.queries[0])
+
+
+def test_of_equal_epochs_the_first_is_the_best(play: Callable[..., Played]) -> None:
+    assert play(0.5, 0.5).run().best_epoch == 0
+    assert play(0.5, 0.5, 0.5, 0.9, patience=2).run().epochs == 3
+
+
+@pytest.mark.parametrize(("minutes", "steps"), [(10.0, [2, 4]), (0.1, [1, 2, 2, 3, 4, 4])])
+def test_checkpoints_within_an_epoch_come_every_so_many_minutes(
+    play: Callable[..., Played], monkeypatch: pytest.MonkeyPatch, minutes: float, steps: list[int]
+) -> None:
+    """On a clock that goes on by ten seconds each time it is looked at."""
+    clock, saved = count(step=10), list[int]()
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(loop.checkpoints, "save_checkpoint", lambda folder, weights, learned, position, best: saved.append(position.step))
+    play(0.1, 0.2, checkpoint_minutes=minutes).run()
+    assert saved == steps

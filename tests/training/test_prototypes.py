@@ -92,3 +92,18 @@ def test_a_decoder_that_cannot_plant_its_tables_is_refused(small_network: Callab
 def test_it_stops_when_asked_to(small_network: Callable[..., Any]) -> None:
     with pytest.raises(Interrupted):
         make(small_network(), stopping=True).plant()
+
+
+def test_the_background_is_of_a_few_documents_that_follow_from_the_seed(
+    small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prototypes, "BACKGROUND", 2)
+    planting, found = make(small_network().eval()), set()
+    for planting.seed in (0, 0, 1, 2, 3):
+        with torch.no_grad():
+            found.add(tuple(planting._background().flatten().tolist()))
+    assert 1 < len(found) < 5
+
+
+def test_of_equal_sharpnesses_the_first_is_kept(small_network: Callable[..., Any]) -> None:
+    assert make(small_network()).plant_sharpest(lambda: {"value": 0.5}, "value", (1.0, 0.5, 0.25))["sharpness"] == 1.0

@@ -63,3 +63,8 @@ def test_labels_without_relevant_words_and_documents_without_labels_do_not_count
 
     assert measure(small_network(labels=2), order, [[0, 1], [0, 0], [0, 0]])["nDCG@1000"] == 0.0
     assert measure(small_network(labels=2), order, [[1, 1], [0, 0], [0, 0]])["nDCG@1000"] == pytest.approx(1.0)
+
+
+def test_words_without_relevance_are_in_the_lists(small_network: Callable[..., Any]) -> None:
+    found = measure(small_network(labels=2), lambda word: RELEVANCE.get(word, 2.0), [[1, 0], [0, 0], [0, 0]])
+    assert found["nDCG@1000"] == pytest.approx(0.686, abs=1e-3)  # `arm` comes first

@@ -239,3 +239,12 @@ def test_chosen_labels_touch_no_other_row_of_a_table(count: int) -> None:
     for table in (decoder.queries, decoder.boost_scale, decoder.boost_shift):
         assert table.grad is not None
         assert table.grad.coalesce().indices()[0].tolist() == sorted(labels.tolist())
+
+
+def test_a_label_that_is_hardly_told_apart_gets_no_steeper_table_than_the_others() -> None:
+    decoder = build()
+    prototypes = torch.randn(LABELS, HIDDEN, generator=torch.Generator().manual_seed(1))
+    background = prototypes + 1.0
+    background[3] = prototypes[3] + 1e-3
+    decoder.plant_tables(prototypes, background, 10.0)
+    assert 0 < decoder.boost_scale[3].abs().max() < decoder.boost_scale[0].abs().max()

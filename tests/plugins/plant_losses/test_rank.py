@@ -3,7 +3,7 @@
 import pytest
 import torch
 from plant_losses import plugin, rank
-from plant_losses.options import LambdaOptions
+from plant_losses.options import ApproxNdcgOptions, LambdaOptions, ListnetOptions
 
 from plant_cli.api import Choice, NoOptions
 from plant_cli.registry import Registry
@@ -43,3 +43,10 @@ def test_options_reach_the_loss() -> None:
     cut, whole = (rank.build_lambda(LambdaOptions(k=k))(scores, RELEVANCE, OFFSETS) for k in (1, 1000))
     assert cut != whole
     assert rank.build_mse(NoOptions())(scores, RELEVANCE, OFFSETS) > 0
+
+
+def test_temperatures_reach_the_loss() -> None:
+    scores = torch.tensor([0.0, 0.0, 1.0, 2.0])
+    for build, options in ((rank.build_approx_ndcg, ApproxNdcgOptions), (rank.build_listnet, ListnetOptions)):
+        sharp, smooth = (build(options(temperature=t))(scores, RELEVANCE, OFFSETS) for t in (0.1, 10.0))
+        assert not torch.isclose(sharp, smooth)

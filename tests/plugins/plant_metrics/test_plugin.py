@@ -206,3 +206,21 @@ def test_auc_is_about_labels_with_scores_and_both_sides():
     assert macro.remark == "macro-AUC leaves out 2 of 4 labels: every document has them, or none"
     assert compute_value(macro) == pytest.approx(roc_auc_score(gold[:, 2:4], scores[:, 2:]), abs=1e-12)
     assert compute_value(micro) == pytest.approx(roc_auc_score(gold[:, :4].ravel(), scores.ravel()), abs=1e-12)
+
+
+def test_precision_of_what_is_returned_looks_at_k_of_it_at_most():
+    data = make_input([[0, 1, 2]], [{0}], 6, settings=CONVENTIONS["annif"].settings)
+    assert values_of(data)["P@1"] == 1.0
+    assert values_of(data)["P@5"] == pytest.approx(1 / 3)
+
+
+def test_propensities_know_labels_outside_train_only_if_asked_for():
+    data = make_input([[1, 2]], [{0, 1}], 3, train_counts=np.array([0, 5, 5]))
+    assert values_of(data)["PSP@1"] == pytest.approx(1.0)
+    assert values_of(replace(data, settings={"label_set": "all"}))["PSP@1"] < 1
+
+
+def test_a_hit_outside_train_gains_nothing_where_ideals_do_not_know_it():
+    data = make_input([[0, 1]], [{0, 1}], 3, train_counts=np.array([0, 5, 5]))
+    assert values_of(data)["nDCG@3"] == pytest.approx(1 / math.log2(3))
+    assert values_of(replace(data, settings={"label_set": "all"}))["nDCG@3"] == pytest.approx(1.0)

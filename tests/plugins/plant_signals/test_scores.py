@@ -111,3 +111,8 @@ def test_what_each_signal_asks_of_the_engine() -> None:
         "tf": (True, True, False),
         "random": (True, False, True),
     }
+
+
+def test_which_signals_fall_then_rise_with_the_documents_of_a_word() -> None:
+    names = ("mig", "pmi", "npmi", "chi2", "tf", "random")
+    assert [name for name in names if spec(name).valley] == ["mig", "pmi", "npmi", "chi2"]
