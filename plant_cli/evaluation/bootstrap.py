@@ -83,7 +83,9 @@ def draw_weights(documents: int, replicates: int, generator: np.random.Generator
     return np.bincount(drawn.ravel(), minlength=replicates * documents).reshape(replicates, documents).astype(np.float64)
 
 
-def interval(value: float, replicates: Floats, level: float, *, per_label: bool) -> tuple[float, float]:
+def interval(
+    value: float, replicates: Floats, level: float, *, per_label: bool, within: tuple[float, float] = (-np.inf, np.inf)
+) -> tuple[float, float]:
     """Percentile interval of a metric; NaN when no resample defines it.
 
     Args:
@@ -92,6 +94,7 @@ def interval(value: float, replicates: Floats, level: float, *, per_label: bool)
         level: coverage, for example 0.95.
         per_label: true for averages over labels. A label with one gold document is missing from 37% of all resamples, which
             moves every resample of macro-F1 to one side, often past the value; the interval is moved back by that bias.
+        within: where the metric can lie at all; an interval that was moved ends there.
     """
     replicates = replicates[~np.isnan(replicates)]
     if not replicates.size:
@@ -99,7 +102,8 @@ def interval(value: float, replicates: Floats, level: float, *, per_label: bool)
     tail = (1.0 - level) / 2.0
     low, high = np.quantile(replicates, [tail, 1.0 - tail])
     bias = float(replicates.mean()) - value if per_label else 0.0
-    return float(low) - bias, float(high) - bias
+    low, high = np.clip([low - bias, high - bias], *within)
+    return float(low), float(high)
 
 
 def averages_labels(metric: Metric) -> bool:

@@ -113,7 +113,7 @@ def _compare_pair(
     a: MetricValue, b: MetricValue, names: tuple[str, str], moved: Floats, level: float, p: float, p_holm: float
 ) -> Comparison:
     value_a, value_b = compute_value(a), compute_value(b)
-    low, high = interval(value_a - value_b, moved, level, per_label=averages_labels(a))
+    low, high = interval(value_a - value_b, moved, level, per_label=averages_labels(a), within=(-1.0, 1.0))
     ranks = compare_ranks(a.per_document, b.per_document) if a.per_document is not None and b.per_document is not None else None
     return Comparison(
         metric=a.name,

@@ -121,7 +121,7 @@ def _score(
     scores = {}
     for metric in metrics:
         value, drawn = found[metric.name]
-        low, high = interval(value, drawn, level, per_label=averages_labels(metric))
+        low, high = interval(value, drawn, level, per_label=averages_labels(metric), within=(0.0, 1.0))
         spread = float(np.std(drawn[~np.isnan(drawn)])) if not np.isnan(low) else np.nan
         figures = [none_if_undefined(figure) for figure in (value, low, high, spread)]
         scores[metric.name] = Score(name=metric.name, value=figures[0], low=figures[1], high=figures[2], spread=figures[3])

@@ -34,6 +34,8 @@ class Lexicon:
         words: the vocabulary.
         idf: ln((N + 1) / (documents with the word + 1)) over the N training documents [V].
         by_word: relevance of words for labels, csr [V, L]; columns of length 1 (or empty).
+        silent: share of training documents of each label that no word tells of, 0 for the others [L]. Such a label gets what words say of
+            a label on average: neither yes nor no where it is right, as much less as the centre where it is wrong.
         weight: logits that a cosine higher by 1 adds.
         centre: the cosine at which words say neither yes nor no; it moves all scores alike, so that they do not crowd at 1.
     """
@@ -41,6 +43,7 @@ class Lexicon:
     words: tuple[str, ...]
     idf: npt.NDArray[np.float32]
     by_word: csr_array
+    silent: npt.NDArray[np.float32]
     weight: float = 1.0
     centre: float = 0.0
 
@@ -56,16 +59,21 @@ class Lexicon:
         return unit_rows(counts)
 
 
-def make_lexicon(table: RelevanceTable, docs_with_word: npt.NDArray[np.int64], documents: int) -> Lexicon:
+def make_lexicon(
+    table: RelevanceTable, docs_with_word: npt.NDArray[np.int64], docs_with_label: npt.NDArray[np.int64], documents: int
+) -> Lexicon:
     """The lexicon of a relevance table.
 
     Args:
         table: relevance, fitted on train.
         docs_with_word: training documents with each word [V].
+        docs_with_label: training documents with each label [L].
         documents: training documents.
     """
     idf = np.log((documents + 1) / (docs_with_word + 1)).astype(np.float32)
-    return Lexicon(words=table.words, idf=idf, by_word=csr_array(unit_rows(table.matrix).T))
+    rows = unit_rows(table.matrix)
+    silent = np.where(np.diff(rows.indptr), 0.0, docs_with_label / max(1, documents)).astype(np.float32)
+    return Lexicon(words=table.words, idf=idf, by_word=csr_array(rows.T), silent=silent)
 
 
 def unit_rows(matrix: csr_array) -> csr_array:
@@ -88,18 +96,18 @@ class LexicalVotes:
         self._documents = lexicon.vectors(texts)
 
     def votes(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        """How far the cosines [B, L] of the given documents with every label lie above the centre."""
+        """How far the cosines [B, L] of the given documents with every label lie above the centre; see `Lexicon.silent`."""
         found: npt.NDArray[np.float32] = (self._documents[rows] @ self.lexicon.by_word).toarray()
-        found -= np.float32(self.lexicon.centre)
+        found -= np.float32(self.lexicon.centre) * (1 - self.lexicon.silent)
         return found
 
     def mean_cosine(self, gold: csr_array, batch: int = 64) -> float:
-        """The mean cosine of documents with their own labels (gold [N, L]), 0 if there are none."""
+        """The mean cosine of documents with those of their own labels (gold [N, L]) that words tell of, 0 if there are none."""
         total = 0.0
         for start in range(0, gold.shape[0], batch):
             rows = slice(start, start + batch)
             total += float(gold[rows].multiply(self._documents[rows] @ self.lexicon.by_word).sum())
-        return total / max(1, gold.nnz)
+        return total / max(1, int((self.lexicon.silent[gold.indices] == 0).sum()))
 
 
 def save_lexicon(lexicon: Lexicon, folder: Path, label_hash: str) -> None:
@@ -111,6 +119,7 @@ def save_lexicon(lexicon: Lexicon, folder: Path, label_hash: str) -> None:
         "indptr": matrix.indptr.astype(np.int64),
         "indices": matrix.indices.astype(np.int32),
         "data": matrix.data,
+        "silent": lexicon.silent,
     }
     with replacing(folder / LEXICAL) as partial:
         save_file(
@@ -148,6 +157,7 @@ def load_lexicon(folder: Path, label_hash: str) -> Lexicon | None:
         words=vocabulary,
         idf=tensors["idf"],
         by_word=csr_array(labels.T),
+        silent=tensors.get("silent", np.zeros(shape[0], dtype=np.float32)),  # files of before 2026-11-22 have none
         weight=float(metadata["weight"]),
         centre=float(metadata["centre"]),
     )

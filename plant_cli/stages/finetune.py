@@ -217,12 +217,15 @@ def _weigh_words(
     """The votes of words with the weight that validation gives them, kept beside the model; and the figures with them."""
     if not options.hears_words:
         return None, {}
+    import numpy as np
+
     from plant_cli.inference.lexical import LexicalVotes, make_lexicon, save_lexicon
     from plant_cli.relevance.store import load_relevance, read_vocabulary
 
     corpus, folder = context.corpus(), context.input("mig")
     table = load_relevance(folder, corpus.labels.hash)
-    lexicon = make_lexicon(table, read_vocabulary(folder)["docs_with_word"].to_numpy(), len(corpus.split("train")))
+    with_word, with_label = read_vocabulary(folder)["docs_with_word"].to_numpy(), np.asarray(corpus.labels.train_counts)
+    lexicon = make_lexicon(table, with_word, with_label, len(corpus.split("train")))
     votes = LexicalVotes(lexicon, material.split.texts)
     votes.lexicon = replace(lexicon, centre=votes.mean_cosine(material.split.gold))
     weight, figures = validation.weigh(votes, options.monitor)
@@ -290,9 +293,9 @@ def _report(
     columns += [Column(name=f"attention {name}" if measure and name == measure.name else name, kind="points") for name in shown]
     rows = [[str(e["epoch"] or "start"), e["loss"], *(e[name] for name in shown)] for e in outcome.history]
     kept = "start" if outcome.best_epoch < 0 else f"epoch {outcome.best_epoch + 1}"
-    tuned = f"threshold {threshold:.4f} tuned on validation {options.threshold}"
+    tuned = f"threshold {threshold:.3g} tuned on validation {options.threshold}"
     if options.threshold == "per-label":
-        tuned = f"thresholds per label tuned on validation, {threshold:.4f} (the best for macro-F1) for labels that it cannot tell of"
+        tuned = f"thresholds per label tuned on validation, {threshold:.3g} (the best for macro-F1) for labels that it cannot tell of"
     notes = [f"kept: {kept} by {options.monitor}; {tuned}"]
     if votes:
         rows.append(["+ words", None, *(weighed.get(name) for name in shown)])

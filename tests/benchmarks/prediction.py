@@ -47,7 +47,8 @@ def make_lexicon(labels: int) -> Lexicon:
     places = (np.repeat(np.arange(labels), WORDS_OF_LABEL), rng.integers(0, VOCABULARY, labels * WORDS_OF_LABEL))
     relevance = csr_array((rng.random(labels * WORDS_OF_LABEL, dtype=np.float32), places), shape=(labels, VOCABULARY))
     idf = rng.random(VOCABULARY, dtype=np.float32)
-    return Lexicon(words=tuple(_word(i) for i in range(VOCABULARY)), idf=idf, by_word=csr_array(unit_rows(relevance).T), weight=8.0)
+    words, silent = tuple(_word(i) for i in range(VOCABULARY)), np.zeros(labels, dtype=np.float32)
+    return Lexicon(words=words, idf=idf, by_word=csr_array(unit_rows(relevance).T), silent=silent, weight=8.0)
 
 
 def _word(number: int) -> str:

@@ -61,6 +61,7 @@ def test_averages_over_labels_are_moved_back_by_their_bias():
     low, high = interval(7.0, np.arange(0, 101) / 10, 0.9, per_label=True)
     assert (low, high) == pytest.approx((2.5, 11.5))
     assert low < 7.0 < high
+    assert interval(7.0, np.arange(0, 101) / 10, 0.9, per_label=True, within=(3.0, 10.0)) == (3.0, 10.0)
 
 
 def test_the_interval_of_a_mean_covers_as_often_as_it_says():
