@@ -90,9 +90,12 @@ class Interrupted(PlantError):
 
 
 def near_names(name: str, known: Iterable[str]) -> str:
-    """A readable hint from the known names: the closest ones first, else the first few."""
+    """A readable hint from the known names: the closest ones first, whatever their case, else the first few."""
     names = sorted(set(known))
-    close = get_close_matches(name, names, n=3, cutoff=0.6)
+    alike: dict[str, list[str]] = {}
+    for one in names:
+        alike.setdefault(one.casefold(), []).append(one)
+    close = [one for folded in get_close_matches(name.casefold(), alike, n=3, cutoff=0.6) for one in alike[folded]][:3]
     if close:
         return "did you mean " + " or ".join(repr(n) for n in close) + "?"
     shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")

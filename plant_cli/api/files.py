@@ -2,56 +2,114 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from plant_cli.api.errors import ArtefactError
+from plant_cli.api.errors import ArtefactError, PlantError
+
+FULL = {errno.ENOSPC: "no space left on device", errno.EDQUOT: "disk quota exceeded"}
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary sibling to write to, which takes the place of `path` when the block ends well and vanishes when it does not.
 
-    The temporary name keeps the suffix of `path`, because some writers choose their format by it. Missing folders are made.
+    The temporary name keeps the suffix of `path`, because some writers choose their format by it. Missing folders are made. The file
+    has the rights of the one that it replaces, else those of any new file there, whatever its writer gave it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{uuid4().hex}-{path.name}")
-    try:
-        yield temporary
-        _sync(temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with _naming_full_disk(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else _mode_of_new(path.parent)
+        temporary = path.with_name(f".{uuid4().hex}-{path.name}")
+        try:
+            yield temporary
+            _set_mode(temporary, mode)
+            _sync(temporary)
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
     _sync(path.parent)  # the rename itself must survive a power cut too
 
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """A temporary sibling folder to write to, which takes the place of `path`, if there is one, when the block ends well."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """A temporary sibling folder to write to, which takes the place of `path`, if there is one, when the block ends well.
+
+    Whoever may read any new file there may read all files of the folder.
+    """
     temporary, previous = (path.with_name(f".{uuid4().hex}-{path.name}") for _ in range(2))
-    temporary.mkdir()
-    try:
-        yield temporary
-        for file in temporary.rglob("*"):
-            _sync(file)
-        if path.exists():
-            os.replace(path, previous)
-        os.replace(temporary, path)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        if previous.exists() and not path.exists():
-            os.replace(previous, path)
-        raise
+    with _naming_full_disk(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.mkdir()
+        try:
+            yield temporary
+            share_files(temporary)
+            for file in temporary.rglob("*"):
+                _sync(file)
+            if path.exists():
+                os.replace(path, previous)
+            os.replace(temporary, path)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            if previous.exists() and not path.exists():
+                os.replace(previous, path)
+            raise
     _sync(path.parent)
     shutil.rmtree(previous, ignore_errors=True)
+
+
+def share_files(folder: Path) -> None:
+    """Let whoever may read any new file in a folder read all that are in it: some writers give theirs to its owner alone."""
+    mode = _mode_of_new(folder)
+    for file in folder.rglob("*"):
+        if file.is_file() and not file.is_symlink():
+            _set_mode(file, stat.S_IMODE(file.stat().st_mode) | mode)
+
+
+def full_disk_code(error: BaseException) -> int | None:
+    """The number of the system's error if this one says that a disk or a quota is full, else None."""
+    if isinstance(error, OSError) and error.errno in FULL:
+        return error.errno
+    text = "" if isinstance(error, PlantError) else str(error).lower()  # writers in other languages hand on only the words of the system
+    return next((code for code, phrase in FULL.items() if phrase in text), None)
+
+
+@contextmanager
+def _naming_full_disk(path: Path) -> Iterator[None]:
+    """Let an error about a full disk name what was to be written: most writers name no file, and some the one that they read."""
+    try:
+        yield
+    except Exception as error:
+        code = full_disk_code(error)
+        if code is None:
+            raise
+        raise OSError(code, os.strerror(code), str(path)) from error
+
+
+def _mode_of_new(folder: Path) -> int:
+    """The rights that a new file gets in a folder; asked of the system, since the umask cannot be read without changing it for all."""
+    probe = folder / f".{uuid4().hex}"
+    handle = os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    try:
+        return stat.S_IMODE(os.fstat(handle).st_mode)
+    finally:
+        os.close(handle)
+        probe.unlink()
+
+
+def _set_mode(path: Path, mode: int) -> None:
+    if os.name != "nt" and stat.S_IMODE(path.stat().st_mode) != mode:
+        with suppress(PermissionError):  # some file systems know no rights
+            path.chmod(mode)
 
 
 def _sync(path: Path) -> None:

@@ -18,7 +18,9 @@ class DataSection(Options):
     labels_column: str = option("labels", "The column that holds the list of labels.")
     id_column: str | None = option(None, "The column that holds the document id (default: doc_id if there is one, else the row number).")
     split_column: str = option("split", "The column that says train, validation or test, when all splits are in one file.")
-    label_separator: str | None = option(None, "How labels are separated when a cell is one string (default: ';', '|' or ',' by content).")
+    label_separator: str | None = option(
+        None, "How labels are separated when a cell is one string; '' for one label per cell (default: ';', '|' or ',' by content)."
+    )
     titles: str | None = option(None, "A table of label titles (default: a labels file beside the corpus).", path=True)
     evidence: str | None = option(
         None, "A table of gold evidence: doc_id, label, start, end in characters (default: an evidence file beside the corpus).", path=True

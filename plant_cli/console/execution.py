@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from plant_cli.api import StageSpec
+from plant_cli.console.encoding import refused_bytes
 from plant_cli.console.failures import reported_failures
 from plant_cli.console.flags import GENERAL
 from plant_cli.console.launching import launch, run_together
+from plant_cli.console.streams import silence
 from plant_cli.registry import Registry
 
 
@@ -22,7 +25,7 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
     """
     general = given.pop(GENERAL, {})
     owner = registry.owner("stage", spec.name)
-    with reported_failures(owner.distribution if owner else "plant-cli"):
+    with reported_failures(owner.distribution if owner else "plant-cli"), refused_bytes({**given, GENERAL: general}):
         if "launch" in general:
             launch(general["launch"], sys.argv[1:])
         from plant_cli.console.progress import ConsoleReporter
@@ -48,11 +51,17 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
             return
         if "run" in general and "PLANT_RUN" not in os.environ:
             result = replace(result, next_step=_in_run(result.next_step, general["run"]))
-        show(result, general.get("format", "table"), quiet=general.get("quiet", False))
+        try:
+            show(result, general.get("format", "table"), quiet=general.get("quiet", False))
+        except BrokenPipeError:
+            if not (spec.writes or spec.parallel):
+                raise
+            silence(sys.stdout)  # the work is done and recorded, whether or not somebody reads of it
 
 
 def _in_run(next_step: str | None, run: Path) -> str | None:
     """The next step as it must be typed when the run has a folder of its own."""
     if next_step is None or not next_step.startswith("plant ") or "--run" in next_step:
         return next_step
-    return f"{next_step}   (with --run {run}, or once: export PLANT_RUN={run})"
+    folder = shlex.quote(str(run))
+    return f"{next_step}   (with --run {folder}, or once: export PLANT_RUN={folder})"

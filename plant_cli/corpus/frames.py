@@ -64,6 +64,13 @@ def _refuse_missing(columns: list[str], where: str) -> None:
 def _as_label_lists(column: pl.Series, where: str) -> pl.Series:
     inner = column.dtype.inner if isinstance(column.dtype, pl.List) else column.dtype
     scalar = inner in (pl.String, pl.Null, pl.Categorical) or (isinstance(inner, pl.DataType) and inner.is_integer())
+    if isinstance(inner, pl.DataType) and (inner.is_float() or inner.is_decimal()):
+        raise DataError(
+            f"the labels are of type {column.dtype}, numbers with a fraction and not lists of strings",
+            where=f"{where}, column labels",
+            expected='strings such as "004.60": as numbers, 004.60 and 4.6 are the same',
+            todo="write these labels as strings where the file is made; if they are no labels, name another column with --labels-column",
+        )
     if column.dtype != pl.Null and not (isinstance(column.dtype, pl.List) and scalar):
         raise DataError(
             f"the labels are of type {column.dtype}, not lists of strings",
@@ -75,9 +82,14 @@ def _as_label_lists(column: pl.Series, where: str) -> pl.Series:
     return filled.list.drop_nulls()
 
 
+def trim(labels: pl.Expr) -> pl.Expr:
+    """Labels without the blanks around them."""
+    return labels.str.replace_all(_BLANKS, "")
+
+
 def tidy(frame: pl.DataFrame) -> pl.DataFrame:
     """The same documents with labels trimmed, empty ones dropped, and each only once in a document (in the order of the first)."""
-    trimmed = pl.col("labels").list.eval(pl.element().str.replace_all(_BLANKS, "").filter(pl.element().str.contains(r"\S")))
+    trimmed = pl.col("labels").list.eval(trim(pl.element()).filter(pl.element().str.contains(r"\S")))
     return frame.with_columns(trimmed.list.unique(maintain_order=True))
 
 

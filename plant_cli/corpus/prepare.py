@@ -21,6 +21,7 @@ from plant_cli.corpus.labels import count_labels
 from plant_cli.corpus.records import EVIDENCE_FILE, LABELS_FILE, STATISTICS_FILE, CorpusRecord, SplitRecord
 from plant_cli.corpus.statistics import describe
 from plant_cli.corpus.store import StoredCorpus, open_corpus
+from plant_cli.corpus.titles import read_titles, warn_of_untitled
 
 
 def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, reporter: Reporter) -> StoredCorpus:
@@ -46,7 +47,9 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
     _heed(findings, reporter)
     held_out = [] if "validation" in source else _hold_out(source["train"], section, seed, reporter)
     frames = _apart(source, held_out)
-    labels = _index_labels(frames, dataset)
+    titles = read_titles(dataset, reporter)
+    labels = _index_labels(frames, titles)
+    warn_of_untitled(labels, titles, reporter)
     with replacing(folder / LABELS_FILE) as temporary:
         labels.write_parquet(temporary)
     if evidence is not None:
@@ -90,20 +93,10 @@ def _apart(source: Frames, held_out: list[str]) -> dict[SplitName, pl.DataFrame]
     return parts | {name: frame for name, frame in source.items() if name != "train"}
 
 
-def _index_labels(frames: Frames, dataset: Dataset) -> pl.DataFrame:
+def _index_labels(frames: Frames, titles: pl.DataFrame) -> pl.DataFrame:
     """Labels of train, sorted: `label`, `title`, and the documents of each split that have them."""
-    table = count_labels(frames["train"]).select("label").join(_read_titles(dataset), on="label", how="left", maintain_order="left")
+    table = count_labels(frames["train"]).select("label").join(titles, on="label", how="left", maintain_order="left")
     for name in SPLITS:
         counts = count_labels(frames.get(name, frames["train"].clear())).select("label", pl.col("count").alias(f"{name}_count"))
         table = table.join(counts, on="label", how="left", maintain_order="left")
     return table.with_columns(pl.col(f"{name}_count").fill_null(0).cast(pl.Int64) for name in SPLITS)
-
-
-def _read_titles(dataset: Dataset) -> pl.DataFrame:
-    if dataset.labels is None:
-        return pl.DataFrame(schema={"label": pl.String, "title": pl.String})
-    titles = dataset.labels.select(
-        pl.col("label").cast(pl.String).str.strip_chars(),
-        pl.col("title").cast(pl.String).str.strip_chars().replace("", None),
-    ).collect()
-    return titles.unique("label", keep="first", maintain_order=True)

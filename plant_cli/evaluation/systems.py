@@ -181,4 +181,4 @@ def _read_threshold(path: Path, label_hash: str) -> tuple[float | Floats, str]:
                 todo="train on this corpus again: plant finetune --force",
             )
         return np.array(value, dtype=np.float64), "a threshold per label, tuned on validation for the label's F1"
-    return float(value), f"threshold {value:.4f} tuned on validation {content['objective']}"
+    return float(value), f"threshold {value:.3g} tuned on validation {content['objective']}"

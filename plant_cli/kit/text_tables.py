@@ -5,7 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from bisect import bisect_left
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from polars.exceptions import PolarsError
@@ -14,6 +19,21 @@ from plant_cli.api.errors import DataError
 
 _BOM = b"\xef\xbb\xbf"
 _SEPARATORS = "\t,;|"
+_QUOTED = re.compile('"[^"]*"')
+_FIRST_LINE = re.compile(rb'(?:[^"\r\n]|"[^"]*")*+')
+_SEPARATOR_LINE = re.compile(rb'"?sep=([^"\r\n\x80-\xff])"?\r?(?:\n|$)', re.IGNORECASE)  # Excel writes and reads such a first line
+_SURROGATES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..")  # both halves of a character, or one alone
+_LONGEST_NAME, _MOST_NAMES = 40, 12
+
+
+def shorten(name: str) -> str:
+    """A name for a message: cut where it is longer than a column's name should be."""
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+
+
+def show_names(names: Iterable[str]) -> str:
+    """The first names of columns for a message, each cut to a length that can be read."""
+    return ", ".join(shorten(name) for name in islice(names, _MOST_NAMES))
 
 
 def parse_text(content: bytes, path: Path) -> pl.DataFrame:
@@ -56,29 +76,97 @@ def _refuse_other_encodings(content: bytes, path: Path) -> None:
 
 
 def _parse_json_lines(content: bytes, path: Path) -> pl.DataFrame:
+    if b"\n" not in content:
+        content = content.replace(b"\r", b"\n")  # the line ends of old Macs
+    _refuse_half_characters(content, path)
     try:
         return pl.read_ndjson(content, infer_schema_length=None)
     except PolarsError as error:
-        raise _explain_json_lines(content, path, error) from error
+        raise _explain_json_lines(content, path) from error
 
 
-def _explain_json_lines(content: bytes, path: Path, error: PolarsError) -> DataError:
-    """Find the line that polars stumbled over: one that is no JSON object, or whose types differ from those before it."""
-    types: dict[str, tuple[str, int]] = {}
+def _refuse_half_characters(content: bytes, path: Path) -> None:
+    """Polars reads half a character as a zero, and says nothing."""
+    for found in _SURROGATES.finditer(content):
+        if len(found[0]) == len(r"\ud83d"):
+            start, end = content.rfind(b"\n", 0, found.start()) + 1, content.find(b"\n", found.end())
+            half = _half_character(_loads(content[start : end if end >= 0 else None]))
+            if half:
+                line = content.count(b"\n", 0, start) + 1
+                raise _explain_half(half, f"{path}, line {line}")
+
+
+def _half_character(value: object) -> str | None:
+    """The first half of a character (a lone surrogate) in the strings of a JSON value, as JSON writes it."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        return f"\\u{ord(error.object[error.start]):04x}"
+    return None
+
+
+def _loads(line: bytes) -> object:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError:
+        return None
+
+
+def _explain_half(half: str, where: str) -> DataError:
+    return DataError(
+        f"a string holds half a character: {half} without its other half, which UTF-8 cannot write",
+        where=where,
+        expected="whole characters, such as \\ud83d\\ude00 or the character itself",
+        todo="make the file anew without cutting characters in two, or write \\ufffd in place of the half",
+    )
+
+
+def _explain_json_lines(content: bytes, path: Path) -> DataError:
+    """Find the line that polars stumbled over: one that is no JSON object, or whose values do not fit those before it."""
+    lines: list[tuple[int, str]] = []
     for number, line in enumerate(content.decode("utf-8").split("\n"), start=1):
         if not line.strip():
             continue
+        constants: list[str] = []
         try:
-            row = json.loads(line)
+            row = json.loads(line, parse_constant=constants.append)
         except json.JSONDecodeError as bad:
             return _bad_line(path, number, f"not JSON: {bad.msg} at column {bad.colno}", "one JSON object on each line")
+        if constants:
+            return DataError(
+                f"a line cannot be read: {constants[0]} is no JSON",
+                where=f"{path}, line {number}",
+                expected="a number, or null where there is none",
+                todo=f"write null in place of {constants[0]}, or leave that key out",
+            )
         if not isinstance(row, dict):
             return _bad_line(path, number, f"a JSON {type(row).__name__}, not an object", "one JSON object on each line")
-        for key, value in row.items():
-            kind, first = types.setdefault(key, (type(value).__name__, number))
-            if value is not None and kind != type(value).__name__:
-                return _bad_line(path, number, f"'{key}' is of type {type(value).__name__}", f"{kind}, as in line {first}")
-    return _bad_line(path, 1, str(error).splitlines()[0], "objects with the same types in every line")
+        lines.append((number, line))
+    return _explain_values(lines, path)
+
+
+def _explain_values(lines: list[tuple[int, str]], path: Path) -> DataError:
+    """The first line of JSON objects, each right in itself, with which polars does not read the lines so far."""
+    texts = [text for _, text in lines]
+    last = bisect_left(range(len(texts) - 1), True, key=lambda i: not _is_readable(texts[: i + 1]))
+    number, text = lines[last]
+    if not _is_readable([text]):
+        return _bad_line(path, number, "a value does not fit into a table", "numbers of fewer than 20 digits and below 1e308")
+    for key, value in json.loads(text).items():
+        kinds = ((first, json.loads(earlier).get(key)) for first, earlier in lines[:last])
+        first, seen = next(((first, seen) for first, seen in kinds if seen is not None), (number, value))
+        if value is not None and type(seen) is not type(value):
+            expected = f"{type(seen).__name__}, as in line {first}"
+            return _bad_line(path, number, f"'{shorten(key)}' is of type {type(value).__name__}", expected)
+    return _bad_line(path, number, "its values are of other types than those before it", "objects with the same types in every line")
+
+
+def _is_readable(lines: list[str]) -> bool:
+    try:
+        pl.read_ndjson("\n".join(lines).encode(), infer_schema_length=None)
+    except PolarsError:
+        return False
+    return True
 
 
 def _bad_line(path: Path, line: int, what: str, expected: str) -> DataError:
@@ -93,7 +181,10 @@ def _parse_json(content: bytes, path: Path) -> pl.DataFrame:
         what, where, cause = "the JSON list does not hold objects", str(path), None
     except json.JSONDecodeError as error:
         what, where, cause = f"the JSON cannot be read: {error.msg}", f"{path}, line {error.lineno}, column {error.colno}", error
-    except (PolarsError, TypeError) as error:
+    except UnicodeEncodeError as error:
+        row, half = next((row, half) for row, half in enumerate(map(_half_character, rows), start=1) if half)
+        raise _explain_half(half, f"{path}, row {row}") from error
+    except (PolarsError, TypeError, OverflowError) as error:
         raise DataError(
             f"the objects of the JSON list do not fit one table: {error}",
             where=str(path),
@@ -104,14 +195,18 @@ def _parse_json(content: bytes, path: Path) -> pl.DataFrame:
 
 
 def _parse_separated(content: bytes, path: Path) -> pl.DataFrame:
+    content = _mend_line_ends(content)
+    given = _SEPARATOR_LINE.match(content)
+    skipped = 1 if given else 0
+    content = content[given.end() :] if given else content
     header = content.split(b"\n", 1)[0].decode("utf-8").rstrip("\r")
-    separator = next((s for s in _SEPARATORS if s in header), None)
+    separator = given[1].decode() if given and header.strip() else _choose_separator(header, content)
     if separator is None and header.strip('" ').isidentifier():
         separator = "\t"  # one column, such as texts to be labelled: commas in it part nothing
     if separator is None:
         raise DataError(
             "the file is not a table",
-            where=f"{path}, line 1: {header[:60]!r}",
+            where=f"{path}, line {skipped + 1}: {header[:60]!r}",
             expected="a header with at least two columns, separated by tabs, commas or semicolons",
             todo="add a header line such as text,labels",
         )
@@ -119,14 +214,40 @@ def _parse_separated(content: bytes, path: Path) -> pl.DataFrame:
         # every column is read as text, because an id such as 007 is not a number
         return pl.read_csv(content, separator=separator, infer_schema=False, raise_if_empty=False)
     except PolarsError as error:
-        raise _explain_separated(content, path, separator, error) from error
+        raise _explain_separated(content, path, separator, skipped, error) from error
 
 
-def _explain_separated(content: bytes, path: Path, separator: str, error: PolarsError) -> DataError:
+def _mend_line_ends(content: bytes) -> bytes:
+    """A table of an old Mac, whose lines end in a carriage return alone, with the line ends of today."""
+    first = _FIRST_LINE.match(content)
+    end = first.end() if first else 0
+    if b"\r" in content and (b"\n" not in content or re.compile(rb"\r(?![\r\n])").match(content, end)):
+        return re.sub(rb"\r(?!\n)", b"\n", content)
+    return content
+
+
+def _choose_separator(header: str, content: bytes) -> str | None:
+    """The separator with which the first row has as many fields as the header; of several the one that makes most columns."""
+    bare = _QUOTED.sub("", header)
+    counts = {separator: bare.count(separator) for separator in _SEPARATORS if separator in bare}
+    return max(counts, key=lambda separator: (_agrees(content, separator), counts[separator]), default=None)
+
+
+def _agrees(content: bytes, separator: str) -> bool:
+    stream = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", newline="")
+    widths = [len(row) for row in islice(filter(None, _read_rows(stream, separator)), 2)]
+    return len(widths) == 2 and widths[0] == widths[1]
+
+
+def _read_rows(stream: io.TextIOBase, separator: str) -> Any:
     csv.field_size_limit(2**31 - 1)
-    reader = csv.reader(io.StringIO(content.decode("utf-8"), newline=""), delimiter=separator)
+    return csv.reader(stream, delimiter=separator)
+
+
+def _explain_separated(content: bytes, path: Path, separator: str, skipped: int, error: PolarsError) -> DataError:
+    reader = _read_rows(io.StringIO(content.decode("utf-8"), newline=""), separator)
     columns = len(next(reader))
-    start = reader.line_num + 1
+    start = reader.line_num + 1 + skipped
     for number, row in enumerate(reader, start=1):
         if len(row) > columns:
             return DataError(
@@ -135,7 +256,7 @@ def _explain_separated(content: bytes, path: Path, separator: str, error: Polars
                 expected=f"{columns} fields, those that contain {separator!r} in double quotes",
                 todo="put the field into double quotes, or write the table as JSON lines or Parquet",
             )
-        last, start = start, reader.line_num + 1
+        last, start = start, reader.line_num + 1 + skipped
     return DataError(
         "a quoted field is not closed" if content.count(b'"') % 2 else str(error).splitlines()[0],
         where=f"{path}, line {last}",

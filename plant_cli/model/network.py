@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from plant_cli.api import ArtefactError, Backbone, Corpus, Decoder, DecoderShape, FoldableDecoder, LabelIndex, ModelSection, StageContext
-from plant_cli.api.files import read_json, replacing, write_json
+from plant_cli.api.files import read_json, replacing, share_files, write_json
 from plant_cli.api.specs import BackboneSpec, DecoderSpec
 
 FORMAT = "1"
@@ -111,6 +111,7 @@ def save_network(network: Network, folder: Path) -> None:
     changed = not network.backbone_is_frozen
     if changed:
         network.backbone.save(folder)
+        share_files(folder)
     section = network.section
     description: dict[str, Any] = {
         "backbone": section.backbone.to_recipe(),

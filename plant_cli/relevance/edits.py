@@ -68,6 +68,18 @@ def write_edits(folder: Path, edits: Mapping[str, LabelEdits]) -> None:
         temporary.write_text(yaml.safe_dump(entries, allow_unicode=True, sort_keys=False), encoding="utf-8")
 
 
+def set_aside(folder: Path) -> Path | None:
+    """Forget all edits; returns the file that keeps the former ones, None where there were none.
+
+    It stands beside the folder: in it, it would count as something that later stages were made from.
+    """
+    path, kept = folder / FILE, folder.with_name(f"{folder.name}.{FILE}.bak")
+    if not path.exists():
+        return None
+    path.replace(kept)
+    return kept
+
+
 def _label_edits(entry: Mapping[str, Any]) -> LabelEdits:
     unknown = entry.keys() - {"deny", "allow"}
     deny, allow = entry.get("deny", []), entry.get("allow", {})

@@ -1,14 +1,15 @@
-"""Ctrl-C and SIGTERM: the first asks the stage to stop where it can be continued, the second stops it at once."""
+"""Ctrl-C, SIGTERM and SIGHUP: the first asks the stage to stop where it can be continued, the second stops it at once."""
 
 from __future__ import annotations
 
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # a dropped connection; Windows has none
 
 
 class Interruption:
@@ -25,7 +26,7 @@ class Interruption:
 
     def __enter__(self) -> Interruption:
         if threading.current_thread() is threading.main_thread():  # elsewhere Python cannot set handlers
-            self._before = {number: signal.signal(number, self._catch) for number in SIGNALS}
+            self._before = {number: signal.signal(number, self._catch) for number in _signals()}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -35,6 +36,15 @@ class Interruption:
 
     def _catch(self, number: int, frame: FrameType | None) -> None:
         if self.requested:
+            if number == HANGUP:  # shell and system may both tell of one dropped connection
+                return
             raise KeyboardInterrupt
         self.requested = True
-        self._tell("Stopping at the next point from which --resume can continue; once more (Ctrl-C) stops at once")
+        with suppress(OSError, RuntimeError):  # nobody may be left to read it, or it comes amid another line
+            self._tell("Stopping at the next point from which --resume can continue; once more (Ctrl-C) stops at once")
+
+
+def _signals() -> list[signal.Signals]:
+    """Those to catch; a hangup that whoever started this process has it ignore (`nohup`) stays ignored."""
+    asked = [signal.SIGINT, signal.SIGTERM]
+    return asked if HANGUP is None or signal.getsignal(HANGUP) is signal.SIG_IGN else [*asked, HANGUP]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -33,5 +34,5 @@ def _refused(file: Path, what: str) -> UsageError:
         what,
         where=str(file),
         expected="YAML with num_processes and where they run, as `accelerate config` writes it",
-        todo=f"accelerate config --config_file {file}",
+        todo=f"accelerate config --config_file {shlex.quote(str(file))}",
     )

@@ -6,38 +6,32 @@ import errno
 import shutil
 from pathlib import Path
 
-from plant_cli.api import PlantError, ResourceError
+from plant_cli.api import ResourceError
+from plant_cli.api.files import full_disk_code
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_FULL_PHRASES = ("no space left on device", "disk quota exceeded")
 _MEMORY_PHRASES = ("out of memory", "can't allocate memory", "cannot allocate memory", "failed to allocate", "bad_alloc")
 
 
-def find_shortage(error: BaseException, folder: Path, kept: str) -> ResourceError | None:
+def find_shortage(error: BaseException, folder: Path, kept: str, *, resumes: bool = True) -> ResourceError | None:
     """The error to show if something in the chain of causes means that disk or memory ran out, else None.
 
     Args:
-        error: what stopped the stage.
-        folder: where the stage writes.
+        error: what stopped the stage or action.
+        folder: where it writes; the error may name another place.
         kept: what was kept, as a clause: "the files so far are kept".
+        resumes: whether `--resume` can go on with it, as with a stage.
     """
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:
-        if _is_full(link):
-            return _disk_full(link, folder, kept)
+        code = full_disk_code(link)
+        if code is not None:
+            return _disk_full(link, folder, kept, quota=code == errno.EDQUOT, resumes=resumes)
         if _is_memory(link):
             return _out_of_memory(link, folder, kept)
         seen.add(id(link))
         link = link.__cause__ or link.__context__
     return None
-
-
-def _is_full(error: BaseException) -> bool:
-    if isinstance(error, OSError) and error.errno in _FULL:
-        return True
-    text = str(error).lower()  # writers in other languages hand on only the words of the system
-    return not isinstance(error, PlantError) and any(phrase in text for phrase in _FULL_PHRASES)
 
 
 def _is_memory(error: BaseException) -> bool:
@@ -47,15 +41,18 @@ def _is_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(phrase in text for phrase in _MEMORY_PHRASES)
 
 
-def _disk_full(error: BaseException, folder: Path, kept: str) -> ResourceError:
-    place = next(parent for parent in [folder.absolute(), *folder.absolute().parents] if parent.exists())
+def _disk_full(error: BaseException, folder: Path, kept: str, *, quota: bool, resumes: bool) -> ResourceError:
+    named = getattr(error, "filename", None)
+    target = Path(named) if isinstance(named, str) else folder
+    place = next(parent for parent in [target.absolute(), *target.absolute().parents] if parent.exists())
     free = shutil.disk_usage(place).free / 1e9
-    quota = " (or your quota there)" if getattr(error, "errno", None) == errno.EDQUOT or "quota" in str(error).lower() else ""
     return ResourceError(
         "the disk is full",
-        where=f"{getattr(error, 'filename', None) or folder}; {free:.2f} GB are free{quota}",
-        expected="room for the files of this stage",
-        todo=f"free some space and go on with --resume: {kept}; or use another disk with --run DIR",
+        where=f"{target}; {free:.2f} GB are free{' (or your quota there)' if quota else ''}",
+        expected="room for the files of this stage" if resumes else "room for what the command writes",
+        todo=f"free some space and go on with --resume: {kept}; or use another disk with --run DIR"
+        if resumes
+        else f"free some space, or write to another disk (another -O): {kept}",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -245,5 +246,5 @@ def _absolute(path: str) -> Path:
 
 def command_for(stage: str, tag: str | None, run_path: Path) -> str:
     """The command line that runs a stage in a run."""
-    run = "" if run_path == DEFAULT_RUN else f" --run {run_path}"
+    run = "" if run_path == DEFAULT_RUN else f" --run {shlex.quote(str(run_path))}"
     return f"plant {stage}{run}" + (f" --tag {tag}" if tag else "")

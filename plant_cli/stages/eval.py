@@ -26,7 +26,7 @@ class EvalOptions(Options):
     metric: list[str] = option([], "Only this metric, such as P@5 or 'R@10[1-5]' (repeatable).", short="-m")
     require: list[str] = option([], "Fail (exit code 7) unless this holds, such as 'P@5>=0.6' (repeatable).")
     predictions: str | None = option(
-        None, "Evaluate another tool's predictions: Parquet or JSON lines with doc_id, labels, scores.", path=True
+        None, "Evaluate another tool's predictions: Parquet, JSON lines or CSV with doc_id, labels, scores.", path=True
     )
     threshold: float | None = option(
         None, "Assign labels that score at least this (default: as tuned on validation; 0.5 for another tool)."
@@ -58,7 +58,7 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     corpus = context.corpus()
     gold = read_gold(corpus, options.split)
     system = _find(context, options, corpus.labels.hash)
-    predictions = read_predictions(system.predictions, gold)
+    predictions = read_predictions(system.predictions, gold, context.reporter)
     data = build_input(predictions, gold, system.threshold, convention, _read_scores(system, gold, read_size(options.memory)))
     if not len(data.top):
         raise DataError(

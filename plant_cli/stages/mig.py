@@ -153,7 +153,10 @@ def _describe(context: StageContext, corpus: Corpus, margins: Margins, kept: npt
         "kept": int(kept.sum()),
         "median per label": int(np.median(kept)),
     }
-    size = Table(title="Relevance", columns=[Column(name=name, kind="count") for name in figures], rows=[list(figures.values())])
+    columns, silent = [Column(name=name, kind="count") for name in figures], np.flatnonzero(kept == 0)
+    named = ", ".join(corpus.labels.ids[i] for i in silent[:SHOWN_WORDS]) + (", …" if len(silent) > SHOWN_WORDS else "")
+    notes = [f"no word tells of {named}: a label of every document, or one with rare words alone (--min-df)"] if len(silent) else []
+    size = Table(title="Relevance", columns=columns, rows=[list(figures.values())], notes=notes)
     return Result(tables=[size, _sample(context, corpus, kept)], next_step="plant pretrain-attn", summary=figures)
 
 

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plant_cli.api import Column, DataError, Options, Result, StageContext, StageSpec, Table, UsageError, near_names, option
+from plant_cli.api import ArtefactError, Column, DataError, Options, Result, StageContext, StageSpec, Table, UsageError, near_names, option
 
 if TYPE_CHECKING:
     import polars as pl
 
     from plant_cli.relevance.edits import LabelEdits
 
+SHOWN = 5  # labels in a message
+
 
 class ShowOptions(Options):
     """Options of `mig show`."""
 
-    label: str = option(help="A label id, or (part of) its title.", argument=True)
+    label: str = option(help="A label: its id or title, or part of one; after -- if it begins with a dash.", argument=True)
     limit: int = option(20, "Words shown.", ge=1)
 
 
 class EditOptions(Options):
     """Options of `mig edit`."""
 
-    label: str | None = option(None, "A label id, or (part of) its title.", argument=True)
+    label: str | None = option(None, "A label: its whole id or title; after -- if it begins with a dash.", argument=True)
     deny: tuple[str, ...] = option((), "A word that must not tell of the label (repeatable).")
     allow: tuple[str, ...] = option((), "A word and its relevance from 0 to 1, such as stroke=0.8 (repeatable).")
     list: bool = option(False, "Show the edits of the label, or of all labels, and change nothing.")
-    clear: bool = option(False, "Forget the earlier edits of the label, or of all labels.")
+    clear: bool = option(False, "Forget the earlier edits of the label, or of all labels: these are kept in a file beside the folder.")
 
 
 def show(context: StageContext, options: ShowOptions) -> Result:
@@ -36,7 +39,7 @@ def show(context: StageContext, options: ShowOptions) -> Result:
     from plant_cli.relevance.store import read_label_words
 
     folder = context.input("mig")
-    label = _find_label(folder, options.label)
+    label = _find_label(context, folder, options.label, partly=True)
     edits = read_edits(folder).get(label["label"], LabelEdits())
     words = {row["word"]: row for row in read_label_words(folder, label["label"]).iter_rows(named=True)}
     added = {
@@ -71,15 +74,29 @@ def edit(context: StageContext, options: EditOptions) -> Result:
     from plant_cli.relevance.edits import LabelEdits, read_edits, write_edits
 
     folder = context.input("mig")
-    edits = read_edits(folder) if not (options.clear and options.label is None) else {}
-    label = None if options.label is None else _find_label(folder, options.label)["label"]
+    label = None if options.label is None else _find_label(context, folder, options.label, partly=False)["label"]
     later = LabelEdits(deny=frozenset(options.deny), allow=dict(map(_parse_allowed, options.allow)))
     _check_edit(folder, options, label, later)
+    if options.clear and label is None and not options.list:
+        return _list_edits({}, None, changed=True, notes=[_clear_edits(folder)])
+    edits = read_edits(folder)
     if label is not None and not options.list:
         edits[label] = (LabelEdits() if options.clear else edits.get(label, LabelEdits())).then(later)
-    if not options.list:
         write_edits(folder, edits)
     return _list_edits(edits, label, changed=not options.list)
+
+
+def _clear_edits(folder: Path) -> str:
+    """Forget the edits of all labels, readable or not; says how many there were and which file keeps them."""
+    from plant_cli.relevance.edits import read_edits, set_aside
+
+    try:
+        edits = read_edits(folder)
+        told = f"{sum(len(entry.deny) + len(entry.allow) for entry in edits.values())} edits of {len(edits)} labels"
+    except ArtefactError:
+        told = "edits that could not be read"
+    kept = set_aside(folder)
+    return "there were no edits to forget" if kept is None else f"forgotten: {told}; {kept} keeps them"
 
 
 def _check_edit(folder: Path, options: EditOptions, label: str | None, later: LabelEdits) -> None:
@@ -124,23 +141,39 @@ def _parse_allowed(text: str) -> tuple[str, float]:
     return word, relevance
 
 
-def _find_label(folder: Path, wanted: str) -> dict[str, Any]:
-    """The row of `labels.parquet` whose id is `wanted`, else whose title is it, else whose title alone contains it."""
+def _find_label(context: StageContext, folder: Path, wanted: str, *, partly: bool) -> dict[str, Any]:
+    """The row of `labels.parquet` whose id is `wanted`; else the only one whose id or title is it, whatever the case.
+
+    Args:
+        context: who is told that another label than written is meant.
+        folder: of `mig`.
+        wanted: as the user wrote it.
+        partly: whether the only label whose id or title contains it may be meant, too: where labels are shown, not where they are edited.
+    """
     import polars as pl
 
     from plant_cli.relevance.store import read_label_index
 
     index = read_label_index(folder)
-    title = pl.col("title").str.to_lowercase()
-    for found in (pl.col("label") == wanted, title == wanted.lower(), title.str.contains(wanted.lower(), literal=True)):
+    names, lowered = [pl.col(name).str.to_lowercase() for name in ("label", "title")], wanted.lower()
+    whole = pl.any_horizontal([name == lowered for name in names])
+    part = pl.any_horizontal([name.str.contains(lowered, literal=True) for name in names])
+    for found in (pl.col("label") == wanted, whole, part):
         rows = index.filter(found)
-        if len(rows) == 1:
-            return rows.row(0, named=True)
+        if len(rows):
+            break
+    if len(rows) == 1 and (partly or found is not part):
+        row = rows.row(0, named=True)
+        if row["label"] != wanted:
+            context.reporter.note(f"'{wanted}' is taken for the label '{row['label']}'" + (f" ({row['title']})" if row["title"] else ""))
+        return row
+    dash = any(label.startswith("-") for label in rows["label"])
+    many = f"{len(rows)} labels have" if len(rows) > 1 else "one label has"
     raise DataError(
-        f"{len(rows) or 'no'} labels are named '{wanted}'",
+        f"{many} '{wanted}' {'as' if found is whole else 'in'} the id or title" if len(rows) else f"no label is named '{wanted}'",
         where=str(folder / "labels.parquet"),
         expected=_suggest(rows) if len(rows) else _near(wanted, index),
-        todo="give one label's id, as in `plant mig show ID`",
+        todo=f"give one label's whole id, as in `plant mig {'show' if partly else 'edit'} {'-- -ID' if dash else 'ID'}`",
     )
 
 
@@ -150,11 +183,11 @@ def _near(wanted: str, index: pl.DataFrame) -> str:
 
 
 def _suggest(rows: pl.DataFrame) -> str:
-    shown = [f"{row['label']} ({row['title']})" for row in rows.head(5).iter_rows(named=True)]
+    shown = [f"{row['label']} ({row['title']})" if row["title"] else f"{row['label']}" for row in rows.head(SHOWN).iter_rows(named=True)]
     return "one of " + ", ".join(shown) + (", …" if len(rows) > len(shown) else "")
 
 
-def _list_edits(edits: dict[str, LabelEdits], only: str | None, *, changed: bool) -> Result:
+def _list_edits(edits: dict[str, LabelEdits], only: str | None, *, changed: bool, notes: Sequence[str] = ()) -> Result:
     rows: list[tuple[str, str, str, float | None]] = []
     for label, entry in sorted(edits.items()):
         if only in (None, label):
@@ -162,7 +195,7 @@ def _list_edits(edits: dict[str, LabelEdits], only: str | None, *, changed: bool
             rows.extend((label, word, "allowed", relevance) for word, relevance in sorted(entry.allow.items()))
     columns = [Column(name="label"), Column(name="word"), Column(name="edit"), Column(name="relevance", kind="exact")]
     return Result(
-        tables=[Table(title="Edits of relevance", columns=columns, rows=rows)],
+        tables=[Table(title="Edits of relevance", columns=columns, rows=rows, notes=notes)],
         next_step="plant pretrain-attn --force" if changed else None,
     )
 

@@ -94,18 +94,18 @@ def write_predictions(path: Path, top: TopLabels, split: Split, corpus: Corpus) 
 def _report(top: TopLabels, split: Split, corpus: Corpus) -> Result:
     from plant_cli.model.cuts import cut_summary
 
-    titles = [title or label for label, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)]
+    names = [f"{label} {title or ''}".strip() for label, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)]
     rows = [
         [
             split.doc_ids[row],
-            "; ".join(f"{titles[label]} ({100 * score:.0f})" for label, score in zip(labels[:SHOWN], scores[:SHOWN], strict=True)),
+            "; ".join(f"{names[label]} ({score:.3g})" for label, score in zip(labels[:SHOWN], scores[:SHOWN], strict=True)),
         ]
         for row, (labels, scores) in enumerate(zip(top.labels[:SHOWN], top.scores[:SHOWN], strict=True))
     ]
     kept = top.labels.shape[1]
     table = Table(
         title=f"First {len(rows)} of {len(split)} documents ({split.name})",
-        columns=[Column(name="document"), Column(name="best labels (score, 0 to 100)")],
+        columns=[Column(name="document"), Column(name="best labels (score, 0 to 1)")],
         rows=rows,
         notes=[] if top.shortlist_recall is None else [f"the shortlist holds {100 * top.shortlist_recall:.1f}% of the {kept} best labels"],
     )

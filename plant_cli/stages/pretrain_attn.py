@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from plant_cli.api import Choice, Column, Result, StageContext, StageSpec, Table, choice, option
+from plant_cli.api import Choice, Column, DataError, Result, StageContext, StageSpec, Table, choice, option
 from plant_cli.training.options import TrainingOptions
 
 if TYPE_CHECKING:
@@ -44,6 +44,13 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
 
     corpus = context.corpus()
     table = load_relevance(context.input("mig"), corpus.labels.hash)
+    if not table.matrix.nnz:
+        raise DataError(
+            "there is nothing to plant: no word tells of any label",
+            where=str(context.input("mig")),
+            expected="at least one word with relevance (a label of every document has none, nor has one whose words are too rare)",
+            todo="look at the corpus with plant data stats, or count rarer words with plant mig --min-df 1 --force",
+        )
     hardware = choose_hardware(context.machine)
     network = assemble(context, corpus, context.model).to(hardware.device)
     if options.freeze_backbone:

@@ -214,25 +214,25 @@ class Runner:
 
     def _act(self, step: Step) -> Outcome:
         started = time.perf_counter()
-        with self._told_shortages():
+        with self._told_shortages(resumes=False):
             result = step.spec.run(self._context(step, self._run, self.request.run_path, resume=False), step.options)
         return Outcome(step=step, result=result, unchanged=False, seconds=time.perf_counter() - started)
 
     @contextmanager
-    def _told_shortages(self) -> Iterator[None]:
+    def _told_shortages(self, *, resumes: bool) -> Iterator[None]:
         """Say so when disk or memory runs out where no attempt at a stage is under way to say it."""
         try:
             yield
+        except PlantError:
+            raise
         except Exception as error:
-            shortage = (
-                None if isinstance(error, PlantError) else find_shortage(error, self.request.run_path, "nothing that was done is lost")
-            )
+            shortage = find_shortage(error, self.request.run_path, "nothing that was done is lost", resumes=resumes)
             if shortage is not None:
                 raise shortage from error
             raise
 
     def _write(self, step: Step, *, pass_over: bool) -> Outcome:
-        with self._told_shortages(), self._hold(step.name) as run:
+        with self._told_shortages(resumes=True), self._hold(step.name) as run:
             folder = run.stage(step.spec.name, step.tag)
             before = self._record(folder)
             start = self._decide(step, folder, before, run, pass_over=pass_over)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from pydantic import model_validator
-
 from plant_cli.api import MetricSpec, MetricValue, Options, Result, StageContext, StageSpec, Table, UsageError, option
 from plant_cli.evaluation.conventions import find_convention
 
@@ -16,17 +14,18 @@ if TYPE_CHECKING:
 
 DEFAULT_METRICS = ("P@1", "P@5", "nDCG@5", "PSP@5", "R@10", "R@50", "MAP", "micro-F1", "macro-F1", "R@10[1-5]", "R@50[1-5]")
 
+EXAMPLE = "plant significance finetune finetune-baseline"
+
 
 class SignificanceOptions(Options):
     """Options of `significance`."""
 
     systems: list[str] = option(
-        ...,
+        [],
         "A, then the systems to compare it with: folder in the run (finetune-baseline), tag, another run's folder, or predictions file. "
         "A positive difference means that A is better.",
         argument=True,
         path=True,
-        min_length=1,
     )
     metric: list[str] = option([], f"Only this metric (repeatable). Default: {', '.join(DEFAULT_METRICS)}.", short="-m")
     bootstrap: int = option(1000, "Resamples of the documents behind the interval of the difference.", ge=1)
@@ -39,12 +38,6 @@ class SignificanceOptions(Options):
         None, "Compare means over this many seeds, as `plant run --seeds` trains them; one system alone: only its spread.", ge=2
     )
 
-    @model_validator(mode="after")
-    def _one_system_has_only_a_spread(self) -> SignificanceOptions:
-        if len(self.systems) < 2 and self.seeds is None:
-            raise ValueError("there is nothing to compare one system with: name two or more, A first, or give --seeds")
-        return self
-
 
 def run(context: StageContext, options: SignificanceOptions) -> Result:
     """Test each metric, correct over metrics and systems, and write significance.json."""
@@ -53,6 +46,7 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
     from plant_cli.evaluation.gold import read_gold
     from plant_cli.evaluation.seeds import average
 
+    _refuse_too_few(context, options)
     _refuse_repeated(options.systems)
     gold = read_gold(context.corpus(), options.split)
     seeds: list[int] = []
@@ -95,6 +89,25 @@ def _compare(context: StageContext, options: SignificanceOptions, measured: list
         )
 
 
+def _refuse_too_few(context: StageContext, options: SignificanceOptions) -> None:
+    from plant_cli.runs.folder import Run
+
+    if len(options.systems) > (1 if options.seeds is None else 0):
+        return
+    records = {folder.name: folder.record() for folder in Run.open(context.run_path).stages()}
+    trained = [name for name, record in records.items() if record and (record.stage, record.status) == ("finetune", "done")]
+    others = [name for name in trained if not {name, name.removeprefix("finetune-")} & set(options.systems)]
+    named = [*options.systems, *others][:2]
+    raise UsageError(
+        f"there is nothing to compare '{options.systems[0]}' with" if options.systems else "no systems are named",
+        where=f"{context.run_path}, which has {', '.join(trained) or 'no trained system'}",
+        expected="two systems or more, A first; or --seeds, for the spread of one alone",
+        todo=f"`plant significance {' '.join(named)}`"
+        if len(named) > 1
+        else f"`plant finetune --init random --tag baseline`, then `{EXAMPLE}`",
+    )
+
+
 def _refuse_repeated(systems: list[str]) -> None:
     repeated = sorted({name for name in systems if systems.count(name) > 1})
     if repeated:
@@ -114,7 +127,8 @@ def _measure(context: StageContext, options: SignificanceOptions, name: str, gol
 
     system = find_system(context, name, options.split, gold.label_hash)
     specs = cast("list[MetricSpec]", context.components("metric"))
-    data = build_input(read_predictions(system.predictions, gold), gold, system.threshold, find_convention(options.convention))
+    predictions = read_predictions(system.predictions, gold, context.reporter)
+    data = build_input(predictions, gold, system.threshold, find_convention(options.convention))
     values = [metric for metric in compute_families(specs, data, options.metric) if isinstance(metric, MetricValue)]
     values += [metric for b in measure_bins(data) for metric in b.metrics]
     missing = find_missing(specs, data, "systems are compared on metrics of the highest-scored labels; `plant eval` gives its interval")
@@ -184,7 +198,7 @@ SPECS = (
         run=run,
         sections=("machine",),
         examples=(
-            "plant significance finetune finetune-baseline",
+            EXAMPLE,
             "plant significance finetune other-tool.parquet --metric P@5",
             "plant significance finetune finetune-baseline --seeds 5 --tag seeds5",
         ),

@@ -26,7 +26,12 @@ class SuggestOptions(Options):
     top_k: int = option(10, "Labels suggested for each text.", ge=1)
     assigned: bool = option(False, "Only labels that reach the threshold tuned on validation.")
     batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1)
-    output: str | None = option(None, "Write doc_id, labels and scores to this table (.csv, .tsv, .jsonl or .parquet).", short="-O")
+    id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).")
+    output: str | None = option(
+        None,
+        "Write doc_id, labels, titles (where there are any), scores and assigned to this table (.csv, .tsv, .jsonl, .parquet).",
+        short="-O",
+    )
     force: bool = option(False, "Replace the output if it is there.", short="-f")
 
 
@@ -41,12 +46,11 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     folder = context.input("finetune", options.tag)
     scorer = load_scorer(context, corpus, folder)
     top = scorer.score(texts, name="texts", k=options.top_k, batch=options.batch, reporter=context.reporter, context=context)
-    reached = top.scores >= own_threshold(folder, corpus.labels.hash, top.labels)
-    found = _suggestions(ids, top, reached.tolist(), corpus)
+    found = _suggestions(ids, top, own_threshold(folder, corpus.labels.hash, top.labels).tolist(), corpus)
     if options.assigned:
         found = found.filter("assigned")
     if output is not None:
-        _write(found, output, ids)
+        _write(found, output, ids, titled=any(corpus.labels.titles))
     return _report(found, ids, output, top.cut)
 
 
@@ -78,7 +82,7 @@ def _texts(context: StageContext, options: SuggestOptions) -> tuple[list[str], l
     from plant_cli.kit.tables import collect, scan_table
 
     frame = collect(scan_table(Path(options.path)), options.path)
-    text, identity = context.data.text_column, context.data.id_column or "doc_id"
+    text = context.data.text_column
     if text not in frame.columns:
         raise DataError(
             f"there is no column '{text}'",
@@ -88,40 +92,77 @@ def _texts(context: StageContext, options: SuggestOptions) -> tuple[list[str], l
         )
     if frame.is_empty():
         raise DataError("the table has no rows", where=options.path, expected="at least one text", todo="check the file")
-    rows = [str(row) for row in range(1, len(frame) + 1)]
-    ids = frame[identity].cast(str).to_list() if identity in frame.columns else rows
+    ids = _identify(context, options, frame)
     texts = frame[text].cast(str).fill_null("")
     empty = int((texts.str.strip_chars() == "").sum())
     if empty:
         context.reporter.warn(f"{empty} of {len(frame)} texts are empty: their suggestions mean nothing")
-    return [identity or row for identity, row in zip(ids, rows, strict=True)], texts.to_list()
+    return ids, texts.to_list()
 
 
-def _suggestions(ids: list[str], top: TopLabels, reached: list[list[bool]], corpus: Corpus) -> pl.DataFrame:
-    """A row for each suggestion: document, label, title, score, and whether the score reaches the label's threshold."""
+def _identify(context: StageContext, options: SuggestOptions, frame: pl.DataFrame) -> list[str]:
+    """The id of each row: its cell in the column of ids, else its number, which is never taken in silence where there may be ids."""
+    from collections import Counter
+
+    from plant_cli.corpus.checks import show_some
+
+    wanted = options.id_column or context.data.id_column
+    column, rows = wanted or "doc_id", [str(row) for row in range(1, len(frame) + 1)]
+    if column not in frame.columns:
+        if wanted is not None:
+            raise DataError(
+                f"there is no column '{column}'",
+                where=str(options.path),
+                expected=f"the ids of the texts, {'as --id-column says' if options.id_column else 'as in the corpus of the run'}; "
+                + near_names(column, frame.columns),
+                todo="name the column of the ids with --id-column, or rename it",
+            )
+        others = [name for name in frame.columns if name != context.data.text_column]
+        if others:
+            unlike = [name for name in others if not frame.schema[name].is_nested() and frame[name].n_unique() == len(frame)]
+            named = ", ".join(f"'{name}'" for name in unlike or others)
+            context.reporter.warn(
+                f"there is no column 'doc_id': the texts are numbered by row; --id-column names their ids, perhaps {named}"
+            )
+        return rows
+    cells = frame[column].cast(str).to_list()
+    missing = sum(not cell for cell in cells)
+    if missing:
+        context.reporter.warn(f"{missing} of {len(frame)} texts have no id in '{column}': the number of the row stands for it")
+    ids = [cell or row for cell, row in zip(cells, rows, strict=True)]
+    repeated = {name: count for name, count in Counter(ids).items() if count > 1}
+    if repeated:
+        shown = show_some([f"'{name}'" for name in repeated], len(repeated))
+        context.reporter.warn(f"{sum(repeated.values())} of {len(frame)} texts share their id with another: {shown}")
+    return ids
+
+
+def _suggestions(ids: list[str], top: TopLabels, thresholds: list[list[float]], corpus: Corpus) -> pl.DataFrame:
+    """A row for each suggestion: document, label, title, score, the label's threshold, and whether the score reaches it."""
     import polars as pl
 
     names, titles = corpus.labels.ids, corpus.labels.titles
     rows = [
-        (row, document, names[label], titles[label], score, enough)
+        (row, document, names[label], titles[label], score, threshold, score >= threshold)
         for row, document in enumerate(ids)
-        for label, score, enough in zip(top.labels[row].tolist(), top.scores[row].tolist(), reached[row], strict=True)
+        for label, score, threshold in zip(top.labels[row].tolist(), top.scores[row].tolist(), thresholds[row], strict=True)
     ]
-    types = (pl.Int64, pl.String, pl.String, pl.String, pl.Float64, pl.Boolean)
-    schema = dict(zip(("row", "doc_id", "label", "title", "score", "assigned"), types, strict=True))
+    types = (pl.Int64, pl.String, pl.String, pl.String, pl.Float64, pl.Float64, pl.Boolean)
+    schema = dict(zip(("row", "doc_id", "label", "title", "score", "threshold", "assigned"), types, strict=True))
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _write(found: pl.DataFrame, output: Path, ids: list[str]) -> None:
+def _write(found: pl.DataFrame, output: Path, ids: list[str], *, titled: bool) -> None:
     """One row a document, best labels first; a document without suggestions has empty lists."""
     import polars as pl
 
     from plant_cli.kit.tables import write_table
 
-    lists = found.group_by("row", maintain_order=True).agg(pl.col("label").alias("labels"), pl.col("score").alias("scores"))
+    columns = {"label": "labels", **({"title": "titles"} if titled else {}), "score": "scores", "assigned": "assigned"}
+    lists = found.group_by("row", maintain_order=True).agg(pl.col(one).alias(many) for one, many in columns.items())
     documents = pl.DataFrame({"row": range(len(ids)), "doc_id": ids}, schema={"row": pl.Int64, "doc_id": pl.String})
     whole = documents.join(lists, on="row", how="left", maintain_order="left").drop("row")
-    write_table(whole.with_columns(pl.col("labels").fill_null([]), pl.col("scores").fill_null([])), output)
+    write_table(whole.with_columns(pl.col(name).fill_null([]) for name in columns.values()), output)
 
 
 def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut) -> Result:
@@ -138,12 +179,15 @@ def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut) 
             Column(name="document"),
             Column(name="label"),
             Column(name="title"),
-            Column(name="score", kind="points"),
+            Column(name="score", kind="exact"),
+            Column(name="threshold", kind="exact"),
             Column(name="assigned"),
         ],
         rows=[
-            [*row, "yes" if enough else "no"]
-            for *row, enough in shown.select("doc_id", "label", pl.col("title").fill_null(""), "score", "assigned").iter_rows()
+            [*names, _round(score), _round(threshold), "yes" if enough else "no"]
+            for *names, score, threshold, enough in shown.select(
+                "doc_id", "label", pl.col("title").fill_null(""), "score", "threshold", "assigned"
+            ).iter_rows()
         ],
         notes=[
             f"{len(found)} suggestions" + (f" for {len(ids)} texts written to {output}" if output else ""),
@@ -151,6 +195,11 @@ def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut) 
         ],
     )
     return Result(tables=[table], summary={"documents": len(ids), "suggestions": len(found), **cut_summary({"texts": cut})})
+
+
+def _round(score: float) -> float:
+    """Three significant digits: scores far below a hundredth differ, too."""
+    return float(f"{score:.3g}")
 
 
 SPECS = (

@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from plant_cli.api.tiles import PLACES, whole
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader, LiveReader, Rows, lengths, sorted_batches
+from plant_cli.recipe.components import write_out
 from plant_cli.runs.companions import CACHE
 
 DONE = "done.json"
@@ -72,7 +74,7 @@ def cached_or_live(
         return live
     key = hash_json(
         {
-            "backbone": network.section.backbone.to_recipe(),
+            "backbone": _write_backbone(network, context),
             "tokenizer": network.backbone.tokenizer_hash,
             "dtype": str(hardware.dtype),
             "data": data_hash,
@@ -89,6 +91,12 @@ def cached_or_live(
         _fill(folder, live, network.backbone.hidden_size, context, name)
         filled_in = time.monotonic() - began
     return CachedReader(folder, tokens, network.backbone.hidden_size, hardware, filled_in)
+
+
+def _write_backbone(network: Network, context: StageContext) -> dict[str, Any]:
+    """The backbone with all its options, however few of them the user named: later stages of a run are given all of them."""
+    chosen = network.section.backbone
+    return {"name": chosen.name, **write_out(context.component("backbone", chosen)[1], None)}
 
 
 def fingerprint_weights(module: nn.Module) -> str:

@@ -79,9 +79,10 @@ def save_checkpoint(
     place.mkdir(parents=True)
     for name, tensors in (("weights", weights), ("best", best)):
         if tensors:
-            save_file(_gather(tensors, keep=True), str(place / f"{name}.safetensors"))
-    with replacing(place / "optimizer.pt") as partial:
-        torch.save(learned, partial)
+            with replacing(place / f"{name}.safetensors") as partial:
+                save_file(_gather(tensors, keep=True), str(partial))
+    with replacing(place / "optimizer.pt") as partial, partial.open("wb") as file:  # given a path, torch hides that the disk is full
+        torch.save(learned, file)
     write_json(place / "position.json", asdict(position))
     (place / DONE).touch()
     for old in whole_checkpoints(folder)[:-2]:

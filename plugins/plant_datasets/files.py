@@ -10,8 +10,9 @@ import polars as pl
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, SplitName, UsageError, near_names
 from plant_cli.kit.tables import collect, scan_table
+from plant_cli.kit.text_tables import shorten, show_names
 from plant_datasets.guesses import guess_split, missing_column
-from plant_datasets.label_cells import SEPARATORS, find_separator, parse_labels
+from plant_datasets.label_cells import SEPARATORS, describe_guess, find_separator, parse_labels
 from plant_datasets.layout import ALIASES, find_beside, find_split_files
 
 
@@ -118,9 +119,9 @@ def _map_tables(tables: Mapping[str, tuple[pl.LazyFrame, str]], data: DataSectio
             if name not in columns:
                 raise missing_column(name, flag, table, data, where)
     cells = {where: collect(table.select(data.labels_column), where).to_series() for where, (table, _) in tables.items()}
-    separator = data.label_separator or find_separator(list(cells.values()))
-    guessed = separator in SEPARATORS and data.label_separator is None
-    remarks = [f"labels are cut at '{separator}' (--label-separator names another separator)"] if guessed else []
+    separator = find_separator(list(cells.values())) if data.label_separator is None else data.label_separator
+    guessed = data.label_separator is None and separator is not None and separator in SEPARATORS
+    remarks = [describe_guess(list(cells.values()), str(separator))] if guessed else []
     mapped = {
         where: _map_columns(table, parse_labels(cells[where], separator, where), data, prefix) for where, (table, prefix) in tables.items()
     }
@@ -166,7 +167,7 @@ def _read_evidence(path: Path) -> pl.LazyFrame:
         if name not in columns:
             raise DataError(
                 f"the evidence has no column '{name}'",
-                where=f"{path}, columns {', '.join(columns[:12])}",
+                where=f"{path}, columns {show_names(columns)}",
                 expected="doc_id, label, start and end, and whatever else",
                 todo="rename the column, or name another table with --evidence",
             )
@@ -176,7 +177,7 @@ def _read_evidence(path: Path) -> pl.LazyFrame:
 def _missing_column(name: str, columns: list[str], flag: str, where: str) -> DataError:
     return DataError(
         f"there is no column '{name}'",
-        where=f"{where}, columns {', '.join(columns[:12])}",
-        expected=near_names(name, columns),
+        where=f"{where}, columns {show_names(columns)}",
+        expected=near_names(name, map(shorten, columns)),
         todo=f"name the right one with {flag}",
     )

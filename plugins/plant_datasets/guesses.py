@@ -9,6 +9,7 @@ import polars as pl
 
 from plant_cli.api import DataError, DataSection, near_names
 from plant_cli.kit.tables import collect
+from plant_cli.kit.text_tables import shorten, show_names
 from plant_datasets.label_cells import find_separator, parse_labels
 from plant_datasets.layout import ALIASES
 
@@ -30,8 +31,8 @@ def missing_column(name: str, flag: str, table: pl.LazyFrame, data: DataSection,
     guessed = _guess_flags(table, data, str(path))
     return DataError(
         f"there is no column '{name}'",
-        where=f"{path}, columns {', '.join(columns[:12])}",
-        expected=near_names(name, columns),
+        where=f"{path}, columns {show_names(columns)}",
+        expected=near_names(name, map(shorten, columns)),
         todo=f"name the right one with {flag}" + (f"; by what is in the columns perhaps {guessed}" if guessed else ""),
     )
 

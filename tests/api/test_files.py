@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,3 +84,61 @@ def test_a_folder_is_whole_or_as_it_was(tmp_path: Path) -> None:
         (temporary / "other.txt").write_text("2")
     assert [p.name for p in path.rglob("*.txt")] == ["other.txt"]
     assert [p.name for p in path.parent.iterdir()] == ["folder"]
+
+
+@pytest.fixture
+def umask() -> Iterator[None]:
+    """New files may be read by all and written by the group, whoever runs the tests."""
+    before = os.umask(0o002)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def write_private(path: Path) -> None:
+    """As safetensors writes: only its owner may read it."""
+    path.write_text("weights")
+    path.chmod(0o600)
+
+
+@pytest.mark.usefixtures("umask")
+def test_a_file_has_the_rights_of_any_new_file_or_of_the_one_it_replaces(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    with replacing(path) as temporary:
+        write_private(temporary)
+    assert mode(path) == 0o664
+    path.chmod(0o640)
+    with replacing(path) as temporary:
+        write_private(temporary)
+    assert mode(path) == 0o640
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.usefixtures("umask")
+def test_the_files_of_a_folder_may_be_read_like_any_new_file(tmp_path: Path) -> None:
+    with replacing_folder(tmp_path / "export") as temporary:
+        (temporary / "backbone").mkdir()
+        write_private(temporary / "backbone" / "model.safetensors")
+        (temporary / "run.sh").touch(0o700)
+    assert mode(tmp_path / "export" / "backbone" / "model.safetensors") == 0o664
+    assert mode(tmp_path / "export" / "run.sh") == 0o764
+    assert sorted(p.name for p in (tmp_path / "export").iterdir()) == ["backbone", "run.sh"]
+
+
+@pytest.mark.parametrize("write", [replacing, replacing_folder])
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), errno.ENOSPC),
+        (OSError(errno.EDQUOT, "Disk quota exceeded", "what was read"), errno.EDQUOT),
+        (RuntimeError("I/O error: No space left on device (os error 28)"), errno.ENOSPC),
+    ],
+)
+def test_a_full_disk_names_what_was_to_be_written(tmp_path: Path, write: Callable[[Path], Any], error: Exception, code: int) -> None:
+    with pytest.raises(OSError, match=r"left|quota") as caught, write(tmp_path / "out"):
+        raise error
+    assert (caught.value.errno, caught.value.filename) == (code, str(tmp_path / "out"))
+    assert not list(tmp_path.iterdir())

@@ -81,6 +81,8 @@ def test_the_next_step_is_in_the_run_that_was_named(
 ) -> None:
     plant("sow", "--run", "other")
     assert "next: plant water   (with --run other, or once: export PLANT_RUN=other)\n" in capsys.readouterr().err
+    plant("sow", "--run", "my first ü")
+    assert "(with --run 'my first ü', or once: export PLANT_RUN='my first ü')\n" in capsys.readouterr().err
     monkeypatch.setenv("PLANT_RUN", "third")
     plant("sow")
     assert "next: plant water\n" in capsys.readouterr().err

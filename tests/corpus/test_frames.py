@@ -36,6 +36,13 @@ def test_labels_that_are_not_lists_of_strings(labels: object) -> None:
     assert "--labels-column" in caught.value.todo
 
 
+def test_labels_with_a_fraction_are_to_be_written_as_strings() -> None:
+    with pytest.raises(DataError, match=r"List\(Float64\)") as caught:
+        read_frame(dataset(labels=[[4.6]]), "test")
+    assert "004.60 and 4.6 are the same" in caught.value.expected
+    assert "write these labels as strings" in caught.value.todo
+
+
 def test_text_that_is_not_a_string() -> None:
     with pytest.raises(DataError, match="type Int64, not a string"):
         read_frame(dataset(text=[1]), "test")

@@ -6,9 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from plant_cli.api import DataError
+from plant_cli.api import DataError, SilentReporter
 from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.predictions import build_input, read_predictions
+from plant_cli.kit.tables import write_table
 
 
 def test_labels_are_ranked_by_score_then_by_index(gold, save, good):
@@ -100,3 +101,73 @@ def test_a_misnamed_column_and_a_wrong_type(gold, tmp_path, save, good):
 def test_no_predictions_at_all_for_any_document_is_allowed(gold, save, good):
     read = read_predictions(save({doc_id: {} for doc_id in good}), gold)
     assert read.top.tolist() == [[-1]] * 5
+
+
+def test_blanks_around_predicted_labels_do_not_count(gold, save, good):
+    spaced = {doc_id: {f" {label}\u00a0": score for label, score in labels.items()} for doc_id, labels in good.items()}
+    reporter = SilentReporter()
+    one, other = read_predictions(save(good, "1.parquet"), gold), read_predictions(save(spaced, "2.parquet"), gold, reporter)
+    assert np.array_equal(one.top, other.top)
+    assert (other.unknown, reporter.warnings) == (0, [])
+    good["1"]["a "] = 0.2
+    assert "label a is predicted twice" in refused(save(good), gold).what
+
+
+def test_many_unknown_labels_are_warned_of_with_near_names(gold, save, good):
+    good["3"] = {"nowhere": 0.9, "B": 0.8, "b": 0.7}
+    good["4"] = {"nowhere": 0.3, "y": 0.2}
+    reporter = SilentReporter()
+    path = save(good)
+    assert read_predictions(path, gold, reporter).unknown == 3
+    assert reporter.warnings == [
+        "3 of 10 predicted labels are unknown to the corpus: each keeps its rank and counts as wrong "
+        f"({path}: 'nowhere', 'B'; for 'nowhere': known: a, b, c, d, x, y)"
+    ]
+
+
+@pytest.mark.parametrize(("known", "warned"), [(19, False), (18, True)])
+def test_up_to_a_twentieth_of_unknown_labels_is_no_matter(gold, save, known, warned):
+    cells = [(doc_id, label) for doc_id in gold.doc_ids for label in "abcd"][:known]
+    rows = {doc_id: {label: 0.5 for other, label in cells if other == doc_id} for doc_id in gold.doc_ids}
+    rows["5"]["nowhere"] = 0.5
+    reporter = SilentReporter()
+    assert read_predictions(save(rows), gold, reporter).unknown == 1
+    assert bool(reporter.warnings) == warned
+
+
+def test_no_known_label_at_all_is_an_error(gold, save, good):
+    titles = {doc_id: {f"{label}1": score for label, score in labels.items()} for doc_id, labels in good.items()}
+    error = refused(save(titles), gold)
+    assert error.what == "none of the 8 predicted labels is known to the corpus: 'a1', 'b1', 'c1', 'd1'"
+    assert "for 'a1': did you mean 'a'?" in error.expected
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.csv.gz"])
+def test_lists_in_the_cells_of_a_csv_are_read(gold, tmp_path, save, good, name):
+    write_table(pl.read_parquet(save(good)), tmp_path / name)
+    one, other = read_predictions(save(good), gold), read_predictions(tmp_path / name, gold)
+    assert np.array_equal(one.top, other.top)
+    assert np.array_equal(one.scores, other.scores)
+
+
+def test_numbers_and_empty_cells_are_read_from_a_csv(gold, tmp_path):
+    (tmp_path / "x.csv").write_text('doc_id,labels,scores\n1,"[""a"", 7]","[1, 0.5]"\n2,,\n3,[],[]\n4,[],[]\n5,[],[]\n')
+    assert read_predictions(tmp_path / "x.csv", gold).top.tolist() == [[0, -2], [-1, -1], [-1, -1], [-1, -1], [-1, -1]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "scores", "what"),
+    [
+        ("a;b", "[1, 2]", "the labels are not a list of strings in JSON: a;b"),
+        ('"[1.5]"', "[1]", "the labels are not a list of strings in JSON: [1.5]"),
+        ('"[""\\ud83d""]"', "[1]", "the labels are not a list of strings in JSON"),
+        ('"[""a""]"', "0.5", "the scores are not a list of numbers in JSON: 0.5"),
+        ('"[""a""]"', '"[""high""]"', "the scores are not a list of numbers in JSON"),
+    ],
+)
+def test_cells_of_a_csv_that_hold_no_lists_are_named(gold, tmp_path, labels, scores, what):
+    path = tmp_path / "x.tsv"
+    path.write_text(f"doc_id\tlabels\tscores\n1\t{labels}\t{scores}\n")
+    error = refused(path, gold)
+    assert what in error.what
+    assert error.where == f"{path}, column {'scores' if 'scores' in what else 'labels'}, row 1"

@@ -23,6 +23,11 @@ def test_by_folder_or_tag(context, good, name):
     assert "tuned on validation micro-F1" in system.origin
 
 
+def test_a_threshold_next_to_zero_is_not_told_as_zero(context, good):
+    context.add_system("plain", good, threshold=4.126e-10)
+    assert find_system(context, "plain", "test", "hash").origin == "threshold 4.13e-10 tuned on validation micro-F1"
+
+
 def test_without_a_tag(context, good):
     context.add_system(None, good)
     assert find_system(context, "finetune", "test", "hash").predictions.parent.name == "predict"

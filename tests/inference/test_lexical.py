@@ -81,7 +81,9 @@ def test_a_model_without_a_lexicon_has_none(tmp_path: Path) -> None:
 
 
 def test_no_vocabulary_at_all_votes_for_nothing(tmp_path: Path) -> None:
-    empty = make_lexicon(RelevanceTable(words=(), matrix=csr_array((3, 0), dtype=np.float32)), np.zeros(0, dtype=np.int64), np.ones(3, dtype=np.int64), 4)
+    empty = make_lexicon(
+        RelevanceTable(words=(), matrix=csr_array((3, 0), dtype=np.float32)), np.zeros(0, dtype=np.int64), np.ones(3, dtype=np.int64), 4
+    )
     save_lexicon(empty, tmp_path, "hash")
     again = load_lexicon(tmp_path, "hash")
     assert again is not None

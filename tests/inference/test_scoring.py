@@ -64,7 +64,9 @@ def test_scores_depend_neither_on_the_batch_nor_on_its_padding(small_network: Ca
 def test_the_votes_of_words_are_added_to_the_logits_by_their_weight(small_network: Callable[..., Any]) -> None:
     network = small_network()
     relevance = np.array([[1, 0], [0, 1], [0.6, 0.8], [0, 0]], dtype=np.float32)
-    lexicon = make_lexicon(RelevanceTable(words=("fever", "cough"), matrix=csr_array(relevance)), np.array([1, 1]), np.ones(4, dtype=np.int64), 5)
+    lexicon = make_lexicon(
+        RelevanceTable(words=("fever", "cough"), matrix=csr_array(relevance)), np.array([1, 1]), np.ones(4, dtype=np.int64), 5
+    )
     votes = LexicalVotes(replace(lexicon, weight=3.0), TEXTS)
     reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU)
     options: dict[str, Any] = {"k": 4, "batch": 2, "reporter": SilentReporter(), "description": "scoring test"}

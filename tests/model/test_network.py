@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,25 @@ def test_what_was_saved_scores_the_same(small_network: Make, tmp_path: Path, fro
     restore_network(other, tmp_path)
     assert torch.equal(score(saved), score(other))
     assert described_section(tmp_path) == saved.section
+
+
+def test_whoever_may_read_new_files_may_read_the_network(small_network: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Adapters are written by a library, in a folder of their own and for their owner alone."""
+
+    def save(folder: Path) -> None:
+        (folder / "adapter").mkdir()
+        (folder / "adapter" / "adapter_model.safetensors").touch(0o600)
+
+    network = small_network()
+    monkeypatch.setattr(network.backbone, "save", save)
+    before = os.umask(0o022)
+    try:
+        save_network(network, tmp_path)
+    finally:
+        os.umask(before)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) == 3
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o644}
 
 
 def test_another_label_order_names_both_sides(small_network: Make, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -22,6 +23,36 @@ def test_the_first_signal_asks_and_the_second_stops(number: signal.Signals) -> N
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), number)
     assert signal.getsignal(number) is before
+
+
+@pytest.fixture
+def hangup() -> Iterator[None]:
+    """As a shell starts a command, whoever runs the tests."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangup")
+def test_a_dropped_connection_asks_however_often_it_is_told() -> None:
+    def tell(line: str) -> None:
+        raise OSError("the terminal is gone")
+
+    with Interruption(tell) as interruption:
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert interruption.requested
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+
+
+@pytest.mark.usefixtures("hangup")
+def test_under_nohup_a_dropped_connection_means_nothing() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with Interruption(lambda line: None) as interruption:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert not interruption.requested
 
 
 def test_outside_the_main_thread_signals_are_left_alone() -> None:

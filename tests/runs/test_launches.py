@@ -36,3 +36,9 @@ def test_a_file_that_describes_no_launch_is_refused(tmp_path: Path, content: str
         read_launch(file)
     assert caught.value.where == str(file)
     assert "accelerate config" in caught.value.todo
+
+
+def test_the_command_that_makes_it_can_be_copied(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_launch(tmp_path / "two of them.yaml")
+    assert caught.value.todo == f"accelerate config --config_file '{tmp_path}/two of them.yaml'"

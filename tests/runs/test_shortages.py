@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -21,6 +22,19 @@ def test_a_full_disk_says_how_much_is_free_and_what_is_kept(tmp_path: Path) -> N
     assert "GB are free" in found.where
     assert "the files so far are kept" in found.todo
     assert found.exit_code == 6
+
+
+def test_the_disk_that_is_full_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Path] = []
+    monkeypatch.setattr("shutil.disk_usage", lambda place: asked.append(place) or SimpleNamespace(free=2_000_000))
+    (tmp_path / "small").mkdir()
+    error = OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "small" / "new" / "out.csv"))
+    found = find_shortage(error, tmp_path / "run", "nothing that was done is lost", resumes=False)
+    assert found is not None
+    assert asked == [tmp_path / "small"]
+    assert found.where == f"{tmp_path}/small/new/out.csv; 0.00 GB are free"
+    assert "-O" in found.todo
+    assert "--resume" not in found.todo
 
 
 def test_a_full_quota_is_named(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import shlex
 import shutil
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from plant_cli.api import ArtefactError, Choice, ComponentError
 from plant_cli.api.files import read_json, write_json
 from plant_cli.api.hashing import hash_file
+from plant_cli.stages.context import DEFAULT_RUN, command_for
 
 
 @pytest.fixture
@@ -121,3 +124,9 @@ def test_components_are_found_by_kind_and_name(laboratory):
     laboratory.on["outside"] = lambda context: context.component("dataset", Choice(name="flies"))
     with pytest.raises(ComponentError, match="flies"):
         laboratory.run("outside")
+
+
+def test_a_command_can_be_copied_into_a_shell():
+    assert command_for("finetune", None, DEFAULT_RUN) == "plant finetune"
+    given = shlex.split(command_for("finetune", "b", Path("my first ü; run")))
+    assert given == ["plant", "finetune", "--run", "my first ü; run", "--tag", "b"]

@@ -19,7 +19,7 @@ def test_all_files_and_tables(played, tmp_path):
     assert content["documents"] == 24
     assert content["metrics"]["P@1"] == {"value": 1.0, "low": 1.0, "high": 1.0}
     assert content["metrics"]["micro-F1"]["value"] == 1.0
-    assert content["threshold"] == "threshold 0.5000 tuned on validation micro-F1"
+    assert content["threshold"] == "threshold 0.5 tuned on validation micro-F1"
     assert [table.title for table in result.tables] == ["Metrics on test", "By training documents of the label"]
     assert {p.name for p in (tmp_path / "run" / "eval").iterdir()} == {
         "metrics.json",

@@ -147,6 +147,7 @@ def test_stage_two_learns_and_keeps_a_threshold_from_validation(trained: Clinic)
     threshold = json.loads((trained.path / "finetune" / "thresholds.json").read_text())
     assert 0 < threshold["value"] < 1
     assert result.summary["threshold"] == threshold["value"]
+    assert any(f"threshold {threshold['value']:.3g} tuned on validation" in note for note in result.tables[0].notes)
     trained.run("predict")
     predictions = pl.read_parquet(trained.path / "predict" / "predictions.parquet")
     assert predictions["scores"].list.len().to_list() == [12] * len(predictions)

@@ -32,11 +32,12 @@ class MemoryCorpus:
     asked: list[str] = field(default_factory=list)
     labels: LabelTable = LABELS
     data_hash: str = "d"
+    gold: list[list[int]] = field(default_factory=lambda: GOLD)
 
     def split(self, name: SplitName) -> Split:
         self.asked.append(name)
         texts = self.texts[name]
-        gold = csr_array(GOLD[: len(texts)])
+        gold = csr_array(self.gold[: len(texts)])
         return Split(name=name, doc_ids=[str(i) for i in range(len(texts))], texts=texts, gold=gold, unseen=csr_array((len(texts), 0)))
 
     def has_split(self, name: SplitName) -> bool:
@@ -115,6 +116,14 @@ def test_titles_are_missing(tmp_path: Path) -> None:
     context = context_of(tmp_path, MemoryCorpus({"train": TEXTS}, labels=replace(LABELS, titles=[None, None])))
     run(context, MigOptions(label_text_weight=0.5))
     assert "no label has a title" in context.reporter.warnings[0]
+
+
+def test_a_label_of_every_document_is_named_for_no_word_tells_of_it(tmp_path: Path) -> None:
+    corpus = MemoryCorpus({"train": TEXTS}, gold=[[1, int(bones)] for _, bones in GOLD])
+    result = run(context_of(tmp_path / "mig", corpus), MigOptions())
+    assert result.summary["labels without words"] == 1
+    assert "no word tells of flu:" in result.tables[0].notes[0]
+    assert kept_words(context_of(tmp_path / "mig", corpus))["trauma"]
 
 
 def test_too_rare_words_are_an_error_that_says_so(context: Any) -> None:

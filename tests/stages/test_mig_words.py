@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,7 +34,30 @@ def context(tmp_path: Path) -> Any:
     )
     folder = tmp_path / "mig"
     write_relevance(folder, [(kept, np.array([1.0, 0.5, 0.25, 2 / 3, 0.5, 0.25]))], MARGINS, LABELS)
-    return SimpleNamespace(folder=folder, input=lambda stage, tag=None: folder)
+    return make_context(folder)
+
+
+@pytest.fixture
+def coded(tmp_path: Path) -> Any:
+    """The same with label ids that are alike but for their case, a part, or a dash, and no titles."""
+    folder = tmp_path / "mig"
+    names = ["-foo", "BAR", "Herz, links", "bar", "foo"]
+    one = KeptWords(
+        offsets=np.arange(len(names) + 1),
+        words=np.zeros(len(names), dtype=np.int32),
+        values=np.ones(len(names)),
+        both=np.ones(len(names), dtype=np.int32),
+    )
+    margins = replace(MARGINS, docs_with_label=np.full(len(names), 2))
+    labels = LabelTable(ids=names, titles=[None] * len(names), train_counts=[2] * len(names))
+    write_relevance(folder, [(one, np.ones(len(names)))], margins, labels)
+    return make_context(folder)
+
+
+def make_context(folder: Path) -> Any:
+    """A context whose notes are kept in `said`."""
+    said: list[str] = []
+    return SimpleNamespace(folder=folder, input=lambda stage, tag=None: folder, reporter=SimpleNamespace(note=said.append), said=said)
 
 
 def shown(context: Any, label: str, limit: int = 20) -> list[tuple[Any, ...]]:
@@ -50,12 +74,40 @@ def test_show_by_id_title_or_part_of_it(label: str, context: Any) -> None:
 
 
 def test_show_offers_near_names(context: Any) -> None:
-    with pytest.raises(DataError, match="no labels are named 'trama'") as caught:
-        shown(context, "trama")
-    assert "'trauma'" in caught.value.expected
-    with pytest.raises(DataError, match="2 labels are named 'en'") as caught:
+    for misspelt in ("trama", "TRAMA"):
+        with pytest.raises(DataError, match=f"no label is named '{misspelt}'") as caught:
+            shown(context, misspelt)
+        assert "'trauma'" in caught.value.expected
+    with pytest.raises(DataError, match="2 labels have 'en' in the id or title") as caught:
         shown(context, "en")
     assert caught.value.expected == "one of flu (Influenza with cough), trauma (Broken bones)"
+
+
+@pytest.mark.parametrize(("wanted", "label"), [("foo", "foo"), ("FOO", "foo"), ("herz", "Herz, links"), ("-FOO", "-foo"), ("bar", "bar")])
+def test_show_finds_a_label_whatever_the_case_and_says_which(wanted: str, label: str, coded: Any) -> None:
+    assert show(coded, ShowOptions(label=wanted)).tables[0].title == label
+    assert coded.said == ([] if wanted == label else [f"'{wanted}' is taken for the label '{label}'"])
+
+
+def test_labels_that_cannot_be_told_apart_are_listed(coded: Any) -> None:
+    with pytest.raises(DataError, match="2 labels have 'Bar' as the id or title") as caught:
+        shown(coded, "Bar")
+    assert caught.value.expected == "one of BAR, bar"
+    with pytest.raises(DataError, match="2 labels have 'fo' in the id or title") as caught:
+        shown(coded, "fo")
+    assert caught.value.expected == "one of -foo, foo"
+    assert "`plant mig show -- -ID`" in caught.value.todo
+
+
+def test_edit_takes_no_part_of_a_name_for_a_label(coded: Any) -> None:
+    with pytest.raises(DataError, match="one label has 'herz' in the id or title") as caught:
+        edit(coded, EditOptions(label="herz", deny=("and",)))
+    assert caught.value.expected == "one of Herz, links"
+    assert "`plant mig edit ID`" in caught.value.todo
+    assert not (coded.folder / "edits.yaml").exists()
+    edit(coded, EditOptions(label="HERZ, LINKS", deny=("and",)))
+    assert [row[0] for row in edit(coded, EditOptions(list=True)).tables[0].rows] == ["Herz, links"]
+    assert coded.said == ["'HERZ, LINKS' is taken for the label 'Herz, links'"]
 
 
 def test_edits_show_and_reach_training(context: Any) -> None:
@@ -84,8 +136,24 @@ def test_edits_are_listed_and_cleared(context: Any) -> None:
     ]
     assert list(edit(context, EditOptions(label="flu", clear=True)).tables[0].rows) == []
     assert len(edit(context, EditOptions(list=True)).tables[0].rows) == 1
-    edit(context, EditOptions(clear=True))
-    assert not (context.folder / "edits.yaml").exists()
+    before = (context.folder / "edits.yaml").read_text()
+    assert len(edit(context, EditOptions(list=True, clear=True)).tables[0].rows) == 1
+    assert (context.folder / "edits.yaml").read_text() == before
+
+
+def test_all_edits_are_counted_and_kept_in_a_file_when_they_are_forgotten(context: Any) -> None:
+    edit(context, EditOptions(label="flu", deny=("and",), allow=("fever=0.5", "leg=1")))
+    edit(context, EditOptions(label="trauma", allow=("fever=0.5",)))
+    path, kept = context.folder / "edits.yaml", context.folder.parent / "mig.edits.yaml.bak"
+    before = path.read_text()
+    assert edit(context, EditOptions(clear=True)).tables[0].notes == [f"forgotten: 4 edits of 2 labels; {kept} keeps them"]
+    assert not path.exists()
+    assert edit(context, EditOptions(clear=True)).tables[0].notes == ["there were no edits to forget"]
+    assert kept.read_text() == before
+    path.write_text("flu: [")
+    assert "could not be read" in edit(context, EditOptions(clear=True)).tables[0].notes[0]
+    assert kept.read_text() == "flu: ["
+    assert not path.exists()
 
 
 @pytest.mark.parametrize(

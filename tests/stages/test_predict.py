@@ -44,6 +44,14 @@ def test_every_document_gets_its_best_labels_by_name_best_first(trained: Any) ->
     assert "score" in result.tables[0].columns[1].name
 
 
+def test_the_table_shows_code_title_and_score_of_the_best_labels(trained: Any) -> None:
+    (row, *_) = trained("predict").tables[0].rows
+    titles = dict(pl.read_parquet(trained.path / "corpus" / "labels.parquet").select("label", "title").iter_rows())
+    found = read(trained).row(0, named=True)
+    best = zip(found["labels"][:5], found["scores"][:5], strict=True)
+    assert row[1] == "; ".join(f"{label} {titles[label]} ({score:.3g})" for label, score in best)
+
+
 def test_the_batch_changes_nothing(trained: Any) -> None:
     trained("predict", "predict.batch=1")
     one = read(trained)

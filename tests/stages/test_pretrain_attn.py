@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 import torch
+from plant_tiny.network import TinyBackbone
 from safetensors.torch import load_file
 
-from plant_cli.api import ArtefactError, UsageError
+from plant_cli.api import ArtefactError, DataError, SilentReporter, UsageError
 from plant_cli.api.files import read_json
+from plant_cli.registry import installed
+from plant_cli.stages.runner import run_stage
 
 
 def test_it_leaves_attention_and_history_and_no_backbone(clinic: Any) -> None:
@@ -40,6 +46,16 @@ def test_it_needs_relevance(clinic: Any) -> None:
     with pytest.raises(ArtefactError, match="'mig' has not run") as caught:
         clinic("pretrain-attn")
     assert "plant mig" in caught.value.todo
+
+
+def test_it_refuses_relevance_in_which_nothing_is_relevant(clinic: Any, tmp_path: Path) -> None:
+    texts = [{"text": f"the same words {n}", "labels": ["all"], "split": s} for n in range(6) for s in ("train", "validation", "test")]
+    (tmp_path / "all.jsonl").write_text("\n".join(json.dumps(row) for row in texts))
+    data = (f"data.path={tmp_path / 'all.jsonl'}", "data.dataset=files")
+    clinic("mig", *data)
+    with pytest.raises(DataError, match="no word tells of any label") as caught:
+        clinic("pretrain-attn", *data)
+    assert "--min-df" in caught.value.todo
 
 
 def test_corrections_of_relevance_change_what_is_planted(clinic: Any) -> None:
@@ -79,3 +95,38 @@ def test_a_killed_process_loses_at_most_the_epoch_under_way(clinic: Any) -> None
 
 def read_labels(clinic: Any) -> list[str]:
     return pl.read_parquet(clinic.path / "mig" / "labels.parquet")["label"].to_list()
+
+
+def test_a_dropped_connection_loses_nothing(clinic: Any) -> None:
+    """The terminal that would show progress is gone with it."""
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        pytest.skip("started under nohup: so are the processes that tests start")
+    sets = ["pretrain-attn.epochs=200", "pretrain-attn.patience=200", "machine.threads=1"]
+    clinic("mig")
+    terminal, shown = os.openpty()
+    command = [sys.executable, "-m", "plant_cli", "pretrain-attn", "--run", str(clinic.path)]
+    folder = clinic.path / "pretrain-attn"
+    with subprocess.Popen([*command, *(f"--set={value}" for value in (*clinic.sets, *sets))], stdout=shown, stderr=shown) as process:
+        os.close(shown)
+        while not list(folder.glob("checkpoints/step-*/DONE")):
+            assert process.poll() is None
+            time.sleep(0.005)
+        os.close(terminal)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(timeout=60) == 130
+    assert read_json(folder / "stage.json", "the record")["status"] == "interrupted"
+
+
+def test_the_frozen_backbone_reads_once_for_both_trainings(clinic: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second command has the network from the run, where all options of the backbone are written out."""
+    module = TinyBackbone.module
+    monkeypatch.setattr(TinyBackbone, "module", lambda backbone: module(backbone).requires_grad_(False))
+
+    def run(name: str, *sets: str) -> list[str]:
+        run_stage(registry=installed(), run_path=clinic.path, name=name, sets=[*sets, "machine.device=cpu"], reporter=SilentReporter())
+        return sorted(folder.name for folder in clinic.path.glob("cache/hidden-*"))
+
+    run("mig", clinic.sets[0])
+    found = run("pretrain-attn", *(item for item in clinic.sets if item.startswith("model.")), "pretrain-attn.epochs=1")
+    assert [name.split("-")[1] for name in found] == ["train", "validation"]
+    assert run("finetune", "finetune.epochs=1") == found

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
-from plant_cli.api import ArtefactError, ComponentError, DataError, RecipeError, SilentReporter, UsageError
+from plant_cli.api import ArtefactError, ComponentError, DataError, RecipeError, ResourceError, SilentReporter, UsageError
+from plant_cli.api.files import replacing
 from plant_cli.runs.folder import Run
 from plant_cli.stages.runner import print_config
 
@@ -116,6 +118,19 @@ def test_a_stage_waits_for_nobody(laboratory):
     laboratory.run("alpha")
     with Run.open(laboratory.path).lock("finetune"), pytest.raises(ArtefactError, match="another process is writing to this run: finetune"):
         laboratory.run("beta")
+
+
+def test_a_disk_that_an_action_fills_is_the_one_it_writes_to(laboratory, tmp_path):
+    def write(context):
+        with replacing(tmp_path / "elsewhere" / "out.csv"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    laboratory.on["outside"] = write
+    with pytest.raises(ResourceError, match="the disk is full") as caught:
+        laboratory.run("outside")
+    assert caught.value.where.startswith(f"{tmp_path}/elsewhere/out.csv; ")
+    assert "another -O" in caught.value.todo
+    assert "--resume" not in caught.value.todo
 
 
 def test_an_action_in_no_run_says_how_to_make_one(laboratory):

@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 
-from plant_cli.api import ArtefactError, DataError, PlantError, UsageError
+from plant_cli.api import ArtefactError, DataError, UsageError
 
 QUICK = {"bootstrap": 100, "permutations": 199}
 
@@ -66,10 +66,36 @@ def test_the_published_rule(played):
 def test_bad_operands(played):
     with pytest.raises(UsageError, match="given twice"):
         played("significance", systems=["finetune", "finetune"])
-    with pytest.raises(PlantError):
-        played("significance", systems=["finetune"])
     with pytest.raises(ArtefactError):
         played("significance", systems=["finetune", "finetune-missing"])
+
+
+@pytest.mark.parametrize(
+    ("systems", "example"),
+    [
+        ([], "finetune finetune-baseline"),
+        (["finetune"], "finetune finetune-baseline"),
+        (["baseline"], "baseline finetune"),
+        (["finetune-baseline"], "finetune-baseline finetune"),
+    ],
+    ids=str,
+)
+def test_two_systems_are_needed_and_those_of_the_run_are_named(played, tmp_path, systems, example):
+    with pytest.raises(UsageError, match="nothing to compare" if systems else "no systems are named") as caught:
+        played("significance", systems=systems)
+    assert caught.value.where == f"{tmp_path / 'run'}, which has finetune, finetune-baseline"
+    assert "two systems or more" in caught.value.expected
+    assert caught.value.todo == f"`plant significance {example}`"
+    played("significance", systems=["finetune", "baseline"], metric=["P@1"], **QUICK)  # what was refused is in nobody's way
+
+
+def test_how_to_train_the_second_system_is_said_where_there_is_none(played):
+    played("finetune", run="single")
+    with pytest.raises(UsageError) as caught:
+        played("significance", systems=["finetune"], run="single")
+    assert "plant finetune --init random --tag baseline" in caught.value.todo
+    with pytest.raises(UsageError, match="no systems are named"):
+        played("significance", run="single", seeds=2)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import polars as pl
 import pytest
 from plant_datasets.synthetic_clinic.generator import generate
 
-from plant_cli.api import ArtefactError, DataError, UsageError
+from plant_cli.api import ArtefactError, DataError, SilentReporter, UsageError
+from plant_cli.console.tables import format_cell
+from plant_cli.stages.suggest import _write
 
 
 @pytest.fixture
@@ -18,11 +21,26 @@ def trained(clinic: Any) -> Any:
         clinic(stage)
     clinic("finetune", "finetune.epochs=1")
 
-    def suggest(**options: Any) -> Any:
-        return clinic("suggest", flags={"suggest": options})
+    def suggest(*, reporter: Any = None, **options: Any) -> Any:
+        return clinic("suggest", reporter=reporter, flags={"suggest": options})
 
     suggest.run = clinic
     return suggest
+
+
+class Listener(SilentReporter):
+    """Keeps what it is warned of."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+
+@pytest.fixture
+def listener() -> Listener:
+    return Listener()
 
 
 def test_the_scores_of_new_texts_are_those_of_predict(trained: Any, tmp_path: Path) -> None:
@@ -42,8 +60,99 @@ def test_one_text_is_labelled_on_screen(trained: Any) -> None:
     result = trained(text="fever and cough", top_k=3)
     rows = result.tables[0].rows
     assert len(rows) == 3
-    assert {row[4] for row in rows} <= {"yes", "no"}
+    assert {row[5] for row in rows} <= {"yes", "no"}
     assert [row[3] for row in rows] == sorted((row[3] for row in rows), reverse=True)
+
+
+def test_scores_far_below_a_hundredth_can_be_told_from_the_threshold(trained: Any) -> None:
+    path = trained.run.path / "finetune" / "thresholds.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"value": 4.1234e-10}))
+    table = trained(text="fever and cough", top_k=3).tables[0]
+    assert [column.name for column in table.columns] == ["document", "label", "title", "score", "threshold", "assigned"]
+    for row in table.rows:
+        assert float(f"{row[3]:.3g}") == row[3]
+        assert row[4:] == [4.12e-10, "yes"]
+        assert format_cell(row[4], table.columns[4]) == "4.12e-10"
+
+
+def test_titles_and_what_is_assigned_stand_in_the_file(trained: Any, tmp_path: Path) -> None:
+    for name in ("out.csv", "out.parquet", "out.jsonl"):
+        shown = trained(text="fever and cough", top_k=3, output=str(tmp_path / name))
+    columns = ["doc_id", "labels", "titles", "scores", "assigned"]
+    found = pl.read_parquet(tmp_path / "out.parquet")
+    assert found.columns == pl.read_ndjson(tmp_path / "out.jsonl").columns == columns
+    row = found.row(0, named=True)
+    assert row["titles"] == [cells[2] for cells in shown.tables[0].rows]
+    assert row["assigned"] == [cells[5] == "yes" for cells in shown.tables[0].rows]
+    cells = pl.read_csv(tmp_path / "out.csv").row(0, named=True)
+    assert list(cells) == columns
+    assert json.loads(cells["titles"]) == row["titles"]
+    assert json.loads(cells["assigned"]) == row["assigned"]
+
+
+def test_a_corpus_without_titles_gives_a_file_without_them(tmp_path: Path) -> None:
+    found = {"row": [0], "label": ["flu"], "title": [None], "score": [0.5], "assigned": [True]}
+    _write(pl.DataFrame(found), tmp_path / "out.parquet", ["a", "b"], titled=False)
+    assert pl.read_parquet(tmp_path / "out.parquet").to_dict(as_series=False) == {
+        "doc_id": ["a", "b"],
+        "labels": [["flu"], []],
+        "scores": [[0.5], []],
+        "assigned": [[True], []],
+    }
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.jsonl"])
+def test_the_file_is_read_by_eval(trained: Any, tmp_path: Path, name: str) -> None:
+    test = generate(documents=120, labels=12, seed=3).splits["test"].collect()
+    test.select("doc_id", "text").write_parquet(tmp_path / "new.parquet")
+    trained(path=str(tmp_path / "new.parquet"), top_k=12, assigned=True, output=str(tmp_path / name))
+    result = trained.run("eval", flags={"eval": {"predictions": str(tmp_path / name), "bootstrap": 0}})
+    assert result.data["documents"] == len(test)
+
+
+def test_the_ids_of_the_runs_corpus_are_not_lost(clinic: Any, listener: Listener, tmp_path: Path) -> None:
+    clinic("mig", "data.id_column=case_id")
+    clinic("finetune", "data.id_column=case_id", "finetune.init=random")
+    table, out = tmp_path / "new.csv", tmp_path / "out.parquet"
+    table.write_text("CASE_ID,text\n17,fever\n4,cough\n")
+    with pytest.raises(DataError, match="no column 'case_id'") as caught:
+        clinic("suggest", flags={"suggest": {"path": str(table), "output": str(out)}})
+    assert "did you mean 'CASE_ID'?" in caught.value.expected
+    assert "--id-column" in caught.value.todo
+    assert not out.exists()
+    with pytest.raises(DataError, match="no column 'number'") as caught:
+        clinic("suggest", flags={"suggest": {"path": str(table), "id_column": "number"}})
+    assert "as --id-column says; known: CASE_ID, text" in caught.value.expected
+    given = {"path": str(table), "output": str(out), "id_column": "CASE_ID"}
+    clinic("suggest", flags={"suggest": given}, reporter=listener)
+    assert pl.read_parquet(out)["doc_id"].to_list() == ["17", "4"]
+    table.write_text("case_id,text\n21,fever\n")
+    clinic("suggest", flags={"suggest": {**given, "id_column": None, "force": True}}, reporter=listener)
+    assert pl.read_parquet(out)["doc_id"].to_list() == ["21"]
+    assert listener.warnings == []
+
+
+def test_rows_are_never_numbered_in_silence_where_there_may_be_ids(trained: Any, listener: Listener, tmp_path: Path) -> None:
+    table = tmp_path / "new.csv"
+    table.write_text("CASE_ID,sex,text\n17,f,fever\n4,f,cough\n")
+    trained(path=str(table), reporter=listener)
+    (warning,) = listener.warnings
+    assert "numbered by row" in warning
+    assert "'CASE_ID'" in warning
+    assert "'sex'" not in warning
+    table.write_text("text\nfever\ncough\n")
+    trained(path=str(table), reporter=listener)
+    assert len(listener.warnings) == 1
+
+
+def test_ids_that_repeat_or_are_missing_are_told(trained: Any, listener: Listener, tmp_path: Path) -> None:
+    table = tmp_path / "new.csv"
+    table.write_text("doc_id,text\na,fever\nb,cough\na,fever\n,cough\n")
+    trained(path=str(table), reporter=listener)
+    assert listener.warnings == [
+        "1 of 4 texts have no id in 'doc_id': the number of the row stands for it",
+        "2 of 4 texts share their id with another: 'a'",
+    ]
 
 
 def test_only_assigned_labels_if_asked_for_and_documents_without_any_stay(trained: Any, tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 import torch
 
-from plant_cli.api import Interrupted, MachineSection, SilentReporter
+from plant_cli.api import Choice, Interrupted, MachineSection, ModelSection, SilentReporter
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import HiddenReader, LiveReader, tokenize
+from plant_cli.registry import installed
 from plant_cli.training import cache
 from plant_cli.training.cache import CachedReader, cached_or_live
 
@@ -26,7 +27,9 @@ ROWS = np.array([4, 0, 2, 1])
 
 @pytest.fixture
 def context(tmp_path: Path) -> Any:
-    return SimpleNamespace(run_path=tmp_path, reporter=SilentReporter(), machine=MachineSection(), stopping=False)
+    return SimpleNamespace(
+        run_path=tmp_path, reporter=SilentReporter(), machine=MachineSection(), stopping=False, component=installed().resolve
+    )
 
 
 @pytest.fixture
@@ -57,6 +60,17 @@ def test_a_second_reader_reads_the_same_file(frozen: Any, context: Any, monkeypa
     first = open_reader(frozen, context).read(ROWS)[0]
     monkeypatch.setattr(cache, "_fill", lambda *given: pytest.fail("filled again"))
     assert torch.equal(open_reader(frozen, context).read(ROWS)[0], first)
+
+
+def test_a_backbone_is_the_same_however_few_of_its_options_are_named(frozen: Any, context: Any) -> None:
+    """A stage that goes on with a run is given all options, also those that the user did not name in the first."""
+    open_reader(frozen, context)
+    options = installed().resolve("backbone", Choice(name="tiny"))[1]
+    frozen.section = ModelSection(backbone=Choice(name="tiny", options=options.model_dump(mode="json")))
+    open_reader(frozen, context)
+    frozen.section = ModelSection(backbone=Choice(name="tiny", options={"dropout": 0.5}))
+    open_reader(frozen, context)
+    assert len(list((context.run_path / "cache").iterdir())) == 2
 
 
 def test_other_data_have_another_cache(frozen: Any, context: Any) -> None:

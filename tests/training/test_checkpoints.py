@@ -1,5 +1,9 @@
 """Checkpoints count only when whole."""
 
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +11,8 @@ import pytest
 import torch
 from torch import nn
 
+from plant_cli.runs.shortages import find_shortage
+from plant_cli.training import checkpoints
 from plant_cli.training.checkpoints import Position, load_checkpoint, save_checkpoint, whole_checkpoints
 from plant_cli.training.optimiser import whole_state
 
@@ -34,6 +40,35 @@ def test_weights_optimiser_and_position_come_back(tmp_path: Path) -> None:
     assert (position.epoch, position.step, position.best) == (2, 7, 0.5)
     assert torch.equal(best["weight"], torch.ones(2, 3))
     assert fresh.state_dict()["state"][0]["step"] == 1
+
+
+def test_whoever_may_read_new_files_may_read_a_checkpoint(tmp_path: Path) -> None:
+    layer, optimizer = trained()
+    before = os.umask(0o022)
+    try:
+        save_checkpoint(tmp_path, *kept(layer, optimizer), Position(step=1), {"weight": torch.ones(2, 3)})
+    finally:
+        os.umask(before)
+    files = list((tmp_path / "step-00000001").iterdir())
+    assert len(files) == 5
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o644}
+
+
+def test_a_disk_that_the_optimisers_state_fills_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no /dev/full here")
+
+    @contextmanager
+    def replacing(path: Path) -> Iterator[Path]:
+        yield full if path.name == "optimizer.pt" else path
+
+    monkeypatch.setattr(checkpoints, "replacing", replacing)
+    with pytest.raises((OSError, RuntimeError)) as caught:
+        save_checkpoint(tmp_path, *kept(*trained()), Position(step=1), {})
+    found = find_shortage(caught.value, tmp_path, "the files so far are kept")
+    assert found is not None
+    assert found.what == "the disk is full"
 
 
 def test_only_the_last_two_are_kept(tmp_path: Path) -> None:

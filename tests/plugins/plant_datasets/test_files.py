@@ -150,6 +150,13 @@ def test_a_misspelt_split_column_is_no_reason_to_split_anew(tmp_path: Path) -> N
     assert "did you mean 'splits'" in fail(tmp_path / "data.csv").expected
 
 
+def test_a_long_name_of_a_column_is_cut_in_messages(tmp_path: Path) -> None:
+    write_table(pl.DataFrame({"a whole document " * 99: ["x"], "labels": ["a"]}), tmp_path / "train.csv")
+    error = fail(tmp_path)
+    assert error.where.endswith(", columns a whole document a whole document a who…, labels")
+    assert len(error.expected) < 200
+
+
 def test_an_unknown_split_is_named_with_its_row(tmp_path: Path) -> None:
     write_table(pl.DataFrame(ROWS).with_columns(split=pl.Series(["train", "holdout", None])), tmp_path / "data.csv")
     error = fail(tmp_path / "data.csv")
@@ -198,8 +205,18 @@ def test_a_guessed_separator_is_told(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text('text,labels\nx,"shock, septic"\ny,pain\n')
     guessed = load_files(DataSection(path=str(tmp_path)))
     assert read(guessed)["train"][0][2] == ["shock", " septic"]
-    assert guessed.remarks == ["labels are cut at ',' (--label-separator names another separator)"]
+    assert guessed.remarks == [
+        "labels are cut at ',': it is in 1 of 2 cells (--label-separator names another separator; '' for one label per cell)"
+    ]
     assert load_files(DataSection(path=str(tmp_path), label_separator="|")).remarks == []
+    whole = load_files(DataSection(path=str(tmp_path), label_separator=""))
+    assert (read(whole)["train"][0][2], whole.remarks) == (["shock, septic"], [])
+
+
+def test_a_guessed_separator_that_is_rarer_than_another_is_told_with_both_counts(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text('text,labels\nx,"Mann, Thomas"\ny,"Musil, Robert"\nz,"Zweig, Stefan; Exil"\n')
+    [remark] = load_files(DataSection(path=str(tmp_path))).remarks
+    assert remark.startswith("labels are cut at ';': it is in 1 of 3 cells, ',' in 3 (")
 
 
 def test_splits_under_another_name_are_no_reason_to_split_anew(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ def parse(*cells: str | int | None) -> list[list[str | None] | None]:
         (["Smith, John;b", "c"], [["Smith, John", "b"], ["c"]]),
         (["a|b,c"], [["a", "b,c"]]),
         (["a,b", "c"], [["a", "b"], ["c"]]),
+        (["Mann, Thomas", "Musil, Robert", "Zweig, Stefan;Exil"], [["Mann, Thomas"], ["Musil, Robert"], ["Zweig, Stefan", "Exil"]]),
         (["atrial fibrillation", "gout"], [["atrial fibrillation"], ["gout"]]),
         (['["a, b", "c"]', "[]", None], [["a, b", "c"], [], []]),
         (["['a', \"b's\"]", "[1, 2]"], [["a", "b's"], ["1", "2"]]),
@@ -66,6 +67,20 @@ def test_cells_that_are_no_lists_among_lists(cells: list[str], row: int, shown: 
     assert caught.value.where == f"x.csv, column labels, row {row}"
 
 
-def test_numbers_with_a_fraction_are_no_labels() -> None:
-    with pytest.raises(DataError, match="of type Float64"):
-        parse_labels(pl.Series("labels", [0.5]), None, "x.parquet")
+@pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32, pl.Decimal(5, 1)])
+def test_numbers_with_a_fraction_are_no_labels(dtype: pl.DataType) -> None:
+    with pytest.raises(DataError, match=r"of type (Float|Decimal).*: 4\.5") as caught:
+        parse_labels(pl.Series("labels", [None, 4.5]).cast(dtype), None, "x.parquet")
+    assert "004.60 and 4.6 are the same" in caught.value.expected
+    assert "write these labels as strings" in caught.value.todo
+
+
+def test_with_an_empty_separator_each_cell_is_one_label() -> None:
+    cells = ["shock; septic, severe", '["a"]', None]
+    assert parse_labels(pl.Series("labels", cells), "", "x.csv").to_list() == [[cell] for cell in cells]
+
+
+def test_a_separator_for_cells_that_are_all_lists_is_refused() -> None:
+    with pytest.raises(DataError, match="lists already") as caught:
+        parse_labels(pl.Series("labels", ['["a", "b"]', None]), ";", "x.csv")
+    assert caught.value.todo == "leave --label-separator out"

@@ -1,0 +1,50 @@
+"""Arguments and names of files that are no text: the system hands on any bytes, and only some of them are letters."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from plant_cli.api import UsageError
+
+
+@contextmanager
+def refused_bytes(given: Mapping[str, Mapping[str, Any]]) -> Iterator[None]:
+    """Refuse what the user gave if it is no text, before the block, and inside it names of other files that are none.
+
+    Args:
+        given: values by recipe section and option.
+
+    Raises:
+        UsageError: with the bytes.
+    """
+    for options in given.values():
+        for name, value in options.items():
+            for text in map(str, value if isinstance(value, list | tuple) else [value]):
+                if _holds_bytes(text):
+                    raise _refused(text, f"the command line, {name.replace('_', '-')}")
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        line = next(filter(_holds_bytes, error.object.splitlines()), None)
+        if line is None:
+            raise
+        raise _refused(line, "a path that the command meets: of this folder, or of a file of the corpus") from error
+
+
+def _holds_bytes(text: str) -> bool:
+    return any("\udc80" <= letter <= "\udcff" for letter in text)  # how Python keeps bytes that it cannot read as letters
+
+
+def _refused(text: str, where: str) -> UsageError:
+    name = sys.getfilesystemencoding().upper()
+    shown = os.fsencode(text).decode(errors="backslashreplace").strip()
+    return UsageError(
+        f"not a text in {name}: {shown[:200]}",
+        where=where,
+        expected=f"text and names of files in {name}, the encoding of this terminal",
+        todo=f"rename the file, or give the text in {name} (`iconv -f latin1 -t utf-8` turns one encoding into another)",
+    )

@@ -1,0 +1,48 @@
+"""Titles of labels, from a table of the dataset, and whether they meet the labels of the corpus."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+import polars as pl
+
+from plant_cli.api.corpus import Dataset
+from plant_cli.api.reporting import Reporter
+from plant_cli.corpus.frames import trim
+from plant_cli.kit.tables import collect
+
+_ENOUGH = 0.5  # of the labels have a title: with fewer, the table may write its labels in another way
+
+
+def read_titles(dataset: Dataset, reporter: Reporter) -> pl.DataFrame:
+    """`label` and `title` (null where it is empty), each label once; the reporter is told where one has several titles."""
+    if dataset.labels is None:
+        return pl.DataFrame(schema={"label": pl.String, "title": pl.String})
+    columns = (trim(pl.col("label").cast(pl.String)), trim(pl.col("title").cast(pl.String)).replace("", None))
+    rows = collect(dataset.labels.select(*columns), "the table of titles").filter(pl.col("label") != "")
+    several = rows.unique(maintain_order=True).filter(pl.col("label").is_duplicated())["label"].unique(maintain_order=True)
+    if len(several):
+        reporter.note(f"{len(several):,} labels have several titles in the table of titles, such as '{several[0]}': the first counts")
+    return rows.unique("label", keep="first", maintain_order=True)
+
+
+def warn_of_untitled(labels: pl.DataFrame, titles: pl.DataFrame, reporter: Reporter) -> None:
+    """Warn where fewer than half of the labels have a title, though the table holds titles.
+
+    Args:
+        labels: the label index: `label`, `title`.
+        titles: from `read_titles`.
+        reporter: told with one label of each side that the other does not have, as like one another as may be.
+    """
+    missing = labels.filter(pl.col("title").is_null())["label"]
+    titled = len(labels) - len(missing)
+    if titled >= _ENOUGH * len(labels) or titles["title"].is_null().all():
+        return
+    foreign = titles.filter(pl.col("title").is_not_null()).join(labels, on="label", how="anti")["label"]
+    examples = f"corpus '{missing[0]}'" + (f", table '{_nearest(missing[0], foreign)}'" if len(foreign) else "")
+    found = f"only {titled:,} of the {len(labels):,} labels of train have a title" if titled else "no label of train has a title"
+    reporter.warn(f"{found} in the table of titles ({examples}): are labels written alike in both? (--titles names another table)")
+
+
+def _nearest(label: str, others: pl.Series) -> str:
+    return next(iter(get_close_matches(label, others, n=1)), str(others[0]))
