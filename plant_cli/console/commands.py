@@ -10,9 +10,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from plant_cli.api import StageSpec, near_names
+from plant_cli.api import StageSpec, UsageError, near_names
 from plant_cli.console.execution import execute
 from plant_cli.console.flags import GENERAL, given_values, stage_flags
+from plant_cli.console.usage import Explained
 from plant_cli.registry import Registry
 
 WORKFLOW = ("mig", "pretrain-attn", "finetune", "predict", "eval", "significance", "run", "quickstart")
@@ -23,7 +24,7 @@ PANELS = ("Stages", "Corpus", "Tools")
 # Typer hands its commands a context and a formatter whose classes it keeps private: they are `Any` here.
 
 
-class StageGroup(TyperGroup):
+class StageGroup(Explained, TyperGroup):
     """Commands of stages. Names have one word or two (`mig show`); the first may be a stage too (`mig`) or only a group (`data`)."""
 
     def __init__(self, *, registry: Registry, prefix: str = "", **attributes: Any) -> None:
@@ -73,8 +74,12 @@ class StageGroup(TyperGroup):
         if owners is not None:  # registered twice, else it were listed: the registry says by whom
             self.registry.find("stage", full)
         broken = _broken_plugins(self.registry)
-        blame = f" Broken plugins may have held it ({broken}): `plant plugins` says why." if broken else ""
-        return ctx.fail(f"there is no command '{full}'; {near_names(name, self.list_commands(ctx))}{blame}")
+        raise UsageError(
+            f"there is no command '{full}'",
+            where="the command line" + (f"; broken plugins may hold it: {broken}" if broken else ""),
+            expected=near_names(name, self.list_commands(ctx)),
+            todo="`plant plugins` says why they are broken" if broken else f"`{ctx.command_path} -h` lists all commands",
+        )
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands under the headings of their specs, without building any."""
@@ -99,7 +104,7 @@ class StageGroup(TyperGroup):
                 formatter.write_text(f"Broken plugins, left out: {broken}. `plant plugins` says why.")
 
 
-class StageCommand(TyperCommand):
+class StageCommand(Explained, TyperCommand):
     """A stage's command whose help groups flags by recipe section, and lists actions (`mig show`) and examples."""
 
     def __init__(self, **attributes: Any) -> None:

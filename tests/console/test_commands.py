@@ -9,6 +9,7 @@ import pytest
 
 from plant_cli.api import Choice, NoOptions, Options, Result, StageSpec, choice, hookimpl, option
 from plant_cli.console import commands
+from plant_cli.console.failures import reported_failures
 from plant_cli.main import build
 from plant_cli.registry import Registry
 
@@ -63,7 +64,7 @@ def plant(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def run(*args: str) -> tuple[int, list[tuple[str, dict[str, Any]]]]:
         calls.clear()
-        with pytest.raises(SystemExit) as left:
+        with pytest.raises(SystemExit) as left, reported_failures():
             build(registry).main(list(args), prog_name="plant")
         return int(left.value.code or 0), calls
 
@@ -125,19 +126,27 @@ def test_a_group_without_a_stage_of_its_own(plant: Any, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "code", "what", "hint"),
     [
-        (["dgi"], "did you mean 'dig'"),
-        (["dig", "--dept", "3"], "--depth"),
-        (["dig", "--depth", "deep"], "'--depth'"),
-        (["dig", "--tool", "spoon"], "spade"),
-        (["dig", "show"], "LABEL"),
+        (["dgi"], 2, "error: there is no command 'dgi'", "did you mean 'dig'?"),
+        (["dig", "--dept", "3"], 2, "error: there is no option '--dept'", "did you mean '--depth'"),
+        (["dig", "show", "-dash"], 2, "error: there is no option '-d'", "stands after --"),
+        (["dig", "--depth", "deep"], 3, "error: the value of --depth is not valid", "expected:   a valid integer"),
+        (["dig", "--tool", "spoon"], 3, "error: the value of --tool is not valid", "'spade'"),
+        (["dig", "show"], 2, "error: LABEL is missing", "plant dig show [OPTIONS]"),
+        (["dig", "show", "a", "b"], 2, "(b)", "plant dig show [OPTIONS]"),
+        (["dig", "--depth"], 2, "requires an argument", "where:      plant dig"),
     ],
 )
-def test_usage_errors_exit_2_and_name_the_near_thing(plant: Any, capsys: pytest.CaptureFixture[str], args: list[str], said: str) -> None:
-    code, calls = plant(*args)
-    assert (code, calls) == (2, [])
-    assert said in capsys.readouterr().err
+def test_a_command_line_that_cannot_be_read_is_told_in_four_parts(
+    plant: Any, capsys: pytest.CaptureFixture[str], args: list[str], code: int, what: str, hint: str
+) -> None:
+    assert plant(*args) == (code, [])
+    said = capsys.readouterr().err
+    assert said.splitlines()[0].startswith("error: ")
+    assert what in said.splitlines()[0]
+    assert hint in said
+    assert [line.split(":")[0].strip() for line in said.splitlines()] == ["error", "where", "expected", "what to do"]
 
 
 def test_help_teaches(plant: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
