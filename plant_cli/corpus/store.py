@@ -58,7 +58,7 @@ class StoredCorpus:
                 f"the corpus has no split '{name}'",
                 where=", ".join(self.record.files) or str(self.folder),
                 expected=f"one of {', '.join(self)}",
-                todo="`plant data split` makes splits of a file that has none",
+                todo="use one that there is (--split), or make splits with `plant data split` before anything is trained",
             )
         frame = self._read(name)
         gold, unseen, unseen_labels = encode_labels(frame, self.labels.ids)

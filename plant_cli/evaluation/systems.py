@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,7 +82,7 @@ def find_seeds(context: StageContext, name: str, count: int) -> dict[int, str]:
     inside = stage is not None or not path.is_dir()
     run, tag = (context.run_path, stage["tag"] if stage else name) if inside else _split_place(path)
     opened = Run.open(run)
-    todo = f"plant run RECIPE --seeds {count} --run {run}"
+    todo = f"plant run RECIPE --seeds {count} --run {shlex.quote(str(run))}"
     first = opened.stage("finetune", tag)
     found = {first.require(todo).seed: name}
     records = [record for folder in opened.stages() if (record := folder.record()) is not None and record.stage == "finetune"]
@@ -129,7 +130,7 @@ def _of_another_run(context: StageContext, path: Path, split: SplitName, label_h
             f"'{path}' holds no predictions",
             where=str(predictions),
             expected="a run folder, or a stage's folder in one, whose predictions were made",
-            todo=f"plant predict --run {run}" + (f" --tag {tag}" if tag else ""),
+            todo=f"plant predict --run {shlex.quote(str(run))}" + (f" --tag {tag}" if tag else ""),
         )
     _refuse_other_gold(CorpusRecord.read(context.run_path / "corpus"), CorpusRecord.read(run / "corpus"), split, run)
     threshold, origin = _read_threshold(run / f"finetune{suffix}" / THRESHOLDS, label_hash)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -195,7 +196,7 @@ def _write(context: StageContext, dataset: Dataset, frames: dict[SplitName, pl.D
     return Result(
         tables=[Table(title=output, columns=columns, rows=rows)],
         data={"written": [str(path) for path in written], "documents": {name: frame.height for name, frame in frames.items()}},
-        next_step=f"plant mig {output} looks for the words that tell of each label",
+        next_step=f"plant mig {shlex.quote(output)} looks for the words that tell of each label",
     )
 
 

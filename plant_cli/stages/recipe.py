@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,7 @@ def check(context: StageContext, options: NameOptions) -> Result:
     steps = _resolve(context, options.recipe)
     rows = [(step.name, step.spec.summary) for step in steps]
     table = Table(title=f"{options.recipe} is valid", columns=(Column(name="step"), Column(name="what it does")), rows=rows)
-    return Result(tables=[table], next_step=f"`plant run {options.recipe}` runs it")
+    return Result(tables=[table], next_step=f"`plant run {shlex.quote(options.recipe)}` runs it")
 
 
 def copy(context: StageContext, options: CopyOptions) -> Result:
@@ -67,11 +68,11 @@ def copy(context: StageContext, options: CopyOptions) -> Result:
             f"'{target}' exists",
             where=str(target.absolute()),
             expected="a file that does not exist",
-            todo=f"`plant recipe copy {options.recipe} OTHER.yaml`",
+            todo=f"`plant recipe copy {shlex.quote(options.recipe)} OTHER.yaml`",
         )
     with replacing(target) as temporary:
         temporary.write_bytes(source.read_bytes())
-    return Result(data={"file": str(target)}, next_step=f"change {target}, then `plant run {target}`")
+    return Result(data={"file": str(target)}, next_step=f"change {target}, then `plant run {shlex.quote(str(target))}`")
 
 
 def _resolve(context: StageContext, name: str) -> list[Step]:
