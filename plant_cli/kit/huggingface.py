@@ -30,6 +30,7 @@ class Profile:
         other_targets: the same for architectures (`model_type`) that call them otherwise.
         window: positions of one window (None: what the model's configuration says).
         revision: commit, tag or branch of a hub model (None: the newest).
+        published: hub id under which others find the same weights, where `model` is a folder.
         device: where quantised weights are made (auto: the first GPU, else the processor).
     """
 
@@ -38,6 +39,7 @@ class Profile:
     other_targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     window: int | None = None
     revision: str | None = None
+    published: str | None = None
     kind: Literal["encoder", "causal"] = "encoder"
     device: str = "auto"
 
@@ -116,7 +118,7 @@ class HuggingFaceBackbone:
         return {
             "folder": written,
             "merged": written == "backbone",
-            "base_model": self.profile.model,
+            "base_model": self.profile.published or self.profile.model,
             "revision": self.profile.revision,
             "architecture": self.network.config.model_type,
             "dtype": str(next(self.network.parameters()).dtype).removeprefix("torch.") if written == "backbone" else None,

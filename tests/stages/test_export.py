@@ -15,7 +15,7 @@ from plant_decoders.options import LabelAttentionOptions
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, LlamaConfig
 
-from plant_cli.api import ComponentError, DecoderShape, UsageError
+from plant_cli.api import ComponentError, DecoderShape, SilentReporter, UsageError
 from plant_cli.api.hashing import hash_file
 from plant_cli.model import network as networks
 
@@ -107,10 +107,12 @@ def test_an_adapter_is_left_in_pefts_layout_with_the_id_of_its_base(
     clinic: Any, trained: Callable[..., Path], scored: Any, tmp_path: Path
 ) -> None:
     base, folder = trained(adapter="lora", quantization="none"), tmp_path / "exported"
-    clinic("export", f"export.folder={folder}")
+    reporter = SilentReporter()
+    clinic("export", f"export.folder={folder}", reporter=reporter)
     card = json.loads((folder / "export.json").read_text())
     assert card["backbone"]["base_model"] == str(base)
     assert not (folder / "backbone").exists()
+    assert any(f"a folder of this machine, {base}" in text for text in reporter.warnings)
     plain = PeftModel.from_pretrained(AutoModel.from_pretrained(card["backbone"]["base_model"]), folder / "adapter")
     torch.testing.assert_close(read(plain, folder / "adapter"), scored[0][0], rtol=1e-5, atol=1e-5)
 

@@ -44,3 +44,8 @@ def test_offsets_hold_for_accents_and_case(tmp_path: Path) -> None:
     text = "Déjà-vu: PNEUMONÍA bilateral"
     batch = load(MiniLMOptions(), MachineSection()).tokenize([text])
     assert "".join(text[a:b] for a, b in batch.spans[0]).lower() == text.replace(" ", "").lower()
+
+
+def test_an_export_names_the_model_as_others_find_it(tmp_path: Path) -> None:
+    backbone = load(MiniLMOptions(), MachineSection())
+    assert backbone.export(tmp_path, merge=False)["base_model"] == "sentence-transformers/all-MiniLM-L6-v2"  # type: ignore[attr-defined]
