@@ -63,7 +63,7 @@ def run(context: StageContext, options: ExportOptions) -> Result:
         write_json(folder / CARD, {**_card(network, corpus, dict(written)), "files": hashes})
     if not written.get("merged") and Path(str(written.get("base_model"))).is_dir():
         context.reporter.warn(
-            f"the base model is a folder of this machine, {written['base_model']}: hand it on, too, or use --merge, which leaves nothing out"
+            f"the base model is a folder of this machine, {written['base_model']}: hand it on, too, or --merge, which leaves nothing out"
         )
     columns = [Column(name="file"), Column(name="bytes", kind="count")]
     table = Table(title=f"Exported to {target}", columns=columns, rows=list(sizes.items()), notes=[f"{CARD} says what each is"])
