@@ -29,9 +29,12 @@ def explain(error: ValidationError, model: type[Options], layer: Layer, part: st
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     flag = f"--set {name}=…"
     if first["type"] == "missing":
-        what, expected, todo = f"'{name}' has no value", _help(model, key), f"give it in a recipe or with {flag}"
+        way = f"name it: plant {shown} {key.upper()}" if _is_argument(model, key) else f"use {flag}"
+        what, expected, todo = f"'{name}' has no value", _help(model, key), f"{way}; or give it in a recipe"
     elif first["type"] == "extra_forbidden" and key not in model.model_fields:
         what, expected, todo = f"'{shown}' has no option '{key}'", near_names(key, model.model_fields), "correct or remove the key"
+    elif not key:
+        what, expected, todo = f"the options of '{shown}' do not go together", _rule(first, model, key), "correct them"
     else:
         what = f"'{name}' cannot be {first['input']!r}"
         expected, todo = _rule(first, model, key), "correct the value"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from pydantic import model_validator
+
 from plant_cli.api import MetricSpec, MetricValue, Options, Result, StageContext, StageSpec, Table, UsageError, option
 from plant_cli.evaluation.conventions import find_convention
 
@@ -14,18 +16,17 @@ if TYPE_CHECKING:
 
 DEFAULT_METRICS = ("P@1", "P@5", "nDCG@5", "PSP@5", "R@10", "R@50", "MAP", "micro-F1", "macro-F1", "R@10[1-5]", "R@50[1-5]")
 
-EXAMPLE = "plant significance finetune finetune-baseline"
-
 
 class SignificanceOptions(Options):
     """Options of `significance`."""
 
     systems: list[str] = option(
-        [],
+        ...,
         "A, then the systems to compare it with: folder in the run (finetune-baseline), tag, another run's folder, or predictions file. "
         "A positive difference means that A is better.",
         argument=True,
         path=True,
+        min_length=1,
     )
     metric: list[str] = option([], f"Only this metric (repeatable). Default: {', '.join(DEFAULT_METRICS)}.", short="-m")
     bootstrap: int = option(1000, "Resamples of the documents behind the interval of the difference.", ge=1)
@@ -38,6 +39,15 @@ class SignificanceOptions(Options):
         None, "Compare means over this many seeds, as `plant run --seeds` trains them; one system alone: only its spread.", ge=2
     )
 
+    @model_validator(mode="after")
+    def _one_system_has_only_a_spread(self) -> SignificanceOptions:
+        if len(self.systems) < 2 and self.seeds is None:
+            raise ValueError(
+                f"there is nothing to compare {self.systems[0]} with: name two or more, A first, as in "
+                "`plant significance finetune finetune-baseline`, or give --seeds"
+            )
+        return self
+
 
 def run(context: StageContext, options: SignificanceOptions) -> Result:
     """Test each metric, correct over metrics and systems, and write significance.json."""
@@ -46,7 +56,6 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
     from plant_cli.evaluation.gold import read_gold
     from plant_cli.evaluation.seeds import average
 
-    _refuse_too_few(context, options)
     _refuse_repeated(options.systems)
     gold = read_gold(context.corpus(), options.split)
     seeds: list[int] = []
@@ -87,25 +96,6 @@ def _compare(context: StageContext, options: SignificanceOptions, measured: list
             generator=np.random.default_rng(context.machine.seed),
             advance=task.advance,
         )
-
-
-def _refuse_too_few(context: StageContext, options: SignificanceOptions) -> None:
-    from plant_cli.runs.folder import Run
-
-    if len(options.systems) > (1 if options.seeds is None else 0):
-        return
-    records = {folder.name: folder.record() for folder in Run.open(context.run_path).stages()}
-    trained = [name for name, record in records.items() if record and (record.stage, record.status) == ("finetune", "done")]
-    others = [name for name in trained if not {name, name.removeprefix("finetune-")} & set(options.systems)]
-    named = [*options.systems, *others][:2]
-    raise UsageError(
-        f"there is nothing to compare '{options.systems[0]}' with" if options.systems else "no systems are named",
-        where=f"{context.run_path}, which has {', '.join(trained) or 'no trained system'}",
-        expected="two systems or more, A first; or --seeds, for the spread of one alone",
-        todo=f"`plant significance {' '.join(named)}`"
-        if len(named) > 1
-        else f"`plant finetune --init random --tag baseline`, then `{EXAMPLE}`",
-    )
 
 
 def _refuse_repeated(systems: list[str]) -> None:
@@ -198,7 +188,7 @@ SPECS = (
         run=run,
         sections=("machine",),
         examples=(
-            EXAMPLE,
+            "plant significance finetune finetune-baseline",
             "plant significance finetune other-tool.parquet --metric P@5",
             "plant significance finetune finetune-baseline --seeds 5 --tag seeds5",
         ),

@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 
-from plant_cli.api import ArtefactError, DataError, UsageError
+from plant_cli.api import ArtefactError, DataError, RecipeError, UsageError
 
 QUICK = {"bootstrap": 100, "permutations": 199}
 
@@ -70,32 +70,15 @@ def test_bad_operands(played):
         played("significance", systems=["finetune", "finetune-missing"])
 
 
-@pytest.mark.parametrize(
-    ("systems", "example"),
-    [
-        ([], "finetune finetune-baseline"),
-        (["finetune"], "finetune finetune-baseline"),
-        (["baseline"], "baseline finetune"),
-        (["finetune-baseline"], "finetune-baseline finetune"),
-    ],
-    ids=str,
-)
-def test_two_systems_are_needed_and_those_of_the_run_are_named(played, tmp_path, systems, example):
-    with pytest.raises(UsageError, match="nothing to compare" if systems else "no systems are named") as caught:
-        played("significance", systems=systems)
-    assert caught.value.where == f"{tmp_path / 'run'}, which has finetune, finetune-baseline"
-    assert "two systems or more" in caught.value.expected
-    assert caught.value.todo == f"`plant significance {example}`"
+def test_two_systems_are_needed_before_anything_runs(played):
+    with pytest.raises(RecipeError, match="do not go together") as caught:
+        played("significance", systems=["finetune"])
+    assert "there is nothing to compare finetune with" in caught.value.expected
+    assert "`plant significance finetune finetune-baseline`" in caught.value.expected
+    with pytest.raises(RecipeError, match=r"'significance\.systems' has no value") as caught:
+        played("significance")
+    assert caught.value.todo == "name it: plant significance SYSTEMS; or give it in a recipe"
     played("significance", systems=["finetune", "baseline"], metric=["P@1"], **QUICK)  # what was refused is in nobody's way
-
-
-def test_how_to_train_the_second_system_is_said_where_there_is_none(played):
-    played("finetune", run="single")
-    with pytest.raises(UsageError) as caught:
-        played("significance", systems=["finetune"], run="single")
-    assert "plant finetune --init random --tag baseline" in caught.value.todo
-    with pytest.raises(UsageError, match="no systems are named"):
-        played("significance", run="single", seeds=2)
 
 
 @pytest.fixture
