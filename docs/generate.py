@@ -21,12 +21,12 @@ from plant_cli.api import Backbone, Decoder, LabelLoss, Options, PlantError, Ran
 from plant_cli.api.option_table import OptionRow, option_rows
 from plant_cli.api.sections import SHARED_SECTIONS
 from plant_cli.api.specs import COMPONENT_KINDS
+from plant_cli.artefacts.records import RunHeader, StageRecord
 from plant_cli.console.commands import stage_command
 from plant_cli.console.flags import GENERAL, Flag, stage_flags
 from plant_cli.main import build
 from plant_cli.recipe.sources import load_recipe, shipped_recipes
 from plant_cli.registry import installed
-from plant_cli.runs.records import RunHeader, StageRecord
 
 DOCS = Path(__file__).parent
 DISTRIBUTION = "plant-cli"

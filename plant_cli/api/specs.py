@@ -91,18 +91,18 @@ class SignalSpec(Spec):
 
     Args:
         needs_occurrences: true if it reads `Counts.occurrences` and `Counts.words_with_label`.
-        needs_cells: true if it reads `Counts.cells`; then only words that meet the label are scored.
+        needs_pairs: true if it reads `Counts.cells`; then only words that meet the label are scored.
         signed: true if its values already say which way the association goes (negative = the word's absence tells);
             then only words that meet the label are scored.
-        valley: true if, for one label and one number of documents with both, values fall and then rise (or only fall) with the
+        quasi_convex: true if, for one label and one number of documents with both, values fall and then rise (or only fall) with the
             documents of the word; then most words that meet a label in one document or in none need no score, and the lists stay the same.
     """
 
     score: Callable[[Counts, Any], Floats]
     needs_occurrences: bool = False
-    needs_cells: bool = False
+    needs_pairs: bool = False
     signed: bool = False
-    valley: bool = False
+    quasi_convex: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from plant_cli.api.kernels import uses_triton
-from plant_cli.api.tiles import SCORES, whole
+from plant_cli.base.kernels import uses_triton
+from plant_cli.base.padding import LABEL_MULTIPLE, round_up
 
 CELLS = {"cpu": 1 << 20, "cuda": 1 << 23}
 """Gathered numbers (labels x H) held at a time: 4 MB on a CPU, 32 MB on a GPU; the backward pass holds a few times as much."""
@@ -50,7 +50,7 @@ def label_attention(
 
         result = KernelAttention.apply(queries, directions, keys, values, mask, heads)  # type: ignore[no-untyped-call]
     else:
-        rows = max((cells or CELLS.get(queries.device.type, CELLS["cuda"])) // queries.shape[1] // SCORES, 1) * SCORES
+        rows = max((cells or CELLS.get(queries.device.type, CELLS["cuda"])) // queries.shape[1] // LABEL_MULTIPLE, 1) * LABEL_MULTIPLE
         result = _LabelAttention.apply(queries, directions, keys, values, mask, heads, rows)  # type: ignore[no-untyped-call]
     return result
 
@@ -112,7 +112,7 @@ def _texts(keys: Tensor, values: Tensor, mask: Tensor, heads: int) -> Iterator[_
         places = row.nonzero().squeeze(1)
         if len(places):
             k, v = (x[document, places].view(len(places), heads, -1).transpose(0, 1) for x in (keys, values))
-            filled = whole(len(places), SCORES) - len(places) if keys.dtype == torch.bfloat16 else 0
+            filled = round_up(len(places), LABEL_MULTIPLE) - len(places) if keys.dtype == torch.bfloat16 else 0
             beyond = None
             if filled:
                 k, v = (functional.pad(x, (0, 0, 0, filled)) for x in (k, v))
@@ -127,9 +127,9 @@ def _gather(queries: Tensor, keys: Tensor, values: Tensor, beyond: Tensor | None
     """
     labels, (heads, _, size) = len(queries), keys.shape
     groups = 1
-    while queries.device.type == "cpu" and 2 * groups * heads <= torch.get_num_threads() and groups < SCORES:
+    while queries.device.type == "cpu" and 2 * groups * heads <= torch.get_num_threads() and groups < LABEL_MULTIPLE:
         groups *= 2
-    q = functional.pad(queries, (0, 0, 0, whole(labels, SCORES) - labels)).view(groups, -1, heads, size).transpose(1, 2)
+    q = functional.pad(queries, (0, 0, 0, round_up(labels, LABEL_MULTIPLE) - labels)).view(groups, -1, heads, size).transpose(1, 2)
     k, v = (x.expand(groups, -1, -1, -1) for x in (keys, values))
     bias = None if beyond is None else beyond.expand(1, 1, 1, -1)
     gathered = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)

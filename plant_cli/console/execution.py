@@ -30,8 +30,8 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
             launch(general["launch"], sys.argv[1:])
         from plant_cli.console.progress import ConsoleReporter
         from plant_cli.console.tables import show
-        from plant_cli.stages.context import DEFAULT_RUN
-        from plant_cli.stages.runner import print_config
+        from plant_cli.running.context import DEFAULT_RUN
+        from plant_cli.running.runner import print_config
 
         request: dict[str, Any] = {
             "registry": registry,

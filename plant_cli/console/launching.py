@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Never
 
 from plant_cli.api import Reporter, Result, SilentReporter, StageSpec
-from plant_cli.runs.companions import companion_of, go_alone, process_count, process_rank
-from plant_cli.runs.launches import read_launch
+from plant_cli.parallel.environment import leave_group, process_count, process_rank
+from plant_cli.parallel.launch_file import read_launch
+from plant_cli.runs.process_copy import copy_for_process
 
 
 def launch(file: Path, arguments: Sequence[str]) -> Never:
@@ -34,19 +35,19 @@ def run_together(spec: StageSpec, request: dict[str, Any], reporter: Reporter) -
 
     Args:
         spec: the stage or action.
-        request: arguments of `plant_cli.stages.runner.run_stage`, but for the reporter.
+        request: arguments of `plant_cli.running.runner.run_stage`, but for the reporter.
         reporter: of the first process; the others are silent.
     """
-    from plant_cli.stages.runner import run_stage
+    from plant_cli.running.runner import run_stage
 
     if process_count() > 1 and not spec.parallel and process_rank() == 0:
         reporter.warn(f"`plant {spec.name}` works in one process: the other {process_count() - 1} have nothing to do")
-        go_alone()
+        leave_group()
     if process_rank() == 0:
         _meet()
         return run_stage(**request, reporter=reporter)
     if spec.parallel:
-        with companion_of(request["run_path"]) as companion:
+        with copy_for_process(request["run_path"]) as companion:
             _meet()
             run_stage(**{**request, "run_path": companion}, reporter=SilentReporter())
     return None
@@ -55,7 +56,7 @@ def run_together(spec: StageSpec, request: dict[str, Any], reporter: Reporter) -
 def _meet() -> None:
     """Wait until every process has seen the run as it is before any of them works on it."""
     if process_count() > 1:
-        from plant_cli.model.processes import join_processes
+        from plant_cli.parallel.group import join_processes
 
         join_processes().any(False)
 

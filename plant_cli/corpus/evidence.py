@@ -9,7 +9,7 @@ import polars as pl
 
 from plant_cli.api.corpus import Dataset, Evidence
 from plant_cli.api.errors import DataError, near_names
-from plant_cli.api.hashing import hash_strings
+from plant_cli.base.hashing import hash_strings
 from plant_cli.corpus.checks import Finding, show_some
 from plant_cli.corpus.frames import Frames
 from plant_cli.kit.tables import collect

@@ -11,7 +11,7 @@ import polars as pl
 from scipy.sparse import csr_array
 
 from plant_cli.api.errors import DataError, near_names
-from plant_cli.api.hashing import hash_strings
+from plant_cli.base.hashing import hash_strings
 from plant_cli.corpus.frames import explode_labels
 
 

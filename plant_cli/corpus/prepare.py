@@ -10,15 +10,15 @@ import numpy as np
 import polars as pl
 
 from plant_cli.api.corpus import SPLITS, Dataset, SplitName
-from plant_cli.api.files import replacing, write_json
-from plant_cli.api.hashing import hash_strings
 from plant_cli.api.reporting import Reporter
 from plant_cli.api.sections import DataSection
+from plant_cli.artefacts.corpus import EVIDENCE_FILE, LABELS_FILE, STATISTICS_FILE, CorpusRecord, SplitRecord
+from plant_cli.base.files import replacing, write_json
+from plant_cli.base.hashing import hash_strings
 from plant_cli.corpus.checks import REQUIRED, Finding, examine
 from plant_cli.corpus.evidence import hash_evidence, read_evidence
 from plant_cli.corpus.frames import Frames, read_frames, tidy
 from plant_cli.corpus.labels import count_labels
-from plant_cli.corpus.records import EVIDENCE_FILE, LABELS_FILE, STATISTICS_FILE, CorpusRecord, SplitRecord
 from plant_cli.corpus.statistics import describe
 from plant_cli.corpus.store import StoredCorpus, open_corpus
 from plant_cli.corpus.titles import read_titles, warn_of_untitled

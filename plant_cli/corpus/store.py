@@ -12,11 +12,11 @@ from polars.exceptions import PolarsError
 
 from plant_cli.api.corpus import SPLITS, Dataset, Split, SplitName
 from plant_cli.api.errors import ArtefactError, DataError
+from plant_cli.artefacts.corpus import EVIDENCE_FILE, LABELS_FILE, SPLITS_FILE, CorpusRecord, SplitRecord
 from plant_cli.corpus.evidence import SCHEMA as EVIDENCE
 from plant_cli.corpus.evidence import encode_evidence, hash_evidence
 from plant_cli.corpus.frames import read_frame, tidy
 from plant_cli.corpus.labels import LabelTable, encode_labels
-from plant_cli.corpus.records import EVIDENCE_FILE, LABELS_FILE, SPLITS_FILE, CorpusRecord, SplitRecord
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from plant_cli.api.corpus import Corpus, SplitName
-from plant_cli.api.hashing import hash_strings
+from plant_cli.base.hashing import hash_strings
 from plant_cli.kit.metrics import Integers
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from plant_cli.api.files import replacing
 from plant_cli.api.metrics import Metric, MetricInput, MetricValue
 from plant_cli.api.output import Cell, Column, Table
+from plant_cli.base.files import replacing
 from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.score import Evaluation, Score

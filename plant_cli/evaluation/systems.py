@@ -14,8 +14,8 @@ import numpy as np
 from plant_cli.api.context import StageContext
 from plant_cli.api.corpus import SplitName
 from plant_cli.api.errors import ArtefactError, DataError
-from plant_cli.api.files import read_json
-from plant_cli.corpus.records import CorpusRecord
+from plant_cli.artefacts.corpus import CorpusRecord
+from plant_cli.base.files import read_json
 from plant_cli.kit.metrics import Floats, Integers
 from plant_cli.runs.folder import HEADER_NAME, Run
 from plant_cli.runs.seeds import split_seed

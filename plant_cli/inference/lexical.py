@@ -18,7 +18,7 @@ from safetensors.numpy import save_file
 from scipy.sparse import csr_array, diags_array
 
 from plant_cli.api.errors import ArtefactError
-from plant_cli.api.files import replacing
+from plant_cli.base.files import replacing
 from plant_cli.corpus.words import count_words
 from plant_cli.relevance.table import RelevanceTable
 
@@ -83,8 +83,8 @@ def unit_rows(matrix: csr_array) -> csr_array:
     return csr_array(scaled, dtype=np.float32)
 
 
-class LexicalVotes:
-    """The votes for the documents of one split, asked for in batches.
+class LexicalScores:
+    """Lexical scores of the documents of one split, in batches.
 
     Args:
         lexicon: what the words say; its weight and centre may be set later.
@@ -95,7 +95,7 @@ class LexicalVotes:
         self.lexicon = lexicon
         self._documents = lexicon.vectors(texts)
 
-    def votes(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+    def scores(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """How far the cosines [B, L] of the given documents with every label lie above the centre; see `Lexicon.silent`."""
         found: npt.NDArray[np.float32] = (self._documents[rows] @ self.lexicon.by_word).toarray()
         found -= np.float32(self.lexicon.centre) * (1 - self.lexicon.silent)
@@ -111,7 +111,7 @@ class LexicalVotes:
 
 
 def save_lexicon(lexicon: Lexicon, folder: Path, label_hash: str) -> None:
-    """Write the lexicon beside the model that it votes with; atomically."""
+    """Write the lexicon beside the model that it belongs to; atomically."""
     matrix = csr_array(lexicon.by_word.T)
     tensors = {
         "words": np.frombuffer("\n".join(lexicon.words).encode(), dtype=np.uint8),

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from plant_cli.api import Interrupted, Reporter, StageContext
-from plant_cli.inference.lexical import LexicalVotes
+from plant_cli.inference.lexical import LexicalScores
 from plant_cli.model.candidates import Candidates
-from plant_cli.model.cells import score_all, score_candidates
 from plant_cli.model.cuts import Cut
 from plant_cli.model.hardware import Hardware
+from plant_cli.model.label_scores import score_all, score_candidates
 from plant_cli.model.network import Network
-from plant_cli.model.processes import Processes
 from plant_cli.model.reading import HiddenReader, Rows, lengths, sorted_batches
+from plant_cli.parallel.group import Processes
 
 Keep = Callable[[Rows, npt.NDArray[np.float32]], None]
 
@@ -82,20 +82,20 @@ def score_mixtures(
     batch: int,
     reporter: Reporter,
     description: str,
-    votes: LexicalVotes | None = None,
+    lexical: LexicalScores | None = None,
     weights: Sequence[float] | None = None,
     keep: Keep | None = None,
     context: StageContext | None = None,
     candidates: Candidates | None = None,
 ) -> list[TopLabels]:
-    """The best labels under each weight of the words' votes (without any: the lexicon's own); the network is run once.
+    """The best labels under each weight of the lexical scores (without any: the lexicon's own); the network is run once.
 
     With candidates only these are scored; every other label has the score 0. `keep` is given each batch's rows [B] and logits [B, L]
     under the first weight, the last that anybody sees of them; each process keeps those of its own share.
     """
     network.eval()
     if weights is None:
-        weights = [votes.lexicon.weight if votes else 0.0]
+        weights = [lexical.lexicon.weight if lexical else 0.0]
     sizes, stopping = lengths(reader.tokens), False
     collected = [_Collected(len(sizes), min(k, network.labels)) for _ in weights]
     with reporter.progress(description, len(sizes), "documents") as task:
@@ -108,7 +108,7 @@ def score_mixtures(
                     logits = score_all(network.decoder, hidden, mask, network.labels)
                 else:
                     logits = score_candidates(network.decoder, hidden, mask, candidates.of(rows, hidden.device), network.labels)
-            added = torch.from_numpy(votes.votes(rows)).to(logits.device) if votes else None
+            added = torch.from_numpy(lexical.scores(rows)).to(logits.device) if lexical else None
             for number, (weight, best) in enumerate(zip(weights, collected, strict=True)):
                 mixed = logits if added is None else torch.add(logits, added, alpha=weight)
                 best.add(rows, mixed)

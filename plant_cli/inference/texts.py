@@ -1,4 +1,4 @@
-"""Texts in, best labels out: the trained network of a run with the votes of its words."""
+"""Texts in, best labels out: the trained network of a run with its lexical scores."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plant_cli.api import Corpus, Evidence, Reporter, StageContext
-from plant_cli.inference.lexical import LexicalVotes, Lexicon, load_lexicon
+from plant_cli.inference.lexical import LexicalScores, Lexicon, load_lexicon
 from plant_cli.inference.scoring import Keep, TopLabels, score_mixtures
 from plant_cli.model.candidates import Candidates, measure_recall
 from plant_cli.model.cuts import measure_cut
@@ -17,7 +17,7 @@ from plant_cli.model.reading import LiveReader, tokenize
 
 
 @dataclass(frozen=True)
-class Scorer:
+class TrainedModel:
     """A trained network that is loaded once and asked many times.
 
     Args:
@@ -73,7 +73,7 @@ class Scorer:
             batch=batch,
             reporter=reporter,
             description=f"scoring {name}",
-            votes=LexicalVotes(self.lexicon, texts) if self.lexicon else None,
+            lexical=LexicalScores(self.lexicon, texts) if self.lexicon else None,
             keep=keep,
             context=context,
             candidates=candidates,
@@ -82,11 +82,11 @@ class Scorer:
         return replace(top, shortlist_recall=recall, cut=measure_cut(tokens, evidence))
 
 
-def load_scorer(context: StageContext, corpus: Corpus, folder: Path) -> Scorer:
+def load_model(context: StageContext, corpus: Corpus, folder: Path) -> TrainedModel:
     """The trained network of a `finetune` folder.
 
     Raises:
         ArtefactError: the network or its lexicon was made for another order of labels, or cannot be read.
     """
     hardware = choose_hardware(context.machine)
-    return Scorer(restored(context, corpus, folder), load_lexicon(folder, corpus.labels.hash), hardware)
+    return TrainedModel(restored(context, corpus, folder), load_lexicon(folder, corpus.labels.hash), hardware)

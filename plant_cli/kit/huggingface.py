@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import ComponentError, ResourceError
-from plant_cli.api.hashing import hash_strings
 from plant_cli.api.model import TokenBatch
+from plant_cli.base.hashing import hash_strings
 from plant_cli.kit import layers, quantization
 from plant_cli.kit.profile import HuggingFaceOptions
 from plant_cli.kit.windows import check_overlap, cut, join

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from plant_cli.api import ArtefactError
-from plant_cli.api.files import replacing
+from plant_cli.base.files import replacing
 
 DEFAULT_POSITIONS = 512  # of a model whose configuration names no limit
 LAYER_NUMBER = re.compile(r"\.(?:layer|layers|h|blocks)\.(\d+)\.")

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from plant_cli.api import ArtefactError, ComponentError
-from plant_cli.api.files import read_json, write_json
-from plant_cli.api.hashing import hash_strings
+from plant_cli.base.files import read_json, write_json
+from plant_cli.base.hashing import hash_strings
 from plant_cli.kit.profile import HuggingFaceOptions
 
 BASE = "base.json"

@@ -13,7 +13,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from plant_cli.api.errors import DataError, near_names
-from plant_cli.api.files import replacing
+from plant_cli.base.files import replacing
 from plant_cli.kit.text_tables import parse_text
 
 FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")

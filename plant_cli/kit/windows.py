@@ -12,7 +12,7 @@ from torch import Tensor
 
 from plant_cli.api import ComponentError
 from plant_cli.api.model import TokenBatch
-from plant_cli.api.tiles import PLACES, whole
+from plant_cli.base.padding import TOKEN_MULTIPLE, round_up
 
 IntArray = npt.NDArray[np.int64]
 
@@ -22,7 +22,7 @@ class Windows:
     """Cut documents of one batch.
 
     Args:
-        ids: token ids [W, S] of W windows, special tokens included, padded to the longest and on to whole tiles (`plant_cli.api.tiles`).
+        ids: token ids [W, S] of W windows, special tokens included, padded to the longest and on to whole tiles (`plant_cli.base.padding`).
         mask: [W, S], true on real positions (special tokens too).
         source: flat index [n] into [W·S] of every content position of every window.
         target: flat index [n] into [B·T] of the document position it belongs to.
@@ -65,7 +65,7 @@ def cut(batch: TokenBatch, *, size: int, overlap: int, prefix: Sequence[int], su
     content = size - len(prefix) - len(suffix)
     pieces = [(row, start) for row, ids in enumerate(batch.ids) for start in window_starts(len(ids), content, overlap)]
     lengths = [min(content, len(batch.ids[row]) - start) for row, start in pieces]
-    width = min(size, whole(max(1, max(lengths) + len(prefix) + len(suffix)), PLACES))
+    width = min(size, round_up(max(1, max(lengths) + len(prefix) + len(suffix)), TOKEN_MULTIPLE))
     longest = max(1, max(len(ids) for ids in batch.ids))
     ids = np.full((len(pieces), width), pad, dtype=np.int64)
     mask = np.zeros((len(pieces), width), dtype=bool)

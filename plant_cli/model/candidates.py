@@ -11,12 +11,12 @@ import torch
 
 from plant_cli.api import Choice, Corpus, ShortlistInput, StageContext
 from plant_cli.api.specs import ShortlistSpec
+from plant_cli.artefacts.relevance import load_relevance, read_vocabulary
 from plant_cli.corpus.words import count_words
-from plant_cli.model.cells import score_all
 from plant_cli.model.hardware import Hardware
+from plant_cli.model.label_scores import score_all
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader
-from plant_cli.relevance.store import load_relevance, read_vocabulary
 
 Rows = npt.NDArray[np.int64]
 BATCH = 256  # documents proposed for at a time

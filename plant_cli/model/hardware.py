@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 
 from plant_cli.api import MachineSection, ResourceError
-from plant_cli.model.processes import ALONE, Processes, join_processes
-from plant_cli.runs.companions import fair_threads, local_rank, process_count
+from plant_cli.parallel.environment import default_threads, local_rank, process_count
+from plant_cli.parallel.group import SINGLE_PROCESS, Processes, join_processes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +18,7 @@ class Hardware:
 
     device: torch.device
     dtype: torch.dtype
-    processes: Processes = ALONE
+    processes: Processes = SINGLE_PROCESS
 
     def autocast(self) -> AbstractContextManager[object]:
         """Run matrix products in `dtype`; softmax and losses stay in fp32."""
@@ -40,7 +40,7 @@ def choose_hardware(machine: MachineSection) -> Hardware:
         ResourceError: the named device is not there.
     """
     torch.set_flush_denormal(True)  # before the first product: threads take it over from the one that starts them
-    torch.set_num_threads(machine.threads or fair_threads())
+    torch.set_num_threads(machine.threads or default_threads())
     name = machine.device
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"

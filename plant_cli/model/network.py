@@ -12,8 +12,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from plant_cli.api import ArtefactError, Backbone, Corpus, Decoder, DecoderShape, FoldableDecoder, LabelIndex, ModelSection, StageContext
-from plant_cli.api.files import read_json, replacing, share_files, write_json
 from plant_cli.api.specs import BackboneSpec, DecoderSpec
+from plant_cli.base.files import read_json, replacing, share_files, write_json
 
 FORMAT = "1"
 WEIGHTS = "model.safetensors"
@@ -34,7 +34,7 @@ class Network(nn.Module):
     def __init__(self, backbone: Backbone, decoder: Decoder, section: ModelSection, labels: LabelIndex, seed: int = 0) -> None:
         super().__init__()
         self.backbone = backbone
-        self.reader = backbone.module()
+        self.backbone_module = backbone.module()
         self.decoder = cast(nn.Module, decoder)
         self.section = section
         self.labels = len(labels)
@@ -42,14 +42,14 @@ class Network(nn.Module):
         self.seed = seed
 
     @property
-    def scorer(self) -> Decoder:
+    def typed_decoder(self) -> Decoder:
         """The decoder in its role."""
         return cast(Decoder, self.decoder)
 
     def freeze_backbone(self) -> None:
         """Keep the backbone as it is: no gradients, no dropout."""
-        self.reader.requires_grad_(False)
-        self.reader.eval()
+        self.backbone_module.requires_grad_(False)
+        self.backbone_module.eval()
 
     @torch.no_grad()
     def fold_decoder(self) -> None:
@@ -60,13 +60,13 @@ class Network(nn.Module):
     @property
     def backbone_is_frozen(self) -> bool:
         """Whether nothing in the backbone can be trained."""
-        return not any(p.requires_grad for p in self.reader.parameters())
+        return not any(p.requires_grad for p in self.backbone_module.parameters())
 
     def train(self, mode: bool = True) -> Network:
         """Training mode; a frozen backbone stays in evaluation mode."""
         super().train(mode)
         if self.backbone_is_frozen:
-            self.reader.eval()
+            self.backbone_module.eval()
         return self
 
 

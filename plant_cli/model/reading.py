@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from plant_cli.api import Evidence, Reporter, TokenBatch
-from plant_cli.api.tiles import PLACES, whole
+from plant_cli.base.padding import TOKEN_MULTIPLE, round_up
 from plant_cli.model.cuts import measure_cut
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
@@ -41,12 +41,12 @@ class LiveReader:
     def read(self, rows: Rows) -> tuple[Tensor, Tensor]:
         """See `HiddenReader.read`."""
         with self.hardware.autocast(), torch.set_grad_enabled(torch.is_grad_enabled() and not self.network.backbone_is_frozen):
-            return in_tiles(*self.network.backbone.encode(self.tokens.select(rows)))
+            return pad_to_multiple(*self.network.backbone.encode(self.tokens.select(rows)))
 
 
-def in_tiles(hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Hidden states [B, T, H] and their mask [B, T], filled up to whole tiles of places (`plant_cli.api.tiles`)."""
-    beyond = whole(mask.shape[1], PLACES) - mask.shape[1]
+def pad_to_multiple(hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Hidden states [B, T, H] and their mask [B, T], filled up to whole tiles of places (`plant_cli.base.padding`)."""
+    beyond = round_up(mask.shape[1], TOKEN_MULTIPLE) - mask.shape[1]
     return (functional.pad(hidden, (0, 0, 0, beyond)), functional.pad(mask, (0, beyond))) if beyond else (hidden, mask)
 
 

@@ -108,7 +108,7 @@ def estimate(job: Job, sketch: Outline, documents: Documents, hardware: Hardware
 
     Args:
         job: the stage.
-        sketch: its network; comes back thawed as the stage's is.
+        sketch: its network; comes back unfrozen as the stage's is.
         documents: the training documents.
         hardware: where it runs.
         sharing: the processes that share it.
@@ -118,7 +118,7 @@ def estimate(job: Job, sketch: Outline, documents: Documents, hardware: Hardware
     read = documents.train + documents.validation if learning else 0
     cache = int(read * documents.mean * network.backbone.hidden_size * hardware.dtype.itemsize)
     fits = read and cache * documents.train / read <= job.cache_limit * 1e9
-    fixed = not {id(p) for p in may} & {id(p) for p in network.reader.parameters()}
+    fixed = not {id(p) for p in may} & {id(p) for p in network.backbone_module.parameters()}
     reading: Reading = "cached" if fixed and fits else "frozen" if network.backbone_is_frozen else "trained"
     step = trace_step(sketch, job, documents.heaviest(job.micro_batch), hardware, reading, learning, gathered=sharing.passes(job) > 1)
     once = trace_reading(sketch, documents.heaviest(READING_BATCH), hardware) if reading == "cached" else None

@@ -72,7 +72,7 @@ class Job:
         """A number whose forward and backward pass costs what the loss of this stage costs: the loss itself adds next to nothing."""
         if self.kind == "rank":
             labels = torch.arange(min(self.labels or network.labels, network.labels), device=hidden.device)
-            return network.scorer.rank(hidden, mask, labels).exp().sum()
+            return network.typed_decoder.rank(hidden, mask, labels).exp().sum()
         logits: Tensor = network.decoder(hidden, mask).float()
         return logits.topk(self.chosen(network), dim=1).values.sum()
 

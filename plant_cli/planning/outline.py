@@ -87,23 +87,23 @@ def outline(context: StageContext, section: ModelSection, machine: MachineSectio
         decoder = cast(DecoderSpec, decoder_spec).build(decoder_options, shape)
         network = Network(backbone, decoder, section, labels)
     huggingface = backbone_options if isinstance(backbone_options, HuggingFaceOptions) else None
-    short = short_parameters(network.reader, huggingface) if huggingface else {}
+    short = short_parameters(network.backbone_module, huggingface) if huggingface else {}
     parts = _parts(network, short)
-    names = {name: short[parameter] for name, parameter in network.reader.named_parameters() if parameter in short}
+    names = {name: short[parameter] for name, parameter in network.backbone_module.named_parameters() if parameter in short}
     for parameter in short:
         parameter.data = parameter.data.to(torch.bfloat16)  # the format that they compute in
     with FakeTensorMode(allow_non_fake_inputs=True):
         network.to_empty(device=hardware.device)
-    found = {network.reader.get_parameter(name): size for name, size in names.items()}
+    found = {network.backbone_module.get_parameter(name): size for name, size in names.items()}
     return Outline(network=network, parts=parts, short=found, eight_bits=huggingface is not None and huggingface.quantization == "int8")
 
 
 def _parts(network: Network, short: dict[nn.Parameter, int]) -> tuple[Part, ...]:
-    roles = network.scorer.parameter_roles()
+    roles = network.typed_decoder.parameter_roles()
     named = {"head": "head, shared by all labels", "boost": "label tables", "attention": "label attention", "value": "label attention"}
-    adapter = any("lora_" in name for name, _ in network.reader.named_parameters())
+    adapter = any("lora_" in name for name, _ in network.backbone_module.named_parameters())
     groups: dict[str, list[nn.Parameter]] = {"backbone": [], **({"adapter": []} if adapter else {})}
-    for parameter in network.reader.parameters():
+    for parameter in network.backbone_module.parameters():
         groups["adapter" if adapter and parameter.requires_grad else "backbone"].append(parameter)
     for role, parameters in roles.items():
         for parameter in parameters:

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from plant_cli.api import Choice, Corpus, Options, StageContext
-from plant_cli.api.hashing import hash_json
+from plant_cli.base.hashing import hash_json
 from plant_cli.model.hardware import Hardware
 from plant_cli.planning.advice import Change, advise
 from plant_cli.planning.documents import Documents, read_documents

@@ -11,7 +11,7 @@ import torch
 from plant_cli.api import Corpus, StageContext
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import assemble
-from plant_cli.model.reading import in_tiles
+from plant_cli.model.reading import pad_to_multiple
 from plant_cli.planning.documents import Documents
 from plant_cli.planning.estimates import Estimate
 from plant_cli.planning.jobs import EQUAL
@@ -53,7 +53,7 @@ def probe(context: StageContext, corpus: Corpus, found: Estimate, documents: Doc
     with context.reporter.progress(f"trying {job.name}", STEPS, "steps") as task:
         for number, rows in enumerate(islice(batches, STEPS)):
             with hardware.autocast(), torch.set_grad_enabled(found.reading == "trained" and bool(learning)):
-                hidden, mask = in_tiles(*network.backbone.encode(documents.tokens.select(rows)))
+                hidden, mask = pad_to_multiple(*network.backbone.encode(documents.tokens.select(rows)))
             read = clock.lap()
             with hardware.autocast(), torch.set_grad_enabled(bool(learning)):
                 loss = job.judge(network, hidden, mask)

@@ -12,10 +12,10 @@ from torch import nn
 from plant_cli.api import UsageError
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
+from plant_cli.parallel.launch_file import read_launch
+from plant_cli.parallel.strategies.fsdp import blocks
 from plant_cli.planning.jobs import Job
 from plant_cli.planning.outline import Outline
-from plant_cli.runs.launches import read_launch
-from plant_cli.training.sharding import blocks
 
 SPREAD = ("reader", "decoder")
 """Modules of the network whose weights are shared out under FSDP, with their gradients, optimiser state and best copy."""
@@ -117,9 +117,9 @@ def read_sharing(file: Path) -> Sharing:
 
 def at_once(network: Network) -> list[nn.Parameter]:
     """The parameters that a pass has whole at a time: of the backbone the largest block and what is in none, and the decoder's."""
-    parts = [list(part.parameters()) for part in blocks(network.reader)]
+    parts = [list(part.parameters()) for part in blocks(network.backbone_module)]
     inside = {id(p) for part in parts for p in part}
-    root = [p for p in network.reader.parameters() if id(p) not in inside]
+    root = [p for p in network.backbone_module.parameters() if id(p) not in inside]
     return [*max(parts, key=size_of, default=[]), *root, *network.decoder.parameters()]
 
 

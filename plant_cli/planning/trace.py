@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import ComponentError, TokenBatch
-from plant_cli.api.tiles import PLACES, whole
+from plant_cli.base.padding import TOKEN_MULTIPLE, round_up
 from plant_cli.model.hardware import Hardware
-from plant_cli.model.reading import in_tiles
+from plant_cli.model.reading import pad_to_multiple
 from plant_cli.planning.jobs import Job
 from plant_cli.planning.ledger import keeping_books
 from plant_cli.planning.outline import Outline
@@ -57,7 +57,7 @@ def trace_step(
     """A micro-batch of a stage: forward, and backward where it learns.
 
     Args:
-        sketch: the network, thawed as the stage does.
+        sketch: the network, unfrozen as the stage does.
         job: the stage.
         batch: the documents.
         hardware: its number format decides the size of activations.
@@ -87,9 +87,9 @@ def trace_step(
 def _read(sketch: Outline, batch: TokenBatch, hardware: Hardware, reading: Reading) -> tuple[Tensor, Tensor]:
     if reading != "cached":
         with torch.set_grad_enabled(reading == "trained" and torch.is_grad_enabled()):
-            return in_tiles(*sketch.network.backbone.encode(batch))
+            return pad_to_multiple(*sketch.network.backbone.encode(batch))
     sizes = np.array([len(ids) for ids in batch.ids])
-    shape = (len(batch), whole(max(1, int(sizes.max())), PLACES), sketch.network.backbone.hidden_size)
+    shape = (len(batch), round_up(max(1, int(sizes.max())), TOKEN_MULTIPLE), sketch.network.backbone.hidden_size)
     hidden = next(sketch.network.decoder.parameters()).new_empty(shape, dtype=hardware.dtype)
     return hidden, torch.from_numpy(np.arange(shape[1])[None, :] < sizes[:, None]).to(hardware.device)
 

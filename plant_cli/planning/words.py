@@ -14,20 +14,20 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from plant_cli.api import LabelIndex, Options, SignalSpec
+from plant_cli.artefacts.frames import ROW_GROUP
+from plant_cli.artefacts.relevance import MIG, write_relevance
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.model.hardware import Hardware
+from plant_cli.parallel.counting import REDUCED_PAIRS
 from plant_cli.planning.sharing import Sharing
-from plant_cli.relevance.counting import CACHED_CELLS, SparseCounting
-from plant_cli.relevance.dense import BYTES_PER_CELL as BYTES_PER_DENSE_CELL
-from plant_cli.relevance.engine import BYTES_PER_CELL, Selection, count_absent, cut_labels, keep_words
-from plant_cli.relevance.processes import REDUCED_CELLS
-from plant_cli.relevance.store import MIG, write_relevance
-from plant_cli.relevance.streaming import ROW_GROUP
+from plant_cli.relevance.counting import CACHED_PAIRS, SparseCounting
+from plant_cli.relevance.dense import BYTES_PER_PAIR as BYTES_PER_DENSE_CELL
+from plant_cli.relevance.engine import BYTES_PER_PAIR, Selection, count_absent, cut_labels, keep_words
 from plant_cli.relevance.terms import BATCH_TOKENS, Terms
 
 Floats = npt.NDArray[np.float64]
 CELLS_A_SECOND = 1e7
-"""Cells that a thread scores; of the benchmark at the size of MIMIC-III-full, in round numbers."""
+"""Pairs that a thread scores; of the benchmark at the size of MIMIC-III-full, in round numbers."""
 PROBED_LABELS = 500
 COPIES = 3  # of the texts while a corpus is prepared: the table, a split of it, and the strings that are hashed
 NUMBER = 4  # bytes of an index or a count in a sparse matrix
@@ -88,7 +88,7 @@ class WordsEstimate:
 
     Args:
         documents, words: counted.
-        cells: pairs of label and word that meet, as if the documents of a label were drawn at random.
+        pairs: pairs of label and word that meet, as if the documents of a label were drawn at random.
         kept: rows of mig.parquet, at most.
         memory: of the host, by part.
         device: bytes on a graphics card; 0 where the processor counts.
@@ -101,7 +101,7 @@ class WordsEstimate:
     job: WordsJob
     documents: int
     words: int
-    cells: float
+    pairs: float
     kept: int
     memory: WordsMemory
     device: int
@@ -148,25 +148,25 @@ def plan_words(job: WordsJob, train: TrainWords, labels: LabelIndex, sharing: Sh
         probe: whether to score and write a sample of the labels, for a time and a size that are measured.
     """
     terms = train.frequent(job.min_df)
-    cells = expected_cells(terms, train.gold)
+    pairs = expected_cells(terms, train.gold)
     absent = count_absent(job.signal, job.selection, len(terms.words))
-    kept = int(np.minimum(cells + absent, job.selection.k).sum())
+    kept = int(np.minimum(pairs + absent, job.selection.k).sum())
     on_card = hardware.device.type == "cuda" and sharing.processes == 1 and not job.signal.needs_occurrences
     disk = kept * ROW_ON_DISK
-    scoring = job.passes * float(cells.sum()) / (CELLS_A_SECOND * job.selection.jobs)
+    scoring = job.passes * float(pairs.sum()) / (CELLS_A_SECOND * job.selection.jobs)
     if probe:
-        scoring, disk = _probe(job, terms, train.gold, labels, cells)
+        scoring, disk = _probe(job, terms, train.gold, labels, pairs)
     return WordsEstimate(
         job=job,
         documents=len(train.gold.indptr) - 1,
         words=len(terms.words),
-        cells=float(cells.sum()),
+        pairs=float(pairs.sum()),
         kept=kept,
         memory=WordsMemory(
             texts=train.texts,
             counting=_counting(train, terms) // sharing.processes,
             matrices=_matrix(terms) * (3 if job.signal.needs_occurrences else 2) // sharing.processes + 2 * NUMBER * train.gold.nnz,
-            label_blocks=_blocks(job, terms, train.gold, cells + absent, absent, sharing, on_card=on_card),
+            label_blocks=_blocks(job, terms, train.gold, pairs + absent, absent, sharing, on_card=on_card),
             kept_words=ROW * min(kept, ROW_GROUPS * ROW_GROUP),
         ),
         device=job.selection.memory if on_card else 0,
@@ -196,28 +196,28 @@ def _counting(train: TrainWords, terms: Terms) -> int:
     return 2 * pieces + 2 * _matrix(terms) + WORD * len(train.terms.words) + TOKEN * min(train.tokens, BATCH_TOKENS)
 
 
-def _blocks(job: WordsJob, terms: Terms, gold: csr_array, cells: Floats, absent: int, sharing: Sharing, *, on_card: bool) -> int:
-    """The largest block of each thread; `cells` of each label, with the `absent` words that never meet it but may be kept."""
+def _blocks(job: WordsJob, terms: Terms, gold: csr_array, pairs: Floats, absent: int, sharing: Sharing, *, on_card: bool) -> int:
+    """The largest block of each thread; `pairs` of each label, with the `absent` words that never meet it but may be kept."""
     selection, width = job.selection, len(terms.words)
-    bounds, size = np.full(len(cells), max(1, width)), selection.memory // (2 * BYTES_PER_DENSE_CELL)
+    bounds, size = np.full(len(pairs), max(1, width)), selection.memory // (2 * BYTES_PER_DENSE_CELL)
     if sharing.processes > 1:
-        size = REDUCED_CELLS
+        size = REDUCED_PAIRS
     elif not on_card:
-        bounds, size = SparseCounting(terms, gold).cell_bounds, CACHED_CELLS
+        bounds, size = SparseCounting(terms, gold).pair_bounds, CACHED_PAIRS
     bounds = bounds + absent
     cuts = cut_labels(bounds, size, selection)
-    largest = float(np.add.reduceat(np.minimum(cells, bounds), cuts[:-1]).max())
+    largest = float(np.add.reduceat(np.minimum(pairs, bounds), cuts[:-1]).max())
     dense = 2 * NUMBER * size if sharing.processes > 1 else 0
-    return selection.jobs * (int(largest) * BYTES_PER_CELL + dense)
+    return selection.jobs * (int(largest) * BYTES_PER_PAIR + dense)
 
 
-def _probe(job: WordsJob, terms: Terms, gold: csr_array, labels: LabelIndex, cells: Floats) -> tuple[float, int]:
-    """Seconds to score and write all labels, and bytes written: those of a sample, by its share of the cells."""
-    chosen = np.unique(np.linspace(0, len(cells) - 1, PROBED_LABELS).astype(np.int64))
+def _probe(job: WordsJob, terms: Terms, gold: csr_array, labels: LabelIndex, pairs: Floats) -> tuple[float, int]:
+    """Seconds to score and write all labels, and bytes written: those of a sample, by its share of the pairs."""
+    chosen = np.unique(np.linspace(0, len(pairs) - 1, PROBED_LABELS).astype(np.int64))
     counting = SparseCounting(terms, csr_array(gold[:, chosen]), with_occurrences=job.signal.needs_occurrences)
     ids = [labels.ids[number] for number in chosen]
     sample = LabelTable(ids=ids, titles=[None] * len(ids), train_counts=[labels.train_counts[number] for number in chosen])
-    share = float(cells.sum() / cells[chosen].sum())
+    share = float(pairs.sum() / pairs[chosen].sum())
     with TemporaryDirectory() as folder:
         began = time.perf_counter()
         blocks = keep_words(counting, job.signal, job.options, job.selection)

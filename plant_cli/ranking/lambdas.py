@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from plant_cli.api.kernels import uses_triton
+from plant_cli.base.kernels import uses_triton
 from plant_cli.ranking.ndcg import dcg, discounts, gains
 from plant_cli.ranking.ragged import Chunk, chunks, order_within, ranks, sum_lists
 

@@ -14,9 +14,9 @@ Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 
-def cut_blocks(cell_bounds: npt.NDArray[np.integer[Any]], *limits: int) -> list[int]:
-    """Where blocks of labels begin and end: as many labels as surely stay below every limit of cells, and at least one."""
-    total = np.cumsum(cell_bounds)
+def cut_blocks(pair_bounds: npt.NDArray[np.integer[Any]], *limits: int) -> list[int]:
+    """Where blocks of labels begin and end: as many labels as surely stay below every limit of pairs, and at least one."""
+    total = np.cumsum(pair_bounds)
     cuts = [0]
     while cuts[-1] < len(total):
         before = total[cuts[-1] - 1] if cuts[-1] else 0

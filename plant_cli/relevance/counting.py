@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.relevance.terms import Terms
 
-CACHED_CELLS = 1 << 18  # cells per block whose temporaries (about ten arrays of 8 bytes) stay near the processor
+CACHED_PAIRS = 1 << 18  # pairs per block whose temporaries (about ten arrays of 8 bytes) stay near the processor
 Ints = npt.NDArray[np.integer[Any]]
 
 
@@ -41,13 +41,13 @@ class Margins:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cells:
-    """The cells of a block of labels that meet; row i is `offsets[i]:offsets[i + 1]`, its words in no given order.
+class Pairs:
+    """The pairs of a block of labels that meet; row i is `offsets[i]:offsets[i + 1]`, its words in no given order.
 
     Args:
         start: the label of row 0.
         offsets: int64 [labels of the block + 1].
-        word: vocabulary index of each cell.
+        word: vocabulary index of each pair.
         both: documents with label and word.
         occurrences: times the word occurs in the documents of the label; only if occurrences are counted.
     """
@@ -59,8 +59,8 @@ class Cells:
     occurrences: npt.NDArray[np.int32] | None = None
 
     @classmethod
-    def of(cls, both: csr_array, occurrences: csr_array | None, start: int) -> Cells:
-        """The cells of counts [labels of the block, V] whose first row is label `start`; both matrices store the same cells."""
+    def of(cls, both: csr_array, occurrences: csr_array | None, start: int) -> Pairs:
+        """The pairs of counts [labels of the block, V] whose first row is label `start`; both matrices store the same pairs."""
         if occurrences is not None:
             both.sort_indices()
             occurrences.sort_indices()
@@ -72,9 +72,9 @@ class Cells:
             occurrences=None if occurrences is None else occurrences.data.astype(np.int32, copy=False),
         )
 
-    def at(self, positions: Ints) -> Cells:
-        """These cells alone; `positions` are ascending."""
-        return Cells(
+    def at(self, positions: Ints) -> Pairs:
+        """These pairs alone; `positions` are ascending."""
+        return Pairs(
             start=self.start,
             offsets=np.searchsorted(positions, self.offsets),
             word=self.word[positions],
@@ -82,16 +82,16 @@ class Cells:
             occurrences=None if self.occurrences is None else self.occurrences[positions],
         )
 
-    def with_absent(self, words: Sequence[npt.NDArray[np.int32]]) -> Cells:
-        """These cells, and behind those of each row the given words, which are in no document of its label."""
+    def with_absent(self, words: Sequence[npt.NDArray[np.int32]]) -> Pairs:
+        """These pairs, and behind those of each row the given words, which are in no document of its label."""
         never = np.zeros(max(map(len, words), default=0), dtype=np.int32)
         zeros = [never[: len(row)] for row in words]
 
-        def join(cells: npt.NDArray[np.int32], others: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:
-            rows = (cells[first:last] for first, last in pairwise(self.offsets))
+        def join(pairs: npt.NDArray[np.int32], others: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:
+            rows = (pairs[first:last] for first, last in pairwise(self.offsets))
             return np.concatenate([part for parts in zip(rows, others, strict=True) for part in parts])
 
-        return Cells(
+        return Pairs(
             start=self.start,
             offsets=self.offsets + np.cumsum([0, *map(len, words)]),
             word=join(self.word, words),
@@ -101,11 +101,11 @@ class Cells:
 
     @property
     def label(self) -> Ints:
-        """Label index of each cell."""
+        """Label index of each pair."""
         return self.spread(np.arange(self.start + len(self.offsets) - 1))
 
     def spread(self, of_label: Ints) -> Ints:
-        """What is known of each label [L], for each cell."""
+        """What is known of each label [L], for each pair."""
         return np.repeat(of_label[self.start : self.start + len(self.offsets) - 1], np.diff(self.offsets))
 
 
@@ -118,17 +118,17 @@ class Counting(Protocol):
         ...
 
     @property
-    def cell_bounds(self) -> Ints:
+    def pair_bounds(self) -> Ints:
         """At most how many words meet each label [L]."""
         ...
 
     @property
-    def block_cells(self) -> int:
-        """Cells of a block that this source counts best at a time."""
+    def block_pairs(self) -> int:
+        """Pairs of a block that this source counts best at a time."""
         ...
 
-    def count(self, start: int, stop: int) -> Cells:
-        """The cells of labels `start` to `stop`."""
+    def count(self, start: int, stop: int) -> Pairs:
+        """The pairs of labels `start` to `stop`."""
         ...
 
 
@@ -141,7 +141,7 @@ class SparseCounting:
         with_occurrences: whether to count how often words occur, too.
     """
 
-    block_cells = CACHED_CELLS
+    block_pairs = CACHED_PAIRS
 
     def __init__(self, terms: Terms, gold: csr_array, *, with_occurrences: bool = False) -> None:
         self.by_label = csr_array(gold.T.astype(np.int32))
@@ -149,12 +149,12 @@ class SparseCounting:
         self.occurrences = terms.occurrences if with_occurrences else None
         self.margins = count_margins(terms, self.by_label, with_occurrences=with_occurrences)
         distinct_words = np.diff(self.presence.indptr).astype(np.int64)
-        self.cell_bounds: Ints = np.minimum(self.by_label @ distinct_words, len(terms.words))
+        self.pair_bounds: Ints = np.minimum(self.by_label @ distinct_words, len(terms.words))
 
-    def count(self, start: int, stop: int) -> Cells:
+    def count(self, start: int, stop: int) -> Pairs:
         """See `Counting.count`."""
         labels = self.by_label[start:stop]
-        return Cells.of(labels @ self.presence, None if self.occurrences is None else labels @ self.occurrences, start)
+        return Pairs.of(labels @ self.presence, None if self.occurrences is None else labels @ self.occurrences, start)
 
 
 def mark_presence(occurrences: csr_array) -> csr_array:

@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from scipy.sparse import csr_array
 
-from plant_cli.relevance.counting import Cells, Ints, count_margins
+from plant_cli.relevance.counting import Ints, Pairs, count_margins
 from plant_cli.relevance.terms import Terms
 
 EXACT = 1 << 24  # a float32 sum of ones is exact below it: more documents than this are never multiplied at once
-BYTES_PER_CELL = 32  # of a dense block: product, sum, and the places of those that are not zero
+BYTES_PER_PAIR = 32  # of a dense block: product, sum, and the places of those that are not zero
 # bf16 holds 0 and 1, and its products are added up in fp32; only since torch 2.8 are they also given back in fp32.
 HAS_WIDE_PRODUCTS = hasattr(torch.ops.aten.mm, "dtype")
 
@@ -28,15 +28,15 @@ class DenseCounting:
     def __init__(self, terms: Terms, gold: csr_array, *, device: torch.device, memory: int) -> None:
         by_label = csr_array(gold.T.astype(np.int32))
         self.margins = count_margins(terms, by_label, with_occurrences=False)
-        self.cell_bounds: Ints = np.full(by_label.shape[0], max(1, len(terms.words)))
-        self.block_cells = memory // (2 * BYTES_PER_CELL)
+        self.pair_bounds: Ints = np.full(by_label.shape[0], max(1, len(terms.words)))
+        self.block_pairs = memory // (2 * BYTES_PER_PAIR)
         wide = HAS_WIDE_PRODUCTS and device.type == "cuda"
         self._product_type = torch.bfloat16 if wide else torch.float32
         row_bytes = max(1, len(terms.words)) * self._product_type.itemsize
         self._chunk = max(1, min(EXACT - 1, memory // (2 * row_bytes)))
         self._words, self._labels = _Indices(terms.occurrences, device), _Indices(by_label, device)
 
-    def count(self, start: int, stop: int) -> Cells:
+    def count(self, start: int, stop: int) -> Pairs:
         """See `Counting.count`."""
         labels = self._labels.fill(start, stop, self._product_type)
         total = torch.zeros((stop - start, len(self.margins.words)), dtype=torch.int32, device=labels.device)
@@ -45,7 +45,7 @@ class DenseCounting:
             total += self._multiply(labels[:, first : first + self._chunk], words).to(torch.int32)
         places = total.nonzero(as_tuple=True)
         lengths = (total > 0).sum(dim=1).cpu().numpy()
-        return Cells(
+        return Pairs(
             start=start,
             offsets=np.concatenate([[0], np.cumsum(lengths)]),
             word=places[1].to(torch.int32).cpu().numpy(),

@@ -1,4 +1,4 @@
-"""The engine under every signal: score the cells of one block of labels after another, and keep the best words of each label.
+"""The engine under every signal: score the pairs of one block of labels after another, and keep the best words of each label.
 
 Words that never meet a label differ only in their document frequency: their score is computed once per frequency. Blocks
 suit the source of the counts, are never larger than the memory budget allows, and are independent of one another.
@@ -19,12 +19,12 @@ from plant_cli.api.options import Options
 from plant_cli.api.signals import Counts
 from plant_cli.api.specs import SignalSpec
 from plant_cli.relevance.blocks import cut_blocks, work_ahead
-from plant_cli.relevance.counting import Cells, Counting, Ints
+from plant_cli.relevance.counting import Counting, Ints, Pairs
 from plant_cli.relevance.kept import KeptWords
 from plant_cli.relevance.selection import AbsentWords, best_of_rows, commonest_absent, contenders
 
 Sign = Literal["positive", "any"]
-BYTES_PER_CELL = 120  # what a cell costs while its block is worked on: indices, counts, gathered margins, look-ups, value
+BYTES_PER_PAIR = 120  # what a pair costs while its block is worked on: indices, counts, gathered margins, look-ups, value
 Floats = npt.NDArray[np.float64]
 
 
@@ -60,25 +60,25 @@ def keep_words(counting: Counting, signal: SignalSpec, options: Options, selecti
         ComponentError: the signal gave NaN or another shape than its counts.
     """
     scoring = _Scoring(counting, signal, options, selection)
-    cuts = cut_labels(counting.cell_bounds + scoring.n_absent, counting.block_cells, selection)
+    cuts = cut_labels(counting.pair_bounds + scoring.n_absent, counting.block_pairs, selection)
     return work_ahead(lambda block: scoring.keep_block(*block), pairwise(cuts), selection.jobs)
 
 
 def count_absent(signal: SignalSpec, selection: Selection, n_words: int) -> int:
     """Words kept of a label though they never meet it, at most: an unsigned signal speaks of them by their document frequency alone."""
-    scored = selection.sign == "any" and not signal.signed and not signal.needs_cells
+    scored = selection.sign == "any" and not signal.signed and not signal.needs_pairs
     return min(selection.k, n_words) if scored else 0
 
 
-def cut_labels(cell_bounds: Ints, block_cells: int, selection: Selection) -> list[int]:
+def cut_labels(pair_bounds: Ints, block_pairs: int, selection: Selection) -> list[int]:
     """Where blocks of labels begin and end.
 
     Args:
-        cell_bounds: at most how many cells each label has [L], those of words that never meet it included.
-        block_cells: that the source of the counts counts best at a time.
+        pair_bounds: at most how many pairs each label has [L], those of words that never meet it included.
+        block_pairs: that the source of the counts counts best at a time.
         selection: gives the memory budget and the threads that share it.
     """
-    return cut_blocks(cell_bounds, block_cells, selection.memory // (selection.jobs * BYTES_PER_CELL))
+    return cut_blocks(pair_bounds, block_pairs, selection.memory // (selection.jobs * BYTES_PER_PAIR))
 
 
 class _Scoring:
@@ -88,46 +88,46 @@ class _Scoring:
         self.counting, self.signal, self.options, self.selection = counting, signal, options, selection
         self.margins = counting.margins
         self.n_absent = count_absent(signal, selection, len(self.margins.words))
-        self.absent = AbsentWords(self.margins.docs_with_word) if self.n_absent and not signal.valley else None
+        self.absent = AbsentWords(self.margins.docs_with_word) if self.n_absent and not signal.quasi_convex else None
         self.first_as_frequent = np.searchsorted(-self.margins.docs_with_word, -self.margins.docs_with_word)
         self.floor = -np.inf if selection.sign == "any" and signal.signed else 0.0
 
     def keep_block(self, start: int, stop: int) -> KeptWords:
         """The kept words of labels `start` to `stop`."""
-        cells = self._contenders(self.counting.count(start, stop))
-        counts = self._counts(cells)
-        values = self._score(counts, cells.word.shape)
+        pairs = self._contenders(self.counting.count(start, stop))
+        counts = self._counts(pairs)
+        values = self._score(counts, pairs.word.shape)
         if self.selection.sign == "positive" and not self.signal.signed:
             attracted = counts.docs_with_both * counts.n_docs > counts.docs_with_label * counts.docs_with_word
             values = np.where(attracted, values, 0.0)
-        chosen, offsets = best_of_rows(cells.offsets, values, cells.word, self.selection.k, self.floor)
-        return KeptWords(offsets=offsets, words=cells.word[chosen], values=values[chosen], both=cells.both[chosen])
+        chosen, offsets = best_of_rows(pairs.offsets, values, pairs.word, self.selection.k, self.floor)
+        return KeptWords(offsets=offsets, words=pairs.word[chosen], values=values[chosen], both=pairs.both[chosen])
 
-    def _contenders(self, met: Cells) -> Cells:
-        """The cells that can be among the best of a label: of words that meet it, all but those surely beaten; of others, the best k."""
+    def _contenders(self, met: Pairs) -> Pairs:
+        """The pairs that can be among the best of a label: of words that meet it, all but those surely beaten; of others, the best k."""
         k, common = self.selection.k, self.selection.sign == "any"
-        cells = met
-        if self.signal.valley:
-            cells = met.at(contenders(met.offsets, met.word, met.both, self.first_as_frequent, k, common=common))
-        return cells.with_absent(self._find_absent(met)) if self.n_absent else cells
+        pairs = met
+        if self.signal.quasi_convex:
+            pairs = met.at(contenders(met.offsets, met.word, met.both, self.first_as_frequent, k, common=common))
+        return pairs.with_absent(self._find_absent(met)) if self.n_absent else pairs
 
-    def _find_absent(self, met: Cells) -> list[npt.NDArray[np.int32]]:
+    def _find_absent(self, met: Pairs) -> list[npt.NDArray[np.int32]]:
         """The k best words that never meet the label, row by row."""
         k, rows = self.selection.k, [met.word[first:last] for first, last in pairwise(met.offsets)]
         if self.absent is None:
             return [commonest_absent(row, k, len(self.margins.words)) for row in rows]
         return [self.absent.find(values, row, k) for values, row in zip(self._score_absent(self.absent, met), rows, strict=True)]
 
-    def _counts(self, cells: Cells) -> Counts:
+    def _counts(self, pairs: Pairs) -> Counts:
         margins = self.margins
         return Counts(
             n_docs=margins.n_docs,
-            docs_with_word=margins.docs_with_word[cells.word],
-            docs_with_label=cells.spread(margins.docs_with_label),
-            docs_with_both=cells.both.astype(np.int64),
-            occurrences=cells.occurrences,
-            words_with_label=None if margins.words_with_label is None else cells.spread(margins.words_with_label),
-            cells=cells.label * len(margins.words) + cells.word if self.signal.needs_cells else None,
+            docs_with_word=margins.docs_with_word[pairs.word],
+            docs_with_label=pairs.spread(margins.docs_with_label),
+            docs_with_both=pairs.both.astype(np.int64),
+            occurrences=pairs.occurrences,
+            words_with_label=None if margins.words_with_label is None else pairs.spread(margins.words_with_label),
+            pairs=pairs.label * len(margins.words) + pairs.word if self.signal.needs_pairs else None,
         )
 
     def _score(self, counts: Counts, shape: tuple[int, ...]) -> Floats:
@@ -135,13 +135,13 @@ class _Scoring:
         if values.shape != shape or np.isnan(values).any():
             raise ComponentError(
                 f"the signal '{self.signal.name}' gave {'NaN' if values.shape == shape else f'values of shape {values.shape}'}",
-                where=f"signal '{self.signal.name}', {values.size} cells",
-                expected=f"one number for each cell, shape {shape}; -inf for a word that must not be kept",
+                where=f"signal '{self.signal.name}', {values.size} pairs",
+                expected=f"one number for each pair, shape {shape}; -inf for a word that must not be kept",
                 todo=f"`plant plugins` says who made '{self.signal.name}'; choose another with --score",
             )
         return values
 
-    def _score_absent(self, absent: AbsentWords, met: Cells) -> Floats:
+    def _score_absent(self, absent: AbsentWords, met: Pairs) -> Floats:
         """Values of words that never meet the label [labels of the block, distinct document frequencies]."""
         zeros = np.zeros((1, 1), dtype=np.int64)
         block = slice(met.start, met.start + len(met.offsets) - 1)

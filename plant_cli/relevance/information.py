@@ -1,4 +1,4 @@
-"""Mutual information of a label and a word, without computing a single logarithm per cell."""
+"""Mutual information of a label and a word, without computing a single logarithm per pair."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from plant_cli.api.signals import Counts
 
 
 def mutual_information(counts: Counts) -> npt.NDArray[np.float64]:
-    """Mutual information gain in nats: Σ over the four cells of p(x,y) ln(p(x,y) / p(x)p(y)), with 0 ln 0 = 0.
+    """Mutual information gain in nats: Σ over the four pairs of p(x,y) ln(p(x,y) / p(x)p(y)), with 0 ln 0 = 0.
 
     Counts are integers up to N, so every term is a look-up in a table of n ln n:
-    N · I = Σ f(cells) − Σ f(margins) + f(N). The sums are grouped so that a word and its complement tie exactly.
+    N · I = Σ f(pairs) − Σ f(margins) + f(N). The sums are grouped so that a word and its complement tie exactly.
 
     Returns:
         float64, at least 0, in the shape the counts broadcast to.
@@ -25,8 +25,8 @@ def mutual_information(counts: Counts) -> npt.NDArray[np.float64]:
     word = np.asarray(counts.docs_with_word, dtype=np.intp)
     label = np.asarray(counts.docs_with_label, dtype=np.intp)
     only_word = word - both
-    cells = (table[both] + table[only_word]) + (table[label - both] + table[(total - label) - only_word])
-    gain: npt.NDArray[np.float64] = np.maximum((cells - (margin[word] + margin[label]) + table[total]) / total, 0.0)
+    pairs = (table[both] + table[only_word]) + (table[label - both] + table[(total - label) - only_word])
+    gain: npt.NDArray[np.float64] = np.maximum((pairs - (margin[word] + margin[label]) + table[total]) / total, 0.0)
     gain[both * total == word * label] = 0.0  # independence is exact, not what rounding leaves of it
     return gain
 

@@ -43,9 +43,9 @@ def best_of_rows(
 def contenders(
     offsets: Ints, words: npt.NDArray[np.int32], both: npt.NDArray[np.int32], first_as_frequent: Ints, k: int, *, common: bool
 ) -> npt.NDArray[np.intp]:
-    """Positions of the cells that can be among the k best of their row if values fall, then rise, with the documents of the word.
+    """Positions of the pairs that can be among the k best of their row if values fall, then rise, with the documents of the word.
 
-    Of the words that meet a label in one document, most of all cells, these are the k rarest and, if asked for, the k commonest;
+    Of the words that meet a label in one document, most of all pairs, these are the k rarest and, if asked for, the k commonest;
     a word between them is worth less than the k on one of its sides.
 
     Args:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from plant_cli.api import ArtefactError
-from plant_cli.api.hashing import hash_file, hash_json
+from plant_cli.artefacts.records import StageRecord
+from plant_cli.base.hashing import hash_file, hash_json
 from plant_cli.runs.folder import HEADER_NAME, Run
-from plant_cli.runs.records import StageRecord
 from plant_cli.runs.seeds import find_input_tag
 
 Sections = Mapping[str, Mapping[str, Any]]

@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from plant_cli.runs.companions import process_count
+from plant_cli.parallel.environment import process_count
 
 PACKAGES = (
     "plant-cli",

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import plant_cli
 from plant_cli.api import ArtefactError, UsageError
-from plant_cli.api.files import write_json
+from plant_cli.artefacts.records import FORMAT, NAME_PATTERN, RunHeader, read_record
+from plant_cli.base.files import write_json
 from plant_cli.runs.lock import hold_lock
-from plant_cli.runs.records import FORMAT, NAME_PATTERN, RunHeader, read_record
 from plant_cli.runs.stage import RECORD_NAME, StageFolder
 
 HEADER_NAME = "run.json"

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from plant_cli.api import ResourceError
-from plant_cli.api.files import full_disk_code
+from plant_cli.base.files import full_disk_code
 
 _MEMORY_PHRASES = ("out of memory", "can't allocate memory", "cannot allocate memory", "failed to allocate", "bad_alloc")
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from plant_cli.api import ArtefactError
-from plant_cli.api.files import write_json
-from plant_cli.api.hashing import hash_file, hash_json
-from plant_cli.runs.records import StageRecord, read_record
+from plant_cli.artefacts.records import StageRecord, read_record
+from plant_cli.base.files import write_json
+from plant_cli.base.hashing import hash_file, hash_json
 
 RECORD_NAME = "stage.json"
 SCRATCH = "checkpoints"  # what only a continued stage needs is not an output

@@ -28,7 +28,7 @@ REQUIREMENT = re.compile(r"""^([A-Za-z0-9._-]+)\s*([^;]*?)\s*(?:;.*extra\s*==\s*
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class CheckResult:
     """One thing looked at. `todo` is a command or an advice; empty where all is well."""
 
     topic: str
@@ -52,52 +52,52 @@ def examine(context: StageContext, options: NoOptions) -> Result:
     return Result(tables=[table], data={"findings": [asdict(f) for f in findings]})
 
 
-def check_system() -> Iterator[Finding]:
+def check_system() -> Iterator[CheckResult]:
     """Python, memory, disk and the terminal's encoding."""
-    yield Finding(topic="system", name="python", state="ok", found=f"{platform.python_version()} on {platform.platform(terse=True)}")
+    yield CheckResult(topic="system", name="python", state="ok", found=f"{platform.python_version()} on {platform.platform(terse=True)}")
     memory = available_memory()
     if memory is not None:
         low = memory < LOW_MEMORY
         todo = "close other programs, or use a smaller backbone and batch" if low else ""
-        yield Finding(topic="system", name="free memory", state="warn" if low else "ok", found=f"{memory / GIB:.1f} GiB", todo=todo)
+        yield CheckResult(topic="system", name="free memory", state="warn" if low else "ok", found=f"{memory / GIB:.1f} GiB", todo=todo)
     disk = shutil.disk_usage(os.getcwd()).free
     low = disk < LOW_DISK
     todo = "free some space, or keep the run elsewhere with --run DIR" if low else ""
-    yield Finding(topic="system", name="free disk here", state="warn" if low else "ok", found=f"{disk / GIB:.1f} GiB", todo=todo)
+    yield CheckResult(topic="system", name="free disk here", state="warn" if low else "ok", found=f"{disk / GIB:.1f} GiB", todo=todo)
     encoding = sys.stdout.encoding or locale.getpreferredencoding(False)
     plain = encoding.lower().replace("-", "") != "utf8"
     todo = "export PYTHONUTF8=1" if plain else ""
-    yield Finding(topic="system", name="output encoding", state="warn" if plain else "ok", found=encoding, todo=todo)
+    yield CheckResult(topic="system", name="output encoding", state="warn" if plain else "ok", found=encoding, todo=todo)
 
 
-def check_devices() -> Iterator[Finding]:
+def check_devices() -> Iterator[CheckResult]:
     """What torch can compute on, and whether bf16 pays there."""
     import torch
 
     devices = [torch.device("cpu")]
-    yield Finding(topic="device", name="cpu", state="ok", found=f"{torch.get_num_threads()} threads of {os.cpu_count()} cores")
+    yield CheckResult(topic="device", name="cpu", state="ok", found=f"{torch.get_num_threads()} threads of {os.cpu_count()} cores")
     for index in range(torch.cuda.device_count()):
         devices.append(torch.device("cuda", index))
         free, total = torch.cuda.mem_get_info(index)
         found = f"{torch.cuda.get_device_name(index)}, {free / GIB:.0f} of {total / GIB:.0f} GiB free"
-        yield Finding(topic="device", name=f"cuda:{index}", state="ok", found=found)
+        yield CheckResult(topic="device", name=f"cuda:{index}", state="ok", found=found)
     if torch.backends.mps.is_available():
         devices.append(torch.device("mps"))
-        yield Finding(topic="device", name="mps", state="ok", found="available")
+        yield CheckResult(topic="device", name="mps", state="ok", found="available")
     if len(devices) == 1:
         todo = "fine for encoders up to MiniLM's size; larger ones want a GPU"
-        yield Finding(topic="device", name="gpu", state="warn", found="none", todo=todo)
+        yield CheckResult(topic="device", name="gpu", state="warn", found="none", todo=todo)
     yield from map(compare_precisions, devices)
 
 
-def compare_precisions(device: torch.device) -> Finding:
+def compare_precisions(device: torch.device) -> CheckResult:
     """Time a matrix product in bf16 and in fp32."""
     import torch
 
     slow, fast = time_product(device, torch.float32), time_product(device, torch.bfloat16)
     pays = fast < slow
     found = f"bf16 {slow / fast:.1f}x the speed of fp32"
-    return Finding(
+    return CheckResult(
         topic="precision", name=str(device), state="ok", found=found, todo="" if pays else "--precision fp32 is the faster one here"
     )
 
@@ -115,12 +115,12 @@ def time_product(device: torch.device, kind: torch.dtype, size: int = 512, repea
     return best
 
 
-def check_packages() -> Iterator[Finding]:
+def check_packages() -> Iterator[CheckResult]:
     """The packages `plant` needs, and those its extras need."""
     try:
         declared = requires(DISTRIBUTION) or []
     except PackageNotFoundError:
-        yield Finding(topic="package", name=DISTRIBUTION, state="warn", found="not installed", todo="pip install .")
+        yield CheckResult(topic="package", name=DISTRIBUTION, state="warn", found="not installed", todo="pip install .")
         return
     for line in declared:
         match = REQUIREMENT.match(line)
@@ -131,22 +131,22 @@ def check_packages() -> Iterator[Finding]:
         target = f"{DISTRIBUTION}[{extra}]" if extra else DISTRIBUTION
         label = f"{name} (extra {extra})" if extra else name
         if found is None:
-            yield Finding(topic="package", name=label, state="warn", found="missing", todo=f"pip install '{target}'")
+            yield CheckResult(topic="package", name=label, state="warn", found="missing", todo=f"pip install '{target}'")
         else:
-            yield Finding(topic="package", name=label, state="ok", found=f"{found} ({wanted})" if wanted else found)
+            yield CheckResult(topic="package", name=label, state="ok", found=f"{found} ({wanted})" if wanted else found)
 
 
-def check_plugins() -> Iterator[Finding]:
+def check_plugins() -> Iterator[CheckResult]:
     """Every plugin, and whether it could be loaded."""
     for record in installed().plugins:
         if record.error:
             todo = f"mend or uninstall distribution {record.distribution}"
-            yield Finding(topic="plugin", name=record.name, state="warn", found=record.error, todo=todo)
+            yield CheckResult(topic="plugin", name=record.name, state="warn", found=record.error, todo=todo)
         else:
-            yield Finding(topic="plugin", name=record.name, state="ok", found=f"{len(record.components)} components")
+            yield CheckResult(topic="plugin", name=record.name, state="ok", found=f"{len(record.components)} components")
 
 
-def check_features() -> Iterator[Finding]:
+def check_features() -> Iterator[CheckResult]:
     """What larger undertakings need."""
     import torch
 
@@ -154,11 +154,11 @@ def check_features() -> Iterator[Finding]:
     found = "bitsandbytes is missing" if not quantises else "cuda and bitsandbytes" if cuda else "bitsandbytes, but no cuda device"
     slow = "" if cuda else "small ones run on the processor; billions of parameters want an NVIDIA GPU, or use an encoder such as minilm"
     todo = slow if quantises else "pip install bitsandbytes"
-    yield Finding(topic="feature", name="4-bit language models", state="warn" if todo else "ok", found=found, todo=todo)
+    yield CheckResult(topic="feature", name="4-bit language models", state="warn" if todo else "ok", found=found, todo=todo)
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
     todo = "unset HF_HUB_OFFLINE, or give a local folder" if offline else ""
     found = "switched off by HF_HUB_OFFLINE" if offline else "allowed (not tried)"
-    yield Finding(topic="feature", name="models from the hub", state="warn" if offline else "ok", found=found, todo=todo)
+    yield CheckResult(topic="feature", name="models from the hub", state="warn" if offline else "ok", found=found, todo=todo)
 
 
 def available_memory() -> int | None:
@@ -179,7 +179,7 @@ def installed_version(name: str) -> str | None:
         return None
 
 
-CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (check_system, check_devices, check_packages, check_plugins, check_features)
+CHECKS: tuple[Callable[[], Iterator[CheckResult]], ...] = (check_system, check_devices, check_packages, check_plugins, check_features)
 
 SPECS = (
     StageSpec(

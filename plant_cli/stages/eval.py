@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from plant_cli.api import DataError, MetricSpec, Options, Result, StageContext, StageSpec, option
-from plant_cli.api.sizes import SIZE_PATTERN, read_size
+from plant_cli.base.sizes import SIZE_PATTERN, read_size
 from plant_cli.evaluation.conventions import find_convention
 
 if TYPE_CHECKING:
@@ -110,8 +110,8 @@ def _find(context: StageContext, options: EvalOptions, label_hash: str) -> Syste
 def _read_scores(system: System, gold: Gold, memory: int) -> ScoreTable | None:
     import numpy as np
 
+    from plant_cli.artefacts.scores import open_scores
     from plant_cli.kit.metrics import ScoreTable
-    from plant_cli.runs.scores import open_scores
 
     values = None if system.folder is None else open_scores(system.folder, gold.doc_ids, gold.label_hash)
     return None if values is None else ScoreTable(values=values, rows=np.arange(len(values)), memory=memory)
@@ -119,7 +119,7 @@ def _read_scores(system: System, gold: Gold, memory: int) -> ScoreTable | None:
 
 def _keep_scores(context: StageContext, system: System, split: str) -> str:
     """What to do to have the metrics that need every score."""
-    from plant_cli.stages.context import command_for
+    from plant_cli.running.context import command_for
 
     if system.folder is None:
         return "another tool's predictions hold no others"
@@ -128,7 +128,7 @@ def _keep_scores(context: StageContext, system: System, split: str) -> str:
 
 
 def _write(folder: Path, evaluation: Evaluation, conditions: Conditions) -> Result:
-    from plant_cli.api.files import write_json
+    from plant_cli.base.files import write_json
     from plant_cli.evaluation import report
     from plant_cli.evaluation.predictions import keep_documents
 

@@ -22,15 +22,15 @@ from plant_cli.training.options import TrainingOptions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plant_cli.inference.lexical import LexicalVotes
+    from plant_cli.inference.lexical import LexicalScores
     from plant_cli.model.hardware import Hardware
     from plant_cli.model.network import Network
-    from plant_cli.stages.validation import Validation
+    from plant_cli.training.attention_quality import AttentionMeasure
     from plant_cli.training.finetuning import Anchor
-    from plant_cli.training.loop import Outcome
+    from plant_cli.training.loop import TrainingResult
     from plant_cli.training.materials import Material
-    from plant_cli.training.survival import AttentionMeasure
     from plant_cli.training.throughput import Throughput
+    from plant_cli.training.validation import Validation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,25 +109,25 @@ class FinetuneOptions(TrainingOptions):
         return self.init == "planted" if self.prototypes is None else self.prototypes
 
     @property
-    def hears_words(self) -> bool:
-        """Whether the words' own votes are weighed."""
+    def uses_lexical(self) -> bool:
+        """Whether lexical scores are added to the network's."""
         return self.init == "planted" if self.lexical is None else self.lexical
 
 
 def run(context: StageContext, options: FinetuneOptions) -> Result:
     """Fine-tune, keep the best epoch on validation, and tune the decision threshold there."""
-    from plant_cli.api.files import write_json
+    from plant_cli.base.files import write_json
     from plant_cli.evaluation.systems import THRESHOLDS
     from plant_cli.model.hardware import choose_hardware
     from plant_cli.model.network import assemble, save_network
     from plant_cli.model.reading import lengths
-    from plant_cli.stages.shortlisting import propose_for, recall_of
+    from plant_cli.parallel.strategies.choice import sharing_mode
     from plant_cli.training.finetuning import FineTuning
-    from plant_cli.training.launched import sharing
     from plant_cli.training.loop import Training, make_plan
     from plant_cli.training.losses import label_loss
     from plant_cli.training.materials import gather, summarise_cuts
     from plant_cli.training.optimiser import decide_sparse
+    from plant_cli.training.shortlisting import propose_for, recall_of
     from plant_cli.training.throughput import measure_throughput
 
     corpus = context.corpus()
@@ -139,11 +139,11 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     train = materials["train"]
     loss = label_loss(context, options.loss)
     validation = _validation(context, options, network, materials["validation"], hardware)
-    sparse = decide_sparse(network, options.sparse_updates, selects=loss.hard_negatives > 0, shared=sharing() != "whole")
+    sparse = decide_sparse(network, options.sparse_updates, selects=loss.hard_negatives > 0, shared=sharing_mode() != "whole")
     anchor = _anchor(context, options, train)
     proposed = propose_for(context, options.shortlist, materials, loss.hard_negatives)
     step = FineTuning(network, train.reader, train.split, loss, hardware, anchor, sparse=sparse, candidates=proposed.get("train"))
-    measure = _survival(context, options, network, materials["validation"], hardware)
+    measure = _attention_quality(context, options, network, materials["validation"], hardware)
     recall = recall_of(proposed.get("validation"), network, materials["validation"], hardware, loss.hard_negatives, options.micro_batch)
     plant = _table_planter(context, options, network, train, hardware, validation, measure, recall)
     pace = PLAIN if plant is None else PLANTED
@@ -161,12 +161,12 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     outcome = training.run(step, lambda epoch: {**validation(), **(measure() if measure else {}), **recall()}, plant=plant)
     save_network(network, context.folder)
     speed = measure_throughput(network, train.reader, hardware, step, outcome, options.micro_batch)
-    votes, weighed = _weigh_words(context, options, validation, materials["validation"])
-    top = validation.score(votes)
+    lexical, weighed = _weigh_words(context, options, validation, materials["validation"])
+    top = validation.score(lexical)
     threshold = validation.tune(top).value
     value = validation.tune_labels(top, threshold) if options.threshold == "per-label" else threshold
     write_json(context.folder / THRESHOLDS, {"value": value, "objective": options.threshold, "label_hash": corpus.labels.hash})
-    result = _report(outcome, options, threshold, measure, votes, weighed, speed)
+    result = _report(outcome, options, threshold, measure, lexical, weighed, speed)
     return replace(result, summary={**result.summary, **summarise_cuts(materials)})
 
 
@@ -213,34 +213,34 @@ def _table_planter(
 
 def _weigh_words(
     context: StageContext, options: FinetuneOptions, validation: Validation, material: Material
-) -> tuple[LexicalVotes | None, dict[str, float]]:
-    """The votes of words with the weight that validation gives them, kept beside the model; and the figures with them."""
-    if not options.hears_words:
+) -> tuple[LexicalScores | None, dict[str, float]]:
+    """The lexical scores with their weight from validation, saved beside the model, and the figures with them."""
+    if not options.uses_lexical:
         return None, {}
     import numpy as np
 
-    from plant_cli.inference.lexical import LexicalVotes, make_lexicon, save_lexicon
-    from plant_cli.relevance.store import load_relevance, read_vocabulary
+    from plant_cli.artefacts.relevance import load_relevance, read_vocabulary
+    from plant_cli.inference.lexical import LexicalScores, make_lexicon, save_lexicon
 
     corpus, folder = context.corpus(), context.input("mig")
     table = load_relevance(folder, corpus.labels.hash)
     with_word, with_label = read_vocabulary(folder)["docs_with_word"].to_numpy(), np.asarray(corpus.labels.train_counts)
     lexicon = make_lexicon(table, with_word, with_label, len(corpus.split("train")))
-    votes = LexicalVotes(lexicon, material.split.texts)
-    votes.lexicon = replace(lexicon, centre=votes.mean_cosine(material.split.gold))
-    weight, figures = validation.weigh(votes, options.monitor)
+    lexical = LexicalScores(lexicon, material.split.texts)
+    lexical.lexicon = replace(lexicon, centre=lexical.mean_cosine(material.split.gold))
+    weight, figures = validation.weigh(lexical, options.monitor)
     if not weight:
-        context.reporter.note("the words' own votes do not help on validation: they are left out")
+        context.reporter.note("lexical scores do not help on validation: they are left out")
         return None, {}
-    votes.lexicon = replace(votes.lexicon, weight=weight)
-    save_lexicon(votes.lexicon, context.folder, corpus.labels.hash)
-    return votes, figures
+    lexical.lexicon = replace(lexical.lexicon, weight=weight)
+    save_lexicon(lexical.lexicon, context.folder, corpus.labels.hash)
+    return lexical, figures
 
 
 def _anchor(context: StageContext, options: FinetuneOptions, train: Material) -> Anchor | None:
     if not options.anchor:
         return None
-    from plant_cli.relevance.store import load_relevance
+    from plant_cli.artefacts.relevance import load_relevance
     from plant_cli.training.finetuning import Anchor
     from plant_cli.training.losses import rank_loss
     from plant_cli.training.planting import Planter
@@ -251,7 +251,7 @@ def _anchor(context: StageContext, options: FinetuneOptions, train: Material) ->
 
 
 def _validation(context: StageContext, options: FinetuneOptions, network: Network, material: Material, hardware: Hardware) -> Validation:
-    from plant_cli.stages.validation import Validation
+    from plant_cli.training.validation import Validation
 
     return Validation(
         context,
@@ -263,12 +263,12 @@ def _validation(context: StageContext, options: FinetuneOptions, network: Networ
     )
 
 
-def _survival(
+def _attention_quality(
     context: StageContext, options: FinetuneOptions, network: Network, material: Material, hardware: Hardware
 ) -> AttentionMeasure | None:
     """The yardstick of stage 1, if the run has a relevance table: it shows after every epoch what stage 2 left of the planting."""
-    from plant_cli.relevance.store import load_relevance
-    from plant_cli.training.survival import AttentionMeasure
+    from plant_cli.artefacts.relevance import load_relevance
+    from plant_cli.training.attention_quality import AttentionMeasure
 
     try:
         table = load_relevance(context.input("mig"), context.corpus().labels.hash)
@@ -278,11 +278,11 @@ def _survival(
 
 
 def _report(
-    outcome: Outcome,
+    outcome: TrainingResult,
     options: FinetuneOptions,
     threshold: float,
     measure: AttentionMeasure | None,
-    votes: LexicalVotes | None,
+    lexical: LexicalScores | None,
     weighed: dict[str, float],
     speed: Throughput,
 ) -> Result:
@@ -297,9 +297,9 @@ def _report(
     if options.threshold == "per-label":
         tuned = f"thresholds per label tuned on validation, {threshold:.3g} (the best for macro-F1) for labels that it cannot tell of"
     notes = [f"kept: {kept} by {options.monitor}; {tuned}"]
-    if votes:
+    if lexical:
         rows.append(["+ words", None, *(weighed.get(name) for name in shown)])
-        notes.append(f"+ words: with the words' own votes; a cosine of 1 adds {votes.lexicon.weight:g} to a logit (the best on validation)")
+        notes.append(f"+ words: with lexical scores; a cosine of 1 adds {lexical.lexicon.weight:g} to a logit (the best on validation)")
     return Result(
         tables=[Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=[*notes, *speed.notes()])],
         next_step="plant eval --bootstrap 1000",
@@ -307,7 +307,7 @@ def _report(
             **{name: outcome.kept[name] for name in shown},
             **{f"{name} with words": value for name, value in weighed.items()},
             "sharpness": outcome.history[0].get("sharpness", 1.0),
-            "word_weight": votes.lexicon.weight if votes else 0.0,
+            "word_weight": lexical.lexicon.weight if lexical else 0.0,
             "epochs": outcome.epochs,
             "best_epoch": outcome.best_epoch + 1,
             "threshold": threshold,

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import model_validator
 
-from plant_cli.api import Choice, Column, Corpus, Options, Result, SignalSpec, StageContext, StageSpec, Table, choice, option
-from plant_cli.api.sizes import SIZE_PATTERN, read_size
+from plant_cli.api import Choice, Column, Corpus, Interrupted, Options, Result, SignalSpec, StageContext, StageSpec, Table, choice, option
+from plant_cli.base.sizes import SIZE_PATTERN, read_size
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    import torch
 
+    from plant_cli.artefacts.relevance import Weighed
     from plant_cli.relevance.counting import Counting, Margins
     from plant_cli.relevance.kept import KeptWords
-    from plant_cli.relevance.store import Weighed
 
 SHOWN_WORDS = 8
 
@@ -57,7 +58,7 @@ class MigOptions(Options):
         if self.shard is not None and self.merge:
             raise ValueError("a shard is either counted (--shard) or merged (--merge)")
         if self.shard is not None:
-            from plant_cli.relevance.sharding import Shard
+            from plant_cli.relevance.shard import Shard
 
             Shard.parse(self.shard)
         return self
@@ -65,36 +66,68 @@ class MigOptions(Options):
 
 def run(context: StageContext, options: MigOptions) -> Result:
     """Count, score and keep the best words of every label; write `mig.parquet`, `words.parquet` and `labels.parquet`."""
-    from plant_cli.relevance.store import write_relevance
-    from plant_cli.stages.mig_counts import count_shard, find_counts
+    from plant_cli.artefacts.relevance import write_relevance
+    from plant_cli.corpus.counts import Counter, choose_jobs
+    from plant_cli.relevance.shard import Shard
 
     corpus = context.corpus()
     signal, signal_options = context.component("signal", options.score)
     assert isinstance(signal, SignalSpec)
+    counter = Counter(
+        corpus=corpus,
+        min_df=options.min_df,
+        occurrences=signal.needs_occurrences,
+        memory=read_size(options.memory),
+        reporter=context.reporter,
+        check=partial(_stop_if_asked, context),
+    )
     if options.shard is not None:
-        return count_shard(context, corpus, signal, options, options.shard)
-    counting = find_counts(context, corpus, signal, options)
+        return _describe_shard(counter.write_shard(context.folder, Shard.parse(options.shard), choose_jobs(context.machine, options.jobs)))
+    counting = counter.merge(options.merge) if options.merge else counter.count(_choose_gpu(context, signal))
     keep = partial(_keep, context, counting, signal, signal_options, options)
     kept = write_relevance(context.folder, _weigh(context, corpus, counting.margins, keep, options), counting.margins, corpus.labels)
     return _describe(context, corpus, counting.margins, kept)
+
+
+def _choose_gpu(context: StageContext, signal: SignalSpec) -> torch.device | None:
+    """The GPU that counts, if there is one and it can."""
+    if signal.needs_occurrences or context.machine.device == "cpu":
+        return None
+    from plant_cli.model.hardware import choose_hardware
+
+    device = choose_hardware(context.machine).device
+    return device if device.type == "cuda" else None
+
+
+def _stop_if_asked(context: StageContext) -> None:
+    if context.stopping:
+        raise Interrupted(
+            "stopped before relevance was complete",
+            where=str(context.folder),
+            expected="a few more seconds of work",
+            todo="run `plant mig` again; it starts afresh",
+        )
+
+
+def _describe_shard(figures: dict[str, str | int]) -> Result:
+    columns = [Column(name="shard"), *(Column(name=name, kind="count") for name in ("documents", "words", "counts"))]
+    table = Table(title="Counts of a shard", columns=columns, rows=[list(figures.values())])
+    return Result(tables=[table], next_step="plant mig --merge 'FOLDERS'  # of all shards", summary=figures)
 
 
 def _keep(
     context: StageContext, counting: Counting, signal: SignalSpec, signal_options: Options, options: MigOptions, k: int
 ) -> Iterator[KeptWords]:
     """The k best words of every label, block after block of labels."""
+    from plant_cli.corpus.counts import choose_jobs
     from plant_cli.relevance.engine import Selection, keep_words
-    from plant_cli.runs.companions import process_count
-    from plant_cli.stages.mig_counts import choose_jobs, stop_if_asked
 
-    selection = Selection(
-        k=k, sign=options.sign, memory=read_size(options.memory), jobs=choose_jobs(context.machine, options, process_count())
-    )
+    selection = Selection(k=k, sign=options.sign, memory=read_size(options.memory), jobs=choose_jobs(context.machine, options.jobs))
     with context.reporter.progress(f"scoring words ({signal.name})", len(counting.margins.docs_with_label), "labels") as task:
         for kept in keep_words(counting, signal, signal_options, selection):
             yield kept
             task.advance(len(kept.offsets) - 1)
-            stop_if_asked(context)
+            _stop_if_asked(context)
 
 
 def _weigh(
@@ -162,7 +195,7 @@ def _describe(context: StageContext, corpus: Corpus, margins: Margins, kept: npt
 
 def _sample(context: StageContext, corpus: Corpus, kept: npt.NDArray[np.int64]) -> Table:
     """The best words of a rare, a middling and a frequent label, so that a person sees whether they make sense."""
-    from plant_cli.relevance.store import read_label_words
+    from plant_cli.artefacts.relevance import read_label_words
 
     labels = corpus.labels
     by_count = sorted((i for i in range(len(labels)) if kept[i]), key=lambda i: labels.train_counts[i])

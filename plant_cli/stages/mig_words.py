@@ -11,12 +11,12 @@ from plant_cli.api import ArtefactError, Column, DataError, Options, Result, Sta
 if TYPE_CHECKING:
     import polars as pl
 
-    from plant_cli.relevance.edits import LabelEdits
+    from plant_cli.artefacts.edits import LabelEdits
 
 SHOWN = 5  # labels in a message
 
 
-class ShowOptions(Options):
+class MigShowOptions(Options):
     """Options of `mig show`."""
 
     label: str = option(help="A label: its id or title, or part of one; after -- if it begins with a dash.", argument=True)
@@ -33,10 +33,10 @@ class EditOptions(Options):
     clear: bool = option(False, "Forget the earlier edits of the label, or of all labels: these are kept in a file beside the folder.")
 
 
-def show(context: StageContext, options: ShowOptions) -> Result:
+def show(context: StageContext, options: MigShowOptions) -> Result:
     """The kept words of a label with value, relevance and the counts they come from, edits applied."""
-    from plant_cli.relevance.edits import LabelEdits, read_edits
-    from plant_cli.relevance.store import read_label_words
+    from plant_cli.artefacts.edits import LabelEdits, read_edits
+    from plant_cli.artefacts.relevance import read_label_words
 
     folder = context.input("mig")
     label = _find_label(context, folder, options.label, partly=True)
@@ -71,7 +71,7 @@ def show(context: StageContext, options: ShowOptions) -> Result:
 
 def edit(context: StageContext, options: EditOptions) -> Result:
     """Deny or allow words of a label; the same command twice changes nothing more."""
-    from plant_cli.relevance.edits import LabelEdits, read_edits, write_edits
+    from plant_cli.artefacts.edits import LabelEdits, read_edits, write_edits
 
     folder = context.input("mig")
     label = None if options.label is None else _find_label(context, folder, options.label, partly=False)["label"]
@@ -88,7 +88,7 @@ def edit(context: StageContext, options: EditOptions) -> Result:
 
 def _clear_edits(folder: Path) -> str:
     """Forget the edits of all labels, readable or not; says how many there were and which file keeps them."""
-    from plant_cli.relevance.edits import read_edits, set_aside
+    from plant_cli.artefacts.edits import read_edits, set_aside
 
     try:
         edits = read_edits(folder)
@@ -100,7 +100,7 @@ def _clear_edits(folder: Path) -> str:
 
 
 def _check_edit(folder: Path, options: EditOptions, label: str | None, later: LabelEdits) -> None:
-    from plant_cli.relevance.store import read_vocabulary
+    from plant_cli.artefacts.relevance import read_vocabulary
 
     words = [*later.deny, *later.allow]
     if not words and not options.list and not options.clear:
@@ -152,7 +152,7 @@ def _find_label(context: StageContext, folder: Path, wanted: str, *, partly: boo
     """
     import polars as pl
 
-    from plant_cli.relevance.store import read_label_index
+    from plant_cli.artefacts.relevance import read_label_index
 
     index = read_label_index(folder)
     names, lowered = [pl.col(name).str.to_lowercase() for name in ("label", "title")], wanted.lower()
@@ -208,7 +208,7 @@ SPECS = (
     StageSpec(
         name="mig show",
         summary="Show the words that tell of a label, with values and counts.",
-        options=ShowOptions,
+        options=MigShowOptions,
         run=show,
         writes=False,
         examples=("plant mig show E11.9 --limit 50",),

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
 from plant_cli.api import DatasetSpec, Options, RecipeError, Result, SignalSpec, StageContext, StageSpec, option
-from plant_cli.api.sizes import read_size
+from plant_cli.base.sizes import read_size
 
 if TYPE_CHECKING:
     from plant_cli.api import Corpus
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from plant_cli.planning.sharing import Sharing
     from plant_cli.planning.words import WordsJob
     from plant_cli.recipe.steps import Step
-    from plant_cli.stages.context import RunContext
+    from plant_cli.running.context import RunContext
     from plant_cli.stages.mig import MigOptions
 
 STAGES = ("mig", "pretrain-attn", "finetune", "predict")
@@ -41,12 +41,12 @@ def run(context: StageContext, options: PlanOptions) -> Result:
     plant plan recipe.yaml
     plant plan --probe
     """
+    from plant_cli.corpus.counts import Counter
     from plant_cli.model.hardware import choose_hardware
     from plant_cli.planning.planner import Planner
     from plant_cli.planning.sharing import ALONE, read_sharing
-    from plant_cli.stages.context import RunContext
-    from plant_cli.stages.mig_counts import count_words
-    from plant_cli.stages.plan_tables import Plans, report
+    from plant_cli.planning.tables import Plans, report
+    from plant_cli.running.context import RunContext
 
     if not isinstance(context, RunContext):
         raise TypeError(f"`plant plan` needs the runner's own context, not {type(context).__name__}")
@@ -55,8 +55,9 @@ def run(context: StageContext, options: PlanOptions) -> Result:
     steps = _steps(context, recipe)
     hardware = choose_hardware(steps[0].machine)
     free = _free_memory(hardware, sharing)
-    count = partial(count_words, context, min_df=1)
     with _corpus(context, steps[0], recipe) as corpus:
+        counter = Counter(corpus=corpus, min_df=1, occurrences=False, memory=0, reporter=context.reporter, check=lambda: None)
+        count = partial(counter.read_words, min_df=1)
         planner = Planner(context, corpus, hardware, sharing)
         words = {s.name: planner.plan_words(_words_job(context, s, sharing), count, probe=options.probe) for s in steps if _counts(s)}
         planned = {s.name: planner.plan(partial(_job, context, s), probe=options.probe) for s in steps if not _counts(s)}
@@ -93,8 +94,8 @@ def _steps(context: RunContext, recipe: str | None) -> list[Step]:
 @contextmanager
 def _corpus(context: RunContext, step: Step, recipe: str | None) -> Iterator[Corpus]:
     """The run's corpus if it has one and no recipe says otherwise, else one that is prepared aside and forgotten."""
+    from plant_cli.artefacts.corpus import SPLITS_FILE
     from plant_cli.corpus.prepare import prepare
-    from plant_cli.corpus.records import SPLITS_FILE
 
     if recipe is None and (context.run_path / "corpus" / SPLITS_FILE).exists():
         yield context.corpus()
@@ -111,13 +112,13 @@ def _counts(step: Step) -> bool:
 
 def _words_job(context: StageContext, step: Step, sharing: Sharing) -> WordsJob:
     """What a stage `mig` asks of the machine."""
+    from plant_cli.corpus.counts import choose_jobs
     from plant_cli.planning.words import WordsJob
     from plant_cli.relevance.engine import Selection
-    from plant_cli.stages.mig_counts import choose_jobs
 
     options: MigOptions = cast("MigOptions", step.options)
     signal, signal_options = context.component("signal", options.score)
-    jobs = choose_jobs(step.machine, options, sharing.processes)
+    jobs = choose_jobs(step.machine, options.jobs, sharing.processes)
     return WordsJob(
         name=step.name,
         signal=cast(SignalSpec, signal),

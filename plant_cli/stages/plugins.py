@@ -8,7 +8,7 @@ from plant_cli.api.specs import COMPONENT_KINDS
 from plant_cli.registry import PluginRecord, Registry, installed
 
 
-class ShowOptions(Options):
+class PluginShowOptions(Options):
     """Options of `plant plugins show`."""
 
     name: str = option(help="A component's name, such as `minilm`.", argument=True)
@@ -33,7 +33,7 @@ def list_plugins(context: StageContext, options: NoOptions) -> Result:
     )
 
 
-def show_component(context: StageContext, options: ShowOptions) -> Result:
+def show_component(context: StageContext, options: PluginShowOptions) -> Result:
     """Explain a component: its options, its source and who brings it."""
     registry = installed()
     found = [(kind, spec) for kind in _kinds(options.kind) for spec in registry.specs(kind) if spec.name == options.name]
@@ -56,7 +56,7 @@ def _kinds(chosen: str | None) -> list[str]:
     return [chosen] if chosen else list(COMPONENT_KINDS)
 
 
-def _unknown(registry: Registry, options: ShowOptions) -> Exception:
+def _unknown(registry: Registry, options: PluginShowOptions) -> Exception:
     kinds = _kinds(options.kind)
     for kind in kinds:
         if registry.owner(kind, options.name):  # owned twice: the registry explains by whom
@@ -130,7 +130,7 @@ SPECS = (
     StageSpec(
         name="plugins show",
         summary="Explain a component: its options, its source and who brings it.",
-        options=ShowOptions,
+        options=PluginShowOptions,
         run=show_component,
         writes=False,
         needs_run=False,

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from plant_cli.api import Choice, Column, Options, Result, StageContext, StageSpec, Table, UsageError, choice, option
-from plant_cli.api.sizes import SIZE_PATTERN, read_size
+from plant_cli.base.sizes import SIZE_PATTERN, read_size
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,10 +32,10 @@ class PredictOptions(Options):
 
 def run(context: StageContext, options: PredictOptions) -> Result:
     """Score every document of a split; the file holds label names, best first."""
+    from plant_cli.artefacts.scores import require_room, writing_scores
     from plant_cli.evaluation.systems import PREDICTIONS
-    from plant_cli.inference.texts import load_scorer
+    from plant_cli.inference.texts import load_model
     from plant_cli.model.candidates import propose
-    from plant_cli.runs.scores import require_room, writing_scores
 
     corpus = context.corpus()
     split = corpus.split(options.split)
@@ -45,7 +45,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
         require_room(context.folder, len(split), len(corpus.labels), read_size(options.auc_disk))
     proposed = propose(context, corpus, options.shortlist, {split.name: split.texts}) if options.shortlist else {}
     score = partial(
-        load_scorer(context, corpus, folder).score,
+        load_model(context, corpus, folder).score,
         split.texts,
         name=split.name,
         k=options.top_k,
@@ -65,7 +65,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
 
 
 def _require_every_score(options: PredictOptions) -> None:
-    from plant_cli.runs.companions import process_count
+    from plant_cli.parallel.environment import process_count
 
     reason = "a shortlist leaves most labels without a score" if options.shortlist else "each process has but its share of the documents"
     if options.shortlist or process_count() > 1:
@@ -81,7 +81,7 @@ def write_predictions(path: Path, top: TopLabels, split: Split, corpus: Corpus) 
     """Write doc_id, labels and scores; the label-order hash goes with the file."""
     import polars as pl
 
-    from plant_cli.api.files import replacing
+    from plant_cli.base.files import replacing
 
     ids = pl.Series("label", list(corpus.labels.ids), dtype=pl.String)
     rows, k = top.labels.shape

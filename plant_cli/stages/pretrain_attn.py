@@ -9,7 +9,7 @@ from plant_cli.api import Choice, Column, DataError, Result, StageContext, Stage
 from plant_cli.training.options import TrainingOptions
 
 if TYPE_CHECKING:
-    from plant_cli.training.loop import Outcome
+    from plant_cli.training.loop import TrainingResult
     from plant_cli.training.throughput import Throughput
 
 
@@ -29,17 +29,17 @@ class PretrainOptions(TrainingOptions):
 
 def run(context: StageContext, options: PretrainOptions) -> Result:
     """Train label queries and attention maps so that attention ranks a document's words by their relevance for each label."""
+    from plant_cli.artefacts.relevance import load_relevance
     from plant_cli.model.hardware import choose_hardware
     from plant_cli.model.network import assemble, save_network
     from plant_cli.model.reading import lengths
-    from plant_cli.relevance.store import load_relevance
-    from plant_cli.training.launched import sharing
+    from plant_cli.parallel.strategies.choice import sharing_mode
+    from plant_cli.training.attention_quality import AttentionMeasure
     from plant_cli.training.loop import Training, make_plan
     from plant_cli.training.losses import rank_loss
     from plant_cli.training.materials import gather, summarise_cuts
     from plant_cli.training.optimiser import decide_sparse
     from plant_cli.training.planting import Planter, Planting
-    from plant_cli.training.survival import AttentionMeasure
     from plant_cli.training.throughput import measure_throughput
 
     corpus = context.corpus()
@@ -74,7 +74,9 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
         boost=options.rate_attention,
         patience=options.patience,
     )
-    decide_sparse(network, options.sparse_updates, selects=0 <= options.labels_per_document < network.labels, shared=sharing() != "whole")
+    decide_sparse(
+        network, options.sparse_updates, selects=0 <= options.labels_per_document < network.labels, shared=sharing_mode() != "whole"
+    )
     roles = frozenset({"attention"} if network.backbone_is_frozen else {"attention", "backbone"})
     training = Training(context, network, hardware, plan, lengths(train.reader.tokens), roles)
     step = Planting(network, train.reader, planter, rank_loss(context, options.loss), hardware)
@@ -85,7 +87,7 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
     return replace(result, summary={**result.summary, **summarise_cuts(materials)})
 
 
-def _report(outcome: Outcome, name: str, speed: Throughput) -> Result:
+def _report(outcome: TrainingResult, name: str, speed: Throughput) -> Result:
     rows = [[e["epoch"], e["loss"], e[name], e[f"random {name}"], e["tau"]] for e in outcome.history]
     columns = [Column(name="epoch", kind="count"), Column(name="loss", kind="exact")]
     columns += [Column(name=n, kind="points") for n in (name, "in random order", "Kendall's tau")]

@@ -25,7 +25,7 @@ def run(context: StageContext, options: QuickstartOptions) -> Result:
     plant quickstart
     plant quickstart --run try-it
     """
-    from plant_cli.stages.context import RunContext
+    from plant_cli.running.context import RunContext
     from plant_cli.stages.run import run_recipe
 
     if not isinstance(context, RunContext):

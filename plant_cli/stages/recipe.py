@@ -58,7 +58,7 @@ def check(context: StageContext, options: NameOptions) -> Result:
 
 def copy(context: StageContext, options: CopyOptions) -> Result:
     """Copy a shipped recipe to a file of one's own."""
-    from plant_cli.api.files import replacing
+    from plant_cli.base.files import replacing
     from plant_cli.recipe.sources import find_recipe
 
     source = find_recipe(options.recipe)
@@ -79,7 +79,7 @@ def _resolve(context: StageContext, name: str) -> list[Step]:
     from plant_cli.recipe.layers import Layer
     from plant_cli.recipe.sources import load_recipe
     from plant_cli.recipe.steps import resolve_steps
-    from plant_cli.stages.context import RunContext
+    from plant_cli.running.context import RunContext
 
     if not isinstance(context, RunContext):
         raise TypeError(f"`plant recipe` needs the runner's own context, not {type(context).__name__}")

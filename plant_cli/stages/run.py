@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from plant_cli.api import Column, Options, RecipeError, Result, StageContext, StageSpec, Table, option
 
 if TYPE_CHECKING:
-    from plant_cli.stages.context import Request
+    from plant_cli.running.context import Request
 
 FIGURES = 4  # numbers of a step's summary shown beside it
 
@@ -29,7 +29,7 @@ def run(context: StageContext, options: RunOptions) -> Result:
     plant run recipe.yaml --run my-run --set finetune.epochs=3
     plant run recipe.yaml --seeds 5
     """
-    from plant_cli.stages.context import RunContext
+    from plant_cli.running.context import RunContext
 
     if not isinstance(context, RunContext):
         raise TypeError(f"`plant run` needs the runner's own context, not {type(context).__name__}")
@@ -39,8 +39,8 @@ def run(context: StageContext, options: RunOptions) -> Result:
 
 def run_recipe(request: Request) -> Result:
     """Run all steps of `request.recipe` and tell what became of each."""
-    from plant_cli.runs.records import plain_values
-    from plant_cli.stages.runner import Runner
+    from plant_cli.artefacts.records import plain_values
+    from plant_cli.running.runner import Runner
 
     shared = {section: given for section, given in request.flags.items() if section != SPECS[0].name}
     outcomes = list(Runner(replace(request, flags=shared)).run_all())

@@ -51,7 +51,7 @@ class SignificanceOptions(Options):
 
 def run(context: StageContext, options: SignificanceOptions) -> Result:
     """Test each metric, correct over metrics and systems, and write significance.json."""
-    from plant_cli.api.files import write_json
+    from plant_cli.base.files import write_json
     from plant_cli.evaluation.comparison import as_json
     from plant_cli.evaluation.gold import read_gold
     from plant_cli.evaluation.seeds import average

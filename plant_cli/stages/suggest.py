@@ -38,13 +38,13 @@ class SuggestOptions(Options):
 def run(context: StageContext, options: SuggestOptions) -> Result:
     """Nothing is written to the run: the suggestions go to the screen, or to a table of their own."""
     from plant_cli.evaluation.systems import own_threshold
-    from plant_cli.inference.texts import load_scorer
+    from plant_cli.inference.texts import load_model
 
     output = _writable(options)
     ids, texts = _texts(context, options)
     corpus = context.corpus()
     folder = context.input("finetune", options.tag)
-    scorer = load_scorer(context, corpus, folder)
+    scorer = load_model(context, corpus, folder)
     top = scorer.score(texts, name="texts", k=options.top_k, batch=options.batch, reporter=context.reporter, context=context)
     found = _suggestions(ids, top, own_threshold(folder, corpus.labels.hash, top.labels).tolist(), corpus)
     if options.assigned:

@@ -17,7 +17,7 @@ TOLERANCE = 1e-12  # what rounding leaves where values are level
 
 
 def sample_counts() -> Counts:
-    """A count table [labels, words] of an invented corpus; some cells never co-occur, some always do."""
+    """A count table [labels, words] of an invented corpus; some pairs never co-occur, some always do."""
     import numpy as np
 
     generator = np.random.default_rng(0)
@@ -32,12 +32,12 @@ def sample_counts() -> Counts:
         docs_with_both=with_label.T @ with_word,
         occurrences=with_label.T @ occurrences,
         words_with_label=(with_label.T @ occurrences).sum(1, keepdims=True),
-        cells=np.arange(LABELS * WORDS).reshape(LABELS, WORDS),
+        pairs=np.arange(LABELS * WORDS).reshape(LABELS, WORDS),
     )
 
 
 def values_are_float64_numbers(spec: SignalSpec) -> None:
-    """One float64 for each cell, finite but for −inf where label and word never meet."""
+    """One float64 for each pair, finite but for −inf where label and word never meet."""
     import numpy as np
 
     counts = sample_counts()
@@ -60,7 +60,7 @@ def same_counts_give_same_values(spec: SignalSpec) -> None:
 
 
 def cells_stand_alone(spec: SignalSpec) -> None:
-    """A cell's value does not depend on which other cells are asked for: blocks and flat lists of cells give the same."""
+    """A pair's value does not depend on which other pairs are asked for: blocks and flat lists of pairs give the same."""
     import numpy as np
 
     counts = sample_counts()
@@ -72,14 +72,14 @@ def cells_stand_alone(spec: SignalSpec) -> None:
         return np.broadcast_to(values, (LABELS, WORDS))[rows, columns]
 
     flat = Counts(n_docs=counts.n_docs, **{f.name: pick(getattr(counts, f.name)) for f in fields(Counts) if f.name != "n_docs"})
-    assert np.allclose(_score(spec, flat), _score(spec, counts)[rows, columns], rtol=1e-12), "a block and a list of cells differ"
+    assert np.allclose(_score(spec, flat), _score(spec, counts)[rows, columns], rtol=1e-12), "a block and a list of pairs differ"
 
 
 def values_fall_then_rise_where_declared(spec: SignalSpec) -> None:
-    """With `valley`, the values of one label and one number of documents with both have no peak along the documents of the word."""
+    """With `quasi_convex`, the values of one label and one number of documents with both have no peak along the documents of the word."""
     import numpy as np
 
-    if not spec.valley:
+    if not spec.quasi_convex:
         return
     for label in range(1, DOCUMENTS):
         for both in range(1 if spec.signed else 0, label + 1):  # of a signed signal only words that meet the label are scored

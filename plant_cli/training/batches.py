@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api.tiles import PLACES, whole
+from plant_cli.base.padding import TOKEN_MULTIPLE, round_up
 
 Rows = npt.NDArray[np.int64]
 BUCKET = 32  # batches that are sorted by length together
@@ -24,6 +24,6 @@ def make_batches(lengths: Rows, size: int, *, seed: int, epoch: int) -> list[Row
 
 
 def padding_share(lengths: Rows, batches: list[Rows]) -> float:
-    """Share of positions that are padding, whole tiles of places counted (`plant_cli.api.tiles`)."""
-    padded = sum(len(rows) * whole(int(lengths[rows].max(initial=1)), PLACES) for rows in batches)
+    """Share of positions that are padding, whole tiles of places counted (`plant_cli.base.padding`)."""
+    padded = sum(len(rows) * round_up(int(lengths[rows].max(initial=1)), TOKEN_MULTIPLE) for rows in batches)
     return 1.0 - float(lengths.sum()) / padded if padded else 0.0

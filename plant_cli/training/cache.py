@@ -14,14 +14,14 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import Interrupted, StageContext, TokenBatch
-from plant_cli.api.files import read_json, write_json
-from plant_cli.api.hashing import hash_json
-from plant_cli.api.tiles import PLACES, whole
+from plant_cli.base.files import read_json, write_json
+from plant_cli.base.hashing import hash_json
+from plant_cli.base.padding import TOKEN_MULTIPLE, round_up
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader, LiveReader, Rows, lengths, sorted_batches
 from plant_cli.recipe.components import write_out
-from plant_cli.runs.companions import CACHE
+from plant_cli.runs.process_copy import CACHE
 
 DONE = "done.json"
 STATES = "hidden.bin"
@@ -45,7 +45,7 @@ class CachedReader:
 
     def read(self, rows: Rows) -> tuple[Tensor, Tensor]:
         """See `plant_cli.model.reading.HiddenReader.read`."""
-        longest = whole(max(1, int(self.sizes[rows].max())), PLACES)
+        longest = round_up(max(1, int(self.sizes[rows].max())), TOKEN_MULTIPLE)
         out = np.zeros((len(rows), longest, self.hidden), dtype=self.states.dtype)
         for place, row in enumerate(rows):
             out[place, : self.sizes[row]] = self.states[self.starts[row] : self.starts[row + 1]]
@@ -80,7 +80,7 @@ def cached_or_live(
             "data": data_hash,
             "split": name,
             "tokens": total,
-            "weights": fingerprint_weights(network.reader),
+            "weights": fingerprint_weights(network.backbone_module),
         }
     )
     folder = context.run_path / CACHE / f"hidden-{name}-{key[:16]}"

@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from plant_cli.api.files import read_json, replacing, write_json
-from plant_cli.model.processes import whole
+from plant_cli.base.files import read_json, replacing, write_json
+from plant_cli.parallel.group import gather_full
 
 DONE = "DONE"
 
@@ -51,7 +51,7 @@ def load_state(network: nn.Module, state: dict[str, torch.Tensor]) -> None:
     known = dict(network.named_parameters())
     with torch.no_grad():
         for name, tensor in state.items():
-            known[name].copy_(whole(tensor))
+            known[name].copy_(gather_full(tensor))
 
 
 def save_checkpoint(
@@ -93,7 +93,7 @@ def _gather(tensors: Mapping[str, torch.Tensor], *, keep: bool) -> dict[str, tor
     """Whole tensors outside the device, one after the other: a device need not hold them all."""
     found: dict[str, torch.Tensor] = {}
     for name, tensor in tensors.items():
-        full = whole(tensor.detach())
+        full = gather_full(tensor.detach())
         if keep:
             found[name] = full.cpu().contiguous()
     return found

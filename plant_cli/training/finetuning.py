@@ -11,8 +11,8 @@ from torch import Tensor
 
 from plant_cli.api import LabelLoss, RankLoss, Split
 from plant_cli.model.candidates import Candidates
-from plant_cli.model.cells import score_all, score_candidates, score_cells
 from plant_cli.model.hardware import Hardware
+from plant_cli.model.label_scores import score_all, score_candidates, score_cells
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader
 from plant_cli.training.planting import Planter, planted_loss

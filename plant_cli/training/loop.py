@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -16,16 +16,16 @@ import torch
 from torch import Tensor
 
 from plant_cli.api import Interrupted, MachineSection, StageContext, TrainingError
-from plant_cli.api.files import replacing
+from plant_cli.base.files import replacing
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
+from plant_cli.parallel.strategies.choice import choose_strategy, refuse_unsupported, sharing_mode
+from plant_cli.parallel.strategies.strategy import Strategy, Trainable
 from plant_cli.training import checkpoints, unfreezing
 from plant_cli.training.batches import make_batches, padding_share
 from plant_cli.training.checkpoints import Position
-from plant_cli.training.launched import choose_stepping, refuse_unfit, sharing
 from plant_cli.training.optimiser import sparse_tables
 from plant_cli.training.options import TrainingOptions
-from plant_cli.training.stepping import Learning, Stepping
 from plant_cli.training.tracking import draw_curve, open_tracker
 
 Rows = npt.NDArray[np.int64]
@@ -97,7 +97,7 @@ def make_plan(
     )
 
 
-class Step(Protocol):
+class BatchLoss(Protocol):
     """Loss of one micro-batch."""
 
     def __call__(self, rows: Rows, *, epoch: int, seed: int) -> tuple[Tensor, float]:
@@ -106,7 +106,7 @@ class Step(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class TrainingResult:
     """What training reached; the network holds the best epoch's weights.
 
     Args:
@@ -146,22 +146,22 @@ class Training:
         self.processes = hardware.processes
         self.processes.copy_first(p.data for p in network.parameters() if p.requires_grad)
         folder = context.run_path / "tracking" / context.folder.name
-        on_cpu = hardware.device.type == "cpu" and sharing() != "deepspeed"  # which accelerate does not know on processors
+        on_cpu = hardware.device.type == "cpu" and sharing_mode() != "deepspeed"  # which accelerate does not know on processors
         self.accelerator = open_tracker(plan.tracker, folder, asdict(plan), cpu=on_cpu)
-        refuse_unfit(self.accelerator)
+        refuse_unsupported(self.accelerator)
         self.optimizer = unfreezing.make_optimizer(groups, plan.weight_decay, sparse_tables(network))
         self.position = Position()
         self.best: dict[str, Tensor] = {}
         self.seconds: list[float] = []
         self.read = 0
-        self.stepping: Stepping  # of `run`: not before all is planted
+        self.strategy: Strategy  # of `run`: not before all is planted
         self.stopping = self.due = False
         self.saved = time.monotonic()
         self.losses: list[float] = []
 
     def run(
-        self, step: Step, validate: Callable[[int], dict[str, float]], *, plant: Callable[[], dict[str, float]] | None = None
-    ) -> Outcome:
+        self, step: BatchLoss, validate: Callable[[int], dict[str, float]], *, plant: Callable[[], dict[str, float]] | None = None
+    ) -> TrainingResult:
         """Train to the end (or to the point where patience runs out) and leave the best weights in the network.
 
         Args:
@@ -174,18 +174,20 @@ class Training:
         plan, position = self.plan, self.position
         if plant is not None and not position.step:
             self._judge(plant(), epoch=-1, loss=None)
-        learning = Learning(network=self.network, hardware=self.hardware, groups=self.groups, optimizer=self.optimizer, clip=plan.clip)
-        self.stepping = choose_stepping(learning, self.accelerator, self.context.reporter)
+        self.strategy = choose_strategy(
+            describe_trainable(self.network, self.hardware, self.groups, self.optimizer, plan.clip), self.accelerator, self.context.reporter
+        )
+        self.groups = [replace(group, parameters=tuple(found)) for group, found in zip(self.groups, self.strategy.groups, strict=True)]
         while position.epoch < plan.epochs and position.epoch - position.best_epoch <= plan.patience:
             self._epoch(step)
             self._close_epoch(validate)
         for tracker in self.accelerator.trackers:
             tracker.finish()
-        self.stepping.end()
+        self.strategy.end()
         for name, parameter in self.network.named_parameters():
             parameter.requires_grad_(name in self.names)
         checkpoints.load_state(self.network, self.best)
-        return Outcome(
+        return TrainingResult(
             best_epoch=position.best_epoch,
             kept=next((row for row in position.history if row["epoch"] == position.best_epoch + 1), {}),
             epochs=position.epoch,
@@ -207,17 +209,17 @@ class Training:
     def _save(self) -> None:
         folder = self.context.folder / "checkpoints" if self.processes.first else None
         weights = {name: p for name, p in self.network.named_parameters() if name in self.names}
-        checkpoints.save_checkpoint(folder, weights, self.stepping.state(keep=self.processes.first), self.position, self.best)
+        checkpoints.save_checkpoint(folder, weights, self.strategy.state(keep=self.processes.first), self.position, self.best)
         self.saved = time.monotonic()
 
-    def _epoch(self, step: Step) -> None:
+    def _epoch(self, step: BatchLoss) -> None:
         plan, position = self.plan, self.position
         micro = make_batches(self.lengths, plan.micro_batch, seed=plan.seed, epoch=position.epoch)
-        together = max(1, round(plan.batch / plan.micro_batch))
-        steps = [micro[i : i + together] for i in range(0, len(micro), together)]
-        groups = self.stepping.groups
+        count = max(1, round(plan.batch / plan.micro_batch))
+        steps = [micro[i : i + count] for i in range(0, len(micro), count)]
+        groups = self.groups
         active = unfreezing.factors(groups, position.epoch, plan.schedule, plan.attention_factor)
-        unfreezing.thaw(groups, active)
+        unfreezing.unfreeze(groups, active)
         self.network.train()
         began = time.monotonic()
         documents = sum(len(rows) for batch in steps[position.batch :] for rows in batch)
@@ -237,7 +239,7 @@ class Training:
             self._stop()
         self.seconds.append(time.monotonic() - began)
 
-    def _step(self, step: Step, batch: Sequence[Rows]) -> None:
+    def _step(self, step: BatchLoss, batch: Sequence[Rows]) -> None:
         plan, position = self.plan, self.position
         total, lost, wrong = 0.0, 0.0, np.concatenate(batch)
         passes = self._passes(batch)
@@ -246,14 +248,14 @@ class Training:
             torch.manual_seed(seed)  # dropout depends on the position alone, so that a resumed run draws the same
             loss, weight = step(rows, epoch=position.epoch, seed=seed)
             weight *= part
-            if weight == 0 and not self.stepping.together:
+            if weight == 0 and not self.strategy.lockstep:
                 continue
             total += weight
             share = float(loss.detach()) * weight
             wrong = wrong if math.isfinite(share) else rows
             lost += share
             # also of what is refused below: other processes may wait for this pass
-            self.stepping.backward(loss * weight, last=rows is passes[-1][1])
+            self.strategy.backward(loss * weight, last=rows is passes[-1][1])
         total, lost = self._add_up(total, lost)
         if not math.isfinite(lost):
             self._refuse_nan(wrong)
@@ -262,14 +264,14 @@ class Training:
         if total:
             self.losses.append(lost / total)
             self.accelerator.log({"loss": self.losses[-1]}, step=position.step)
-        self.stepping.step(total)
+        self.strategy.step(total)
         position.step += 1
         position.batch += 1
 
     def _passes(self, batch: Sequence[Rows]) -> list[tuple[int, Rows, float]]:
         """Number and rows of this process's micro-batches, and what part they have in the step: none where others have one more."""
         share = [(number, rows, 1.0) for number, rows in self.processes.share(list(enumerate(batch)))]
-        if self.stepping.together and len(share) * self.processes.count < len(batch):
+        if self.strategy.lockstep and len(share) * self.processes.count < len(batch):
             share.append((0, batch[0], 0.0))  # all must make the same number of passes
         return share
 
@@ -285,7 +287,7 @@ class Training:
     def _close_epoch(self, validate: Callable[[int], dict[str, float]]) -> None:
         position = self.position
         self.network.eval()
-        with torch.no_grad(), self.stepping.gathered():
+        with torch.no_grad(), self.strategy.gathered():
             figures = validate(position.epoch)
         self._judge(figures, epoch=position.epoch, loss=position.loss_sum / max(position.weight_sum, 1e-9))
         position.epoch += 1
@@ -327,6 +329,23 @@ class Training:
             expected="a finite loss",
             todo="the last checkpoint is kept: lower the learning rates, or use --precision fp32, then --force; --resume goes on from it",
         )
+
+
+def describe_trainable(
+    network: Network, hardware: Hardware, groups: Sequence[unfreezing.Group], optimizer: torch.optim.Optimizer, clip: float
+) -> Trainable:
+    """What a strategy needs of the network, its parameter groups and their optimiser."""
+    return Trainable(
+        backbone=network.backbone_module,
+        decoder=network.decoder,
+        hidden_size=network.backbone.hidden_size,
+        groups=[group.parameters for group in groups],
+        tables=sparse_tables(network),
+        optimizer=optimizer,
+        clip=clip,
+        device=hardware.device,
+        processes=hardware.processes,
+    )
 
 
 def _write_history(path: Path, history: Sequence[dict[str, Any]]) -> None:

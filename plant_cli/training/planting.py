@@ -220,7 +220,7 @@ def planted_loss(
     """The ranking loss of a batch for a fresh sample of labels and contrast words, and over how many lists it is a mean."""
     draw = np.random.default_rng(seed)
     labels, counts = planter.choose_labels(rows, draw)
-    attention = network.scorer.rank(hidden, mask, torch.from_numpy(labels).to(hidden.device))
+    attention = network.typed_decoder.rank(hidden, mask, torch.from_numpy(labels).to(hidden.device))
     lists = planter.lists(attention, rows, labels, counts, draw)
     if len(lists) == 0:
         return 0.0 * attention.nan_to_num(neginf=0.0).sum(), 0.0

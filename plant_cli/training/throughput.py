@@ -17,7 +17,7 @@ from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader, Rows, lengths
 from plant_cli.runs.environment import peak_memory_gb
 from plant_cli.training.cache import CachedReader
-from plant_cli.training.loop import Outcome, Step
+from plant_cli.training.loop import BatchLoss, TrainingResult
 
 SIDE = {"cpu": 1024, "cuda": 8192}
 """Side of the matrices whose product tells the machine's rate: under a tenth of a second."""
@@ -77,7 +77,9 @@ class Throughput:
         return [speed, f"hidden states cached: the first epoch took {first:.1f} s, {self.cache_ratio:.1f} times as long as later ones"]
 
 
-def measure_throughput(network: Network, reader: HiddenReader, hardware: Hardware, step: Step, outcome: Outcome, batch: int) -> Throughput:
+def measure_throughput(
+    network: Network, reader: HiddenReader, hardware: Hardware, step: BatchLoss, outcome: TrainingResult, batch: int
+) -> Throughput:
     """The figures of a training that has ended; runs one more micro-batch, to count its operations.
 
     Args:
@@ -104,7 +106,7 @@ def measure_throughput(network: Network, reader: HiddenReader, hardware: Hardwar
     )
 
 
-def count_operations(network: Network, step: Step, rows: Rows) -> int:
+def count_operations(network: Network, step: BatchLoss, rows: Rows) -> int:
     """Operations of the matrix products in one micro-batch, forward and backward; gradients are thrown away."""
     with _Operations() as counted:
         loss, weight = step(rows, epoch=0, seed=0)

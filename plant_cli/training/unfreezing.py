@@ -26,7 +26,7 @@ class Rates:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Parameters that are thawed together."""
+    """Parameters that are unfrozen together."""
 
     role: str
     rate: float
@@ -36,7 +36,7 @@ class Group:
 
 def make_groups(network: Network, rates: Rates) -> list[Group]:
     """Optimiser groups: the decoder's roles, then the backbone's layer groups from last (depth 0) to first."""
-    roles = network.scorer.parameter_roles()
+    roles = network.typed_decoder.parameter_roles()
     rate_of = {"attention": rates.attention, "boost": rates.boost}
     groups = [Group(role=role, rate=rate_of.get(role, rates.head), parameters=tuple(found)) for role, found in roles.items() if found]
     for depth, found in enumerate(reversed(network.backbone.layer_groups())):
@@ -85,7 +85,7 @@ def set_rates(optimizer: torch.optim.Optimizer, groups: Sequence[Group], share: 
         entry["lr"] = group.rate * share * factor
 
 
-def thaw(groups: Sequence[Group], active: Sequence[float]) -> None:
+def unfreeze(groups: Sequence[Group], active: Sequence[float]) -> None:
     """Gradients only for groups that learn in this epoch: frozen ones cost nothing in the backward pass."""
     for group, factor in zip(groups, active, strict=True):
         for parameter in group.parameters:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import ComponentError, DecoderShape
-from plant_cli.api.tiles import SCORES, whole
+from plant_cli.base.padding import LABEL_MULTIPLE, round_up
 from plant_cli.kit.attention import gather_states, label_attention, log_attention, pooling_matrix
 from plant_decoders.options import LabelAttentionOptions
 
@@ -183,8 +183,8 @@ class FoldedLabelAttention(nn.Module):
 
 
 def _in_tiles(labels: Tensor) -> Tensor:
-    """Labels [l], the last of them repeated up to whole tiles (`plant_cli.api.tiles`): none that was not asked for is touched."""
-    return torch.cat([labels, labels[-1:].expand(whole(len(labels), SCORES) - len(labels))])
+    """Labels [l], the last of them repeated up to whole tiles (`plant_cli.base.padding`): none that was not asked for is touched."""
+    return torch.cat([labels, labels[-1:].expand(round_up(len(labels), LABEL_MULTIPLE) - len(labels))])
 
 
 def _check_heads(heads: int, hidden: int) -> None:

@@ -31,7 +31,7 @@ def plant_register_signals() -> Sequence[SignalSpec]:
             summary="Mutual information gain: how much knowing of the word tells about the label, in nats.",
             source="PLANT, equation 1; Cover and Thomas 2006, section 2.3",
             score=_later("mutual_information"),
-            valley=True,
+            quasi_convex=True,
         ),
         SignalSpec(
             name="pmi",
@@ -39,7 +39,7 @@ def plant_register_signals() -> Sequence[SignalSpec]:
             source="Church and Hanks 1990",
             score=_later("pointwise"),
             signed=True,
-            valley=True,
+            quasi_convex=True,
         ),
         SignalSpec(
             name="npmi",
@@ -47,14 +47,14 @@ def plant_register_signals() -> Sequence[SignalSpec]:
             source="Bouma 2009",
             score=_later("normalised_pointwise"),
             signed=True,
-            valley=True,
+            quasi_convex=True,
         ),
         SignalSpec(
             name="chi2",
             summary="Chi-square of word and label against independence.",
             source="Pearson 1900; Yang and Pedersen 1997",
             score=_later("chi_square"),
-            valley=True,
+            quasi_convex=True,
         ),
         SignalSpec(
             name="tf",
@@ -69,7 +69,7 @@ def plant_register_signals() -> Sequence[SignalSpec]:
             summary="Control: random relevance for words that meet the label; what it gains is not owed to the signal.",
             options=RandomOptions,
             score=_later("random"),
-            needs_cells=True,
+            needs_pairs=True,
             signed=True,
         ),
     ]

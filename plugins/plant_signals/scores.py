@@ -13,7 +13,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def mutual_information(counts: Counts, options: NoOptions) -> Floats:
-    """Σ over the four cells of p(x,y) ln(p(x,y) / p(x)p(y)), in nats; 0 where word and label are independent."""
+    """Σ over the four pairs of p(x,y) ln(p(x,y) / p(x)p(y)), in nats; 0 where word and label are independent."""
     return relevance.mutual_information(counts)
 
 
@@ -53,14 +53,14 @@ def term_frequency(counts: Counts, options: NoOptions) -> Floats:
 
 
 def random(counts: Counts, options: RandomOptions) -> Floats:
-    """1 / u for u uniform in (0, 1], drawn from a hash of the cell and the seed.
+    """1 / u for u uniform in (0, 1], drawn from a hash of the pair and the seed.
 
     The r-th largest of m such values is about m / r: they fall off with the rank much as informative signals do, so that a
     run with this control differs from a real one in which words are relevant, not in how relevance is spread.
     """
-    if counts.cells is None:
-        raise ValueError("the random control needs Counts.cells")
-    mixed = _mix(counts.cells.astype(np.uint64) + _mix(np.asarray([options.seed], dtype=np.uint64)))
+    if counts.pairs is None:
+        raise ValueError("the random control needs Counts.pairs")
+    mixed = _mix(counts.pairs.astype(np.uint64) + _mix(np.asarray([options.seed], dtype=np.uint64)))
     uniform = ((mixed >> np.uint64(11)).astype(np.float64) + 1.0) * 2.0**-53
     values: Floats = 1.0 / uniform
     return values

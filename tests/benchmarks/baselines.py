@@ -26,7 +26,7 @@ from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from plant_cli.api import Corpus, DataSection, SilentReporter, Split
-from plant_cli.api.files import replacing
+from plant_cli.base.files import replacing
 from plant_cli.corpus.prepare import prepare
 from plant_cli.evaluation.bins import measure_bins
 from plant_cli.evaluation.conventions import CONVENTIONS
@@ -63,8 +63,8 @@ def vote_of_neighbours(features: Features) -> Scored:
     similar = (features.test @ features.train.T).toarray()
     far = np.argpartition(-similar, NEIGHBOURS, axis=1)[:, NEIGHBOURS:]
     np.put_along_axis(similar, far, 0.0, axis=1)
-    votes = csr_array(similar) @ features.gold
-    rows = np.split(np.column_stack([votes.indices, votes.data]), votes.indptr[1:-1])
+    lexical = csr_array(similar) @ features.gold
+    rows = np.split(np.column_stack([lexical.indices, lexical.data]), lexical.indptr[1:-1])
     return [[(int(label), float(score)) for label, score in row[np.argsort(-row[:, 1], kind="stable")[:KEPT]]] for row in rows]
 
 

@@ -81,7 +81,7 @@ def keep(terms: Terms, gold: csr_array, jobs: int, sign: Any) -> tuple[Any, Iter
     from plant_cli.relevance.engine import Selection, keep_words
     from plant_cli.relevance.information import mutual_information
 
-    signal = SignalSpec(name="mig", summary="", score=lambda counts, options: mutual_information(counts), valley=True)
+    signal = SignalSpec(name="mig", summary="", score=lambda counts, options: mutual_information(counts), quasi_convex=True)
     counting = SparseCounting(terms, gold)
     return counting, keep_words(counting, signal, NoOptions(), Selection(k=K, sign=sign, memory=MEMORY, jobs=jobs))
 
@@ -95,9 +95,9 @@ def run_ours(words: csr_array, gold: csr_array, jobs: int, sign: Any = "positive
 
 def run_written(words: csr_array, gold: csr_array, jobs: int) -> dict[str, float]:
     """Ours with the files of the stage: kept words go to disk as they come."""
+    from plant_cli.artefacts.relevance import write_relevance
     from plant_cli.corpus.labels import LabelTable
     from plant_cli.relevance.normalise import normalise
-    from plant_cli.relevance.store import write_relevance
 
     terms = terms_of(words)
     start = time.perf_counter()
@@ -117,12 +117,12 @@ def run_bound(words: csr_array, gold: csr_array, jobs: int) -> dict[str, float]:
     cuts = np.unique(np.linspace(0, gold.shape[1], gold.shape[1] // 8).astype(int)).tolist()
     start = time.perf_counter()
     with ThreadPoolExecutor(max_workers=jobs) as pool:
-        cells = sum(pool.map(lambda ends: (by_label[ends[0] : ends[1]] @ words).nnz, pairwise(cuts)))
-    return {"seconds": time.perf_counter() - start, "cells": cells}
+        pairs = sum(pool.map(lambda ends: (by_label[ends[0] : ends[1]] @ words).nnz, pairwise(cuts)))
+    return {"seconds": time.perf_counter() - start, "pairs": pairs}
 
 
 def run_reference(words: csr_array, gold: csr_array, jobs: int) -> dict[str, float]:
-    """Dense blocks of labels, four logarithms a cell, a partition per block; at most 256 labels are timed and the rest extrapolated."""
+    """Dense blocks of labels, four logarithms a pair, a partition per block; at most 256 labels are timed and the rest extrapolated."""
     documents, n_w = words.shape[0], np.bincount(words.indices, minlength=words.shape[1]).astype(np.float64)
     timed = np.random.default_rng(0).permutation(gold.shape[1])[:256]
     by_label = csr_array(gold.T.astype(np.int32))
@@ -132,14 +132,14 @@ def run_reference(words: csr_array, gold: csr_array, jobs: int) -> dict[str, flo
         both = (block @ words).toarray().astype(np.float64)
         n_l = np.diff(block.indptr)[:, None].astype(np.float64)
         gain = np.zeros_like(both)
-        for cell, row, column in [
+        for pair, row, column in [
             (both, n_l, n_w),
             (n_l - both, n_l, documents - n_w),
             (n_w - both, documents - n_l, n_w),
             (documents - n_l - n_w + both, documents - n_l, documents - n_w),
         ]:
             with np.errstate(divide="ignore", invalid="ignore"):
-                gain += np.where(cell > 0, cell / documents * np.log(cell * documents / (row * column)), 0.0)
+                gain += np.where(pair > 0, pair / documents * np.log(pair * documents / (row * column)), 0.0)
         np.argpartition(-np.where(both * documents > n_l * n_w, gain, 0.0), K, axis=1)
     return {"seconds": (time.perf_counter() - start) * gold.shape[1] / len(timed), "timed_labels": len(timed)}
 
@@ -228,7 +228,7 @@ def main() -> None:
         "peer_seconds": figures["peer"]["seconds"],
         "bound_seconds": figures["bound"]["seconds"],
         "bound_cpu_seconds": figures["bound"]["cpu_seconds"],
-        "cells": figures["bound"]["cells"],
+        "pairs": figures["bound"]["pairs"],
         "peak_gb": figures["ours"]["peak_gb"],
         "reference_peak_gb": figures["reference"]["peak_gb"],
         "machine": f"{platform.processor() or platform.machine()}, {arguments.jobs} threads, numpy {np.__version__}",

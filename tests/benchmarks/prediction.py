@@ -1,7 +1,7 @@
-"""One document predicted by a loaded network, as `plant predict` does it: tokens, MiniLM, label attention, votes of words, best labels.
+"""One document predicted by a loaded network, as `plant predict` does it: tokens, MiniLM, label attention, lexical scores, best labels.
 
-`python -m tests.benchmarks.prediction --labels 8929 --words 150 --json FILE`. `ours` is a loaded `Scorer`; `reference` is the same with
-the decoder as it is trained, whose products of label tables are made anew for each batch; `bound` is the backbone alone. The peak is
+`python -m tests.benchmarks.prediction --labels 8929 --words 150 --json FILE`. `ours` is a loaded `TrainedModel`; `reference` is the
+same with the decoder as it is trained, whose products of label tables are made anew for each batch; `bound` is the backbone alone. The peak is
 what a prediction adds to the loaded model.
 """
 
@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 from plant_cli.api import DecoderShape, MachineSection, ModelSection, SilentReporter
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.inference.lexical import Lexicon, unit_rows
-from plant_cli.inference.texts import Scorer
+from plant_cli.inference.texts import TrainedModel
 from plant_cli.model.hardware import choose_hardware
 from plant_cli.model.network import Network
 from tests.benchmarks.contenders import Contender, run
@@ -29,7 +29,7 @@ VOCABULARY = 50_000
 WORDS_OF_LABEL = 200
 
 
-def make_scorer(options: argparse.Namespace) -> Scorer:
+def make_scorer(options: argparse.Namespace) -> TrainedModel:
     """MiniLM with random tables of the labels and a random lexicon."""
     [spec] = plant_minilm.plugin.plant_register_backbones()
     machine = MachineSection(device="cpu", precision=options.precision, threads=options.threads)
@@ -38,7 +38,7 @@ def make_scorer(options: argparse.Namespace) -> Scorer:
     decoder = LabelAttention(LabelAttentionOptions(heads=8), DecoderShape(hidden=backbone.hidden_size, labels=options.labels))
     names = [f"label {i:07}" for i in range(options.labels)]
     index = LabelTable(ids=names, titles=[None] * len(names), train_counts=[1] * len(names))
-    return Scorer(Network(backbone, decoder, ModelSection(), index), make_lexicon(options.labels), choose_hardware(machine))
+    return TrainedModel(Network(backbone, decoder, ModelSection(), index), make_lexicon(options.labels), choose_hardware(machine))
 
 
 def make_lexicon(labels: int) -> Lexicon:
@@ -63,7 +63,7 @@ def make_text(options: argparse.Namespace) -> str:
     return " ".join(_word(int(rng.integers(VOCABULARY))) if rng.random() < 0.2 else str(rng.choice(plain)) for _ in range(options.words))
 
 
-def predicting(scorer: Scorer, options: argparse.Namespace) -> Callable[[], object]:
+def predicting(scorer: TrainedModel, options: argparse.Namespace) -> Callable[[], object]:
     """One document in, its ten best labels out."""
     text, reporter = make_text(options), SilentReporter()
     return lambda: scorer.score([text], name="text", k=10, batch=1, reporter=reporter)

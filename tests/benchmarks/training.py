@@ -22,8 +22,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import DecoderShape
-from plant_cli.model.cells import score_all, score_candidates, score_cells
-from plant_cli.training.optimiser import RowAdamW, clip_gradients
+from plant_cli.model.label_scores import score_all, score_candidates, score_cells
+from plant_cli.parallel.gradients import clip_gradients
+from plant_cli.training.optimiser import RowAdamW
 from tests.benchmarks.contenders import Contender, run
 
 POSITIVES = 16

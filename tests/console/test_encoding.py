@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from plant_cli.api import UsageError
-from plant_cli.api.files import write_json
+from plant_cli.base.files import write_json
 from plant_cli.console.encoding import refused_bytes
 
 NAME = os.fsdecode(b"b\xff.csv")

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from plant_cli.api.files import read_json
+from plant_cli.base.files import read_json
 from plant_cli.console.streams import lasting
 
 

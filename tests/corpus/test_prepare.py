@@ -8,9 +8,9 @@ import pytest
 
 from plant_cli.api.corpus import Dataset, SplitName
 from plant_cli.api.errors import DataError
-from plant_cli.api.files import read_json
 from plant_cli.api.reporting import SilentReporter
 from plant_cli.api.sections import DataSection
+from plant_cli.base.files import read_json
 from plant_cli.corpus.prepare import prepare
 
 SECTION = DataSection(path="x.parquet")

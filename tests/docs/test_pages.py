@@ -15,7 +15,7 @@ from plant_cli.api import SilentReporter
 from plant_cli.console.commands import StageGroup
 from plant_cli.main import build
 from plant_cli.registry import installed
-from plant_cli.stages.runner import run_stage
+from plant_cli.running.runner import run_stage
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

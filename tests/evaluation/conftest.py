@@ -10,8 +10,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import DataSection, MachineSection, MetricInput, ModelSection, SilentReporter, Split
-from plant_cli.api.files import write_json
-from plant_cli.api.hashing import hash_strings
+from plant_cli.base.files import write_json
+from plant_cli.base.hashing import hash_strings
 from plant_cli.evaluation.gold import read_gold
 
 

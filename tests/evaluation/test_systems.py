@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from plant_cli.api import ArtefactError, DataError
-from plant_cli.api.files import write_json
-from plant_cli.corpus.records import CorpusRecord, SplitRecord
+from plant_cli.artefacts.corpus import CorpusRecord, SplitRecord
+from plant_cli.base.files import write_json
 from plant_cli.evaluation.systems import file_system, find_system
 
 

@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import ArtefactError
-from plant_cli.inference.lexical import LEXICAL, LexicalVotes, Lexicon, load_lexicon, make_lexicon, save_lexicon
+from plant_cli.inference.lexical import LEXICAL, LexicalScores, Lexicon, load_lexicon, make_lexicon, save_lexicon
 from plant_cli.relevance.table import RelevanceTable
 
 WORDS = ("fever", "cough", "straße", "the")
@@ -37,7 +37,7 @@ def plain(text: str, label: int) -> float:
 
 
 def test_equals_the_plain_cosine() -> None:
-    found = LexicalVotes(lexicon(), TEXTS).votes(np.arange(4))
+    found = LexicalScores(lexicon(), TEXTS).scores(np.arange(4))
     expected = [[plain(text, label) for label in range(3)] for text in TEXTS]
     np.testing.assert_allclose(found, expected, atol=1e-6)
     assert found[0, 0] > 0.9
@@ -46,25 +46,25 @@ def test_equals_the_plain_cosine() -> None:
 
 def test_the_typical_cosine_is_that_of_documents_and_their_own_labels_and_the_centre_is_taken_off() -> None:
     gold = csr_array(np.array([[1, 0, 0], [0, 1, 1], [0, 0, 0], [0, 0, 0]]))
-    votes = LexicalVotes(lexicon(), TEXTS)
+    lexical = LexicalScores(lexicon(), TEXTS)
     expected = (plain(TEXTS[0], 0) + plain(TEXTS[1], 1)) / 2  # no word tells of the third label
-    assert votes.mean_cosine(gold, batch=1) == pytest.approx(expected, abs=1e-6)
-    assert votes.mean_cosine(csr_array((4, 3))) == 0.0
-    moved = LexicalVotes(replace(lexicon(), centre=0.25), TEXTS)
-    np.testing.assert_allclose(moved.votes(np.arange(4))[:, :2], votes.votes(np.arange(4))[:, :2] - 0.25, atol=1e-7)
+    assert lexical.mean_cosine(gold, batch=1) == pytest.approx(expected, abs=1e-6)
+    assert lexical.mean_cosine(csr_array((4, 3))) == 0.0
+    moved = LexicalScores(replace(lexicon(), centre=0.25), TEXTS)
+    np.testing.assert_allclose(moved.scores(np.arange(4))[:, :2], lexical.scores(np.arange(4))[:, :2] - 0.25, atol=1e-7)
 
 
 def test_a_label_that_no_word_tells_of_gets_what_words_say_of_a_label_on_average() -> None:
     """0 where it is right, minus the centre where it is wrong: a label of every document is not voted down."""
-    found = LexicalVotes(replace(lexicon(), centre=0.25), TEXTS).votes(np.arange(4))
+    found = LexicalScores(replace(lexicon(), centre=0.25), TEXTS).scores(np.arange(4))
     np.testing.assert_allclose(found[:, 2], -0.25 * (1 - 6 / 9), atol=1e-7)
     everywhere = make_lexicon(RelevanceTable(words=WORDS, matrix=csr_array(RELEVANCE)), COUNTS, np.array([4, 2, 9]), 9)
-    assert not LexicalVotes(replace(everywhere, centre=0.25), TEXTS).votes(np.arange(4))[:, 2].any()
+    assert not LexicalScores(replace(everywhere, centre=0.25), TEXTS).scores(np.arange(4))[:, 2].any()
 
 
 def test_any_rows_can_be_asked_for_in_any_order() -> None:
-    votes = LexicalVotes(lexicon(), TEXTS)
-    np.testing.assert_array_equal(votes.votes(np.array([1, 0])), votes.votes(np.arange(4))[[1, 0]])
+    lexical = LexicalScores(lexicon(), TEXTS)
+    np.testing.assert_array_equal(lexical.scores(np.array([1, 0])), lexical.scores(np.arange(4))[[1, 0]])
 
 
 def test_a_saved_lexicon_votes_the_same(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_saved_lexicon_votes_the_same(tmp_path: Path) -> None:
     found = load_lexicon(tmp_path, "hash")
     assert found is not None
     assert (found.words, found.weight, found.centre) == (WORDS, 8.0, 0.25)
-    np.testing.assert_array_equal(LexicalVotes(found, TEXTS).votes(np.arange(4)), LexicalVotes(saved, TEXTS).votes(np.arange(4)))
+    np.testing.assert_array_equal(LexicalScores(found, TEXTS).scores(np.arange(4)), LexicalScores(saved, TEXTS).scores(np.arange(4)))
 
 
 def test_a_model_without_a_lexicon_has_none(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_no_vocabulary_at_all_votes_for_nothing(tmp_path: Path) -> None:
     save_lexicon(empty, tmp_path, "hash")
     again = load_lexicon(tmp_path, "hash")
     assert again is not None
-    assert not LexicalVotes(again, TEXTS).votes(np.arange(4)).any()
+    assert not LexicalScores(again, TEXTS).scores(np.arange(4)).any()
 
 
 def test_another_label_order_and_a_cut_file_are_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import torch
 from scipy.sparse import csr_array
 
 from plant_cli.api import Interrupted, SilentReporter
-from plant_cli.inference.lexical import LexicalVotes, make_lexicon
+from plant_cli.inference.lexical import LexicalScores, make_lexicon
 from plant_cli.inference.scoring import TopLabels, score_mixtures, top_labels
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
@@ -67,20 +67,20 @@ def test_the_votes_of_words_are_added_to_the_logits_by_their_weight(small_networ
     lexicon = make_lexicon(
         RelevanceTable(words=("fever", "cough"), matrix=csr_array(relevance)), np.array([1, 1]), np.ones(4, dtype=np.int64), 5
     )
-    votes = LexicalVotes(replace(lexicon, weight=3.0), TEXTS)
+    lexical = LexicalScores(replace(lexicon, weight=3.0), TEXTS)
     reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU)
     options: dict[str, Any] = {"k": 4, "batch": 2, "reporter": SilentReporter(), "description": "scoring test"}
-    plain, single = (score_mixtures(network, reader, CPU, votes=v, **options)[0] for v in (None, votes))
-    mixed = score_mixtures(network, reader, CPU, votes=votes, weights=[0.0, 3.0], **options)
+    plain, single = (score_mixtures(network, reader, CPU, lexical=v, **options)[0] for v in (None, lexical))
+    mixed = score_mixtures(network, reader, CPU, lexical=lexical, weights=[0.0, 3.0], **options)
     for one, other in zip((plain, single), mixed, strict=True):
         assert np.array_equal(one.labels, other.labels)
         assert np.array_equal(one.scores, other.scores)
     logits = np.zeros((len(TEXTS), 4))
     np.put_along_axis(logits, plain.labels, np.log(plain.scores / (1 - plain.scores)), axis=1)
-    logits += 3.0 * votes.votes(np.arange(len(TEXTS)))
+    logits += 3.0 * lexical.scores(np.arange(len(TEXTS)))
     expected = 1 / (1 + np.exp(-np.take_along_axis(logits, single.labels, axis=1)))
     assert np.allclose(single.scores, expected, atol=1e-6)
-    assert votes.votes(np.array([0]))[0].tolist() == pytest.approx([1.0, 0.0, 0.6, 0.0])
+    assert lexical.scores(np.array([0]))[0].tolist() == pytest.approx([1.0, 0.0, 0.6, 0.0])
 
 
 def test_only_the_k_best_are_kept(small_network: Callable[..., Any]) -> None:
@@ -101,11 +101,11 @@ def test_scoring_stops_when_it_is_asked_to(small_network: Callable[..., Any]) ->
 def test_what_is_kept_are_the_logits_under_the_first_weight_once(small_network: Callable[..., Any]) -> None:
     network = small_network()
     table = RelevanceTable(words=("fever", "cough"), matrix=csr_array(np.eye(4, 2, dtype=np.float32)))
-    votes = LexicalVotes(make_lexicon(table, np.array([1, 1]), np.ones(4, dtype=np.int64), 5), TEXTS)
+    lexical = LexicalScores(make_lexicon(table, np.array([1, 1]), np.ones(4, dtype=np.int64), 5), TEXTS)
     reader, reporter = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU), SilentReporter()
     found: list[tuple[Any, Any]] = []
     options: Any = {"k": 4, "batch": 2, "reporter": reporter, "description": "d", "keep": lambda *given: found.append(given)}
-    best = score_mixtures(network, reader, CPU, votes=votes, weights=[3.0, 0.0], **options)[0]
+    best = score_mixtures(network, reader, CPU, lexical=lexical, weights=[3.0, 0.0], **options)[0]
     assert sorted(np.concatenate([rows for rows, _ in found]).tolist()) == list(range(len(TEXTS)))
     for rows, logits in found:
         assert np.allclose(-np.sort(-1 / (1 + np.exp(-logits)), axis=1), best.scores[rows], atol=1e-6)

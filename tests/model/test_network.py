@@ -118,7 +118,7 @@ def test_a_frozen_backbone_stays_in_evaluation_mode(small_network: Make) -> None
     assert network.train().reader.training
     network.freeze_backbone()
     network.train()
-    assert (network.reader.training, network.decoder.training, network.backbone_is_frozen) == (False, True, True)
+    assert (network.backbone_module.training, network.decoder.training, network.backbone_is_frozen) == (False, True, True)
 
 
 def test_title_queries_are_means_of_hidden_states_whatever_the_batch(small_network: Make) -> None:

@@ -27,7 +27,7 @@ def test_every_plugin_folder_is_packaged(project: dict[str, Any]) -> None:
 
 def test_every_plugin_folder_has_an_entry_point(project: dict[str, Any]) -> None:
     points = dict(project["project"]["entry-points"]["plant"])
-    assert points.pop("core") == "plant_cli.stages.plugin"
+    assert points.pop("core") == "plant_cli.stages"
     assert {name: f"plant_{name}.plugin" for name in points} == points
     assert sorted(f"plant_{name}" for name in points) == CHILDREN
 

@@ -13,7 +13,7 @@ import pytest
 
 from plant_cli.api import SilentReporter
 from plant_cli.registry import installed
-from plant_cli.stages.runner import run_stage
+from plant_cli.running.runner import run_stage
 
 TOLERANCE = 0.25
 GIVE_BACK = {"MALLOC_MMAP_THRESHOLD_": str(1 << 16), "_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0"}
@@ -23,10 +23,10 @@ import json, re, sys
 from pathlib import Path
 import accelerate, torch, transformers, scipy.sparse, polars
 import plant_cli.stages.finetune, plant_cli.training.loop, plant_cli.evaluation.score, plant_cli.inference.scoring, plant_cli.stages.mig
-import plant_cli.stages.mig_counts, plant_cli.relevance.engine, plant_cli.relevance.store, plant_cli.model.hardware
+import plant_cli.corpus.counts, plant_cli.relevance.engine, plant_cli.artefacts.relevance, plant_cli.model.hardware
 from plant_cli.api import SilentReporter
 from plant_cli.registry import installed
-from plant_cli.stages.runner import run_stage
+from plant_cli.running.runner import run_stage
 
 def status(key):
     return int(re.search(key + r":\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024

@@ -57,7 +57,7 @@ def test_backbone_and_decoder_are_spread(sketch: Outline, monkeypatch: pytest.Mo
     """In a pass one block of the backbone is whole, what is in no block, and the decoder; with their gradients, if they learn."""
     network, total = sketch.network, sketch.size
     decoder = size_of(network.decoder.parameters())
-    layers = list(next(part for part in network.reader.modules() if isinstance(part, nn.ModuleList)))
+    layers = list(next(part for part in network.backbone_module.modules() if isinstance(part, nn.ModuleList)))
     monkeypatch.setenv("FSDP_TRANSFORMER_CLS_TO_WRAP", type(layers[0]).__name__)
     block = size_of(layers[0].parameters())
     root = total - decoder - sum(size_of(layer.parameters()) for layer in layers)
@@ -70,7 +70,7 @@ def test_backbone_and_decoder_are_spread(sketch: Outline, monkeypatch: pytest.Mo
 
 
 def test_maps_of_8_bits_are_whole_in_every_process_and_those_of_4_are_not(sketch: Outline) -> None:
-    first = next(iter(sketch.network.reader.parameters()))
+    first = next(iter(sketch.network.backbone_module.parameters()))
     packed = replace(
         sketch, short={first: 100}, parts=(Part(name="all", parameters=1, trained=1, size=sketch.size - size_of([first]) + 100),)
     )

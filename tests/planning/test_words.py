@@ -14,7 +14,7 @@ from plant_cli.planning.sharing import ALONE, Sharing
 from plant_cli.planning.words import NUMBER, WORD, TrainWords, WordsJob, expected_cells, plan_words
 from plant_cli.registry import installed
 from plant_cli.relevance.counting import SparseCounting
-from plant_cli.relevance.engine import BYTES_PER_CELL, Selection
+from plant_cli.relevance.engine import BYTES_PER_PAIR, Selection
 from plant_cli.relevance.terms import count_terms
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
@@ -51,7 +51,7 @@ def test_figures_of_a_small_corpus_by_hand() -> None:
     pairs, rare = 5, 2  # c and d are dropped
     assert found.memory.counting == 2 * 2 * NUMBER * (pairs + rare) + 2 * NUMBER * pairs + 4 * WORD + 12 * 8
     assert found.memory.matrices == 2 * NUMBER * pairs + 2 * NUMBER * GOLD.nnz
-    assert found.memory.label_blocks == 2 * BYTES_PER_CELL * int(2 - 1 / 9 + 2 - 1 / 3)  # one block, in each of two threads
+    assert found.memory.label_blocks == 2 * BYTES_PER_PAIR * int(2 - 1 / 9 + 2 - 1 / 3)  # one block, in each of two threads
     assert found.seconds == pytest.approx(6.0, abs=1e-3)
     two = plan_words(words_job(k=1), train, labels(2), Sharing(processes=2), CPU, probe=False)
     assert (two.seconds, two.alone) == (pytest.approx(3.0, abs=1e-3), pytest.approx(6.0, abs=1e-3))
@@ -66,7 +66,7 @@ def test_reckoned_cells_are_near_those_of_the_product() -> None:
     train = train_words(documents, gold)
     found = plan_words(words_job(k=1000), train, labels(50), ALONE, CPU, probe=False)
     counted = SparseCounting(train.frequent(2), gold).count(0, 50)
-    assert found.cells == pytest.approx(len(counted.word), rel=0.05)
+    assert found.pairs == pytest.approx(len(counted.word), rel=0.05)
     measured = plan_words(words_job(k=1000), train, labels(50), ALONE, CPU, probe=True)
     assert measured.seconds > 6.0
     assert measured.disk > 0
@@ -74,6 +74,6 @@ def test_reckoned_cells_are_near_those_of_the_product() -> None:
 
 def test_memory_of_blocks_keeps_to_its_limit() -> None:
     documents, gold = [f"a b c{i % 7}" for i in range(200)], csr_array(np.ones((200, 40), dtype=np.int8))
-    limit = 20 * BYTES_PER_CELL
+    limit = 20 * BYTES_PER_PAIR
     found = plan_words(words_job(memory=limit), train_words(documents, gold), labels(40), ALONE, CPU, probe=False)
     assert 0 < found.memory.label_blocks <= limit

@@ -17,7 +17,7 @@ from plant_cli.relevance.kept import KeptWords
 from plant_cli.relevance.terms import Terms, count_terms
 
 Bits = npt.NDArray[np.bool_]
-MIG = SignalSpec(name="mig", summary="", score=lambda counts, options: mutual_information(counts), valley=True)
+MIG = SignalSpec(name="mig", summary="", score=lambda counts, options: mutual_information(counts), quasi_convex=True)
 
 
 def plain_mutual_information(x: Bits, y: Bits) -> float:

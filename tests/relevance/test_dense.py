@@ -11,7 +11,7 @@ from plant_cli.relevance.dense import DenseCounting
 from plant_cli.relevance.engine import Selection, keep_words
 from plant_cli.relevance.information import mutual_information
 
-MIG = SignalSpec(name="mig", summary="", score=lambda counts, options: mutual_information(counts), valley=True)
+MIG = SignalSpec(name="mig", summary="", score=lambda counts, options: mutual_information(counts), quasi_convex=True)
 
 
 @pytest.mark.parametrize("memory", [1, 3_000, 1_000_000])

@@ -47,10 +47,10 @@ def test_cells_that_need_no_score_change_no_list(sign: str, kept_by: Any, terms_
         return mutual_information(counts)
 
     lists = {}
-    for valley in (True, False):
+    for quasi_convex in (True, False):
         scored.clear()
-        signal = SignalSpec(name="mig", summary="", score=score, valley=valley)
-        lists[valley] = kept_by(terms_of(presence), gold, signal=signal, sign=sign, k=15), sum(scored)
+        signal = SignalSpec(name="mig", summary="", score=score, quasi_convex=quasi_convex)
+        lists[quasi_convex] = kept_by(terms_of(presence), gold, signal=signal, sign=sign, k=15), sum(scored)
     for name in ("offsets", "words", "values", "both"):
         assert getattr(lists[True][0], name).tolist() == getattr(lists[False][0], name).tolist()
     assert lists[True][1] < 0.8 * lists[False][1]
@@ -149,7 +149,7 @@ def test_blocks_respect_the_memory_budget(corpus: Any, terms_of: Any, monkeypatc
         return mutual_information(counts)
 
     signal = SignalSpec(name="spy", summary="", score=score, signed=True)
-    budget = 100 * engine.BYTES_PER_CELL
+    budget = 100 * engine.BYTES_PER_PAIR
     counting = SparseCounting(terms_of(presence), csr_array(gold.astype(int)))
     blocks = list(keep_words(counting, signal, NoOptions(), Selection(memory=budget)))
     assert max(largest) <= 100
@@ -164,7 +164,7 @@ def test_words_that_never_meet_a_label_count_towards_the_budget(corpus: Any, ter
     signal = SignalSpec(name="mig", summary="", score=lambda counts, options: mutual_information(counts))
     sizes = {}
     for sign in ("positive", "any"):
-        selection = Selection(sign=sign, k=30, memory=100 * engine.BYTES_PER_CELL)  # type: ignore[arg-type]
+        selection = Selection(sign=sign, k=30, memory=100 * engine.BYTES_PER_PAIR)  # type: ignore[arg-type]
         sizes[sign] = [len(block.offsets) - 1 for block in keep_words(counting, signal, NoOptions(), selection)]
     assert max(sizes["positive"]) > 1
     assert sizes["any"] == [1] * gold.shape[1]
@@ -178,14 +178,14 @@ def test_signals_get_the_counts_they_ask_for(kept_by: Any) -> None:
         return np.ones(counts.docs_with_both.shape)
 
     terms = count_terms([["a", "a", "b"], ["b"], ["c", "c", "a"]], 1)  # vocabulary a, b, c
-    signal = SignalSpec(name="spy", summary="", score=score, needs_occurrences=True, needs_cells=True, signed=True)
+    signal = SignalSpec(name="spy", summary="", score=score, needs_occurrences=True, needs_pairs=True, signed=True)
     kept_by(terms, [[1, 0], [0, 0], [1, 1]], signal=signal)
     got = seen["counts"]
-    order = np.argsort(got.cells)
-    assert got.cells is not None
+    order = np.argsort(got.pairs)
+    assert got.pairs is not None
     assert got.occurrences is not None
     assert got.words_with_label is not None
-    assert got.cells[order].tolist() == [0, 1, 2, 3, 5]  # label · 3 + word; label 1 never meets b
+    assert got.pairs[order].tolist() == [0, 1, 2, 3, 5]  # label · 3 + word; label 1 never meets b
     assert got.occurrences[order].tolist() == [3, 1, 2, 1, 2]
     assert got.words_with_label[order].tolist() == [6, 6, 6, 3, 3]
     assert got.docs_with_both[order].tolist() == [2, 1, 1, 1, 1]
@@ -217,6 +217,6 @@ def test_minus_infinity_means_never(corpus: Any, terms_of: Any, kept_by: Any) ->
 
 
 def test_threads_share_the_memory_budget() -> None:
-    bounds, memory = np.full(6, 50), 100 * engine.BYTES_PER_CELL
+    bounds, memory = np.full(6, 50), 100 * engine.BYTES_PER_PAIR
     assert engine.cut_labels(bounds, 10**6, Selection(memory=memory, jobs=1)) == [0, 2, 4, 6]
     assert engine.cut_labels(bounds, 10**6, Selection(memory=memory, jobs=2)) == [0, 1, 2, 3, 4, 5, 6]

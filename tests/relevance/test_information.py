@@ -29,13 +29,13 @@ def test_equals_the_plain_formula(data: st.DataObject) -> None:
     word, label = data.draw(st.integers(0, total)), data.draw(st.integers(0, total))
     both = data.draw(st.integers(max(0, word + label - total), min(word, label)))
     expected = 0.0
-    for cell, row, column in [
+    for pair, row, column in [
         (both, word, label),
         (word - both, word, total - label),
         (label - both, total - word, label),
         (total - word - label + both, total - word, total - label),
     ]:
-        expected += cell / total * math.log(cell * total / (row * column)) if cell else 0.0
+        expected += pair / total * math.log(pair * total / (row * column)) if pair else 0.0
     assert mutual_information(counts(total, [word], [label], [both]))[0] == pytest.approx(expected, abs=1e-12)
 
 

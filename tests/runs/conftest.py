@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from plant_cli.artefacts.records import StageRecord
 from plant_cli.runs.folder import Run
-from plant_cli.runs.records import StageRecord
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 
 import plant_cli
 from plant_cli.api import ArtefactError, UsageError
-from plant_cli.api.files import read_json, write_json
+from plant_cli.artefacts.records import StageRecord
+from plant_cli.base.files import read_json, write_json
 from plant_cli.runs.folder import Run
-from plant_cli.runs.records import StageRecord
 
 
 def test_a_new_run_has_a_header(tmp_path: Path) -> None:

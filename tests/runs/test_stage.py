@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from plant_cli.api import ArtefactError
-from plant_cli.api.hashing import hash_json
+from plant_cli.artefacts.records import StageRecord
+from plant_cli.base.hashing import hash_json
 from plant_cli.runs.folder import Run
-from plant_cli.runs.records import StageRecord
 from plant_cli.runs.stage import StageFolder
 
 Make = Callable[..., StageRecord]

@@ -8,7 +8,7 @@ import pytest
 
 from plant_cli.api import ArtefactError, ComponentError, DataError, PlantError, Result, SilentReporter, UsageError
 from plant_cli.registry import installed
-from plant_cli.stages.runner import run_stage
+from plant_cli.running.runner import run_stage
 
 
 def act(name: str, reporter: SilentReporter | None = None, data: dict[str, Any] | None = None, **options: Any) -> Result:

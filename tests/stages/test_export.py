@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, LlamaConfig
 
 from plant_cli.api import ComponentError, DecoderShape, SilentReporter, UsageError
-from plant_cli.api.hashing import hash_file
+from plant_cli.base.hashing import hash_file
 from plant_cli.model import network as networks
 
 TEXT = "patient fever a b c"

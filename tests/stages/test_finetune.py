@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from plant_cli.api import ArtefactError, ComponentError, Interrupted, ResourceError, SilentReporter, TrainingError, UsageError
 from plant_cli.inference.lexical import LEXICAL, load_lexicon, save_lexicon
 from plant_cli.registry import installed
-from plant_cli.stages.runner import run_stage
+from plant_cli.running.runner import run_stage
 from plant_cli.training.prototypes import SHARPNESSES
 
 LONGER = (
@@ -193,7 +193,7 @@ def test_prediction_adds_the_votes_of_words_with_the_weight_that_was_kept(traine
     summary = trained.planted().run("finetune", "finetune.epochs=1").summary
     label_hash = json.loads((trained.path / "finetune" / "thresholds.json").read_text())["label_hash"]
     lexicon = load_lexicon(trained.path / "finetune", label_hash)
-    assert lexicon is not None, "the votes should help on a corpus whose labels have words of their own"
+    assert lexicon is not None, "the lexical should help on a corpus whose labels have words of their own"
     assert lexicon.weight == summary["word_weight"] > 0
     assert summary["MAP with words"] > summary["MAP"]
     with_votes = trained.run("predict") and pl.read_parquet(trained.path / "predict" / "predictions.parquet")

@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from scipy.sparse import csr_array
 
 from plant_cli.api import ArtefactError, Choice, DataError, Interrupted, MachineSection, SilentReporter, Split, SplitName, UsageError
+from plant_cli.artefacts.relevance import load_relevance
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.registry import Registry
-from plant_cli.relevance.store import load_relevance
 from plant_cli.stages.mig import MigOptions, run
 
 TEXTS = ["Fever and cough!", "fever, chills and cough", "a broken arm", "ARM and leg; broken", "fever and leg"]

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from plant_cli.api import DataError, UsageError
+from plant_cli.artefacts.relevance import load_relevance, write_relevance
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.relevance.counting import Margins
 from plant_cli.relevance.kept import KeptWords
-from plant_cli.relevance.store import load_relevance, write_relevance
-from plant_cli.stages.mig_words import EditOptions, ShowOptions, edit, show
+from plant_cli.stages.mig_words import EditOptions, MigShowOptions, edit, show
 
 LABELS = LabelTable(ids=["flu", "trauma"], titles=["Influenza with cough", "Broken bones"], train_counts=[3, 2])
 MARGINS = Margins(
@@ -61,14 +61,14 @@ def make_context(folder: Path) -> Any:
 
 
 def shown(context: Any, label: str, limit: int = 20) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in show(context, ShowOptions(label=label, limit=limit)).tables[0].rows]
+    return [tuple(row) for row in show(context, MigShowOptions(label=label, limit=limit)).tables[0].rows]
 
 
 @pytest.mark.parametrize("label", ["trauma", "Broken bones", "bones"])
 def test_show_by_id_title_or_part_of_it(label: str, context: Any) -> None:
     assert shown(context, label)[0] == ("arm", 0.673, 0.6667, 2, 2, "")
     assert [row[0] for row in shown(context, label, limit=2)] == ["arm", "broken"]
-    result = show(context, ShowOptions(label=label, limit=2))
+    result = show(context, MigShowOptions(label=label, limit=2))
     assert result.tables[0].title == "trauma Broken bones"
     assert result.tables[0].notes == ["2 training documents carry the label; 2 of 3 words shown"]
 
@@ -85,7 +85,7 @@ def test_show_offers_near_names(context: Any) -> None:
 
 @pytest.mark.parametrize(("wanted", "label"), [("foo", "foo"), ("FOO", "foo"), ("herz", "Herz, links"), ("-FOO", "-foo"), ("bar", "bar")])
 def test_show_finds_a_label_whatever_the_case_and_says_which(wanted: str, label: str, coded: Any) -> None:
-    assert show(coded, ShowOptions(label=wanted)).tables[0].title == label
+    assert show(coded, MigShowOptions(label=wanted)).tables[0].title == label
     assert coded.said == ([] if wanted == label else [f"'{wanted}' is taken for the label '{label}'"])
 
 

@@ -12,10 +12,10 @@ import pytest
 from transformers import DeepseekV3Config, MistralConfig, ModernBertConfig, Phi3Config
 
 from plant_cli.api import RecipeError, Result, SilentReporter
-from plant_cli.api.files import read_json
+from plant_cli.base.files import read_json
 from plant_cli.registry import installed
+from plant_cli.running.runner import run_stage
 from plant_cli.stages import plan
-from plant_cli.stages.runner import run_stage
 
 SEVEN = {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 14336, "vocab_size": 32768}
 

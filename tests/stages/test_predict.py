@@ -11,7 +11,7 @@ from plant_datasets.synthetic_clinic.generator import generate
 from sklearn.metrics import roc_auc_score
 
 from plant_cli.api import ArtefactError, ResourceError, SilentReporter, UsageError
-from plant_cli.api.files import read_json
+from plant_cli.base.files import read_json
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from plant_tiny.network import TinyBackbone
 from safetensors.torch import load_file
 
 from plant_cli.api import ArtefactError, DataError, SilentReporter, UsageError
-from plant_cli.api.files import read_json
+from plant_cli.base.files import read_json
 from plant_cli.registry import installed
-from plant_cli.stages.runner import run_stage
+from plant_cli.running.runner import run_stage
 
 
 def test_it_leaves_attention_and_history_and_no_backbone(clinic: Any) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from plant_cli.api import Result, SilentReporter
 from plant_cli.registry import installed
+from plant_cli.running.runner import run_stage
 from plant_cli.stages import quickstart, run
-from plant_cli.stages.runner import run_stage
 
 
 @dataclass

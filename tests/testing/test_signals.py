@@ -11,8 +11,8 @@ from plant_cli.api import SignalSpec
 from plant_cli.testing import signals
 
 
-def _signal(score: Any, *, valley: bool = False) -> SignalSpec:
-    return SignalSpec(name="s", summary="S.", score=score, valley=valley)
+def _signal(score: Any, *, quasi_convex: bool = False) -> SignalSpec:
+    return SignalSpec(name="s", summary="S.", score=score, quasi_convex=quasi_convex)
 
 
 def _together(counts: Any, options: Any) -> Any:
@@ -36,5 +36,5 @@ def test_signals(stopped: Callable[[Any, Any, str], None]) -> None:
         return -np.abs(counts.docs_with_word - 9.0)
 
     signals.values_fall_then_rise_where_declared(_signal(peaked))
-    signals.values_fall_then_rise_where_declared(_signal(lambda c, o: -peaked(c, o), valley=True))
-    stopped(signals.values_fall_then_rise_where_declared, _signal(peaked, valley=True), "a peak")
+    signals.values_fall_then_rise_where_declared(_signal(lambda c, o: -peaked(c, o), quasi_convex=True))
+    stopped(signals.values_fall_then_rise_where_declared, _signal(peaked, quasi_convex=True), "a peak")

@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch import nn
 
+from plant_cli.parallel.gradients import full_state
 from plant_cli.runs.shortages import find_shortage
 from plant_cli.training import checkpoints
 from plant_cli.training.checkpoints import Position, load_checkpoint, save_checkpoint, whole_checkpoints
-from plant_cli.training.optimiser import whole_state
 
 
 def trained() -> tuple[nn.Linear, torch.optim.AdamW]:
@@ -27,7 +27,7 @@ def trained() -> tuple[nn.Linear, torch.optim.AdamW]:
 
 
 def kept(layer: nn.Linear, optimizer: torch.optim.AdamW) -> tuple[dict[str, nn.Parameter], dict[str, Any]]:
-    return dict(layer.named_parameters()), whole_state(optimizer, keep=True)
+    return dict(layer.named_parameters()), full_state(optimizer, keep=True)
 
 
 def test_weights_optimiser_and_position_come_back(tmp_path: Path) -> None:

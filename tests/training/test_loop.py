@@ -16,7 +16,7 @@ import torch
 from plant_cli.api import MachineSection, SilentReporter, TrainingError
 from plant_cli.model.hardware import Hardware
 from plant_cli.training import loop
-from plant_cli.training.loop import Outcome, Training, make_plan
+from plant_cli.training.loop import Training, TrainingResult, make_plan
 from plant_cli.training.options import TrainingOptions
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
@@ -52,7 +52,7 @@ class Played:
         self.queries.append(self.network.decoder.queries.detach().clone())
         return {"value": self.values[epoch]}
 
-    def run(self, plant: Callable[[], dict[str, float]] | None = None) -> Outcome:
+    def run(self, plant: Callable[[], dict[str, float]] | None = None) -> TrainingResult:
         training = Training(self.context, self.network, CPU, self.plan, LENGTHS, frozenset({"attention"}))  # type: ignore[arg-type]
         return training.run(self.step, self.validate, plant=plant)
 
@@ -120,7 +120,7 @@ def test_only_the_chosen_roles_learn(play: Callable[..., Played]) -> None:
     played.run()
     moved = {name for name, p in played.network.named_parameters() if not torch.equal(p, before[name])}
     assert "decoder.queries" in moved
-    attention = {id(p) for p in played.network.scorer.parameter_roles()["attention"]}
+    attention = {id(p) for p in played.network.typed_decoder.parameter_roles()["attention"]}
     assert all(id(dict(played.network.named_parameters())[name]) in attention for name in moved)
 
 

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import ComponentError, UsageError
+from plant_cli.parallel.gradients import clip_gradients
 from plant_cli.training import optimiser
-from plant_cli.training.optimiser import RowAdamW, clip_gradients, decide_sparse, sparse_tables
+from plant_cli.training.optimiser import RowAdamW, decide_sparse, sparse_tables
 
 ROWS, STEPS = 6, 12
 

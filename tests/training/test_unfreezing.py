@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from plant_cli.training.unfreezing import Group, cosine, factors, make_optimizer, set_rates, thaw
+from plant_cli.training.unfreezing import Group, cosine, factors, make_optimizer, set_rates, unfreeze
 
 
 def groups() -> list[Group]:
@@ -29,7 +29,7 @@ def test_frozen_groups_have_no_gradient_and_do_not_move() -> None:
     found = groups()
     optimizer = make_optimizer(found, weight_decay=0.5)
     active = factors(found, 0, "gradual", 0.3)
-    thaw(found, active)
+    unfreeze(found, active)
     set_rates(optimizer, found, 1.0, active)
     sum(p.sum() for g in found for p in g.parameters if p.requires_grad).backward()
     optimizer.step()

@@ -25,7 +25,7 @@ def score(name: str, counts: Counts, options: Options | None = None) -> Any:
 
 
 def plain(name: str, n: int, word: int, label: int, both: int) -> float:
-    """Each formula as a textbook prints it, one cell at a time."""
+    """Each formula as a textbook prints it, one pair at a time."""
     if name == "pmi":
         return math.log((both / n) / ((word / n) * (label / n))) if both else -math.inf
     if name == "npmi":
@@ -68,25 +68,25 @@ def test_term_frequency_is_the_share_of_the_words_of_the_labels_documents() -> N
     assert score("tf", counts).tolist() == [0.25, 0.25, 0.0]
 
 
-@pytest.mark.parametrize(("name", "missing"), [("tf", "occurrences"), ("random", "cells")])
+@pytest.mark.parametrize(("name", "missing"), [("tf", "occurrences"), ("random", "pairs")])
 def test_says_which_counts_are_missing(name: str, missing: str) -> None:
     one = np.array([1])
     with pytest.raises(ValueError, match=missing):
         score(name, Counts(n_docs=1, docs_with_word=one, docs_with_label=one, docs_with_both=one), RandomOptions())
 
 
-def draw(cells: Any, seed: int = 0) -> Any:
-    one = np.ones(len(cells), dtype=np.int64)
+def draw(pairs: Any, seed: int = 0) -> Any:
+    one = np.ones(len(pairs), dtype=np.int64)
     return score(
-        "random", Counts(n_docs=1, docs_with_word=one, docs_with_label=one, docs_with_both=one, cells=cells), RandomOptions(seed=seed)
+        "random", Counts(n_docs=1, docs_with_word=one, docs_with_label=one, docs_with_both=one, pairs=pairs), RandomOptions(seed=seed)
     )
 
 
 def test_random_is_fixed_by_cell_and_seed_alone() -> None:
-    cells = np.arange(10_000)
-    values = draw(cells)
-    assert values[5:9].tolist() == draw(cells[5:9]).tolist()
-    assert not np.isclose(values, draw(cells, seed=1)).any()
+    pairs = np.arange(10_000)
+    values = draw(pairs)
+    assert values[5:9].tolist() == draw(pairs[5:9]).tolist()
+    assert not np.isclose(values, draw(pairs, seed=1)).any()
     assert len(np.unique(values)) == len(values)
 
 
@@ -99,7 +99,7 @@ def test_random_is_one_over_a_uniform_number() -> None:
 
 def test_what_each_signal_asks_of_the_engine() -> None:
     asks = {
-        name: (s.signed, s.needs_occurrences, s.needs_cells)
+        name: (s.signed, s.needs_occurrences, s.needs_pairs)
         for name in ("mig", "pmi", "npmi", "chi2", "tf", "random")
         for s in [spec(name)]
     }
@@ -115,4 +115,4 @@ def test_what_each_signal_asks_of_the_engine() -> None:
 
 def test_which_signals_fall_then_rise_with_the_documents_of_a_word() -> None:
     names = ("mig", "pmi", "npmi", "chi2", "tf", "random")
-    assert [name for name in names if spec(name).valley] == ["mig", "pmi", "npmi", "chi2"]
+    assert [name for name in names if spec(name).quasi_convex] == ["mig", "pmi", "npmi", "chi2"]

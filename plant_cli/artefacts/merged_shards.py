@@ -1,0 +1,130 @@
+"""Adding up what shards have counted (`plant mig --merge`): the same counts as of all documents at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from scipy.sparse import csr_array
+
+from plant_cli.api.errors import ArtefactError, UsageError
+from plant_cli.artefacts.shards import COUNTS, LABELS, WORDS, ShardRecord, read_record
+from plant_cli.relevance.counting import CACHED_PAIRS, Ints, Margins, Pairs
+from plant_cli.relevance.shard import Shard
+from plant_cli.relevance.vocabulary import merge_vocabularies, number_words
+
+
+def open_shards(folders: Sequence[Path], *, data_hash: str, label_hash: str, with_occurrences: bool, min_df: int) -> MergedCounting:
+    """The sum of all shards of one corpus.
+
+    Args:
+        folders: one for each shard, in any order.
+        data_hash: of the corpus that they must be shards of.
+        label_hash: of its ordered label ids.
+        with_occurrences: whether they must say how often words occur.
+        min_df: words in fewer documents than this, of all shards together, are left out.
+
+    Raises:
+        UsageError: a shard is missing or given twice.
+        ArtefactError: a shard is damaged, of another corpus, or counted with other options.
+    """
+    records = {folder: read_record(folder) for folder in folders}
+    for folder, record in records.items():
+        for what, found, wanted in (("data", record.data_hash, data_hash), ("label", record.label_hash, label_hash)):
+            if found != wanted:
+                raise _refuse(folder, f"is of another corpus: {what} hash {found[:12]}, not {wanted[:12]}")
+        if with_occurrences and not record.occurrences:
+            raise _refuse(folder, "does not say how often words occur, which this score needs")
+    _require_all({folder: record.shard for folder, record in records.items()})
+    return MergedCounting(records, with_occurrences=with_occurrences, min_df=min_df)
+
+
+class MergedCounting:
+    """A source of counts (see `Counting`) that reads shards block after block of labels; see `open_shards`."""
+
+    block_pairs = CACHED_PAIRS
+
+    def __init__(self, records: Mapping[Path, ShardRecord], *, with_occurrences: bool, min_df: int) -> None:
+        self._columns = ["label", "word", "both", *(["occurrences"] if with_occurrences else [])]
+        vocabularies = {folder: pl.read_parquet(folder / WORDS, glob=False) for folder in records}
+        words = merge_vocabularies(list(vocabularies.values()), min_df)
+        self._shards = [_ShardReader(folder, number_words(vocabulary, words)) for folder, vocabulary in vocabularies.items()]
+        self.margins = Margins(
+            n_docs=sum(record.documents for record in records.values()),
+            words=tuple(words["word"].to_list()),
+            docs_with_word=words["docs_with_word"].to_numpy().astype(np.int64),
+            docs_with_label=np.sum([shard.docs_with_label for shard in self._shards], axis=0),
+            words_with_label=np.sum([shard.sum_occurrences() for shard in self._shards], axis=0) if with_occurrences else None,
+        )
+        self.pair_bounds: Ints = np.sum([np.diff(shard.offsets) for shard in self._shards], axis=0)
+
+    def count(self, start: int, stop: int) -> Pairs:
+        """See `Counting.count`."""
+        rows = pl.concat([shard.read(start, stop, self._columns) for shard in self._shards])
+        place = (rows["label"].to_numpy() - start, rows["word"].to_numpy())
+        shape = (stop - start, len(self.margins.words))
+        both, *occurrences = (csr_array((rows[name].to_numpy(), place), shape=shape) for name in self._columns[2:])
+        return Pairs.of(both, occurrences[0] if occurrences else None, start)
+
+
+class _ShardReader:
+    """Reads the counts of one shard, its words numbered as in the common vocabulary."""
+
+    def __init__(self, folder: Path, numbers: npt.NDArray[np.int32]) -> None:
+        index = pl.read_parquet(folder / LABELS, glob=False)
+        self.docs_with_label = index["docs_with_label"].to_numpy()
+        self.offsets = np.concatenate([[0], np.cumsum(index["pairs"].to_numpy())])
+        self._path = folder / COUNTS
+        self._numbers = pl.Series("number", numbers)
+
+    def read(self, start: int, stop: int, columns: Sequence[str]) -> pl.DataFrame:
+        """The pairs of labels `start` to `stop` whose words are in the common vocabulary."""
+        first, last = int(self.offsets[start]), int(self.offsets[stop])
+        rows = pl.scan_parquet(self._path, glob=False).slice(first, last - first).select(columns).collect()
+        return rows.with_columns(self._numbers.gather(rows["word"]).alias("word")).filter(pl.col("word") >= 0)
+
+    def sum_occurrences(self) -> npt.NDArray[np.int64]:
+        """How often words of the common vocabulary occur in the documents of each label [L]."""
+        sums = np.zeros(len(self.offsets) - 1, dtype=np.int64)
+        kept = pl.LazyFrame({"word": np.flatnonzero(self._numbers.to_numpy() >= 0).astype(np.int32)})
+        rows = pl.scan_parquet(self._path, glob=False).join(kept, on="word", how="semi")
+        found = rows.group_by("label").agg(pl.col("occurrences").cast(pl.Int64).sum()).collect(engine="streaming")
+        sums[found["label"].to_numpy()] = found["occurrences"].to_numpy()
+        return sums
+
+
+def _require_all(shards: Mapping[Path, Shard]) -> None:
+    """Refuse anything but each of n shards once."""
+    by_shard: dict[Shard, Path] = {}
+    for folder, shard in shards.items():
+        if shard in by_shard:
+            raise _wrong_shards(f"shard {shard} is given twice", f"{by_shard[shard]} and {folder}")
+        by_shard[shard] = folder
+    divisions = sorted({shard.of for shard in by_shard})
+    where = ", ".join(f"{folder} ({shard})" for folder, shard in shards.items()) or "--merge"
+    if len(divisions) != 1:
+        raise _wrong_shards(f"the shards are of different divisions, into {' and '.join(map(str, divisions)) or 'none'}", where)
+    missing = [str(shard) for number in range(1, divisions[0] + 1) if (shard := Shard(number, divisions[0])) not in by_shard]
+    if missing:
+        raise _wrong_shards(f"shard {', '.join(missing)} is missing", where)
+
+
+def _wrong_shards(what: str, where: str) -> UsageError:
+    return UsageError(
+        what,
+        where=where,
+        expected="every shard of one division, once",
+        todo="give with --merge the folders of all of them; `plant mig --shard i/n` counts one that is missing",
+    )
+
+
+def _refuse(folder: Path, why: str) -> ArtefactError:
+    return ArtefactError(
+        f"the shard in '{folder.name}' {why}",
+        where=str(folder),
+        expected="shards counted from this run's corpus, for this score",
+        todo="count it again from this corpus with the same --score: `plant mig --shard i/n --force`",
+    )

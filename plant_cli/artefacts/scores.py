@@ -1,0 +1,106 @@
+"""`scores.bin`: the score of every label for every document, memory-mapped; kept only when AUC is asked for.
+
+Logits and not probabilities: far from zero the sigmoids of different logits are one number, and ranks would tie that do not.
+`scores.json` beside it says what the numbers are; it is written last, so a file without it is not complete.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from plant_cli.api import ArtefactError, ResourceError
+from plant_cli.base.files import read_json, replacing, write_json
+from plant_cli.base.hashing import hash_strings
+from plant_cli.base.sizes import show_size
+
+SCORES = "scores.bin"
+DESCRIPTION = "scores.json"
+FORMAT = 1
+STORED = np.dtype("<f4")
+COMMAND = "plant predict --auc"
+
+
+class ScoreWriter:
+    """Writes the logits of documents at their rows of [N, L], in any order.
+
+    Written, not mapped: on a full disk a write is an error that can be told, a mapped page is the death of the process.
+    """
+
+    def __init__(self, file: BinaryIO, labels: int) -> None:
+        self._file = file
+        self._row_bytes = labels * STORED.itemsize
+
+    def write(self, rows: npt.NDArray[np.int64], logits: npt.NDArray[np.float32]) -> None:
+        """Keep logits [B, L] of the documents of these rows [B]."""
+        for row, scores in zip(rows, logits, strict=True):
+            self._file.seek(int(row) * self._row_bytes)
+            self._file.write(scores.astype(STORED).tobytes())
+
+
+@contextmanager
+def writing_scores(folder: Path, doc_ids: Sequence[str], labels: int, label_hash: str) -> Iterator[ScoreWriter]:
+    """A writer of the scores of documents; the files are whole when the block ends well, and not there when it does not."""
+    (folder / DESCRIPTION).unlink(missing_ok=True)
+    with replacing(folder / SCORES) as partial, partial.open("wb") as file:
+        file.truncate(len(doc_ids) * labels * STORED.itemsize)
+        yield ScoreWriter(file, labels)
+    write_json(folder / DESCRIPTION, _describe(doc_ids, labels, label_hash))
+
+
+def open_scores(folder: Path, doc_ids: Sequence[str], label_hash: str) -> npt.NDArray[np.float32] | None:
+    """The scores [N, L] of a predict folder, memory-mapped; None if they were not kept.
+
+    Raises:
+        ArtefactError: they belong to other documents or another label order, or the file is damaged.
+    """
+    if not (folder / DESCRIPTION).exists():
+        return None
+    known = read_json(folder / DESCRIPTION, "the description of the scores")
+    labels = known.get("labels") if isinstance(known, dict) else None
+    if not isinstance(labels, int):
+        raise _refused("the description of the scores is damaged: it lacks a key", folder / DESCRIPTION, "format, labels and hashes")
+    for key, wanted in _describe(doc_ids, labels, label_hash).items():
+        if known.get(key) != wanted:
+            place, expected = f"{folder / DESCRIPTION}, {key} {str(known.get(key))[:12]}", f"{str(wanted)[:12]}, as in the run's corpus"
+            raise _refused(f"the scores are not those of this corpus: another {key.replace('_', ' ')}", place, expected)
+    path = folder / SCORES
+    need, found = len(doc_ids) * labels * STORED.itemsize, path.stat().st_size if path.exists() else 0
+    if found != need:
+        raise _refused(
+            f"the file of scores has {found} bytes, not {need}", path, f"{len(doc_ids)} documents of {labels} labels, 4 bytes each"
+        )
+    return np.memmap(path, dtype=STORED, mode="r", shape=(len(doc_ids), labels))
+
+
+def require_room(folder: Path, documents: int, labels: int, budget: int) -> None:
+    """Refuse scores that exceed the budget in bytes, or the free space of the disk.
+
+    Raises:
+        ResourceError: with the sizes.
+    """
+    need, free = documents * labels * STORED.itemsize, shutil.disk_usage(folder).free
+    if need <= min(budget, free):
+        return
+    exceeded = f"the limit is {show_size(budget)}" if need > budget else f"{show_size(free)} are free"
+    enough = f"--auc-disk {-(-need // 10**9)}GB" if need <= free else "--run DIR on a larger disk"
+    raise ResourceError(
+        f"every score of {documents} documents and {labels} labels takes {show_size(need)}: {exceeded}",
+        where=str(folder / SCORES),
+        expected=f"room for {show_size(need)} (4 bytes a score); {show_size(free)} are free, the limit is {show_size(budget)}",
+        todo=f"`{COMMAND}` with {enough}, or leave --auc out: all other metrics need the best labels only",
+    )
+
+
+def _describe(doc_ids: Sequence[str], labels: int, label_hash: str) -> dict[str, Any]:
+    return {"format": FORMAT, "documents": hash_strings(doc_ids), "labels": labels, "label_hash": label_hash}
+
+
+def _refused(what: str, place: Path | str, expected: str) -> ArtefactError:
+    return ArtefactError(what, where=str(place), expected=expected, todo=f"`{COMMAND} --force` writes them again")

@@ -1,0 +1,1 @@
+"""What everything stands on: whole files, hashes, sizes, padding."""

@@ -1,0 +1,181 @@
+"""Counts of words and labels: of all training documents, of a share of them, or added up from shards that were counted before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plant_cli.api import Corpus, DataError, MachineSection, Reporter, UsageError
+from plant_cli.parallel.environment import default_threads, process_count
+
+if TYPE_CHECKING:
+    import torch
+
+    from plant_cli.relevance.counting import Counting
+    from plant_cli.relevance.shard import Shard
+    from plant_cli.relevance.terms import Terms
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counter:
+    """Counts a corpus; the numbers are the same wherever they come from.
+
+    Args:
+        corpus: whose training documents are counted.
+        min_df: words in fewer training documents than this are left out.
+        occurrences: whether to count how often words occur, too.
+        memory: bytes for the blocks of labels under way.
+        reporter: where progress goes.
+        check: called often; raises an error if the user asked to stop.
+    """
+
+    corpus: Corpus
+    min_df: int
+    occurrences: bool
+    memory: int
+    reporter: Reporter
+    check: Callable[[], None]
+
+    def count(self, device: torch.device | None = None) -> Counting:
+        """Counts of all training documents; of several processes each reads its share, and all get the sum.
+
+        Args:
+            device: a GPU that counts by matrix products; None: the processor.
+        """
+        if process_count() > 1:
+            return self._count_together()
+        train = self.corpus.split("train")
+        terms = self.read_words(train.texts, self.min_df)
+        self._require_words(terms.words, len(train))
+        if device is not None:
+            from plant_cli.relevance.dense import DenseCounting
+
+            return DenseCounting(terms, train.gold, device=device, memory=self.memory)
+        from plant_cli.relevance.counting import SparseCounting
+
+        return SparseCounting(terms, train.gold, with_occurrences=self.occurrences)
+
+    def _count_together(self) -> Counting:
+        from plant_cli.parallel.counting import ReducedCounting
+        from plant_cli.parallel.group import join_processes
+        from plant_cli.relevance.shard import Shard
+
+        processes, train = join_processes(), self.corpus.split("train")
+        shard = Shard(processes.rank + 1, processes.count)
+        counting = ReducedCounting(
+            self.read_words(train.texts[shard.rows], min_df=1),
+            train.gold[shard.rows],
+            data_hash=self.corpus.data_hash,
+            min_df=self.min_df,
+            with_occurrences=self.occurrences,
+        )
+        self._require_words(counting.margins.words, counting.margins.n_docs)
+        return counting
+
+    def merge(self, patterns: Sequence[str]) -> Counting:
+        """Counts of all training documents, added up from folders that `plant mig --shard` wrote.
+
+        Args:
+            patterns: folders, or patterns such as `shards/*/mig`.
+
+        Raises:
+            UsageError: no such folder, or a shard is missing or given twice.
+            ArtefactError: a shard is damaged or of another corpus.
+            DataError: no word is left.
+        """
+        from plant_cli.artefacts.merged_shards import open_shards
+        from plant_cli.artefacts.shards import RECORD
+
+        paths = sorted({Path(path) for pattern in patterns for path in glob(pattern)})
+        folders = [path for path in paths if (path / RECORD).exists()]
+        if not folders:
+            raise UsageError(
+                "there are no counts to merge",
+                where=f"--merge {' '.join(patterns)}",
+                expected=f"folders that `plant mig --shard i/n` wrote: each holds {RECORD}",
+                todo="name the folder `mig` of each shard's run, such as --merge 'shards/*/mig'",
+            )
+        self.reporter.note(f"adding up {len(folders)} shards: {', '.join(map(str, folders))}")
+        merged = open_shards(
+            folders,
+            data_hash=self.corpus.data_hash,
+            label_hash=self.corpus.labels.hash,
+            with_occurrences=self.occurrences,
+            min_df=self.min_df,
+        )
+        self._require_words(merged.margins.words, merged.margins.n_docs)
+        return merged
+
+    def write_shard(self, folder: Path, shard: Shard, jobs: int) -> dict[str, str | int]:
+        """Count a share of the training documents and write the counts, for `merge`.
+
+        Args:
+            folder: where to write.
+            shard: which share.
+            jobs: threads.
+
+        Returns:
+            The shard, and how many documents, words and counts it has.
+        """
+        from plant_cli.artefacts.shards import write_shard
+        from plant_cli.relevance.counting import SparseCounting
+
+        train = self.corpus.split("train")
+        texts = train.texts[shard.rows]
+        terms = self.read_words(texts, min_df=1)
+        counting = SparseCounting(terms, train.gold[shard.rows], with_occurrences=self.occurrences)
+        with self.reporter.progress(f"counting shard {shard}", len(self.corpus.labels), "labels") as task:
+
+            def advance(labels: int) -> None:
+                task.advance(labels)
+                self.check()
+
+            pairs = write_shard(
+                folder,
+                shard,
+                counting,
+                data_hash=self.corpus.data_hash,
+                label_hash=self.corpus.labels.hash,
+                memory=self.memory,
+                jobs=jobs,
+                advance=advance,
+            )
+        return {"shard": str(shard), "documents": len(texts), "words": len(terms.words), "counts": pairs}
+
+    def read_words(self, texts: Sequence[str], min_df: int) -> Terms:
+        """The words of texts, with progress."""
+        from plant_cli.corpus.words import spell
+        from plant_cli.relevance.terms import count_terms
+
+        with self.reporter.progress("counting words", len(texts), "documents") as task:
+
+            def read() -> Iterator[list[str]]:
+                for text in texts:
+                    yield spell(text)
+                    task.advance()
+                    self.check()
+
+            return count_terms(read(), min_df)
+
+    def _require_words(self, words: tuple[str, ...], documents: int) -> None:
+        if not words:
+            raise DataError(
+                f"no word occurs in at least {self.min_df} training documents",
+                where=f"the {documents} training documents",
+                expected="texts of words made of letters, in any script, that share some of them",
+                todo="look at the corpus with `plant data stats`, or lower --min-df",
+            )
+
+
+def choose_jobs(machine: MachineSection, jobs: int | None, processes: int | None = None) -> int:
+    """How many threads count; one beside other processes, because all must ask for the same sums in the same order.
+
+    Args:
+        machine: may say how many threads a stage has.
+        jobs: what the user asks for.
+        processes: how many there are (default: as many as were launched).
+    """
+    return 1 if (processes or process_count()) > 1 else jobs or machine.threads or default_threads()

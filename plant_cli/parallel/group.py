@@ -1,0 +1,107 @@
+"""The processes that were launched together (`accelerate launch`): who does which share, and sums over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+
+from plant_cli.api import ResourceError
+from plant_cli.parallel.environment import process_count, process_rank
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Processes:
+    """One process among those launched together; alone unless said otherwise.
+
+    What follows the sums is the same in every process, so that all take every decision alike. Each call that meets the others must
+    be made by all, in one order.
+
+    Args:
+        rank: number of this process; the first, 0, writes to the run.
+        count: how many there are.
+    """
+
+    rank: int = 0
+    count: int = 1
+
+    @property
+    def first(self) -> bool:
+        """Whether this process writes what is kept."""
+        return self.rank == 0
+
+    def share(self, items: Sequence[Item]) -> Sequence[Item]:
+        """The items that this process works on: every `count`-th."""
+        return items[self.rank :: self.count]
+
+    def add(self, tensors: Iterable[Tensor]) -> None:
+        """Replace each tensor by its sum over all processes.
+
+        Raises:
+            ResourceError: another process has ended.
+        """
+        if self.count > 1:
+            with self._meeting():
+                for work in [dist.all_reduce(tensor, async_op=True) for tensor in tensors]:
+                    work.wait()
+
+    def add_arrays(self, *arrays: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> None:
+        """Replace each array by its sum over all processes."""
+        self.add(torch.from_numpy(array) for array in arrays)
+
+    def any(self, flag: bool) -> bool:
+        """Whether the flag is set in any process; also a point that none passes before all have reached it."""
+        raised = torch.tensor([float(flag)])
+        self.add([raised])
+        return bool(raised)
+
+    def gather(self, value: float) -> list[float]:
+        """A number of every process, by rank."""
+        values = torch.zeros(self.count, dtype=torch.float64)
+        values[self.rank] = value
+        self.add([values])
+        return [float(found) for found in values]
+
+    def copy_first(self, tensors: Iterable[Tensor]) -> None:
+        """Replace each tensor by that of the first process."""
+        if self.count > 1:
+            with self._meeting():
+                for tensor in tensors:
+                    dist.broadcast(tensor, 0)
+
+    @contextmanager
+    def _meeting(self) -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError as error:
+            raise ResourceError(
+                f"process {self.rank + 1} of {self.count} no longer reaches the others: one has ended",
+                where=str(error).splitlines()[0],
+                expected="all launched processes, to the end",
+                todo="read what the other process said; then run the same command again with --resume, with any number of processes",
+            ) from error
+
+
+SINGLE_PROCESS = Processes()
+
+
+def gather_full(tensor: Tensor) -> Tensor:
+    """A tensor that may be spread over the processes, whole; all of them must ask for it."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def join_processes() -> Processes:
+    """Meet the other processes that were launched with this one; alone there is nothing to do."""
+    if process_count() > 1 and not dist.is_initialized():
+        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+    return Processes(rank=process_rank(), count=process_count())

@@ -1,0 +1,1 @@
+"""Ways to share the training of one network between processes: data parallel, FSDP, DeepSpeed."""

@@ -1,0 +1,1 @@
+"""How a stage is run: the context it is given, one attempt at it, and all steps of a recipe."""

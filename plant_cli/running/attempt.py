@@ -1,0 +1,129 @@
+"""One attempt at a stage: recorded when it begins, when it ends, and when it fails; nothing that was done is lost."""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import suppress
+from typing import Any, Never
+
+from plant_cli.api import GateFailed, Interrupted, PlantError, Result
+from plant_cli.artefacts.records import StageRecord, plain_values
+from plant_cli.base.files import replacing
+from plant_cli.recipe.replay import DoneStep, write_recipe
+from plant_cli.recipe.steps import Step
+from plant_cli.running.context import RunContext, command_for
+from plant_cli.runs.changes import stage_key
+from plant_cli.runs.environment import describe_device, describe_environment, peak_memory_gb
+from plant_cli.runs.folder import Run, current_time
+from plant_cli.runs.shortages import find_shortage
+from plant_cli.runs.stage import StageFolder
+
+
+def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> Result:
+    """Run a stage in its folder, continuing what is there if the context says so; afterwards the run's recipe repeats it too.
+
+    Raises:
+        Interrupted: the user stopped it.
+        ResourceError: disk space or memory ran out.
+        Exception: whatever the stage raised; recorded in stage.json.
+    """
+    record = _begin(context, step, folder)
+    started = time.perf_counter()
+    try:
+        result = step.spec.run(context, step.options)
+        summary, outputs = plain_values(result.summary), folder.hash_outputs()
+        done = record.model_copy(update={**_ending(record, context, started), "status": "done", "summary": summary, "outputs": outputs})
+        taken = folder.finish(done.model_copy(update={"key": stage_key(done, run.header.data_hash)}))
+        if taken:
+            context.reporter.note(f"kept of the earlier '{folder.name}': {', '.join(taken)}, laid there by hand")
+        _write_run_recipe(run)
+    except BaseException as error:
+        _fail(error, record.model_copy(update=_ending(record, context, started)), context, folder)
+    return result
+
+
+def _begin(context: RunContext, step: Step, folder: StageFolder) -> StageRecord:
+    record = StageRecord(
+        status="running",
+        stage=step.spec.name,
+        tag=step.tag,
+        options=dict(step.values),
+        sections={name: dict(section) for name, section in step.sections.items()},
+        environment=describe_environment(plugin.distribution for plugin in context.request.registry.plugins),
+        seed=step.machine.seed,
+        started=current_time(),
+    )
+    if context.resume:
+        folder.write(record)
+    else:
+        folder.begin(record)
+    return record
+
+
+def _ending(record: StageRecord, context: RunContext, started: float) -> dict[str, Any]:
+    return {
+        "environment": {**record.environment, **describe_device()},
+        "inputs": context.inputs,
+        "warnings": context.recorder.warnings,
+        "finished": current_time(),
+        "seconds": round(time.perf_counter() - started, 3),
+        "peak_memory_gb": round(peak_memory_gb(), 3),
+    }
+
+
+def _fail(error: BaseException, record: StageRecord, context: RunContext, folder: StageFolder) -> Never:
+    """Record how it ended, then raise what a person should read."""
+    stopped = isinstance(error, Interrupted | KeyboardInterrupt)
+    text = error.what if isinstance(error, PlantError) else str(error) or type(error).__name__
+    ending = record.model_copy(update={"status": "interrupted" if stopped else "failed", "error": text})
+    with suppress(OSError):  # a full disk must not hide its own message
+        if isinstance(error, GateFailed):  # the results are complete, and say by how much it was missed
+            folder.finish(ending)
+        else:
+            folder.write(ending)
+    with suppress(OSError):
+        if not stopped and folder.put_back():
+            _name_new_place(error, folder)
+            context.reporter.warn(f"the earlier '{folder.name}' is back in its place; the failed attempt is kept in '{folder.failed_path}'")
+    if isinstance(error, PlantError):
+        raise error
+    if stopped:
+        command = command_for(record.stage, record.tag, context.run_path)
+        raise Interrupted(
+            f"'{folder.name}' was stopped", where=str(folder.path), expected="a finished stage", todo=f"`{command} --resume` continues it"
+        ) from error
+    shortage = find_shortage(error, folder.path, "the files so far are kept")
+    if shortage is not None:
+        raise shortage from error
+    raise error
+
+
+def _name_new_place(error: BaseException, folder: StageFolder) -> None:
+    if isinstance(error, PlantError):
+        error.where = re.sub(rf"{re.escape(str(folder.path))}(?![\w.-])", lambda _: str(folder.failed_path), error.where)
+
+
+def _write_run_recipe(run: Run) -> None:
+    steps = [
+        DoneStep(section=folder.name, stage=record.stage, options=record.options, sections=record.sections)
+        for folder, record in _by_dependence(run)
+    ]
+    with replacing(run.recipe_path) as temporary:
+        temporary.write_text(write_recipe("What was run in this folder.", steps), encoding="utf-8")
+
+
+def _by_dependence(run: Run) -> list[tuple[StageFolder, StageRecord]]:
+    """Finished stages by the time they started, each after those it read."""
+    records = {folder.name: (folder, record) for folder in run.stages() if (record := folder.record()) and record.status == "done"}
+    ordered: dict[str, tuple[StageFolder, StageRecord]] = {}
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        if name in records and name not in ordered and name not in above:
+            for source in records[name][1].inputs:
+                visit(source, (*above, name))
+            ordered[name] = records[name]
+
+    for name in records:
+        visit(name, ())
+    return list(ordered.values())

@@ -1,0 +1,250 @@
+"""What a stage is given: the implementation of `api.StageContext` over a run folder."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plant_cli.api import ArtefactError, Choice, Corpus, DataSection, Dataset, Options, Reporter, Spec, Task, UsageError
+from plant_cli.base.hashing import hash_file, hash_json
+from plant_cli.recipe.components import write_out
+from plant_cli.recipe.steps import Step
+from plant_cli.registry import Registry
+from plant_cli.runs.changes import trace_stale
+from plant_cli.runs.folder import HEADER_NAME, Run
+from plant_cli.runs.interruption import Interruption
+from plant_cli.runs.seeds import find_input_tag
+
+if TYPE_CHECKING:
+    from plant_cli.corpus.store import StoredCorpus
+
+DEFAULT_RUN = Path("plant-run")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a user asked for.
+
+    Args:
+        registry: where stages and components are found.
+        run_path: the run folder.
+        recipe: a recipe by path or shipped name, or None.
+        sets: `--set` texts.
+        flags: explicit values by section.
+        reporter: where progress goes.
+        force: replace what is finished.
+        resume: continue what is not.
+        seeds: how many seeds a recipe is run with.
+    """
+
+    registry: Registry
+    run_path: Path
+    recipe: str | None = None
+    sets: Sequence[str] = ()
+    flags: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    reporter: Reporter
+    force: bool = False
+    resume: bool = False
+    seeds: int = 1
+
+
+class RecordingReporter:
+    """Hands everything on, and keeps the warnings for stage.json."""
+
+    def __init__(self, inner: Reporter) -> None:
+        self.warnings: list[str] = []
+        self._inner = inner
+
+    def progress(self, description: str, total: float | None, unit: str) -> AbstractContextManager[Task]:
+        """See `Reporter.progress`."""
+        return self._inner.progress(description, total, unit)
+
+    def note(self, message: str) -> None:
+        """See `Reporter.note`."""
+        self._inner.note(message)
+
+    def warn(self, message: str) -> None:
+        """See `Reporter.warn`."""
+        self.warnings.append(message)
+        self._inner.warn(message)
+
+
+class CorpusCache:
+    """Corpora in memory: the steps of one command read a corpus once."""
+
+    def __init__(self) -> None:
+        self._corpora: dict[str, Corpus] = {}
+
+    def take(self, data: DataSection, load: Callable[[], Corpus]) -> Corpus:
+        """The corpus of a data section, loaded if it is not there yet."""
+        key = hash_json(write_out(data, None))
+        if key not in self._corpora:
+            self._corpora[key] = load()
+        return self._corpora[key]
+
+
+class RunContext:
+    """A `StageContext` over a run folder.
+
+    Args:
+        request: what the user asked for.
+        step: the resolved step.
+        run: the run; None for an action: it opens the run, if it needs one, when it reads from it.
+        folder: where the stage writes.
+        resume: whether the stage continues what is in its folder.
+        interruption: tells whether the user asked to stop.
+        corpora: corpora that other steps of this command have loaded.
+        perform: runs another stage of this run unless it is done and still valid: `perform(stage, tag, options)`.
+    """
+
+    def __init__(
+        self,
+        *,
+        request: Request,
+        step: Step,
+        run: Run | None,
+        folder: Path,
+        resume: bool,
+        interruption: Interruption,
+        corpora: CorpusCache,
+        perform: Callable[[str, str | None, dict[str, Any]], None],
+    ) -> None:
+        self.request = request
+        self.run_path = request.run_path
+        self.folder = folder
+        self.tag = step.tag
+        self.resume = resume
+        self.force = request.force
+        self.recorder = RecordingReporter(request.reporter)
+        self.reporter: Reporter = self.recorder
+        self.data = step.data
+        self.model = step.model
+        self.machine = step.machine
+        self.inputs: dict[str, str] = {}
+        self._warned: set[str] = set()
+        self._spec = step.spec
+        self._run = run
+        self._interruption = interruption
+        self._corpora_cache = corpora
+        self._perform = perform
+
+    @property
+    def stopping(self) -> bool:
+        """See `StageContext.stopping`."""
+        return self._interruption.requested
+
+    def component(self, kind: str, chosen: Choice) -> tuple[Spec, Options]:
+        """See `StageContext.component`."""
+        return self.request.registry.resolve(kind, chosen)
+
+    def components(self, kind: str) -> list[Spec]:
+        """See `StageContext.components`."""
+        return list(self.request.registry.specs(kind))
+
+    def corpus(self) -> Corpus:
+        """See `StageContext.corpus`."""
+        run = self._require_run("corpus")
+        return self._corpora_cache.take(self.data, lambda: self._load_corpus(run))
+
+    def input(self, stage: str, tag: str | None = None) -> Path:
+        """See `StageContext.input`; warns if what that stage was made from has changed since."""
+        run = self._require_run("stage")
+        tag = find_input_tag(run, stage, tag, self.tag)
+        folder = run.stage(stage, tag)
+        record = folder.require(todo=command_for(stage, tag, self.run_path))
+        for name, reasons in trace_stale(folder.name, run).items():
+            self._warn_stale(run, name, reasons)
+        self.inputs[folder.name] = folder.output_hash(record)
+        return folder.path
+
+    def ensure(self, stage: str, tag: str | None = None, options: dict[str, Any] | None = None) -> Path:
+        """See `StageContext.ensure`."""
+        if self._run is not None:
+            tag = find_input_tag(self._run, stage, tag, self.tag)
+        self._perform(stage, tag, options or {})
+        return self.input(stage, tag)
+
+    def _warn_stale(self, run: Run, name: str, reasons: list[str]) -> None:
+        record = run.folder(name).record()
+        if record is not None and name not in self._warned:
+            self._warned.add(name)
+            command = command_for(record.stage, record.tag, self.run_path)
+            self.reporter.warn(f"'{name}' is out of date: {'; '.join(reasons)}; `{command} --force` renews it")
+
+    def _require_run(self, what: str) -> Run:
+        if self._run is None and self._spec.needs_run:
+            self._run = Run.open(self.run_path)
+        if self._run is None:
+            raise UsageError(
+                f"'{self._spec.name}' works outside any run, so there is no {what} of a run to read",
+                where=f"plant {self._spec.name}",
+                expected="a stage or action that is given a run folder",
+                todo="declare it with needs_run=True",
+            )
+        return self._run
+
+    def _dataset(self) -> Dataset:
+        spec, options = self.component("dataset", self.data.dataset)
+        dataset: Dataset = spec.load(self.data, options)  # type: ignore[attr-defined]
+        return dataset
+
+    def _load_corpus(self, run: Run) -> Corpus:
+        if run.header.data_hash is None and not self._spec.writes:
+            raise ArtefactError(
+                f"the run '{run.path}' has no corpus yet",
+                where=str(run.path),
+                expected="a run in which a stage has read its corpus",
+                todo="start with `plant mig DATA`",
+            )
+        if run.header.data_hash is None:
+            return self._prepare_corpus(run)
+        from plant_cli.corpus.store import open_corpus
+
+        corpus = open_corpus(run.corpus_path, self._dataset)
+        self._refuse_other_options(corpus)
+        for what, file, recorded, found in (
+            ("documents", "splits.json", run.header.data_hash, corpus.data_hash),
+            ("label order", "labels.parquet", run.header.label_hash, corpus.labels.hash),
+        ):
+            if recorded != found:
+                raise ArtefactError(
+                    f"the {what} of the corpus in this run are not those that its stages were made from",
+                    where=f"{run.path / HEADER_NAME} ({str(recorded)[:12]}…) against {run.corpus_path / file} ({found[:12]}…)",
+                    expected="one hash in both",
+                    todo=f"put {run.corpus_path} back as it was, or start another run with --run DIR",
+                )
+        return corpus
+
+    def _prepare_corpus(self, run: Run) -> Corpus:
+        from plant_cli.corpus.prepare import prepare
+
+        dataset = self._dataset()
+        corpus = prepare(dataset, self.data, run.corpus_path, self.machine.seed, self.reporter)
+        sources = {str(path): hash_file(path) for path in map(_absolute, dataset.files) if path.is_file()}
+        run.bind(data_hash=corpus.data_hash, label_hash=corpus.labels.hash, sources=sources)
+        return corpus
+
+    def _refuse_other_options(self, corpus: StoredCorpus) -> None:
+        now = self.data.model_dump(mode="json")
+        for key, before in corpus.record.source.items():
+            if key not in ("path", "dataset") and now.get(key) != before:
+                raise ArtefactError(
+                    f"the corpus of this run was prepared with {key} = {before!r}, not {now.get(key)!r}",
+                    where=f"{corpus.folder}, data.{key}",
+                    expected="the same options of the section `data` in every stage of a run",
+                    todo="leave the option out, or start another run with --run DIR",
+                )
+
+
+def _absolute(path: str) -> Path:
+    return Path(path).absolute()
+
+
+def command_for(stage: str, tag: str | None, run_path: Path) -> str:
+    """The command line that runs a stage in a run."""
+    run = "" if run_path == DEFAULT_RUN else f" --run {shlex.quote(str(run_path))}"
+    return f"plant {stage}{run}" + (f" --tag {tag}" if tag else "")

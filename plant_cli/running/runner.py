@@ -1,0 +1,293 @@
+"""Runs one stage or action, or all steps of a recipe, in a run folder: from what the user asked to a recorded result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from plant_cli.api import ArtefactError, Interrupted, PlantError, RecipeError, Reporter, Result, SilentReporter, StageSpec, UsageError
+from plant_cli.api.sections import SHARED_SECTIONS
+from plant_cli.artefacts.records import StageRecord
+from plant_cli.recipe.layers import Layer, flag_layer, merge
+from plant_cli.recipe.replay import DoneStep, write_recipe
+from plant_cli.recipe.sources import load_recipe, parse_sets
+from plant_cli.recipe.steps import Step, check_sections, join_tag, resolve_step, resolve_steps
+from plant_cli.recipe.syntax import parse_yaml
+from plant_cli.registry import Registry
+from plant_cli.running.attempt import attempt
+from plant_cli.running.context import CorpusCache, Request, RunContext
+from plant_cli.running.seeds import repeat
+from plant_cli.runs.changes import find_changes, refuse_changed_sources
+from plant_cli.runs.folder import HEADER_NAME, Run
+from plant_cli.runs.interruption import Interruption
+from plant_cli.runs.shortages import find_shortage
+from plant_cli.runs.stage import StageFolder
+
+Start = Literal["fresh", "resume", "pass over"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepResult:
+    """What became of a step: its result, whether it was passed over, and how long it took."""
+
+    step: Step
+    result: Result
+    unchanged: bool
+    seconds: float
+
+
+def run_stage(
+    *,
+    registry: Registry,
+    run_path: Path,
+    name: str,
+    tag: str | None = None,
+    recipe: str | None = None,
+    sets: Sequence[str] = (),
+    flags: Mapping[str, Mapping[str, Any]] | None = None,
+    reporter: Reporter,
+    force: bool = False,
+    resume: bool = False,
+) -> Result:
+    """Run a stage or an action.
+
+    Args:
+        registry: where stages and components are found.
+        run_path: the run folder; made if it does not exist and the stage writes.
+        name: the stage, or the action (`mig show`).
+        tag: the variant of the stage.
+        recipe: a recipe to take options from, by path or shipped name.
+        sets: texts `section.key=value`.
+        flags: explicit values by section: the stage's own under its name, and data, model, machine.
+        reporter: where progress, notes and warnings go.
+        force: replace a finished or unfinished stage.
+        resume: continue an unfinished stage.
+
+    Raises:
+        PlantError: anything that a person can put right; the run keeps what was done.
+    """
+    request = Request(
+        registry=registry, run_path=run_path, recipe=recipe, sets=sets, flags=flags or {}, reporter=reporter, force=force, resume=resume
+    )
+    return Runner(request).run(name, tag).result
+
+
+def print_config(
+    *,
+    registry: Registry,
+    run_path: Path,
+    name: str,
+    tag: str | None = None,
+    recipe: str | None = None,
+    sets: Sequence[str] = (),
+    flags: Mapping[str, Mapping[str, Any]] | None = None,
+) -> str:
+    """What `run_stage` would run with, as a recipe in YAML."""
+    request = Request(registry=registry, run_path=run_path, recipe=recipe, sets=sets, flags=flags or {}, reporter=SilentReporter())
+    step = Runner(request).resolve(name, tag)
+    return write_recipe(step.spec.summary, [DoneStep(section=step.name, stage=name, options=step.values, sections=step.sections)])
+
+
+class Runner:
+    """Runs steps in one run folder; several share the lock, the signals and the corpus in memory.
+
+    Args:
+        request: what the user asked for.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self._recipe = load_recipe(request.recipe).layer if request.recipe is not None else Layer()
+        self._interruption = Interruption(request.reporter.note)
+        self._corpora_cache = CorpusCache()
+        self._run: Run | None = None
+
+    def run(self, name: str, tag: str | None = None) -> StepResult:
+        """Run one stage or action."""
+        step = self.resolve(name, tag)
+        return self._write(step, pass_over=False) if step.spec.writes else self._act(step)
+
+    def run_all(self) -> Iterator[StepResult]:
+        """Run the steps of the request's recipe in order, passing over what has not changed.
+
+        All are validated before the first runs. Shared sections come from the recipe alone, not from earlier stages of
+        the run, so that one recipe always means one experiment. Under several seeds the stages of training are repeated.
+        """
+        over = merge(parse_sets(self.request.sets), flag_layer(self.request.flags))
+        steps = resolve_steps(self._recipe, over, self.request.registry)
+        if any(step.spec.name == "run" for step in steps):
+            raise RecipeError(
+                "a recipe cannot run recipes",
+                where=f"{self.request.recipe}, section 'run'",
+                expected="sections of stages and actions",
+                todo="use `extends:` to build on another recipe",
+            )
+        if self.request.seeds > 1:
+            self._recipe = repeat(merge(self._recipe, over), steps, self.request.seeds, self.request.registry)
+            steps = resolve_steps(self._recipe, Layer(), self.request.registry)
+        with self._hold("a recipe") as run:
+            refuse_changed_sources(run)
+            for step in steps:
+                if self._interruption.requested:
+                    raise Interrupted(
+                        f"stopped before '{step.name}'",
+                        where=str(run.path),
+                        expected="every step of the recipe",
+                        todo="run it again with --resume",
+                    )
+                yield self._write(step, pass_over=True) if step.spec.writes else self._act(step)
+
+    def resolve(self, name: str, tag: str | None, flags: Mapping[str, Mapping[str, Any]] | None = None) -> Step:
+        """The step that the request means: earlier stages' shared sections < recipe < what it is resumed with < `--set` < flags."""
+        spec = cast(StageSpec, self.request.registry.find("stage", name))
+        given = dict(self.request.flags if flags is None else flags)
+        if tag is not None and name in given:
+            given[join_tag(name, tag)] = given.pop(name)  # a flag must win over the tagged section of the recipe
+        early = self._earlier_sections() if spec.needs_run else Layer()
+        late: tuple[Layer, ...] = (parse_sets(self.request.sets), flag_layer(given))
+        if self.request.resume and self.request.recipe is None and spec.writes:
+            late = (self._recorded(name, tag), *late)
+        layer = merge(early, self._recipe, *late)
+        check_sections(layer, self.request.registry)
+        return resolve_step(layer, spec, tag, self.request.registry)
+
+    def ensure(self, name: str, tag: str | None, options: dict[str, Any]) -> None:
+        """Run a stage unless the run has a finished one with these options whose inputs are still the same."""
+        shared = {section: given for section, given in self.request.flags.items() if section in SHARED_SECTIONS}
+        step = self.resolve(name, tag, {**shared, name: options} if options else shared)
+        with self._hold(step.name) as run:
+            record = run.stage(name, tag).record()
+            if record is None or record.status != "done" or self._asked_changes(record, step, run):
+                self._write(step, pass_over=False)
+
+    def _asked_changes(self, record: StageRecord, step: Step, run: Run) -> list[str]:
+        asked = step.layer.values.get("options", {})
+        options = {key: value if key in asked else record.options.get(key) for key, value in step.values.items()}
+        return find_changes(record, options, record.sections, run)
+
+    def _earlier_sections(self) -> Layer:
+        path = self.request.run_path / "recipe.yaml"
+        if not path.exists():
+            return Layer()
+        return parse_yaml(path.read_text(encoding="utf-8"), str(path)).only(SHARED_SECTIONS)
+
+    def _recorded(self, name: str, tag: str | None) -> Layer:
+        if not (self.request.run_path / HEADER_NAME).exists():
+            return Layer()
+        folder = Run.open(self.request.run_path).stage(name, tag)
+        record = folder.record()
+        if record is None:
+            return Layer()
+        values = {join_tag(name, tag): record.options, **record.sections}
+        origin = str(folder.path / "stage.json")
+        return Layer(values, {(section, key): origin for section, given in values.items() for key in given})
+
+    @contextmanager
+    def _hold(self, purpose: str) -> Iterator[Run]:
+        """Lock the run and catch signals; inside, the same run again."""
+        if self._run is not None:
+            yield self._run
+            return
+        run = Run.create(self.request.run_path)
+        with run.lock(purpose), self._interruption:
+            self._run = run
+            try:
+                yield run
+            finally:
+                self._run = None
+
+    def _context(self, step: Step, run: Run | None, folder: Path, *, resume: bool) -> RunContext:
+        return RunContext(
+            request=self.request,
+            step=step,
+            run=run,
+            folder=folder,
+            resume=resume,
+            interruption=self._interruption,
+            corpora=self._corpora_cache,
+            perform=self.ensure,
+        )
+
+    def _act(self, step: Step) -> StepResult:
+        started = time.perf_counter()
+        with self._told_shortages(resumes=False):
+            result = step.spec.run(self._context(step, self._run, self.request.run_path, resume=False), step.options)
+        return StepResult(step=step, result=result, unchanged=False, seconds=time.perf_counter() - started)
+
+    @contextmanager
+    def _told_shortages(self, *, resumes: bool) -> Iterator[None]:
+        """Say so when disk or memory runs out where no attempt at a stage is under way to say it."""
+        try:
+            yield
+        except PlantError:
+            raise
+        except Exception as error:
+            shortage = find_shortage(error, self.request.run_path, "nothing that was done is lost", resumes=resumes)
+            if shortage is not None:
+                raise shortage from error
+            raise
+
+    def _write(self, step: Step, *, pass_over: bool) -> StepResult:
+        with self._told_shortages(resumes=True), self._hold(step.name) as run:
+            folder = run.stage(step.spec.name, step.tag)
+            before = self._record(folder)
+            start = self._decide(step, folder, before, run, pass_over=pass_over)
+            if start == "pass over" and before is not None:
+                self.request.reporter.note(f"{step.name}: unchanged, passed over")
+                return StepResult(step=step, result=Result(summary=before.summary), unchanged=True, seconds=0.0)
+            context = self._context(step, run, folder.path, resume=start == "resume")
+            started = time.perf_counter()
+            result = attempt(context, step, folder, run)
+            return StepResult(step=step, result=result, unchanged=False, seconds=time.perf_counter() - started)
+
+    def _record(self, folder: StageFolder) -> StageRecord | None:
+        try:
+            return folder.record()
+        except ArtefactError:
+            if not self.request.force:
+                raise
+            folder.drop_record()
+            return None
+
+    def _decide(self, step: Step, folder: StageFolder, record: StageRecord | None, run: Run, *, pass_over: bool) -> Start:
+        changes = find_changes(record, step.values, step.sections, run) if record is not None else []
+        done = record is not None and record.status == "done"
+        if done and not changes and (pass_over or self.request.resume):
+            return "pass over"
+        if self.request.force or not (done or folder.holds_work()):
+            return "fresh"
+        if record is not None and not done and self.request.resume and not changes:
+            return "resume"
+        raise _refusal(
+            folder, record, changes, resume=self.request.resume, keep_both="" if pass_over else ", or with --tag NAME to keep both"
+        )
+
+
+def _refusal(folder: StageFolder, record: StageRecord | None, changes: Sequence[str], *, resume: bool, keep_both: str) -> UsageError:
+    """Why a stage does not start: what is in its folder and what would have to be said to replace or continue it."""
+    where = f"{folder.path}: {'; '.join(changes[:5])}" if changes else str(folder.path)
+    if record is not None and record.status == "done":
+        return UsageError(
+            f"the stage '{folder.name}' is finished" + (", with other options or inputs than it would have now" if changes else ""),
+            where=where,
+            expected="a stage that has not run" if not changes else "the same options and inputs, to pass over it",
+            todo=f"repeat the command with --force to replace it{keep_both}",
+        )
+    if record is not None and resume:
+        return UsageError(
+            f"the stage '{folder.name}' cannot be continued with other options or inputs than it was begun with",
+            where=where,
+            expected="the same options and inputs",
+            todo="leave the changed options out, or start afresh with --force instead of --resume",
+        )
+    state = "is not complete" if record is None else f"failed: {record.error}" if record.status == "failed" else "was interrupted"
+    return UsageError(
+        f"the stage '{folder.name}' {state}",
+        where=where,
+        expected="--resume or --force",
+        todo="repeat the command with --resume to continue it, or with --force to start afresh",
+    )

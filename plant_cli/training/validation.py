@@ -1,0 +1,108 @@
+"""Validation figures of a network under training, and the threshold tuned on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from plant_cli.api import Choice, MetricInput, SilentReporter, StageContext, TrainingError
+from plant_cli.api.specs import MetricSpec
+from plant_cli.evaluation.thresholds import Objective, Tuned, tune_per_label, tune_threshold
+from plant_cli.inference.lexical import LexicalScores
+from plant_cli.inference.scoring import TopLabels, score_mixtures
+from plant_cli.kit.metrics import compute_value
+from plant_cli.model.hardware import Hardware
+from plant_cli.model.network import Network
+from plant_cli.training.materials import Material
+
+KEPT = 100
+FAMILIES = ("map", "precision", "f1")
+SHOWN = ("MAP", "P@5", "micro-F1", "macro-F1")
+WEIGHTS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # logits that a cosine of 1 between words and label may add
+COLLAPSED = 0.5  # share of all cells assigned at probability one half: no real label set is that dense
+
+
+class Validation:
+    """Scores the validation split; macro-F1 and micro-F1 are those at the threshold that is best on it."""
+
+    def __init__(
+        self, context: StageContext, network: Network, material: Material, hardware: Hardware, *, batch: int, objective: Objective
+    ) -> None:
+        self.context = context
+        self.network = network
+        self.material = material
+        self.hardware = hardware
+        self.batch = batch
+        self.objective = objective
+        self.families = [context.component("metric", Choice(name=name)) for name in FAMILIES]
+
+    def __call__(self) -> dict[str, float]:
+        """MAP, P@5, micro-F1 and macro-F1, as fractions.
+
+        Raises:
+            TrainingError: the model collapsed: it assigns most labels to most documents.
+        """
+        top = self.score()
+        if top.assigned_share > COLLAPSED:
+            raise TrainingError(
+                f"the model collapsed: it assigns {100 * top.assigned_share:.0f}% of all labels to every document (recall goes to 1)",
+                where=str(self.context.folder),
+                expected="a few labels a document",
+                todo="nothing saved is lost; train again with lower rates (--rate-boost, --rate-head) or --precision fp32, and --force",
+            )
+        return self._figures(top)
+
+    def weigh(self, lexical: LexicalScores, monitor: str) -> tuple[float, dict[str, float]]:
+        """The weight of the lexical scores under which a figure is highest, 0 if they do not help, and the figures there."""
+        found = [self._figures(top) for top in self._score_mixtures(lexical, WEIGHTS)]
+        best = max(range(len(WEIGHTS)), key=lambda i: found[i][monitor])
+        return WEIGHTS[best], found[best]
+
+    def score(self, lexical: LexicalScores | None = None) -> TopLabels:
+        """The best labels of the network as it is now, with the lexical scores added."""
+        return self._score_mixtures(lexical)[0]
+
+    def tune(self, top: TopLabels) -> Tuned:
+        """The one threshold for all labels."""
+        return tune_threshold(top.labels, top.scores, self.material.split.gold, self._unseen(), self.objective)
+
+    def tune_labels(self, top: TopLabels, fallback: float) -> list[float]:
+        """A threshold for each label [L]; `fallback` where validation has no document of the label among those scored highest."""
+        found: list[float] = tune_per_label(top.labels, top.scores, self.material.split.gold, fallback).tolist()
+        return found
+
+    def _figures(self, top: TopLabels) -> dict[str, float]:
+        tuned = self.tune(top)
+        data = self._input(top, tuned.value)
+        values = {v.name: compute_value(v) for spec, options in self.families for v in cast(MetricSpec, spec).compute(data, options)}
+        return {name: values[name] for name in SHOWN}
+
+    def _score_mixtures(self, lexical: LexicalScores | None, weights: Sequence[float] | None = None) -> list[TopLabels]:
+        return score_mixtures(
+            self.network,
+            self.material.reader,
+            self.hardware,
+            k=KEPT,
+            batch=self.batch,
+            reporter=SilentReporter(),
+            description="validation",
+            lexical=lexical,
+            weights=weights,
+        )
+
+    def _unseen(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.diff(self.material.split.unseen.indptr).astype(np.int64)
+
+    def _input(self, top: TopLabels, threshold: float) -> MetricInput:
+        train_counts = np.asarray(self.context.corpus().labels.train_counts, dtype=np.int64)
+        return MetricInput(
+            top=top.labels,
+            scores=top.scores,
+            gold=self.material.split.gold,
+            unseen=self._unseen(),
+            train_counts=train_counts,
+            train_documents=len(self.context.corpus().split("train")),
+            threshold=threshold,
+        )

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plant_cli.api.errors import ArtefactError
+from plant_cli.base.files import read_json, replacing, replacing_folder, write_json
+
+
+def test_a_json_value_survives_the_round_trip(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "value.json"
+    value = {"name": "नमस्ते", "numbers": [1, 2.5, None], "deep": {"yes": True}}
+    write_json(path, value)
+    assert read_json(path, "the value") == value
+    assert [p.name for p in path.parent.iterdir()] == ["value.json"]
+
+
+def fail_half_way(path: Path) -> None:
+    with replacing(path) as temporary:
+        temporary.write_text("2")
+        raise RuntimeError("half way")
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "value.json"
+    write_json(path, 1)
+    with pytest.raises(RuntimeError, match="half way"):
+        fail_half_way(path)
+    assert read_json(path, "the value") == 1
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_temporary_file_keeps_the_suffix(tmp_path: Path) -> None:
+    with replacing(tmp_path / "x.parquet") as temporary:
+        assert temporary.suffix == ".parquet"
+        assert temporary.parent == tmp_path
+        temporary.touch()
+    assert (tmp_path / "x.parquet").exists()
+
+
+def test_not_a_number_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_json(tmp_path / "x.json", float("nan"))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("content", "where", "what"),
+    [(None, "x.json", "missing"), (b'{"a": 1', "line 1", "damaged"), (b'"\xff"', "x.json", "byte 1 is not UTF-8")],
+)
+def test_bad_files_are_explained(tmp_path: Path, content: bytes | None, where: str, what: str) -> None:
+    path = tmp_path / "x.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ArtefactError) as caught:
+        read_json(path, "the value")
+    assert what in caught.value.what
+    assert where in caught.value.where
+    assert caught.value.exit_code == 4
+
+
+def fail_in_folder(path: Path) -> None:
+    with replacing_folder(path) as temporary:
+        (temporary / "other.txt").write_text("2")
+        raise RuntimeError("half way")
+
+
+def test_a_folder_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "folder"
+    with replacing_folder(path) as temporary:
+        (temporary / "inner").mkdir()
+        (temporary / "inner" / "value.txt").write_text("1")
+        assert not path.exists()
+    with pytest.raises(RuntimeError, match="half way"):
+        fail_in_folder(path)
+    assert [p.name for p in path.rglob("*.txt")] == ["value.txt"]
+    with replacing_folder(path) as temporary:
+        (temporary / "other.txt").write_text("2")
+    assert [p.name for p in path.rglob("*.txt")] == ["other.txt"]
+    assert [p.name for p in path.parent.iterdir()] == ["folder"]
+
+
+@pytest.fixture
+def umask() -> Iterator[None]:
+    """New files may be read by all and written by the group, whoever runs the tests."""
+    before = os.umask(0o002)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def write_private(path: Path) -> None:
+    """As safetensors writes: only its owner may read it."""
+    path.write_text("weights")
+    path.chmod(0o600)
+
+
+@pytest.mark.usefixtures("umask")
+def test_a_file_has_the_rights_of_any_new_file_or_of_the_one_it_replaces(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    with replacing(path) as temporary:
+        write_private(temporary)
+    assert mode(path) == 0o664
+    path.chmod(0o640)
+    with replacing(path) as temporary:
+        write_private(temporary)
+    assert mode(path) == 0o640
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.usefixtures("umask")
+def test_the_files_of_a_folder_may_be_read_like_any_new_file(tmp_path: Path) -> None:
+    with replacing_folder(tmp_path / "export") as temporary:
+        (temporary / "backbone").mkdir()
+        write_private(temporary / "backbone" / "model.safetensors")
+        (temporary / "run.sh").touch(0o700)
+    assert mode(tmp_path / "export" / "backbone" / "model.safetensors") == 0o664
+    assert mode(tmp_path / "export" / "run.sh") == 0o764
+    assert sorted(p.name for p in (tmp_path / "export").iterdir()) == ["backbone", "run.sh"]
+
+
+@pytest.mark.parametrize("write", [replacing, replacing_folder])
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), errno.ENOSPC),
+        (OSError(errno.EDQUOT, "Disk quota exceeded", "what was read"), errno.EDQUOT),
+        (RuntimeError("I/O error: No space left on device (os error 28)"), errno.ENOSPC),
+    ],
+)
+def test_a_full_disk_names_what_was_to_be_written(tmp_path: Path, write: Callable[[Path], Any], error: Exception, code: int) -> None:
+    with pytest.raises(OSError, match=r"left|quota") as caught, write(tmp_path / "out"):
+        raise error
+    assert (caught.value.errno, caught.value.filename) == (code, str(tmp_path / "out"))
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,40 @@
+"""Shares and sums of one process; what several do together is tested through the command line (tests/stages/test_processes.py)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from plant_cli.api import ResourceError
+from plant_cli.parallel import group as processes
+from plant_cli.parallel.group import SINGLE_PROCESS, Processes, join_processes
+
+
+def test_shares_are_disjoint_and_cover_everything() -> None:
+    items = list(range(7))
+    shares = [Processes(rank=rank, count=3).share(items) for rank in range(3)]
+    assert sorted(item for share in shares for item in share) == items
+    assert {len(share) for share in shares} == {2, 3}
+    assert [Processes(rank=rank, count=3).first for rank in range(3)] == [True, False, False]
+
+
+def test_alone_every_sum_is_the_own_number() -> None:
+    numbers, array = torch.tensor([1.0, 2.0]), np.array([3, 4])
+    SINGLE_PROCESS.add([numbers])
+    SINGLE_PROCESS.add_arrays(array)
+    SINGLE_PROCESS.copy_first([numbers])
+    assert (numbers.tolist(), array.tolist()) == ([1.0, 2.0], [3, 4])
+    assert (SINGLE_PROCESS.any(True), SINGLE_PROCESS.any(False), SINGLE_PROCESS.gather(2.5)) == (True, False, [2.5])
+    assert join_processes() == SINGLE_PROCESS
+
+
+def test_a_process_that_lost_the_others_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("Connection closed by peer [127.0.0.1]:4711\nand a trace")
+
+    monkeypatch.setattr(processes.dist, "all_reduce", broken)
+    with pytest.raises(ResourceError, match="process 2 of 3 no longer reaches the others") as caught:
+        Processes(rank=1, count=3).any(False)
+    assert caught.value.where == "Connection closed by peer [127.0.0.1]:4711"
+    assert "--resume" in caught.value.todo

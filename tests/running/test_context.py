@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from plant_cli.api import ArtefactError, Choice, ComponentError
+from plant_cli.base.files import read_json, write_json
+from plant_cli.base.hashing import hash_file
+from plant_cli.running.context import DEFAULT_RUN, command_for
+
+
+@pytest.fixture
+def prepared(laboratory):
+    """A laboratory whose stages read the corpus, after its first stage; `corpora` collects what they got."""
+    laboratory.corpora = []
+    laboratory.on["alpha"] = laboratory.on["beta"] = laboratory.on["look"] = lambda context: laboratory.corpora.append(context.corpus())
+    laboratory.run("alpha", flags={"data": {"path": str(laboratory.data)}})
+    return laboratory
+
+
+def _header(laboratory):
+    return read_json(laboratory.path / "run.json", "the header")
+
+
+def test_the_first_stage_prepares_the_corpus_and_binds_the_run(prepared):
+    header = _header(prepared)
+    assert header["data_hash"] == prepared.corpora[0].data_hash
+    assert header["label_hash"] == prepared.corpora[0].labels.hash
+    assert header["sources"] == {str(prepared.data): hash_file(prepared.data)}
+
+
+def test_later_stages_find_it_without_being_told_where(prepared):
+    prepared.run("beta")
+    prepared.run("look")
+    assert [corpus.data_hash for corpus in prepared.corpora] == [prepared.corpora[0].data_hash] * 3
+    assert len(prepared.corpora[1].split("test")) == 24
+
+
+def test_a_corpus_named_relative_to_one_folder_is_found_from_another(laboratory, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "titles.csv").write_text("label,title\nlabel 1,One\n")
+    seen = []
+    laboratory.on["alpha"] = laboratory.on["beta"] = lambda context: seen.append(context.corpus().split("test").doc_ids)
+    monkeypatch.chdir(tmp_path)
+    laboratory.run("alpha", flags={"data": {"path": laboratory.data.name, "titles": "titles.csv"}})
+    assert laboratory.record("alpha")["sections"]["data"]["path"] == str(laboratory.data)
+    monkeypatch.chdir(elsewhere)
+    laboratory.run("beta")
+    laboratory.run("run", options={"recipe": str(laboratory.path / "recipe.yaml")})  # the run's own recipe repeats it from here too
+    assert seen[0] == seen[1]
+    assert len(seen) == 2
+
+
+def test_steps_of_one_command_share_one_corpus(laboratory, tmp_path):
+    seen = []
+    laboratory.on["alpha"] = laboratory.on["beta"] = lambda context: seen.append(context.corpus())
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text(f"data: {{path: {laboratory.data}}}\nalpha:\nbeta:\n")
+    laboratory.run("run", options={"recipe": str(recipe)})
+    assert seen[0] is seen[1]
+
+
+def test_another_corpus_in_the_same_run_is_refused(prepared, tmp_path):
+    other = tmp_path / "other.parquet"
+    pl.read_parquet(prepared.data).with_columns(text=pl.col("text") + " changed").write_parquet(other)
+    prepared.on["beta"] = lambda context: context.corpus().split("train")
+    with pytest.raises(ArtefactError) as caught:
+        prepared.run("beta", flags={"data": {"path": str(other)}})
+    assert "splits.json" in caught.value.where
+
+
+def test_a_corpus_folder_of_another_run_is_refused(prepared, tmp_path):
+    corpus, header = prepared.path / "corpus", prepared.path / "run.json"
+    shutil.copy(header, tmp_path / "run.json")
+    write_json(header, {**_header(prepared), "data_hash": "0" * 64})
+    with pytest.raises(ArtefactError, match="the documents of the corpus in this run") as caught:
+        prepared.run("beta")
+    assert str(header) in caught.value.where
+    assert str(corpus / "splits.json") in caught.value.where
+    assert caught.value.exit_code == 4
+
+
+def test_another_label_order_is_refused(prepared):
+    header = prepared.path / "run.json"
+    write_json(header, {**_header(prepared), "label_hash": "0" * 64})
+    with pytest.raises(ArtefactError, match="the label order of the corpus in this run") as caught:
+        prepared.run("beta")
+    assert str(prepared.path / "corpus" / "labels.parquet") in caught.value.where
+    assert str(header) in caught.value.where
+
+
+def test_labels_that_were_reordered_by_hand_are_refused(prepared):
+    labels = prepared.path / "corpus" / "labels.parquet"
+    pl.read_parquet(labels).reverse().write_parquet(labels)
+    with pytest.raises(ArtefactError) as caught:
+        prepared.run("beta")
+    assert str(labels) in caught.value.where
+
+
+def test_other_data_options_in_a_later_stage_are_refused(prepared):
+    with pytest.raises(ArtefactError, match=r"prepared with validation_share = 0\.05, not 0\.3"):
+        prepared.run("beta", flags={"data": {"validation_share": 0.3}})
+
+
+def test_an_action_prepares_no_corpus(laboratory):
+    laboratory.run("alpha")
+    laboratory.on["look"] = lambda context: context.corpus()
+    with pytest.raises(ArtefactError, match="has no corpus yet") as caught:
+        laboratory.run("look", flags={"data": {"path": str(laboratory.data)}})
+    assert "plant mig" in caught.value.todo
+    assert not (laboratory.path / "corpus").exists()
+
+
+def test_components_are_found_by_kind_and_name(laboratory):
+    seen = []
+    laboratory.on["outside"] = lambda context: seen.append(context.component("dataset", Choice(name="files")))
+    laboratory.run("outside")
+    assert seen[0][0].name == "files"
+    laboratory.on["outside"] = lambda context: context.component("dataset", Choice(name="flies"))
+    with pytest.raises(ComponentError, match="flies"):
+        laboratory.run("outside")
+
+
+def test_a_command_can_be_copied_into_a_shell():
+    assert command_for("finetune", None, DEFAULT_RUN) == "plant finetune"
+    given = shlex.split(command_for("finetune", "b", Path("my first ü; run")))
+    assert given == ["plant", "finetune", "--run", "my first ü; run", "--tag", "b"]

@@ -1,0 +1,70 @@
+from pathlib import Path
+
+import pytest
+
+from plant_cli.base.files import read_json, write_json
+from plant_cli.parallel.environment import default_threads, process_count, process_rank
+from plant_cli.runs.folder import Run
+from plant_cli.runs.process_copy import copy_for_process
+
+
+def make_run(path: Path, *, bound: bool) -> None:
+    run = Run.create(path)
+    (path / "corpus").mkdir()
+    (path / "corpus" / "splits.json").write_text("{}")
+    (path / "mig").mkdir()
+    (path / "recipe.yaml").write_text("data: {path: x}")
+    if bound:
+        run.bind(data_hash="d", label_hash="l", sources={})
+
+
+def test_a_companion_has_the_corpus_and_what_is_read_and_vanishes_alone(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    make_run(run, bound=True)
+    for stage in ("mig", "finetune", "finetune-b"):
+        (run / stage / "checkpoints").mkdir(parents=True, exist_ok=True)
+        write_json(run / stage / "stage.json", {"status": "interrupted" if stage == "finetune" else "done"})
+    with copy_for_process(run) as companion:
+        names = {"corpus", "run.json", "recipe.yaml", "mig", "finetune", "finetune-b", "cache"}
+        assert {entry.name for entry in companion.iterdir()} == names
+        assert Run.open(companion).header.data_hash == "d"
+        assert {stage for stage in ("mig", "finetune", "finetune-b") if (companion / stage).is_symlink()} == {"mig", "finetune-b"}
+        (companion / "finetune" / "stage.json").write_text("the companion's")
+        (companion / "finetune" / "model").touch()
+        assert (companion / "cache").resolve() == run / "cache"
+        assert (companion / "finetune" / "checkpoints").resolve() == run / "finetune" / "checkpoints"
+    assert not companion.exists()
+    assert read_json(run / "finetune" / "stage.json", "the record") == {"status": "interrupted"}
+    assert [entry.name for entry in (run / "finetune").iterdir() if entry.name == "model"] == []
+    assert (run / "mig" / "checkpoints").is_dir()
+
+
+def test_before_the_first_stage_there_is_but_the_cache_to_come(tmp_path: Path) -> None:
+    run = tmp_path / "none yet"
+    with copy_for_process(run) as companion:
+        assert Run.open(companion).header.data_hash is None
+        assert {entry.name for entry in companion.iterdir()} == {"run.json", "cache"}
+        assert not run.exists()
+        (run / "cache").mkdir(parents=True)
+        (companion / "cache" / "states").touch()
+    assert (run / "cache" / "states").exists()
+
+
+def test_the_launcher_says_which_process_this_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    assert (process_rank(), process_count()) == (0, 1)
+    monkeypatch.setenv("RANK", "2")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert (process_rank(), process_count()) == (2, 4)
+
+
+def test_threads_are_what_the_environment_says_or_a_share_of_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(8)), raising=False)
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    for said, threads in (("3", 3), ("0", 8), ("many", 8), ("", 8)):
+        monkeypatch.setenv("OMP_NUM_THREADS", said)
+        assert default_threads() == threads
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as launchers set it, whatever is free
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
+    assert default_threads() == 2

@@ -1,0 +1,70 @@
+"""The yardstick of stage 1: a perfect order scores 1, a reversed one the least, and random order lies between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+
+from plant_cli.api import SilentReporter
+from plant_cli.model.hardware import Hardware
+from plant_cli.model.reading import LiveReader, tokenize
+from plant_cli.relevance.table import RelevanceTable
+from plant_cli.training.attention_quality import AttentionMeasure
+
+CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
+TEXTS = ["fever cough leg arm", "arm leg fever", ""]
+RELEVANCE = {"fever": 1.0, "cough": 0.6, "leg": 0.3}
+
+
+def measure(network: Any, order: Callable[[str], float], gold: list[list[int]], batch: int = 2) -> dict[str, float]:
+    """The measure of a network whose attention on a token is what `order` says of its word."""
+    tokens = tokenize(network, TEXTS, SilentReporter(), "validation")
+
+    def rank(hidden: torch.Tensor, mask: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        scores = torch.full((len(hidden), len(labels), hidden.shape[1]), -torch.inf)
+        for place, row in enumerate(rank.rows):  # type: ignore[attr-defined]
+            for token, (start, end) in enumerate(tokens.spans[row]):
+                scores[place, :, token] = order(TEXTS[row][start:end])
+        return torch.log_softmax(scores, dim=-1)
+
+    class Reader(LiveReader):
+        def read(self, rows: Any) -> Any:
+            rank.rows = rows  # type: ignore[attr-defined]
+            return super().read(rows)
+
+    network.decoder.rank = rank
+    words = tuple(RELEVANCE)
+    matrix = csr_array(np.array([[RELEVANCE[w] for w in words], [0, 0, 0]], dtype=np.float32))
+    material: Any = SimpleNamespace(reader=Reader(network, tokens, CPU), split=SimpleNamespace(texts=TEXTS, gold=csr_array(np.array(gold))))
+    return AttentionMeasure(network, material, RelevanceTable(words=words, matrix=matrix), CPU, k=1000, batch=batch)()
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_the_right_order_scores_one_and_the_reverse_least(small_network: Callable[..., Any], batch: int) -> None:
+    gold = [[1, 0], [1, 1], [0, 0]]
+    best = measure(small_network(labels=2), lambda word: RELEVANCE.get(word, 0.0), gold, batch)
+    worst = measure(small_network(labels=2), lambda word: -RELEVANCE.get(word, 0.0), gold, batch)
+    assert best["nDCG@1000"] == pytest.approx(1.0)
+    assert best["tau"] == pytest.approx(1.0)
+    assert worst["tau"] == pytest.approx(-1.0)
+    assert worst["nDCG@1000"] < best["random nDCG@1000"] < 1.0
+    assert best["random nDCG@1000"] == pytest.approx(worst["random nDCG@1000"])
+
+
+def test_labels_without_relevant_words_and_documents_without_labels_do_not_count(small_network: Callable[..., Any]) -> None:
+    def order(word: str) -> float:
+        return RELEVANCE.get(word, 0.0)
+
+    assert measure(small_network(labels=2), order, [[0, 1], [0, 0], [0, 0]])["nDCG@1000"] == 0.0
+    assert measure(small_network(labels=2), order, [[1, 1], [0, 0], [0, 0]])["nDCG@1000"] == pytest.approx(1.0)
+
+
+def test_words_without_relevance_are_in_the_lists(small_network: Callable[..., Any]) -> None:
+    found = measure(small_network(labels=2), lambda word: RELEVANCE.get(word, 2.0), [[1, 0], [0, 0], [0, 0]])
+    assert found["nDCG@1000"] == pytest.approx(0.686, abs=1e-3)  # `arm` comes first

@@ -1,0 +1,76 @@
+"""Validation figures, the weight of words' lexical and thresholds, on scores that are played."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from plant_cli.api import TrainingError
+from plant_cli.inference.scoring import TopLabels
+from plant_cli.registry import installed
+from plant_cli.training import validation
+from plant_cli.training.validation import WEIGHTS, Validation
+
+GOLD = np.array([[1, 0, 0], [0, 1, 0]])
+RIGHT = TopLabels(labels=np.array([[0, 1], [1, 2]]), scores=np.array([[0.9, 0.3], [0.8, 0.2]]), assigned_share=1 / 3)
+WRONG = TopLabels(labels=np.array([[2, 1], [0, 2]]), scores=np.array([[0.9, 0.3], [0.8, 0.2]]), assigned_share=1 / 3)
+
+
+class Training:
+    def __len__(self) -> int:
+        return 10
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`played(by_weight)`: a validation whose best labels under each weight of the lexical are given; others are wrong."""
+
+    def make(by_weight: dict[float, TopLabels], objective: Any = "micro-F1") -> Validation:
+        def score_mixtures(*_: Any, weights: Sequence[float] | None, **__: Any) -> list[TopLabels]:
+            return [by_weight.get(weight, WRONG) for weight in weights or [0.0]]
+
+        monkeypatch.setattr(validation, "score_mixtures", score_mixtures)
+        corpus = SimpleNamespace(labels=SimpleNamespace(train_counts=[5, 3, 2]), split=lambda name: Training())
+        context: Any = SimpleNamespace(component=installed().resolve, corpus=lambda: corpus, folder="run/finetune")
+        split = SimpleNamespace(gold=csr_array(GOLD), unseen=csr_array((2, 0), dtype=np.int32))
+        material: Any = SimpleNamespace(reader=None, split=split)
+        return Validation(context, None, material, None, batch=2, objective=objective)  # type: ignore[arg-type]
+
+    return make
+
+
+def test_figures_are_those_at_the_best_threshold(played: Any) -> None:
+    assert played({0.0: RIGHT})() == {"MAP": 1.0, "P@5": 0.2, "micro-F1": 1.0, "macro-F1": pytest.approx(2 / 3)}
+
+
+@pytest.mark.parametrize("weight", [0.0, 4.0, 128.0])
+def test_the_weight_of_the_votes_is_the_one_under_which_the_figure_is_highest(played: Any, weight: float) -> None:
+    assert weight in WEIGHTS
+    chosen, figures = played({weight: RIGHT}).weigh(SimpleNamespace(weight=1.0), "MAP")
+    assert chosen == weight
+    assert figures["MAP"] == 1.0
+
+
+def test_votes_that_change_nothing_get_no_weight(played: Any) -> None:
+    assert played({}).weigh(SimpleNamespace(weight=1.0), "MAP")[0] == 0.0
+
+
+def test_thresholds_for_all_labels_and_for_each(played: Any) -> None:
+    judged = played({})
+    tuned = judged.tune(RIGHT)
+    assert 0.3 < tuned.value < 0.8
+    per_label = judged.tune_labels(RIGHT, fallback=0.77)
+    assert len(per_label) == 3
+    assert per_label[2] == 0.77  # no document of validation has the last label
+    assert 0.3 < per_label[1] <= 0.8
+
+
+def test_a_model_that_assigns_everything_is_stopped(played: Any) -> None:
+    everything = TopLabels(labels=RIGHT.labels, scores=RIGHT.scores, assigned_share=0.9)
+    with pytest.raises(TrainingError, match="collapsed: it assigns 90% of all labels"):
+        played({0.0: everything})()
