@@ -1,4 +1,4 @@
-"""Words of a text in any script, with their places in it."""
+"""Words of a text in any script, with their positions in it."""
 
 from __future__ import annotations
 
@@ -6,69 +6,37 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 
 import numpy as np
+import regex
 from scipy.sparse import csr_array
 
 # Scripts that write no spaces between words. Each character (with its marks) is a word, and so is each pair of
-# neighbours: no dictionary is needed, and a pair is about as telling as a word is elsewhere.
-_UNSPACED_SCRIPTS = (
-    (0x0E00, 0x0EFF),  # Thai, Lao
-    (0x1000, 0x109F),  # Myanmar
-    (0x1780, 0x17FF),  # Khmer
-    (0x3005, 0x3007),  # ideographic iteration mark and zero
-    (0x3040, 0x30FF),  # Hiragana, Katakana
-    (0x31F0, 0x31FF),  # Katakana extensions
-    (0x3400, 0x4DBF),  # CJK extension A
-    (0x4E00, 0x9FFF),  # CJK ideographs
-    (0xF900, 0xFAFF),  # CJK compatibility ideographs
-    (0xFF66, 0xFF9D),  # half-width Katakana
-    (0x20000, 0x323AF),  # CJK extensions B to H
+# neighbours: no dictionary is needed, and a pair carries about as much information as a word does elsewhere.
+UNSPACED_SCRIPTS = (
+    "\u0e00-\u0eff"  # Thai, Lao
+    "\u1000-\u109f"  # Myanmar
+    "\u1780-\u17ff"  # Khmer
+    "\u3005-\u3007"  # ideographic iteration mark and zero
+    "\u3040-\u30ff"  # Hiragana, Katakana
+    "\u31f0-\u31ff"  # Katakana extensions
+    "\u3400-\u4dbf"  # CJK extension A
+    "\u4e00-\u9fff"  # CJK ideographs
+    "\uf900-\ufaff"  # CJK compatibility ideographs
+    "\uff66-\uff9d"  # half-width Katakana
+    "\U00020000-\U000323af"  # CJK extensions B to H
 )
-_ASSIGNED = chain(range(0x323B0), range(0xE0100, 0xE01F0))  # the planes in which Unicode has letters or marks
-_JOINERS = "\u200c\u200d"  # they shape letters within a word (Persian, Indic scripts) and part nothing
-
-
-def _classes() -> tuple[str, str, str]:
-    """The insides of three character classes of `re`, which knows no Unicode categories: letters, unspaced letters, marks."""
-    unspaced = {code for first, last in _UNSPACED_SCRIPTS for code in range(first, last + 1)}
-    letters: list[int] = []
-    characters: list[int] = []
-    marks: list[int] = []
-    for code in _ASSIGNED:
-        category = unicodedata.category(chr(code))
-        if category[0] == "M":
-            marks.append(code)
-        elif category[0] == "L":
-            (characters if code in unspaced else letters).append(code)
-    return _ranges(letters), _ranges(characters), _ranges(marks) + _JOINERS
-
-
-def _ranges(codes: list[int]) -> str:
-    runs: list[list[int]] = []
-    for code in codes:
-        if runs and runs[-1][1] == code - 1:
-            runs[-1][1] = code
-        else:
-            runs.append([code, code])
-    return "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in runs)
-
-
-_LETTERS, _CHARACTERS, _MARKS = _classes()
-# What is in none of these classes, spaces above all, is compared with all of their ranges: ASCII is told apart beforehand.
-_BEYOND = r"(?=[^\x00-\x7f])"
-_WORD = re.compile(
-    rf"(?:[A-Za-z]++|{_BEYOND}[{_LETTERS}])(?:[A-Za-z]++|{_BEYOND}[{_LETTERS}{_MARKS}])*+|{_BEYOND}(?:[{_CHARACTERS}][{_MARKS}]*)+"
-)
+_JOINERS = "\u200c\u200d"  # they shape letters within a word (Persian, Indic scripts) and do not separate words
+_LETTER, _CHARACTER, _MARK = rf"[\p{{L}}--[{UNSPACED_SCRIPTS}]]", rf"[\p{{L}}&&[{UNSPACED_SCRIPTS}]]", rf"[\p{{M}}{_JOINERS}]"
+_WORD = regex.compile(rf"{_LETTER}[{_LETTER}{_MARK}]*+|(?:{_CHARACTER}{_MARK}*+)++", regex.VERSION1)
 _ASCII_WORD = re.compile("[a-z]+")
-_UNSPACED = re.compile(f"[{_CHARACTERS}][{_MARKS}]*")
+_UNSPACED = regex.compile(rf"{_CHARACTER}{_MARK}*+", regex.VERSION1)
 
 
 def words(text: str) -> list[tuple[str, int, int]]:
     """The words of a text: (lower-cased word, start, end), offsets in code points of the text as it was given, end exclusive.
 
-    A word is a run of Unicode letters with their combining marks. Digits, apostrophes, hyphens and all else part words:
+    A word is a run of Unicode letters with their combining marks. Digits, apostrophes, hyphens and everything else separate words:
     "don't" is "don" and "t". In scripts without spaces (Chinese, Japanese, Thai, Lao, Khmer, Myanmar) every character with its
     marks is a word, and every pair of neighbours too. Words are in normal form C, so that é is one word however it is coded.
     """
@@ -85,22 +53,27 @@ def words(text: str) -> list[tuple[str, int, int]]:
 
 
 def spell(text: str) -> list[str]:
-    """The words of a text without their places: what `words` finds, much faster where it is all ASCII."""
+    """The words of a text without their offsets: the same as `words` finds, much faster for ASCII text."""
     return _ASCII_WORD.findall(text.lower()) if text.isascii() else [word for word, _, _ in words(text)]
 
 
-def count_words(texts: Sequence[str], places: Mapping[str, int]) -> csr_array:
-    """How often each word of a vocabulary [V], given by their places in it, is in each text [B]: csr [B, V] float64."""
-    columns: list[int] = []
+def count_words(texts: Sequence[str], columns: Mapping[str, int]) -> csr_array:
+    """How often each word of a vocabulary of V words occurs in each of B texts: csr [B, V] float64.
+
+    Args:
+        texts: the texts [B].
+        columns: the column of each word, 0 ≤ column < V.
+    """
+    found: list[int] = []
     counts: list[int] = []
     ends = [0]
     for text in texts:
-        found = Counter(places[word] for word in spell(text) if word in places)
-        columns.extend(found)
-        counts.extend(found.values())
-        ends.append(len(columns))
-    cells = (np.array(counts, dtype=np.float64), np.array(columns, dtype=np.int64), np.array(ends))
-    return csr_array(cells, shape=(len(texts), len(places)))
+        counted = Counter(columns[word] for word in spell(text) if word in columns)
+        found.extend(counted)
+        counts.extend(counted.values())
+        ends.append(len(found))
+    arrays = (np.array(counts, dtype=np.float64), np.array(found, dtype=np.int64), np.array(ends))
+    return csr_array(arrays, shape=(len(texts), len(columns)))
 
 
 def _characters_and_pairs(text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
