@@ -91,7 +91,7 @@ class SignalSpec(Spec):
 
     Args:
         needs_occurrences: true if it reads `Counts.occurrences` and `Counts.words_with_label`.
-        needs_pairs: true if it reads `Counts.cells`; then only words that meet the label are scored.
+        needs_pairs: true if it reads `Counts.pairs`; then only words that meet the label are scored.
         signed: true if its values already say which way the association goes (negative = the word's absence tells);
             then only words that meet the label are scored.
         quasi_convex: true if, for one label and one number of documents with both, values fall and then rise (or only fall) with the

@@ -37,7 +37,7 @@ def open_shards(folders: Sequence[Path], *, data_hash: str, label_hash: str, wit
             if found != wanted:
                 raise _refuse(folder, f"is of another corpus: {what} hash {found[:12]}, not {wanted[:12]}")
         if with_occurrences and not record.occurrences:
-            raise _refuse(folder, "does not say how often words occur, which this score needs")
+            raise _refuse(folder, "does not say how often words occur, which this signal needs")
     _require_all({folder: record.shard for folder, record in records.items()})
     return MergedCounting(records, with_occurrences=with_occurrences, min_df=min_df)
 
@@ -125,6 +125,6 @@ def _refuse(folder: Path, why: str) -> ArtefactError:
     return ArtefactError(
         f"the shard in '{folder.name}' {why}",
         where=str(folder),
-        expected="shards counted from this run's corpus, for this score",
-        todo="count it again from this corpus with the same --score: `plant mig --shard i/n --force`",
+        expected="shards counted from this run's corpus, for this signal",
+        todo="count it again from this corpus with the same --signal: `plant mig --shard i/n --force`",
     )

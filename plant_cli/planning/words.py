@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from plant_cli.api import LabelIndex, Options, SignalSpec
+from plant_cli.api import LabelIndex
 from plant_cli.artefacts.frames import ROW_GROUP
 from plant_cli.artefacts.relevance import MIG, write_relevance
 from plant_cli.corpus.labels import LabelTable
@@ -23,6 +23,7 @@ from plant_cli.planning.sharing import Sharing
 from plant_cli.relevance.counting import CACHED_PAIRS, SparseCounting
 from plant_cli.relevance.dense import BYTES_PER_PAIR as BYTES_PER_DENSE_CELL
 from plant_cli.relevance.engine import BYTES_PER_PAIR, Selection, count_absent, cut_labels, keep_words
+from plant_cli.relevance.signal import Signal
 from plant_cli.relevance.terms import BATCH_TOKENS, Terms
 
 Floats = npt.NDArray[np.float64]
@@ -44,15 +45,16 @@ class WordsJob:
 
     Args:
         name: its section in the recipe.
-        signal, options: what is computed from the counts.
+        signal: what is computed from the counts.
+        occurrences: whether it needs how often words occur.
         selection: what is kept, and in which blocks of labels.
         min_df: words in fewer documents than this are left out.
         passes: how often every label is scored.
     """
 
     name: str
-    signal: SignalSpec
-    options: Options
+    signal: Signal
+    occurrences: bool
     selection: Selection
     min_df: int
     passes: int
@@ -151,7 +153,7 @@ def plan_words(job: WordsJob, train: TrainWords, labels: LabelIndex, sharing: Sh
     pairs = expected_cells(terms, train.gold)
     absent = count_absent(job.signal, job.selection, len(terms.words))
     kept = int(np.minimum(pairs + absent, job.selection.k).sum())
-    on_card = hardware.device.type == "cuda" and sharing.processes == 1 and not job.signal.needs_occurrences
+    on_card = hardware.device.type == "cuda" and sharing.processes == 1 and not job.occurrences
     disk = kept * ROW_ON_DISK
     scoring = job.passes * float(pairs.sum()) / (CELLS_A_SECOND * job.selection.jobs)
     if probe:
@@ -165,7 +167,7 @@ def plan_words(job: WordsJob, train: TrainWords, labels: LabelIndex, sharing: Sh
         memory=WordsMemory(
             texts=train.texts,
             counting=_counting(train, terms) // sharing.processes,
-            matrices=_matrix(terms) * (3 if job.signal.needs_occurrences else 2) // sharing.processes + 2 * NUMBER * train.gold.nnz,
+            matrices=_matrix(terms) * (3 if job.occurrences else 2) // sharing.processes + 2 * NUMBER * train.gold.nnz,
             label_blocks=_blocks(job, terms, train.gold, pairs + absent, absent, sharing, on_card=on_card),
             kept_words=ROW * min(kept, ROW_GROUPS * ROW_GROUP),
         ),
@@ -214,13 +216,13 @@ def _blocks(job: WordsJob, terms: Terms, gold: csr_array, pairs: Floats, absent:
 def _probe(job: WordsJob, terms: Terms, gold: csr_array, labels: LabelIndex, pairs: Floats) -> tuple[float, int]:
     """Seconds to score and write all labels, and bytes written: those of a sample, by its share of the pairs."""
     chosen = np.unique(np.linspace(0, len(pairs) - 1, PROBED_LABELS).astype(np.int64))
-    counting = SparseCounting(terms, csr_array(gold[:, chosen]), with_occurrences=job.signal.needs_occurrences)
+    counting = SparseCounting(terms, csr_array(gold[:, chosen]), with_occurrences=job.occurrences)
     ids = [labels.ids[number] for number in chosen]
     sample = LabelTable(ids=ids, titles=[None] * len(ids), train_counts=[labels.train_counts[number] for number in chosen])
     share = float(pairs.sum() / pairs[chosen].sum())
     with TemporaryDirectory() as folder:
         began = time.perf_counter()
-        blocks = keep_words(counting, job.signal, job.options, job.selection)
+        blocks = keep_words(counting, job.signal, job.selection)
         write_relevance(Path(folder), ((kept, np.maximum(kept.values, 0.0)) for kept in blocks), counting.margins, sample)
         seconds = time.perf_counter() - began
         return job.passes * seconds * share, int((Path(folder) / MIG).stat().st_size * share)

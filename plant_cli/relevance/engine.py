@@ -1,4 +1,4 @@
-"""The engine under every signal: score the pairs of one block of labels after another, and keep the best words of each label.
+"""The engine under every signal: score the pairs of label and word, block by block of labels, and keep the best words of each label.
 
 Words that never meet a label differ only in their document frequency: their score is computed once per frequency. Blocks
 suit the source of the counts, are never larger than the memory budget allows, and are independent of one another.
@@ -14,14 +14,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api.errors import ComponentError
-from plant_cli.api.options import Options
 from plant_cli.api.signals import Counts
-from plant_cli.api.specs import SignalSpec
 from plant_cli.relevance.blocks import cut_blocks, work_ahead
 from plant_cli.relevance.counting import Counting, Ints, Pairs
 from plant_cli.relevance.kept import KeptWords
 from plant_cli.relevance.selection import AbsentWords, best_of_rows, commonest_absent, contenders
+from plant_cli.relevance.signal import Signal
 
 Sign = Literal["positive", "any"]
 BYTES_PER_PAIR = 120  # what a pair costs while its block is worked on: indices, counts, gathered margins, look-ups, value
@@ -45,7 +43,7 @@ class Selection:
     jobs: int = 1
 
 
-def keep_words(counting: Counting, signal: SignalSpec, options: Options, selection: Selection) -> Iterator[KeptWords]:
+def keep_words(counting: Counting, signal: Signal, selection: Selection) -> Iterator[KeptWords]:
     """The best words of every label by a signal, block after block of consecutive labels.
 
     The lists depend on neither the source of the counts nor the memory budget nor the number of threads; where blocks end does.
@@ -53,19 +51,15 @@ def keep_words(counting: Counting, signal: SignalSpec, options: Options, selecti
     Args:
         counting: gives the counts.
         signal: what to compute from them.
-        options: the signal's own options.
         selection: what to keep, and how to work.
-
-    Raises:
-        ComponentError: the signal gave NaN or another shape than its counts.
     """
-    scoring = _Scoring(counting, signal, options, selection)
+    scoring = _Scoring(counting, signal, selection)
     cuts = cut_labels(counting.pair_bounds + scoring.n_absent, counting.block_pairs, selection)
     return work_ahead(lambda block: scoring.keep_block(*block), pairwise(cuts), selection.jobs)
 
 
-def count_absent(signal: SignalSpec, selection: Selection, n_words: int) -> int:
-    """Words kept of a label though they never meet it, at most: an unsigned signal speaks of them by their document frequency alone."""
+def count_absent(signal: Signal, selection: Selection, n_words: int) -> int:
+    """At most how many words that never meet a label are kept for it: an unsigned signal scores them by their document frequency alone."""
     scored = selection.sign == "any" and not signal.signed and not signal.needs_pairs
     return min(selection.k, n_words) if scored else 0
 
@@ -84,8 +78,8 @@ def cut_labels(pair_bounds: Ints, block_pairs: int, selection: Selection) -> lis
 class _Scoring:
     """What all blocks share; nothing in it changes once it is made, so that threads may read it together."""
 
-    def __init__(self, counting: Counting, signal: SignalSpec, options: Options, selection: Selection) -> None:
-        self.counting, self.signal, self.options, self.selection = counting, signal, options, selection
+    def __init__(self, counting: Counting, signal: Signal, selection: Selection) -> None:
+        self.counting, self.signal, self.selection = counting, signal, selection
         self.margins = counting.margins
         self.n_absent = count_absent(signal, selection, len(self.margins.words))
         self.absent = AbsentWords(self.margins.docs_with_word) if self.n_absent and not signal.quasi_convex else None
@@ -96,7 +90,7 @@ class _Scoring:
         """The kept words of labels `start` to `stop`."""
         pairs = self._contenders(self.counting.count(start, stop))
         counts = self._counts(pairs)
-        values = self._score(counts, pairs.word.shape)
+        values = self.signal.score(counts)
         if self.selection.sign == "positive" and not self.signal.signed:
             attracted = counts.docs_with_both * counts.n_docs > counts.docs_with_label * counts.docs_with_word
             values = np.where(attracted, values, 0.0)
@@ -130,17 +124,6 @@ class _Scoring:
             pairs=pairs.label * len(margins.words) + pairs.word if self.signal.needs_pairs else None,
         )
 
-    def _score(self, counts: Counts, shape: tuple[int, ...]) -> Floats:
-        values = np.asarray(self.signal.score(counts, self.options), dtype=np.float64)
-        if values.shape != shape or np.isnan(values).any():
-            raise ComponentError(
-                f"the signal '{self.signal.name}' gave {'NaN' if values.shape == shape else f'values of shape {values.shape}'}",
-                where=f"signal '{self.signal.name}', {values.size} pairs",
-                expected=f"one number for each pair, shape {shape}; -inf for a word that must not be kept",
-                todo=f"`plant plugins` says who made '{self.signal.name}'; choose another with --score",
-            )
-        return values
-
     def _score_absent(self, absent: AbsentWords, met: Pairs) -> Floats:
         """Values of words that never meet the label [labels of the block, distinct document frequencies]."""
         zeros = np.zeros((1, 1), dtype=np.int64)
@@ -149,11 +132,11 @@ class _Scoring:
         repeats = self.margins.words_with_label
         counts = Counts(
             n_docs=self.margins.n_docs,
-            # A word of more documents than lack the label does meet it: its place is never read, but must make sense.
+            # A word of more documents than lack the label does meet it: its value is never read, but must be computable.
             docs_with_word=np.minimum(absent.frequencies[None, :], self.margins.n_docs - label),
             docs_with_label=label,
             docs_with_both=zeros,
             occurrences=zeros if repeats is not None else None,
             words_with_label=None if repeats is None else repeats[block, None],
         )
-        return self._score(counts, (len(label), len(absent.frequencies)))
+        return self.signal.score(counts)

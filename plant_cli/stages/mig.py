@@ -8,7 +8,22 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import model_validator
 
-from plant_cli.api import Choice, Column, Corpus, Interrupted, Options, Result, SignalSpec, StageContext, StageSpec, Table, choice, option
+from plant_cli.api import (
+    Choice,
+    Column,
+    ComponentError,
+    Corpus,
+    Counts,
+    Interrupted,
+    Options,
+    Result,
+    SignalSpec,
+    StageContext,
+    StageSpec,
+    Table,
+    choice,
+    option,
+)
 from plant_cli.base.sizes import SIZE_PATTERN, read_size
 
 if TYPE_CHECKING:
@@ -19,6 +34,7 @@ if TYPE_CHECKING:
     from plant_cli.artefacts.relevance import Weighed
     from plant_cli.relevance.counting import Counting, Margins
     from plant_cli.relevance.kept import KeptWords
+    from plant_cli.relevance.signal import Signal
 
 SHOWN_WORDS = 8
 
@@ -32,9 +48,9 @@ class MigOptions(Options):
         "positive", "positive: only words that come more often with the label than without it; any: also words whose absence tells."
     )
     norm: Literal["label-max", "global-max", "none", "rank", "jaccard"] = option(
-        "label-max", "How values become relevance in [0, 1]; none clips, global-max takes a second pass, jaccard needs the score mig."
+        "label-max", "How values become relevance in [0, 1]; none clips, global-max takes a second pass, jaccard needs the signal mig."
     )
-    score: Choice = choice("signal", "mig", "The signal that says how strongly a word tells of a label.")
+    signal: Choice = choice("signal", "mig", "The signal that measures how strongly a word indicates a label.")
     label_text_weight: float = option(0.0, "Relevance added to the words of a label's title, rarest word most; 0: none.", ge=0, le=1)
     memory: str = option("2GB", "Memory for the blocks of labels under way, such as 500MB.", pattern=SIZE_PATTERN)
     jobs: int | None = option(None, "Threads (default: --threads, else all cores).", ge=1)
@@ -49,8 +65,8 @@ class MigOptions(Options):
 
     @model_validator(mode="after")
     def _jaccard_is_for_mig(self) -> MigOptions:
-        if self.norm == "jaccard" and self.score.name != "mig":
-            raise ValueError(f"norm jaccard divides by the joint entropy: it needs score mig, not {self.score.name}")
+        if self.norm == "jaccard" and self.signal.name != "mig":
+            raise ValueError(f"norm jaccard divides by the joint entropy: it needs the signal mig, not {self.signal.name}")
         return self
 
     @model_validator(mode="after")
@@ -71,7 +87,7 @@ def run(context: StageContext, options: MigOptions) -> Result:
     from plant_cli.relevance.shard import Shard
 
     corpus = context.corpus()
-    signal, signal_options = context.component("signal", options.score)
+    signal, signal_options = context.component("signal", options.signal)
     assert isinstance(signal, SignalSpec)
     counter = Counter(
         corpus=corpus,
@@ -84,7 +100,7 @@ def run(context: StageContext, options: MigOptions) -> Result:
     if options.shard is not None:
         return _describe_shard(counter.write_shard(context.folder, Shard.parse(options.shard), choose_jobs(context.machine, options.jobs)))
     counting = counter.merge(options.merge) if options.merge else counter.count(_choose_gpu(context, signal))
-    keep = partial(_keep, context, counting, signal, signal_options, options)
+    keep = partial(_keep, context, counting, bind_signal(signal, signal_options), signal.name, options)
     kept = write_relevance(context.folder, _weigh(context, corpus, counting.margins, keep, options), counting.margins, corpus.labels)
     return _describe(context, corpus, counting.margins, kept)
 
@@ -115,16 +131,35 @@ def _describe_shard(figures: dict[str, str | int]) -> Result:
     return Result(tables=[table], next_step="plant mig --merge 'FOLDERS'  # of all shards", summary=figures)
 
 
-def _keep(
-    context: StageContext, counting: Counting, signal: SignalSpec, signal_options: Options, options: MigOptions, k: int
-) -> Iterator[KeptWords]:
+def bind_signal(spec: SignalSpec, options: Options) -> Signal:
+    """A signal with its options, whose values are checked: it may come from any plugin."""
+    import numpy as np
+
+    from plant_cli.relevance.signal import Signal
+
+    def score(counts: Counts) -> npt.NDArray[np.float64]:
+        shape = np.broadcast_shapes(*(np.shape(c) for c in (counts.docs_with_word, counts.docs_with_label, counts.docs_with_both)))
+        values = np.asarray(spec.score(counts, options), dtype=np.float64)
+        if values.shape != shape or np.isnan(values).any():
+            raise ComponentError(
+                f"the signal '{spec.name}' gave {'NaN' if values.shape == shape else f'values of shape {values.shape}'}",
+                where=f"signal '{spec.name}', {values.size} pairs of label and word",
+                expected=f"one number for each pair, shape {shape}; -inf for a word that must not be kept",
+                todo=f"`plant plugins` says who made '{spec.name}'; choose another with --signal",
+            )
+        return values
+
+    return Signal(score=score, signed=spec.signed, needs_pairs=spec.needs_pairs, quasi_convex=spec.quasi_convex)
+
+
+def _keep(context: StageContext, counting: Counting, signal: Signal, name: str, options: MigOptions, k: int) -> Iterator[KeptWords]:
     """The k best words of every label, block after block of labels."""
     from plant_cli.corpus.counts import choose_jobs
     from plant_cli.relevance.engine import Selection, keep_words
 
     selection = Selection(k=k, sign=options.sign, memory=read_size(options.memory), jobs=choose_jobs(context.machine, options.jobs))
-    with context.reporter.progress(f"scoring words ({signal.name})", len(counting.margins.docs_with_label), "labels") as task:
-        for kept in keep_words(counting, signal, signal_options, selection):
+    with context.reporter.progress(f"scoring words ({name})", len(counting.margins.docs_with_label), "labels") as task:
+        for kept in keep_words(counting, signal, selection):
             yield kept
             task.advance(len(kept.offsets) - 1)
             _stop_if_asked(context)

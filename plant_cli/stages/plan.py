@@ -115,14 +115,15 @@ def _words_job(context: StageContext, step: Step, sharing: Sharing) -> WordsJob:
     from plant_cli.corpus.counts import choose_jobs
     from plant_cli.planning.words import WordsJob
     from plant_cli.relevance.engine import Selection
+    from plant_cli.stages.mig import bind_signal
 
     options: MigOptions = cast("MigOptions", step.options)
-    signal, signal_options = context.component("signal", options.score)
+    signal, signal_options = context.component("signal", options.signal)
     jobs = choose_jobs(step.machine, options.jobs, sharing.processes)
     return WordsJob(
         name=step.name,
-        signal=cast(SignalSpec, signal),
-        options=signal_options,
+        signal=bind_signal(cast(SignalSpec, signal), signal_options),
+        occurrences=cast(SignalSpec, signal).needs_occurrences,
         selection=Selection(k=options.k, sign=options.sign, memory=read_size(options.memory), jobs=jobs),
         min_df=options.min_df,
         passes=2 if options.norm == "global-max" else 1,

@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 from plant_signals import plugin
 from scipy.sparse import csr_array
 
-from plant_cli.api import ArtefactError, NoOptions, UsageError
+from plant_cli.api import ArtefactError, UsageError
 from plant_cli.artefacts.merged_shards import open_shards
 from plant_cli.artefacts.shards import Shard, write_shard
 from plant_cli.registry import Registry
 from plant_cli.relevance.counting import SparseCounting
 from plant_cli.relevance.engine import Selection, keep_words
 from plant_cli.relevance.terms import count_terms
+from plant_cli.stages.mig import bind_signal
 
 HASHES = {"data_hash": "d" * 64, "label_hash": "l" * 64}
 
@@ -59,20 +60,23 @@ def test_shards_add_up_to_the_counts_of_all_documents(
         assert getattr(found, name).tolist() == getattr(expected, name).tolist()
 
 
-@pytest.mark.parametrize("score", ["mig", "pmi", "chi2", "tf", "random"])
+@pytest.mark.parametrize("name", ["mig", "pmi", "chi2", "tf", "random"])
 @pytest.mark.parametrize("sign", ["positive", "any"])
-def test_every_signal_keeps_the_same_words(score: str, sign: Any, tmp_path: Path, joined: Any) -> None:
+def test_every_signal_keeps_the_same_words(name: str, sign: Any, tmp_path: Path) -> None:
     registry = Registry()
     registry.register(plugin, name="signals")
-    signal: Any = registry.find("signal", score)
+    signal: Any = registry.find("signal", name)
     texts, gold = draw_corpus(3, 60)
     whole = SparseCounting(count_terms(texts, 2), gold, with_occurrences=signal.needs_occurrences)
     folders = write_shards(tmp_path, texts, gold, 3, occurrences=signal.needs_occurrences)
     merged = open_shards(folders, with_occurrences=signal.needs_occurrences, min_df=2, **HASHES)
-    options = signal.options() if signal.options is not NoOptions else NoOptions()
-    kept = [joined(keep_words(source, signal, options, Selection(k=9, sign=sign, jobs=2))) for source in (whole, merged)]
-    for name in ("offsets", "words", "values", "both"):
-        assert getattr(kept[1], name).tolist() == getattr(kept[0], name).tolist()
+    bound = bind_signal(signal, signal.options())
+    kept = [list(keep_words(source, bound, Selection(k=9, sign=sign, jobs=2))) for source in (whole, merged)]
+    found, expected = (np.concatenate([np.diff(block.offsets) for block in blocks]).tolist() for blocks in (kept[1], kept[0]))
+    assert found == expected
+    for part in ("words", "values", "both"):
+        found, expected = (np.concatenate([getattr(block, part) for block in blocks]).tolist() for blocks in (kept[1], kept[0]))
+        assert found == expected
 
 
 def merge(folders: list[Path], *, with_occurrences: bool = False, **hashes: str) -> Any:
@@ -105,4 +109,4 @@ def test_shards_of_another_corpus_or_counted_otherwise_are_refused(tmp_path: Pat
         merge(folders, label_hash="m" * 64)
     with pytest.raises(ArtefactError, match="how often words occur") as caught:
         merge(folders, with_occurrences=True)
-    assert "--score" in caught.value.todo
+    assert "--signal" in caught.value.todo

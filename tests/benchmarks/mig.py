@@ -76,14 +76,14 @@ def terms_of(words: csr_array) -> Terms:
 
 def keep(terms: Terms, gold: csr_array, jobs: int, sign: Any) -> tuple[Any, Iterator[Any]]:
     """The counts, and the words kept from them, block after block."""
-    from plant_cli.api import NoOptions, SignalSpec
     from plant_cli.relevance.counting import SparseCounting
     from plant_cli.relevance.engine import Selection, keep_words
     from plant_cli.relevance.information import mutual_information
+    from plant_cli.relevance.signal import Signal
 
-    signal = SignalSpec(name="mig", summary="", score=lambda counts, options: mutual_information(counts), quasi_convex=True)
+    signal = Signal(score=mutual_information, quasi_convex=True)
     counting = SparseCounting(terms, gold)
-    return counting, keep_words(counting, signal, NoOptions(), Selection(k=K, sign=sign, memory=MEMORY, jobs=jobs))
+    return counting, keep_words(counting, signal, Selection(k=K, sign=sign, memory=MEMORY, jobs=jobs))
 
 
 def run_ours(words: csr_array, gold: csr_array, jobs: int, sign: Any = "positive") -> dict[str, float]:

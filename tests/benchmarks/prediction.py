@@ -1,8 +1,8 @@
 """One document predicted by a loaded network, as `plant predict` does it: tokens, MiniLM, label attention, lexical scores, best labels.
 
 `python -m tests.benchmarks.prediction --labels 8929 --words 150 --json FILE`. `ours` is a loaded `TrainedModel`; `reference` is the
-same with the decoder as it is trained, whose products of label tables are made anew for each batch; `bound` is the backbone alone. The peak is
-what a prediction adds to the loaded model.
+same with the decoder as it is trained, whose products of label tables are made anew for each batch; `bound` is the backbone alone. The
+peak is what a prediction adds to the loaded model.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ def test_two_processes_write_what_one_writes(tmp_path: Path, launch: Callable[..
         ("validation", "word1", ["label1"])
     ]
     pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").write_parquet(tmp_path / "data.parquet")
-    command = ["mig", "data.parquet", "--score", "tf", "--sign", "any", "--min-df", "2"]
+    command = ["mig", "data.parquet", "--signal", "tf", "--sign", "any", "--min-df", "2"]
     (code, out, error), (other, nothing, _) = launch(2, *command, "--run", "together")
     assert (code, other) == (0, 0), error
     assert "Relevance" in out

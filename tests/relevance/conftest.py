@@ -9,15 +9,15 @@ import numpy.typing as npt
 import pytest
 from scipy.sparse import csr_array
 
-from plant_cli.api import NoOptions, SignalSpec
 from plant_cli.relevance.counting import SparseCounting
 from plant_cli.relevance.engine import Selection, keep_words
 from plant_cli.relevance.information import mutual_information
 from plant_cli.relevance.kept import KeptWords
+from plant_cli.relevance.signal import Signal
 from plant_cli.relevance.terms import Terms, count_terms
 
 Bits = npt.NDArray[np.bool_]
-MIG = SignalSpec(name="mig", summary="", score=lambda counts, options: mutual_information(counts), quasi_convex=True)
+MIG = Signal(score=mutual_information, quasi_convex=True)
 
 
 def plain_mutual_information(x: Bits, y: Bits) -> float:
@@ -33,9 +33,9 @@ def make_terms(presence: Bits, min_df: int = 0) -> Terms:
     return count_terms(([f"w{j:02d}" for j in np.flatnonzero(row)] for row in presence), min_df)
 
 
-def keep(terms: Terms, gold: Any, signal: SignalSpec = MIG, options: Any = None, **selection: Any) -> KeptWords:
-    counting = SparseCounting(terms, csr_array(np.asarray(gold, dtype=np.int32)), with_occurrences=signal.needs_occurrences)
-    return join_blocks(keep_words(counting, signal, options or NoOptions(), Selection(**selection)))
+def keep(terms: Terms, gold: Any, signal: Signal = MIG, *, occurrences: bool = False, **selection: Any) -> KeptWords:
+    counting = SparseCounting(terms, csr_array(np.asarray(gold, dtype=np.int32)), with_occurrences=occurrences)
+    return join_blocks(keep_words(counting, signal, Selection(**selection)))
 
 
 def join_blocks(blocks: Iterable[KeptWords]) -> KeptWords:

@@ -5,13 +5,13 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from plant_cli.api import NoOptions, SignalSpec
 from plant_cli.relevance.counting import SparseCounting
 from plant_cli.relevance.dense import DenseCounting
 from plant_cli.relevance.engine import Selection, keep_words
 from plant_cli.relevance.information import mutual_information
+from plant_cli.relevance.signal import Signal
 
-MIG = SignalSpec(name="mig", summary="", score=lambda counts, options: mutual_information(counts), quasi_convex=True)
+MIG = Signal(score=mutual_information, quasi_convex=True)
 
 
 @pytest.mark.parametrize("memory", [1, 3_000, 1_000_000])
@@ -39,7 +39,7 @@ def test_keeps_the_same_words(sign: Any, corpus: Any, terms_of: Any, joined: Any
     terms, gold = terms_of(corpus[0]), csr_array(corpus[1].astype(np.int32))
     selection = Selection(k=7, sign=sign, memory=20_000, jobs=2)
     sources = [SparseCounting(terms, gold), DenseCounting(terms, gold, device=torch.device("cpu"), memory=20_000)]
-    sparse, dense = (joined(keep_words(source, MIG, NoOptions(), selection)) for source in sources)
+    sparse, dense = (joined(keep_words(source, MIG, selection)) for source in sources)
     for name in ("offsets", "words", "values", "both"):
         assert getattr(dense, name).tolist() == getattr(sparse, name).tolist()
 

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array
 
-from plant_cli.api import ComponentError, Counts, NoOptions, SignalSpec
+from plant_cli.api import Counts
 from plant_cli.relevance import engine
 from plant_cli.relevance.counting import SparseCounting
 from plant_cli.relevance.engine import Selection, keep_words
 from plant_cli.relevance.information import mutual_information
+from plant_cli.relevance.signal import Signal
 from plant_cli.relevance.terms import count_terms
 
 SIGNS = pytest.mark.parametrize("sign", ["positive", "any"])
@@ -36,20 +37,20 @@ def test_equals_scoring_every_cell_plainly(
 
 
 @SIGNS
-def test_cells_that_need_no_score_change_no_list(sign: str, kept_by: Any, terms_of: Any) -> None:
+def test_pairs_that_need_no_score_change_no_list(sign: str, kept_by: Any, terms_of: Any) -> None:
     """Most words meet a label in one document here, more than twice as many as are kept."""
     draw = np.random.default_rng(5)
     presence, gold = draw.random((60, 400)) < 1 / np.arange(2, 402) ** 0.6, draw.random((60, 12)) < 0.08
     scored: list[int] = []
 
-    def score(counts: Counts, options: Any) -> Any:
+    def score(counts: Counts) -> Any:
         scored.append(np.size(counts.docs_with_both))
         return mutual_information(counts)
 
     lists = {}
     for quasi_convex in (True, False):
         scored.clear()
-        signal = SignalSpec(name="mig", summary="", score=score, quasi_convex=quasi_convex)
+        signal = Signal(score=score, quasi_convex=quasi_convex)
         lists[quasi_convex] = kept_by(terms_of(presence), gold, signal=signal, sign=sign, k=15), sum(scored)
     for name in ("offsets", "words", "values", "both"):
         assert getattr(lists[True][0], name).tolist() == getattr(lists[False][0], name).tolist()
@@ -144,14 +145,14 @@ def test_blocks_respect_the_memory_budget(corpus: Any, terms_of: Any, monkeypatc
     presence, gold = corpus
     largest: list[int] = []
 
-    def score(counts: Counts, options: Any) -> Any:
+    def score(counts: Counts) -> Any:
         largest.append(counts.docs_with_both.size)
         return mutual_information(counts)
 
-    signal = SignalSpec(name="spy", summary="", score=score, signed=True)
+    signal = Signal(score=score, signed=True)
     budget = 100 * engine.BYTES_PER_PAIR
     counting = SparseCounting(terms_of(presence), csr_array(gold.astype(int)))
-    blocks = list(keep_words(counting, signal, NoOptions(), Selection(memory=budget)))
+    blocks = list(keep_words(counting, signal, Selection(memory=budget)))
     assert max(largest) <= 100
     assert sum(len(block.offsets) - 1 for block in blocks) == gold.shape[1]
     assert len(blocks) > 1
@@ -161,11 +162,11 @@ def test_words_that_never_meet_a_label_count_towards_the_budget(corpus: Any, ter
     """Two labels meet 80 words at most, which fits; with the 30 others that may be kept of each it does not."""
     presence, gold = corpus
     counting = SparseCounting(terms_of(presence), csr_array(gold.astype(int)))
-    signal = SignalSpec(name="mig", summary="", score=lambda counts, options: mutual_information(counts))
+    signal = Signal(score=mutual_information)
     sizes = {}
     for sign in ("positive", "any"):
         selection = Selection(sign=sign, k=30, memory=100 * engine.BYTES_PER_PAIR)  # type: ignore[arg-type]
-        sizes[sign] = [len(block.offsets) - 1 for block in keep_words(counting, signal, NoOptions(), selection)]
+        sizes[sign] = [len(block.offsets) - 1 for block in keep_words(counting, signal, selection)]
     assert max(sizes["positive"]) > 1
     assert sizes["any"] == [1] * gold.shape[1]
 
@@ -173,13 +174,13 @@ def test_words_that_never_meet_a_label_count_towards_the_budget(corpus: Any, ter
 def test_signals_get_the_counts_they_ask_for(kept_by: Any) -> None:
     seen: dict[str, Counts] = {}
 
-    def score(counts: Counts, options: Any) -> Any:
+    def score(counts: Counts) -> Any:
         seen["counts"] = counts
         return np.ones(counts.docs_with_both.shape)
 
     terms = count_terms([["a", "a", "b"], ["b"], ["c", "c", "a"]], 1)  # vocabulary a, b, c
-    signal = SignalSpec(name="spy", summary="", score=score, needs_occurrences=True, needs_pairs=True, signed=True)
-    kept_by(terms, [[1, 0], [0, 0], [1, 1]], signal=signal)
+    signal = Signal(score=score, needs_pairs=True, signed=True)
+    kept_by(terms, [[1, 0], [0, 0], [1, 1]], signal=signal, occurrences=True)
     got = seen["counts"]
     order = np.argsort(got.pairs)
     assert got.pairs is not None
@@ -191,28 +192,19 @@ def test_signals_get_the_counts_they_ask_for(kept_by: Any) -> None:
     assert got.docs_with_both[order].tolist() == [2, 1, 1, 1, 1]
 
 
-@pytest.mark.parametrize(("values", "word"), [(lambda shape: np.full(shape, np.nan), "NaN"), (lambda shape: np.ones(1), "shape")])
-def test_a_signal_that_misbehaves_is_named(values: Callable[..., Any], word: str, corpus: Any, terms_of: Any, kept_by: Any) -> None:
-    signal = SignalSpec(name="odd", summary="", score=lambda counts, options: values(counts.docs_with_both.shape))
-    with pytest.raises(ComponentError, match=f"'odd' gave .*{word}") as caught:
-        kept_by(terms_of(corpus[0]), corpus[1], signal=signal)
-    assert caught.value.exit_code == 5
-    assert "--score" in caught.value.todo
-
-
 def test_signals_never_see_impossible_counts(corpus: Any, terms_of: Any, kept_by: Any) -> None:
-    def score(counts: Counts, options: Any) -> Any:
+    def score(counts: Counts) -> Any:
         neither = counts.n_docs - counts.docs_with_label - counts.docs_with_word + counts.docs_with_both
         smaller = np.minimum(counts.docs_with_label, counts.docs_with_word)
         assert (neither >= 0).all()
         assert (counts.docs_with_both <= smaller).all()
         return mutual_information(counts)
 
-    kept_by(terms_of(corpus[0]), corpus[1], signal=SignalSpec(name="strict", summary="", score=score), sign="any")
+    kept_by(terms_of(corpus[0]), corpus[1], signal=Signal(score=score), sign="any")
 
 
 def test_minus_infinity_means_never(corpus: Any, terms_of: Any, kept_by: Any) -> None:
-    signal = SignalSpec(name="none", summary="", signed=True, score=lambda counts, options: np.full(counts.docs_with_both.shape, -np.inf))
+    signal = Signal(signed=True, score=lambda counts: np.full(counts.docs_with_both.shape, -np.inf))
     assert len(kept_by(terms_of(corpus[0]), corpus[1], signal=signal, sign="any").words) == 0
 
 

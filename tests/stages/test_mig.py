@@ -1,23 +1,38 @@
 """The stage `mig` on a corpus in memory."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from plant_signals import plugin as signals
 from pydantic import ValidationError
 from scipy.sparse import csr_array
 
-from plant_cli.api import ArtefactError, Choice, DataError, Interrupted, MachineSection, SilentReporter, Split, SplitName, UsageError
+from plant_cli.api import (
+    ArtefactError,
+    Choice,
+    ComponentError,
+    Counts,
+    DataError,
+    Interrupted,
+    MachineSection,
+    NoOptions,
+    SignalSpec,
+    SilentReporter,
+    Split,
+    SplitName,
+    UsageError,
+)
 from plant_cli.artefacts.relevance import load_relevance
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.registry import Registry
-from plant_cli.stages.mig import MigOptions, run
+from plant_cli.stages.mig import MigOptions, bind_signal, run
 
 TEXTS = ["Fever and cough!", "fever, chills and cough", "a broken arm", "ARM and leg; broken", "fever and leg"]
 GOLD = [[1, 0], [1, 0], [0, 1], [0, 1], [1, 0]]
@@ -96,13 +111,23 @@ def test_reads_training_documents_only(tmp_path: Path) -> None:
     assert bytes_of[0] == bytes_of[1]
 
 
-@pytest.mark.parametrize("score", ["mig", "pmi", "npmi", "chi2", "tf", "random"])
+@pytest.mark.parametrize("signal", ["mig", "pmi", "npmi", "chi2", "tf", "random"])
 @pytest.mark.parametrize("sign", ["positive", "any"])
-def test_every_signal_gives_relevance_for_every_label(score: str, sign: Any, context: Any) -> None:
-    run(context, MigOptions(score=Choice(name=score), sign=sign, k=2))
+def test_every_signal_gives_relevance_for_every_label(signal: str, sign: Any, context: Any) -> None:
+    run(context, MigOptions(signal=Choice(name=signal), sign=sign, k=2))
     matrix = load_relevance(context.folder, LABELS.hash).matrix
     assert matrix.max(axis=1).toarray().ravel().tolist() == [1.0, 1.0]
     assert (matrix.toarray() > 0).sum(axis=1).max() <= 2
+
+
+@pytest.mark.parametrize(("values", "word"), [(lambda shape: np.full(shape, np.nan), "NaN"), (lambda shape: np.ones(1), "shape")])
+def test_a_signal_that_misbehaves_is_named(values: Callable[..., Any], word: str) -> None:
+    spec = SignalSpec(name="odd", summary="", score=lambda counts, options: values((2, 3)))
+    table = Counts(n_docs=4, docs_with_word=np.ones((1, 3)), docs_with_label=np.ones((2, 1)), docs_with_both=np.ones((2, 3)))
+    with pytest.raises(ComponentError, match=f"'odd' gave .*{word}") as caught:
+        bind_signal(spec, NoOptions()).score(table)
+    assert caught.value.exit_code == 5
+    assert "--signal" in caught.value.todo
 
 
 def test_titles_raise_their_words(context: Any) -> None:
@@ -138,11 +163,11 @@ def test_stops_when_asked(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("score", ["mig", "tf"])
+@pytest.mark.parametrize("signal", ["mig", "tf"])
 @pytest.mark.parametrize("of", [1, 2, 7])
-def test_shards_merge_to_the_same_relevance(score: str, of: int, tmp_path: Path) -> None:
+def test_shards_merge_to_the_same_relevance(signal: str, of: int, tmp_path: Path) -> None:
     corpus = MemoryCorpus({"train": TEXTS})
-    options: Any = {"score": Choice(name=score), "label_text_weight": 0.25, "norm": "global-max", "memory": "1KB"}
+    options: Any = {"signal": Choice(name=signal), "label_text_weight": 0.25, "norm": "global-max", "memory": "1KB"}
     run(context_of(tmp_path / "whole", corpus), MigOptions(**options))
     for number in range(1, of + 1):
         result = run(context_of(tmp_path / f"shard-{number}", corpus), MigOptions(shard=f"{number}/{of}", **options))
