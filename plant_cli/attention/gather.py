@@ -1,4 +1,4 @@
-"""What each label's attention gathers from a document, as vectors: the plain form, for the few places that need more than a number."""
+"""What each label's attention gathers from a document, as vectors: the plain form, for the few callers that need more than a number."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from torch.nn import functional
 
 
 def gather_states(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int) -> Tensor:
-    """Attention-weighted means of the values, each head over its own share of the H places.
+    """Attention-weighted means of the values, each head over its own H / heads dimensions.
 
     Args:
         queries: q [l, H], heads side by side.
         keys: k [B, T, H].
         values: v [B, T, H].
-        mask: bool [B, T], true for positions that count; a document without any gets zeros.
+        mask: bool [B, T], true for real positions; a document without any gets zeros.
         heads: number of heads, a divisor of H.
 
     Returns:

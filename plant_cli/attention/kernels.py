@@ -1,13 +1,13 @@
-"""Label attention with scalar values as Triton kernels: tiles of scores that never leave the chip.
+"""Label attention with scalar values as Triton kernels: blocks of scores that never leave the chip.
 
-A program takes a block of labels (or of places) of one head of one document and walks over the other side. Forward, the softmax
+A program takes a block of labels (or of positions) of one head of one document and walks over the other side. Forward, the softmax
 runs online: the highest score so far, the sum of the weights and the weighted sum of the values are carried along. Beside its
 inputs the backward pass is left two numbers for each document, head and label: the mean and the level, the logarithm of the
 softmax's denominator. It computes the scores again, once towards queries and directions and once towards keys and values, and
 visits only labels whose gradient is not zero. Products take the inputs as they are and sum in fp32 or better, as does the softmax.
 
-Wide heads are multiplied `STEP` places at a time, and their gradients are summed `WIDTH` places at a time: a head wider than that is
-gone through again for each part.
+Wide heads are multiplied `STEP` dimensions at a time, and their gradients are summed `WIDTH` dimensions at a time: a wider head is
+visited again for each part.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-LARGE = {"LABELS": 64, "PLACES": 64, "STEP": 64, "num_warps": 8, "num_stages": 2}
-SMALL = {"LABELS": 32, "PLACES": 32, "STEP": 16, "num_warps": 4, "num_stages": 2}
-"""Tiles for inputs of 16 bits and of more: about as large as registers hold, and within the shared memory of any card."""
+LARGE = {"LABELS": 64, "POSITIONS": 64, "STEP": 64, "num_warps": 8, "num_stages": 2}
+SMALL = {"LABELS": 32, "POSITIONS": 32, "STEP": 16, "num_warps": 4, "num_stages": 2}
+"""Block sizes for inputs of 16 bits and of more: about as large as registers hold, and within the shared memory of any card."""
 
 WIDTH_BYTES = 512
-"""The part of a head whose gradients one program sums: 256 places of bf16, 128 of fp32, again what registers hold."""
+"""The part of a head whose gradients one program sums: 256 dimensions of bf16, 128 of fp32, again what registers hold."""
 
 
 class KernelAttention(torch.autograd.Function):
@@ -35,13 +35,13 @@ class KernelAttention(torch.autograd.Function):
         """Result of `label_attention` [B, L]."""
         inputs = [x.contiguous() for x in (queries, directions, keys, values, mask)]
         labels, (documents, positions, _) = len(queries), keys.shape
-        # Places beyond a document's last real one are not visited.
+        # Positions beyond a document's last real one are not visited.
         ends = (mask * torch.arange(1, positions + 1, device=mask.device, dtype=torch.int32)).amax(1)
         means, levels = queries.new_empty(2, documents, heads, labels, dtype=torch.promote_types(queries.dtype, torch.float32))
-        tile = constants(queries, heads, backward=False)
-        grid = triton.cdiv(labels, tile["LABELS"]), heads, documents
+        block = constants(queries, heads, backward=False)
+        grid = triton.cdiv(labels, block["LABELS"]), heads, documents
         with torch.cuda.device_of(queries):  # type: ignore[no-untyped-call]  # Triton launches on the current card
-            _forward[grid](*inputs, ends, means, levels, labels, positions, **tile)
+            _forward[grid](*inputs, ends, means, levels, labels, positions, **block)
         ctx.save_for_backward(*inputs, ends, means, levels)
         result: Tensor = means.sum(1)
         return result
@@ -53,32 +53,34 @@ class KernelAttention(torch.autograd.Function):
         queries, directions, keys, values, mask, ends, means, levels = ctx.saved_tensors
         (documents, heads, labels), positions = means.shape, keys.shape[1]
         upstream = gradient.to(means.dtype).contiguous()
-        picked = torch.argsort(upstream == 0, dim=1, stable=True)  # the labels that a document's loss looked at, before the others
+        selected = torch.argsort(upstream == 0, dim=1, stable=True)  # labels with a gradient before the others
         counts = (upstream != 0).sum(1, dtype=torch.int32)
-        given = (queries, directions, keys, values, mask, ends, means, levels, upstream, picked, counts)
+        given = (queries, directions, keys, values, mask, ends, means, levels, upstream, selected, counts)
         d_queries, d_directions = (torch.zeros_like(x, dtype=means.dtype) for x in (queries, directions))
         d_keys, d_values = torch.zeros_like(keys), torch.zeros_like(values)
-        tile = constants(queries, heads, backward=True)
-        parts = heads * triton.cdiv(tile["SIZE"], tile["WIDTH"])
-        label_grid, place_grid = ((triton.cdiv(n, tile[side]), parts, documents) for n, side in ((labels, "LABELS"), (positions, "PLACES")))
+        block = constants(queries, heads, backward=True)
+        parts = heads * triton.cdiv(block["SIZE"], block["WIDTH"])
+        label_grid, position_grid = (
+            (triton.cdiv(n, block[side]), parts, documents) for n, side in ((labels, "LABELS"), (positions, "POSITIONS"))
+        )
         with torch.cuda.device_of(queries):  # type: ignore[no-untyped-call]
-            _label_gradients[label_grid](*given, d_queries, d_directions, labels, positions, **tile)
-            _place_gradients[place_grid](*given, d_keys, d_values, labels, positions, **tile)
+            _label_gradients[label_grid](*given, d_queries, d_directions, labels, positions, **block)
+            _position_gradients[position_grid](*given, d_keys, d_values, labels, positions, **block)
         return d_queries.to(queries.dtype), d_directions.to(queries.dtype), d_keys, d_values, None, None
 
 
 def constants(queries: Tensor, heads: int, *, backward: bool) -> dict[str, Any]:
-    """What the kernels are compiled for; products of fp32 are as precise as torch is told that its own should be."""
+    """What the kernels are compiled for; products in fp32 follow `torch.get_float32_matmul_precision`."""
     size = queries.shape[1] // heads
     exact = tl.float64 if queries.dtype == torch.float64 else tl.float32
     coarse = queries.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest"
-    tile = LARGE if queries.itemsize == 2 else SMALL
+    block = LARGE if queries.itemsize == 2 else SMALL
     if backward:
         part = {"WIDTH": min(WIDTH_BYTES // queries.itemsize, max(16, triton.next_power_of_2(size)))}
     else:
-        part = {"LABELS": 2 * tile["LABELS"]}  # no gradients in hand: room for more scores
+        part = {"LABELS": 2 * block["LABELS"]}  # no gradients in hand: room for more scores
     precision = "tf32" if coarse else "ieee"
-    return {"HEADS": heads, "SIZE": size, "SCALE": size**-0.5, "EXACT": exact, "PRECISION": precision, **tile, **part}
+    return {"HEADS": heads, "SIZE": size, "SCALE": size**-0.5, "EXACT": exact, "PRECISION": precision, **block, **part}
 
 
 @triton.jit
@@ -92,13 +94,13 @@ def _product(
     EXACT: tl.constexpr,
     PRECISION: tl.constexpr,
 ) -> tl.tensor:
-    """Products [n, m] of rows of SIZE places, given by pointers to where they begin: left [n], right [m]."""
+    """Products [n, m] of rows of SIZE numbers, given by pointers to where they begin: left [n], right [m]."""
     total = tl.zeros([left.shape[0], right.shape[0]], EXACT)
     for first in range(0, SIZE, STEP):
-        place = first + tl.arange(0, STEP)
-        within = place < SIZE
-        a = tl.load(left[:, None] + place[None, :], mask=left_real[:, None] & within[None, :], other=0.0)
-        b = tl.load(right[None, :] + place[:, None], mask=right_real[None, :] & within[:, None], other=0.0)
+        dimension = first + tl.arange(0, STEP)
+        within = dimension < SIZE
+        a = tl.load(left[:, None] + dimension[None, :], mask=left_real[:, None] & within[None, :], other=0.0)
+        b = tl.load(right[None, :] + dimension[:, None], mask=right_real[None, :] & within[:, None], other=0.0)
         total = tl.dot(a, b, total, input_precision=PRECISION)
     return total
 
@@ -121,7 +123,7 @@ def _forward(
     EXACT: tl.constexpr,
     PRECISION: tl.constexpr,
     LABELS: tl.constexpr,
-    PLACES: tl.constexpr,
+    POSITIONS: tl.constexpr,
     STEP: tl.constexpr,
 ) -> None:
     """Means and levels [B, heads, L] of a block of labels."""
@@ -129,13 +131,13 @@ def _forward(
     label = tl.program_id(0).to(tl.int64) * LABELS + tl.arange(0, LABELS)
     known = label < labels
     own = (label * HEADS + head) * SIZE
-    highest = tl.full([LABELS], -1e38, EXACT)  # below every score, but finite: a tile without a real place leaves it as it is
+    highest = tl.full([LABELS], -1e38, EXACT)  # below every score, but finite: a block without a real position leaves it as it is
     total = tl.zeros([LABELS], EXACT)
     worth = tl.zeros([LABELS], EXACT)
-    for first in range(0, tl.load(ends + document), PLACES):
-        place = first + tl.arange(0, PLACES)
-        row = document * positions + place
-        real = tl.load(mask + row, mask=place < positions, other=0) != 0
+    for first in range(0, tl.load(ends + document), POSITIONS):
+        position = first + tl.arange(0, POSITIONS)
+        row = document * positions + position
+        real = tl.load(mask + row, mask=position < positions, other=0) != 0
         at = (row * HEADS + head) * SIZE
         scores = _product(queries + own, keys + at, known, real, SIZE, STEP, EXACT, PRECISION) * SCALE
         scores = tl.where(real[None, :], scores, float("-inf"))
@@ -146,7 +148,7 @@ def _forward(
         total = total * fade + tl.sum(weights, 1)
         worth = worth * fade + tl.sum(weights * value, 1)
         highest = higher
-    total = tl.where(total > 0, total, 1.0)  # a document without a place
+    total = tl.where(total > 0, total, 1.0)  # a document without a real position
     cell = (document * HEADS + head) * labels + label
     tl.store(means + cell, worth / total, mask=known)
     tl.store(levels + cell, highest + tl.log(total), mask=known)
@@ -168,7 +170,7 @@ def _pulls(
     EXACT: tl.constexpr,
     PRECISION: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor]:
-    """How the mean of a label moves with the value of a place, p, and with its score, p·(u − mean): labels and places on either side.
+    """How the mean of a label moves with the value of a position, p, and with its score, p·(u − mean): labels and positions on either side.
 
     Levels and means are [n, 1] or [1, m].
     """
@@ -189,7 +191,7 @@ def _label_gradients(
     means: tl.tensor,
     levels: tl.tensor,
     upstream: tl.tensor,
-    picked: tl.tensor,
+    selected: tl.tensor,
     counts: tl.tensor,
     d_queries: tl.tensor,
     d_directions: tl.tensor,
@@ -201,28 +203,28 @@ def _label_gradients(
     EXACT: tl.constexpr,
     PRECISION: tl.constexpr,
     LABELS: tl.constexpr,
-    PLACES: tl.constexpr,
+    POSITIONS: tl.constexpr,
     STEP: tl.constexpr,
     WIDTH: tl.constexpr,
 ) -> None:
-    """Adds what one document gives to the gradients [L, H] of a block of its picked labels, WIDTH places of a head."""
+    """Adds what one document gives to the gradients [L, H] of a block of its selected labels, WIDTH positions of a head."""
     PARTS: tl.constexpr = (SIZE + WIDTH - 1) // WIDTH
     head, document = tl.program_id(1) // PARTS, tl.program_id(2).to(tl.int64)
     column = tl.program_id(1) % PARTS * WIDTH + tl.arange(0, WIDTH)
     slot = tl.program_id(0) * LABELS + tl.arange(0, LABELS)
     known = slot < tl.load(counts + document)
     if tl.program_id(0) * LABELS < tl.load(counts + document):
-        label = tl.load(picked + document * labels + slot, mask=known, other=0)
+        label = tl.load(selected + document * labels + slot, mask=known, other=0)
         cell = (document * HEADS + head) * labels + label
         mean = tl.load(means + cell, mask=known, other=0.0)[:, None]
         level = tl.load(levels + cell, mask=known, other=0.0)[:, None]
         own = (label * HEADS + head) * SIZE
         d_query = tl.zeros([LABELS, WIDTH], EXACT)
         d_direction = tl.zeros([LABELS, WIDTH], EXACT)
-        for first in range(0, tl.load(ends + document), PLACES):
-            place = first + tl.arange(0, PLACES)
-            row = document * positions + place
-            real = tl.load(mask + row, mask=place < positions, other=0) != 0
+        for first in range(0, tl.load(ends + document), POSITIONS):
+            position = first + tl.arange(0, POSITIONS)
+            row = document * positions + position
+            real = tl.load(mask + row, mask=position < positions, other=0) != 0
             at = (row * HEADS + head) * SIZE
             weights, pulls = _pulls(
                 queries + own, keys + at, directions + own, values + at, known, real, level, mean, SIZE, STEP, SCALE, EXACT, PRECISION
@@ -239,7 +241,7 @@ def _label_gradients(
 
 
 @triton.jit
-def _place_gradients(
+def _position_gradients(
     queries: tl.tensor,
     directions: tl.tensor,
     keys: tl.tensor,
@@ -249,7 +251,7 @@ def _place_gradients(
     means: tl.tensor,
     levels: tl.tensor,
     upstream: tl.tensor,
-    picked: tl.tensor,
+    selected: tl.tensor,
     counts: tl.tensor,
     d_keys: tl.tensor,
     d_values: tl.tensor,
@@ -261,26 +263,26 @@ def _place_gradients(
     EXACT: tl.constexpr,
     PRECISION: tl.constexpr,
     LABELS: tl.constexpr,
-    PLACES: tl.constexpr,
+    POSITIONS: tl.constexpr,
     STEP: tl.constexpr,
     WIDTH: tl.constexpr,
 ) -> None:
-    """Gradients [B, T, H] of a block of places, summed over the picked labels of their document, WIDTH places of a head."""
+    """Gradients [B, T, H] of a block of positions, summed over the selected labels of their document, WIDTH positions of a head."""
     PARTS: tl.constexpr = (SIZE + WIDTH - 1) // WIDTH
     head, document = tl.program_id(1) // PARTS, tl.program_id(2).to(tl.int64)
     column = tl.program_id(1) % PARTS * WIDTH + tl.arange(0, WIDTH)
-    place = tl.program_id(0) * PLACES + tl.arange(0, PLACES)
-    row = document * positions + place
-    real = tl.load(mask + row, mask=place < positions, other=0) != 0
+    position = tl.program_id(0) * POSITIONS + tl.arange(0, POSITIONS)
+    row = document * positions + position
+    real = tl.load(mask + row, mask=position < positions, other=0) != 0
     at = (row * HEADS + head) * SIZE
-    d_key = tl.zeros([PLACES, WIDTH], EXACT)
-    d_value = tl.zeros([PLACES, WIDTH], EXACT)
+    d_key = tl.zeros([POSITIONS, WIDTH], EXACT)
+    d_value = tl.zeros([POSITIONS, WIDTH], EXACT)
     count = tl.load(counts + document)
-    if tl.program_id(0) * PLACES < tl.load(ends + document):
+    if tl.program_id(0) * POSITIONS < tl.load(ends + document):
         for first in range(0, count, LABELS):
             slot = first + tl.arange(0, LABELS)
             known = slot < count
-            label = tl.load(picked + document * labels + slot, mask=known, other=0)
+            label = tl.load(selected + document * labels + slot, mask=known, other=0)
             cell = (document * HEADS + head) * labels + label
             mean = tl.load(means + cell, mask=known, other=0.0)[None, :]
             level = tl.load(levels + cell, mask=known, other=0.0)[None, :]

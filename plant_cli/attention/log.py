@@ -17,7 +17,7 @@ def log_attention(queries: Tensor, keys: Tensor, mask: Tensor, *, heads: int) ->
     Args:
         queries: q [l, H], heads side by side.
         keys: k [B, T, H].
-        mask: bool [B, T], true for positions that count.
+        mask: bool [B, T], true for real positions.
         heads: number of heads, a divisor of H.
 
     Returns:
@@ -26,7 +26,7 @@ def log_attention(queries: Tensor, keys: Tensor, mask: Tensor, *, heads: int) ->
     exact = torch.promote_types(queries.dtype, torch.float32)
     q = queries.reshape(len(queries), heads, -1).transpose(0, 1)
     k = keys.reshape(*keys.shape[:2], heads, -1).transpose(1, 2) * (q.shape[-1] ** -0.5)
-    hidden_places = ~mask[:, None, None, :]
-    scores = torch.matmul(q, k.mT).to(exact).masked_fill(hidden_places, torch.finfo(exact).min)
+    padding = ~mask[:, None, None, :]
+    scores = torch.matmul(q, k.mT).to(exact).masked_fill(padding, torch.finfo(exact).min)
     mean = torch.logsumexp(torch.log_softmax(scores, dim=-1), dim=1) - math.log(heads)
-    return mean.masked_fill(hidden_places.squeeze(1), -math.inf)
+    return mean.masked_fill(padding.squeeze(1), -math.inf)

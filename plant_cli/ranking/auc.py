@@ -1,7 +1,7 @@
 """The area under the ROC curve (AUC) in many resamples at once, from how often each resample counts each document.
 
 AUC is the share of (positive, negative) pairs that the scores put in the right order, ties counting half. With w the weights of
-documents, positives win Σ_p w_p (Σ_c w_c ([s_c < s_p] + ½[s_c = s_p])) pairs with all cells c, of which ½ (Σ_p w_p)² are pairs of
+documents, positives win Σ_p w_p (Σ_c w_c ([s_c < s_p] + ½[s_c = s_p])) pairs with all pairs c, of which ½ (Σ_p w_p)² are pairs of
 positives with each other. So a resample needs the weight that lies below (or above) each positive, and scores are sorted once for all.
 """
 
@@ -117,9 +117,9 @@ def lost_pairs(scores: Scores, positives: npt.NDArray[np.integer], weights: Sequ
 
 
 def pooled_auc(scores: AllScores, gold: csr_array, weights: Floats) -> Floats:
-    """AUC of all (document, label) cells as one pool [R]; NaN where a resample has no positive or no negative.
+    """AUC of all (document, label) pairs as one pool [R]; NaN where a resample has no positive or no negative.
 
-    The pairs won are a quadratic form in the weights: entry (d', d) counts the cells of document d below each positive of document d'.
+    The pairs won are a quadratic form in the weights: entry (d', d) counts the pairs of document d below each positive of document d'.
     Its columns are made, used and forgotten in blocks.
 
     Args:
@@ -143,12 +143,12 @@ def pooled_auc(scores: AllScores, gold: csr_array, weights: Floats) -> Floats:
 
 
 def gold_scores(scores: AllScores, gold: csr_array) -> Scores:
-    """The scores of the gold cells, in the order of `gold.indices`."""
+    """The scores of the gold pairs, in the order of `gold.indices`."""
     found = np.empty(gold.nnz, dtype=np.float32)
     for rows in _document_blocks(scores, scores.shape[1] * 4):
-        cells = slice(gold.indptr[rows.start], gold.indptr[rows.stop])
-        places = np.repeat(np.arange(rows.stop - rows.start), np.diff(gold.indptr[rows.start : rows.stop + 1]))
-        found[cells] = scores.read(rows, slice(None))[places, gold.indices[cells]]
+        pairs = slice(gold.indptr[rows.start], gold.indptr[rows.stop])
+        documents = np.repeat(np.arange(rows.stop - rows.start), np.diff(gold.indptr[rows.start : rows.stop + 1]))
+        found[pairs] = scores.read(rows, slice(None))[documents, gold.indices[pairs]]
     return found
 
 
@@ -161,14 +161,14 @@ class _Ladder:
     """
 
     def __init__(self, positives: Scores, starts: npt.NDArray[np.integer]) -> None:
-        self.steps, places = np.unique(positives, return_inverse=True)
+        self.steps, columns = np.unique(positives, return_inverse=True)
         ends = np.append(starts, len(positives))
-        self._steps_of = csr_array((np.ones(len(positives)), places, ends), shape=(len(starts), len(self.steps)))
+        self._steps_of = csr_array((np.ones(len(positives)), columns, ends), shape=(len(starts), len(self.steps)))
 
     def count_below(self, scores: Scores) -> Floats:
-        """Twice the cells of one document [L] that lie below each holder's positives, ties counting half [holders]."""
+        """Twice the pairs of one document [L] that lie below each holder's positives, ties counting half [holders]."""
         row = np.sort(scores)
-        above = np.searchsorted(self.steps, row)  # the first step that a cell does not lie above
+        above = np.searchsorted(self.steps, row)  # the first step that a pair does not lie above
         counts = np.diff(above, prepend=0, append=len(self.steps))
         below = np.repeat(np.arange(0.0, 2 * len(row) + 1, 2), counts)
         inside = above[: np.searchsorted(above, len(self.steps))]

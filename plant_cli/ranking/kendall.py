@@ -7,7 +7,7 @@ from torch import Tensor
 
 from plant_cli.ranking.ragged import chunks
 
-CELLS = 1 << 20
+PAIRS = 1 << 20
 """Pairs held at a time."""
 
 
@@ -20,7 +20,7 @@ def kendall_tau(scores: Tensor, relevance: Tensor, offsets: Tensor) -> Tensor:
         offsets: list boundaries [lists + 1].
     """
     result = scores.new_full((len(offsets) - 1,), torch.nan, dtype=torch.float64)
-    for chunk in chunks(offsets, offsets.diff(), CELLS, block=len(scores)):
+    for chunk in chunks(offsets, offsets.diff(), PAIRS, block=len(scores)):
         pairs = chunk.valid.unsqueeze(1) & chunk.valid.unsqueeze(2)
         score_signs, relevance_signs = (
             torch.sign(x[chunk.items].unsqueeze(2) - x[chunk.items].unsqueeze(1)).double() * pairs for x in (scores, relevance)

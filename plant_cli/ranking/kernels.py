@@ -1,7 +1,7 @@
-"""The sums of the stage 1 loss as one Triton kernel: a program for each list, which holds a tile of its pairs at a time.
+"""The sums of the stage 1 loss as one Triton kernel: a program for each list, which holds a block of its pairs at a time.
 
 The first walk over the pairs finds ranks by counting what stands before an item, by score for its discount and by relevance for
-the ideal order. The second sums loss and lambdas of each item over all others, so that no two programs write to one place. Memory
+the ideal order. The second sums loss and lambdas of each item over all others, so that no two programs write to one address. Memory
 grows with the items: one discount is kept for each between the walks.
 """
 
@@ -14,8 +14,8 @@ from torch import Tensor
 
 from plant_cli.ranking.ndcg import gains
 
-TILE = {"TILE": 64, "num_warps": 8}
-"""Items on each side of a tile of pairs: as many as the compiler still keeps in registers."""
+BLOCK = {"BLOCK": 64, "num_warps": 8}
+"""Items on each side of a block of pairs: as many as the compiler still keeps in registers."""
 
 
 def pair_sums(scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, k: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -35,7 +35,7 @@ def pair_sums(scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, 
     discounts, gradient = torch.empty_like(scores), torch.empty_like(scores)
     given = scores, relevance, gains(relevance), offsets, discounts
     with torch.cuda.device_of(scores):  # type: ignore[no-untyped-call]  # Triton launches on the current card
-        _pair_sums[(len(losses),)](*given, losses, ideals, gradient, k, SIGMA=sigma, **TILE)
+        _pair_sums[(len(losses),)](*given, losses, ideals, gradient, k, SIGMA=sigma, **BLOCK)
     return losses, ideals, gradient
 
 
@@ -54,20 +54,20 @@ def _best_order(
     start: tl.tensor,
     end: tl.tensor,
     k: int,
-    TILE: tl.constexpr,
+    BLOCK: tl.constexpr,
 ) -> tl.tensor:
     """The ideal DCG of one list; writes the discount of each item at its rank by score. Ties by position."""
     kind: tl.constexpr = scores.dtype.element_ty
-    ideal = tl.zeros([TILE], kind)
-    for first in range(start, end, TILE):
-        item = first + tl.arange(0, TILE)
+    ideal = tl.zeros([BLOCK], kind)
+    for first in range(start, end, BLOCK):
+        item = first + tl.arange(0, BLOCK)
         real = item < end
         score = tl.load(scores + item, mask=real, other=0.0)
         worth = tl.load(relevance + item, mask=real, other=0.0)
-        above = tl.zeros([TILE], tl.int32)
-        better = tl.zeros([TILE], tl.int32)
-        for second in range(start, end, TILE):
-            other = second + tl.arange(0, TILE)
+        above = tl.zeros([BLOCK], tl.int32)
+        better = tl.zeros([BLOCK], tl.int32)
+        for second in range(start, end, BLOCK):
+            other = second + tl.arange(0, BLOCK)
             earlier = other[None, :] < item[:, None]
             s = tl.load(scores + other, mask=other < end, other=float("-inf"))[None, :]
             r = tl.load(relevance + other, mask=other < end, other=float("-inf"))[None, :]
@@ -90,24 +90,24 @@ def _pair_sums(
     gradient: tl.tensor,
     k: int,
     SIGMA: tl.constexpr,
-    TILE: tl.constexpr,
+    BLOCK: tl.constexpr,
 ) -> None:
     """Loss, ideal DCG and lambdas of one list."""
     number = tl.program_id(0)
     start, end = tl.load(offsets + number), tl.load(offsets + number + 1)
-    ideal = _best_order(scores, relevance, gains, discounts, start, end, k, TILE)
+    ideal = _best_order(scores, relevance, gains, discounts, start, end, k, BLOCK)
     share = 1.0 / tl.where(ideal > 0, ideal, 1.0)
     tl.debug_barrier()  # discounts are not read by the threads that wrote them
-    cost = tl.zeros([TILE], scores.dtype.element_ty)
-    for first in range(start, end, TILE):
-        item = first + tl.arange(0, TILE)
+    cost = tl.zeros([BLOCK], scores.dtype.element_ty)
+    for first in range(start, end, BLOCK):
+        item = first + tl.arange(0, BLOCK)
         real = item < end
         score = tl.load(scores + item, mask=real, other=0.0)[:, None]
         gain = tl.load(gains + item, mask=real, other=0.0)[:, None]
         discount = tl.load(discounts + item, mask=real, other=0.0)[:, None]
-        pulls = tl.zeros([TILE], scores.dtype.element_ty)
-        for second in range(start, end, TILE):
-            other = second + tl.arange(0, TILE)
+        pulls = tl.zeros([BLOCK], scores.dtype.element_ty)
+        for second in range(start, end, BLOCK):
+            other = second + tl.arange(0, BLOCK)
             there = (other < end)[None, :] & real[:, None]
             g = tl.load(gains + other, mask=other < end, other=0.0)[None, :]
             d = tl.load(discounts + other, mask=other < end, other=0.0)[None, :]

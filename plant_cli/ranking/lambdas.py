@@ -4,7 +4,7 @@
 
 The change of nDCG is a constant to the gradient, so the gradient (the lambdas) is known in closed form and is summed beside the
 loss: nothing of size pairs is kept, and memory grows with the items. Items are put in order of relevance first, so that an item
-meets only those behind it, and items of no relevance never lead a pair. A graphics card with Triton does the same in a kernel.
+meets only those behind it, and items of no relevance never lead a pair. On a GPU a Triton kernel does the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from plant_cli.base.kernels import uses_triton
 from plant_cli.ranking.ndcg import dcg, discounts, gains
 from plant_cli.ranking.ragged import Chunk, chunks, order_within, ranks, sum_lists
 
-CELLS = {"cpu": 1 << 18, "cuda": 1 << 26}
+PAIRS = {"cpu": 1 << 18, "cuda": 1 << 26}
 """Pairs held at a time."""
 
 BLOCK = 16
@@ -27,7 +27,7 @@ BLOCK = 16
 
 
 def lambda_loss(
-    scores: Tensor, relevance: Tensor, offsets: Tensor, *, sigma: float = 1.0, k: int = 1000, cells: int | None = None
+    scores: Tensor, relevance: Tensor, offsets: Tensor, *, sigma: float = 1.0, k: int = 1000, pairs: int | None = None
 ) -> Tensor:
     """Mean of the loss over lists that have two items or more and an item of relevance; 0 if there is none.
 
@@ -37,11 +37,11 @@ def lambda_loss(
         offsets: list boundaries [lists + 1], int64: list i is `offsets[i]:offsets[i+1]`.
         sigma: steepness of the pairwise logistic.
         k: ranks that count in nDCG (ranks by score, ties by position).
-        cells: pairs held at a time (default: `CELLS` of the device); a Triton kernel holds tiles and needs no bound.
+        pairs: pairs held at a time (default: `PAIRS` of the device); ignored by the Triton kernel.
 
     Source: PLANT v2, equation 2; LambdaRank (Burges 2010) in the form of LambdaLoss (Wang et al. 2018).
     """
-    budget = cells or CELLS.get(scores.device.type, CELLS["cuda"])
+    budget = pairs or PAIRS.get(scores.device.type, PAIRS["cuda"])
     loss: Tensor = _LambdaLoss.apply(scores, relevance, offsets, sigma, k, budget)  # type: ignore[no-untyped-call]
     return loss
 
@@ -50,7 +50,7 @@ class _LambdaLoss(torch.autograd.Function):
     """Sums loss and gradient together; keeps the gradient [n] for the backward pass."""
 
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, k: int, cells: int) -> Tensor:
+    def forward(ctx: Any, scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, k: int, pairs: int) -> Tensor:
         exact = torch.promote_types(scores.dtype, torch.float32)
         s, r = scores.to(exact), relevance.to(exact)
         if uses_triton(scores.device.type):
@@ -58,7 +58,7 @@ class _LambdaLoss(torch.autograd.Function):
 
             losses, ideals, gradient = pair_sums(s, r, offsets, sigma, k)
         else:
-            losses, ideals, gradient = _pair_sums(s, r, offsets, sigma, k, cells)
+            losses, ideals, gradient = _pair_sums(s, r, offsets, sigma, k, pairs)
         counted = (offsets.diff() > 1) & (ideals > 0)
         share = 1 / (math.log(2) * counted.sum().clamp(min=1).to(exact))
         ctx.save_for_backward((gradient * sigma * share).to(scores.dtype))
@@ -70,7 +70,7 @@ class _LambdaLoss(torch.autograd.Function):
         return upstream * ctx.saved_tensors[0], None, None, None, None, None
 
 
-def _pair_sums(scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, k: int, cells: int) -> tuple[Tensor, Tensor, Tensor]:
+def _pair_sums(scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, k: int, pairs: int) -> tuple[Tensor, Tensor, Tensor]:
     """What `kernels.pair_sums` gives, by chunks of pairs."""
     order = order_within(relevance, offsets)
     r = relevance[order]
@@ -78,7 +78,7 @@ def _pair_sums(scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float,
     items = torch.stack([scores[order], gains(r), discounts(ranks(scores, offsets), k, r.dtype)[order]])
     leaders = sum_lists((r > 0).long(), offsets) * (offsets.diff() > 1)
     losses, in_order = torch.zeros_like(ideals), torch.zeros_like(r)
-    for chunk in chunks(offsets, leaders, cells, BLOCK):
+    for chunk in chunks(offsets, leaders, pairs, BLOCK):
         list_loss, item_gradient = _chunk_lambdas(items[:, chunk.items], chunk, sigma)
         weight = 1 / ideals[chunk.lists]
         losses[chunk.lists] = list_loss * weight
@@ -89,7 +89,7 @@ def _pair_sums(scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float,
 def _chunk_lambdas(items: Tensor, chunk: Chunk, sigma: float) -> tuple[Tensor, Tensor]:
     """Loss of each list [c] and gradient of each item [c, m], both before division by the ideal DCG, by ln 2 and (gradient) times σ."""
     scores, gain, discount = items
-    # A pair counts where the leader's gain is the greater. Places beyond a list's end gain nothing as leaders, and beat all as followers.
+    # A pair counts where the leader's gain is greater. Padding beyond a list's end has no gain as leader and infinite gain as follower.
     leading, following = gain.masked_fill(~chunk.valid, 0), gain.masked_fill(~chunk.valid, math.inf)
     loss, gradient, zero = scores.new_zeros(len(scores)), torch.zeros_like(scores), scores.new_zeros(())
     room = scores.new_empty(3, min(BLOCK, chunk.leaders) * scores.numel())  # for every block again: fresh memory costs more than sums

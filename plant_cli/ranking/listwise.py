@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 from plant_cli.ranking.ndcg import dcg, gains
 from plant_cli.ranking.ragged import Chunk, chunks, list_numbers, order_within, sum_lists
 
-CELLS = 1 << 20
+PAIRS = 1 << 20
 """Pairs held at a time."""
 
 
@@ -26,7 +26,7 @@ def approx_ndcg_loss(scores: Tensor, relevance: Tensor, offsets: Tensor, *, temp
     counted = (offsets.diff() > 1) & (ideal > 0)
     leaders = sum_lists((r > 0).long(), offsets) * counted
     gain, total = gains(r), 0 * s.sum()
-    for chunk in chunks(offsets, leaders, CELLS, block=len(r)):
+    for chunk in chunks(offsets, leaders, PAIRS, block=len(r)):
         total = total + checkpoint(_approx_ndcg, s, gain, ideal, chunk, temperature, use_reentrant=False)
     return (counted.sum() - total) / counted.sum().clamp(min=1)
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from plant_cli.ranking.ragged import order_within, places, sum_lists
+from plant_cli.ranking.ragged import list_positions, order_within, sum_lists
 
 
 def gains(relevance: Tensor) -> Tensor:
@@ -22,7 +22,7 @@ def discounts(rank: Tensor, k: int, dtype: torch.dtype) -> Tensor:
 
 def dcg(relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
     """DCG@k of each list [lists] in the order it stands in; the ideal one where relevance falls."""
-    return sum_lists(gains(relevance) * discounts(places(offsets), k, relevance.dtype), offsets)
+    return sum_lists(gains(relevance) * discounts(list_positions(offsets), k, relevance.dtype), offsets)
 
 
 def ndcg(scores: Tensor, relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
@@ -40,7 +40,7 @@ def ndcg(scores: Tensor, relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
 
 def random_ndcg(relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
     """Expected nDCG@k of each list [lists] in random order: mean gain times the sum of discounts; NaN where no item has relevance."""
-    discount = sum_lists(discounts(places(offsets), k, relevance.dtype), offsets)
+    discount = sum_lists(discounts(list_positions(offsets), k, relevance.dtype), offsets)
     return sum_lists(gains(relevance), offsets) / offsets.diff() * discount / _ideal_dcg(relevance, offsets, k)
 
 

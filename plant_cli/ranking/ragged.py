@@ -15,7 +15,7 @@ def list_numbers(offsets: Tensor) -> Tensor:
     return torch.repeat_interleave(lists, offsets.diff())
 
 
-def places(offsets: Tensor) -> Tensor:
+def list_positions(offsets: Tensor) -> Tensor:
     """Place of each item within its list [n], from 0."""
     lists = list_numbers(offsets)
     return torch.arange(len(lists), device=offsets.device) - offsets[lists]
@@ -36,7 +36,7 @@ def order_within(values: Tensor, offsets: Tensor) -> Tensor:
 def ranks(values: Tensor, offsets: Tensor) -> Tensor:
     """Rank of each item within its list [n], from 0 for the highest value; ties by position."""
     order = order_within(values, offsets)
-    return torch.empty_like(order).scatter_(0, order, places(offsets))
+    return torch.empty_like(order).scatter_(0, order, list_positions(offsets))
 
 
 def sum_lists(values: Tensor, offsets: Tensor) -> Tensor:
@@ -61,13 +61,13 @@ class Chunk:
     leaders: int
 
 
-def chunks(offsets: Tensor, leaders: Tensor, cells: int, block: int) -> Iterator[Chunk]:
-    """Cut lists into chunks within which `block` leaders a list can be compared with all its items in at most `cells` cells.
+def chunks(offsets: Tensor, leaders: Tensor, pairs: int, block: int) -> Iterator[Chunk]:
+    """Cut lists into chunks within which `block` leaders a list can be compared with all its items in at most `pairs` pairs.
 
     Args:
         offsets: list boundaries [lists + 1].
         leaders: items from the front of each list to compare with its others [lists]; lists with none are left out.
-        cells: comparisons held at a time; a chunk has at least one list.
+        pairs: comparisons held at a time; a chunk has at least one list.
         block: leaders compared at a time.
     """
     lengths = offsets.diff()
@@ -79,7 +79,7 @@ def chunks(offsets: Tensor, leaders: Tensor, cells: int, block: int) -> Iterator
     while start < len(sizes):
         longest, most = sizes[start]  # lengths fall along the order, so the first list is the longest of its chunk
         end = start + 1
-        while end < len(sizes) and (end + 1 - start) * longest * min(block, max(most, sizes[end][1])) <= cells:
+        while end < len(sizes) and (end + 1 - start) * longest * min(block, max(most, sizes[end][1])) <= pairs:
             most = max(most, sizes[end][1])
             end += 1
         lists = order[start:end]

@@ -63,7 +63,7 @@ class LabelAttention(nn.Module):
         queries, directions, constant = self.terms(None if labels is None else _in_tiles(labels))
         states = self._states(hidden)
         keys, values = self.to_key(states), self.to_value(states)
-        logits = label_attention(queries, directions, keys, values, mask, heads=self.heads, cells=self.cells) + constant
+        logits = label_attention(queries, directions, keys, values, mask, heads=self.heads, elements=self.cells) + constant
         return logits if labels is None else logits[:, : len(labels)]
 
     def terms(self, labels: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
@@ -179,7 +179,7 @@ class FoldedLabelAttention(nn.Module):
         tables = [self.get_buffer(name) for name in ("queries", "directions", "constant")]
         queries, directions, constant = tables if labels is None else [table.index_select(0, labels) for table in tables]
         keys, values = self.to_key(states), self.to_value(states)
-        return label_attention(queries, directions, keys, values, mask, heads=self.heads, cells=self.cells) + constant
+        return label_attention(queries, directions, keys, values, mask, heads=self.heads, elements=self.cells) + constant
 
 
 def _in_tiles(labels: Tensor) -> Tensor:

@@ -39,7 +39,7 @@ def random_head(pool: int, generator: torch.Generator) -> LiteralHead:
     )
 
 
-def fused_logits(head: LiteralHead, hidden: Tensor, mask: Tensor, cells: int | None) -> Tensor:
+def fused_logits(head: LiteralHead, hidden: Tensor, mask: Tensor, elements: int | None) -> Tensor:
     """The same network through the fused form, from the same weights."""
     mixed = head.attention
     wq, wk, wv = mixed.in_proj_weight.chunk(3)
@@ -53,7 +53,7 @@ def fused_logits(head: LiteralHead, hidden: Tensor, mask: Tensor, cells: int | N
         nn.functional.linear(hidden, wv, bv),
         mask,
         heads=HEADS,
-        cells=cells,
+        elements=elements,
     )
     return logits + scale @ mixed.out_proj.bias + head.boost_shift @ per_place + head.bias
 
@@ -67,10 +67,10 @@ def inputs(generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("pool", [1, 4, 5, 12, 17], ids=lambda p: f"pool{p}")  # 5 does not divide 12; 17 is wider than it
-@pytest.mark.parametrize("cells", [1, 100, 10**6])
+@pytest.mark.parametrize("elements", [1, 100, 10**6])
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
-def test_equals_the_literal_network(pool: int, cells: int, share: float) -> None:
-    assert_equals_literal(pool, cells, share)
+def test_equals_the_literal_network(pool: int, elements: int, share: float) -> None:
+    assert_equals_literal(pool, elements, share)
 
 
 @pytest.mark.usefixtures("kernels")
@@ -79,12 +79,12 @@ def test_the_kernels_equal_the_literal_network(pool: int, share: float) -> None:
     assert_equals_literal(pool, None, share)
 
 
-def assert_equals_literal(pool: int, cells: int | None, share: float) -> None:
-    """Values and all gradients, for a loss that looks at a share of the cells."""
+def assert_equals_literal(pool: int, elements: int | None, share: float) -> None:
+    """Values and all gradients, for a loss that looks at a share of the elements."""
     generator = torch.Generator().manual_seed(pool)
     head, (hidden, mask) = random_head(pool, generator), inputs(generator)
     weights = [head.queries, head.boost_scale, head.boost_shift, head.projection, head.bias, hidden, *head.attention.parameters()]
-    expected, actual = literal_logits(head, hidden, mask)[0], fused_logits(head, hidden, mask, cells)
+    expected, actual = literal_logits(head, hidden, mask)[0], fused_logits(head, hidden, mask, elements)
     torch.testing.assert_close(actual, expected, rtol=0, atol=1e-10)
     upstream = torch.randn(expected.shape, generator=generator, dtype=torch.float64)
     upstream *= torch.rand(expected.shape, generator=generator) < share
@@ -167,7 +167,7 @@ def test_half_precision_stays_near_and_returns_fp32() -> None:
 def test_gradcheck() -> None:
     mask = torch.ones(3, POSITIONS, dtype=torch.bool)
     mask[0, 6:] = False
-    assert torch.autograd.gradcheck(lambda *x: label_attention(*x, mask, heads=HEADS, cells=50), random_tensors(torch.float64))
+    assert torch.autograd.gradcheck(lambda *x: label_attention(*x, mask, heads=HEADS, elements=50), random_tensors(torch.float64))
 
 
 @pytest.mark.parametrize("processors", [1, 8, 10_000])
@@ -208,5 +208,5 @@ def test_no_more_labels_are_gathered_at_a_time_than_the_bound_says(monkeypatch: 
     queries, directions = torch.randn(2, 200, HIDDEN).requires_grad_()
     keys, values = torch.randn(2, 1, POSITIONS, HIDDEN)
     mask = torch.ones(1, POSITIONS, dtype=torch.bool)
-    label_attention(queries, directions, keys, values, mask, heads=HEADS, cells=64 * HIDDEN).sum().backward()
+    label_attention(queries, directions, keys, values, mask, heads=HEADS, elements=64 * HIDDEN).sum().backward()
     assert sizes == [64, 64, 64, 8] * 2

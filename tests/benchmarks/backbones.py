@@ -147,7 +147,7 @@ def planting(case: Case) -> Step:
     mask = torch.arange(int(sizes.max()), device=sizes.device) < sizes.unsqueeze(1)
     kept = torch.randn(*mask.shape, case.config.hidden_size, device=sizes.device, dtype=case.hardware.dtype), mask
     planter = Planter(relevance_of(case.labels), case.split, case.tokens, contrast=64, labels_per_document=64)
-    network: Any = SimpleNamespace(scorer=decoder)  # the backbone has done its work
+    network: Any = SimpleNamespace(typed_decoder=decoder)  # the backbone has done its work
     reader: Any = SimpleNamespace(read=lambda rows: kept)
     step = Planting(network, reader, planter, build_lambda(LambdaOptions()), case.hardware)
     return training(list(decoder.parameter_roles()["attention"]), lambda: step(case.rows, epoch=0, seed=0)[0])

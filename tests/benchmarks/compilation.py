@@ -44,12 +44,12 @@ def programs(kinds: list[str], sizes: list[int]) -> Iterator[tuple[str, Any, dic
         for size in sizes:
             row = torch.empty(1, size, dtype=TYPES[kind])
             yield f"attention forward, {kind}, {size}", attention._forward, types, attention.constants(row, 1, backward=False)
-            for part, kernel in (("labels", attention._label_gradients), ("places", attention._place_gradients)):
+            for part, kernel in (("labels", attention._label_gradients), ("positions", attention._position_gradients)):
                 yield f"attention {part}, {kind}, {size}", kernel, types, attention.constants(row, 1, backward=True)
     for kind in sorted({*kinds} - {"bf16"}):
         pointers = ["scores", "relevance", "gains", "discounts", "losses", "ideals", "gradient"]
         types = {**dict.fromkeys(pointers, f"*{kind}"), "offsets": "*i64", "k": "i32"}
-        yield f"ranking, {kind}", ranking._pair_sums, types, {"SIGMA": 1.0, **ranking.TILE}
+        yield f"ranking, {kind}", ranking._pair_sums, types, {"SIGMA": 1.0, **ranking.BLOCK}
 
 
 def compile_kernel(kernel: Any, types: dict[str, str], constants: dict[str, Any], capability: int) -> dict[str, int]:

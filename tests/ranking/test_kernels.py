@@ -1,4 +1,4 @@
-"""The Triton kernel of the stage 1 loss, where it is compiled and where its tiles are awkward."""
+"""The Triton kernel of the stage 1 loss, where it is compiled and where its blocks are awkward."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plant_cli.ranking.lambdas import _pair_sums
 
 CARD = torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1"
 LISTS = {
-    "tiles begin and end inside lists": [64, 65, 1, 128, 63, 0, 130],
+    "blocks begin and end inside lists": [64, 65, 1, 128, 63, 0, 130],
     "one-item lists": [1, 1, 1],
     "no list": [],
     "empty lists": [0, 0],

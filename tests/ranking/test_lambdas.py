@@ -19,13 +19,13 @@ def form(request: pytest.FixtureRequest) -> None:
 def looped(scores: list[float], relevance: list[float], sigma: float, k: int) -> float:
     """One list, exactly as the formula reads."""
     order = sorted(range(len(scores)), key=lambda i: -scores[i])
-    rank = {item: place for place, item in enumerate(order)}
+    rank = {item: position for position, item in enumerate(order)}
 
-    def discount(place: int) -> float:
-        return 1 / math.log2(2 + place) if place < k else 0.0
+    def discount(position: int) -> float:
+        return 1 / math.log2(2 + position) if position < k else 0.0
 
     gain = [2**r - 1 for r in relevance]
-    ideal = sum(g * discount(place) for place, g in enumerate(sorted(gain, reverse=True)))
+    ideal = sum(g * discount(position) for position, g in enumerate(sorted(gain, reverse=True)))
     total = 0.0
     for j in range(len(scores)):
         for h in range(len(scores)):
@@ -75,10 +75,10 @@ def test_golden_pair() -> None:
 
 @pytest.mark.parametrize("lengths", [[5], [2, 0, 7, 1, 40, 3], [90, 33, 32, 31, 64, 65]], ids=str)
 @pytest.mark.parametrize(("sigma", "k"), [(1.0, 1000), (0.5, 3), (2.0, 1)])
-@pytest.mark.parametrize("cells", [1, 500, None])
-def test_equals_the_pairwise_form(lengths: list[int], sigma: float, k: int, cells: int | None) -> None:
+@pytest.mark.parametrize("pairs", [1, 500, None])
+def test_equals_the_pairwise_form(lengths: list[int], sigma: float, k: int, pairs: int | None) -> None:
     scores, relevance, offsets = random_lists(len(lengths), lengths)
-    ours = lambda_loss(scores, relevance, offsets, sigma=sigma, k=k, cells=cells)
+    ours = lambda_loss(scores, relevance, offsets, sigma=sigma, k=k, pairs=pairs)
     theirs = pairwise(scores, relevance, offsets, sigma, k)
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-10)
     torch.testing.assert_close(*(torch.autograd.grad(3 * x, scores)[0] for x in (ours, theirs)), rtol=0, atol=1e-10)

@@ -23,7 +23,7 @@ def test_chunks_hold_each_list_once_within_the_bound() -> None:
     leaders = torch.minimum(lengths, torch.randint(0, 12, (50,), generator=generator))
     offsets = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
     seen = []
-    for chunk in chunks(offsets, leaders, cells=400, block=5):
+    for chunk in chunks(offsets, leaders, pairs=400, block=5):
         count, longest = chunk.items.shape
         assert count == 1 or count * longest * min(5, chunk.leaders) <= 400
         assert chunk.leaders == leaders[chunk.lists].max()
