@@ -9,8 +9,6 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.fields import FieldInfo
 
-KINDS = ("stage", "backbone", "decoder", "loss", "signal", "dataset", "metric", "shortlist")
-
 
 class Options(BaseModel):
     """Base of every options model: immutable, and unknown keys are errors."""
@@ -82,7 +80,7 @@ def option(
 
 
 def choice(kind: str, default: str | None, help: str) -> Any:
-    """An option whose value is a component of the given kind (one of `KINDS`); annotate the field as `Choice`.
+    """An option whose value is a component of the given kind (a name in `plant_cli.api.kinds.KINDS`); annotate the field as `Choice`.
 
     Without a default no component is chosen; the field is then `Choice | None`.
     """

@@ -31,7 +31,7 @@ class StageGroup(Explained, TyperGroup):
         super().__init__(**attributes)
         self.registry = registry
         self.prefix = prefix
-        specs = [s for s in registry.specs("stage") if isinstance(s, StageSpec)]
+        specs = registry.specs(StageSpec)
         self.specs = {s.name.removeprefix(prefix): s for s in specs if s.name.startswith(prefix)}
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -70,9 +70,9 @@ class StageGroup(Explained, TyperGroup):
         if name.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
         full = self.prefix + name
-        owners = self.registry.owner("stage", full)
+        owners = self.registry.owner(StageSpec, full)
         if owners is not None:  # registered twice, else it were listed: the registry says by whom
-            self.registry.find("stage", full)
+            self.registry.find(StageSpec, full)
         broken = _broken_plugins(self.registry)
         raise UsageError(
             f"there is no command '{full}'",

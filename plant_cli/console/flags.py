@@ -13,6 +13,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from plant_cli.api import Choice, StageSpec
+from plant_cli.api.kinds import KINDS
 from plant_cli.api.option_table import default_text
 from plant_cli.api.sections import SHARED_SECTIONS
 from plant_cli.registry import Registry
@@ -104,7 +105,7 @@ def flag_type(annotation: Any) -> Any:
 def _help_text(info: FieldInfo, kind: Any, registry: Registry) -> str:
     text = info.description or ""
     if kind:
-        names = ", ".join(s.name for s in registry.specs(str(kind)))
+        names = ", ".join(s.name for s in registry.specs(KINDS[str(kind)].spec))
         text += f" One of: {names}." if names else ""
     default = default_text(info)
     return f"{text}  [default: {default}]" if default else text

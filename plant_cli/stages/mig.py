@@ -71,8 +71,7 @@ def run(context: StageContext, options: MigOptions) -> Result:
     from plant_cli.relevance.shard import Shard
 
     corpus = context.corpus()
-    signal, signal_options = context.component("signal", options.score)
-    assert isinstance(signal, SignalSpec)
+    signal, signal_options = context.component(SignalSpec, options.score)
     counter = Counter(
         corpus=corpus,
         min_df=options.min_df,
