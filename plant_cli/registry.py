@@ -19,7 +19,7 @@ from plant_cli.api.components import Spec, SpecT
 from plant_cli.api.errors import ComponentError, PluginError, near_names
 from plant_cli.api.hooks import GROUP, HOOK_SPECS, HOOKS
 from plant_cli.api.kinds import KINDS, Kind, kind_of
-from plant_cli.api.options import Choice, Options
+from plant_cli.api.options import Choice, Options, former_names
 
 
 @dataclass(kw_only=True)
@@ -164,7 +164,8 @@ def _bad_options(kind: str, spec: Spec, error: ValidationError) -> ComponentErro
     key = ".".join(str(part) for part in first["loc"])
     expected = first["msg"]
     if first["type"] == "extra_forbidden":
-        expected = near_names(key, spec.options.model_fields)
+        now = former_names(spec.options).get(key)
+        expected = f"'{now}', as the option is now called" if now else near_names(key, spec.options.model_fields)
     return ComponentError(
         f"the {kind} '{spec.name}' does not take {key} = {first['input']!r}",
         where=f"{kind} '{spec.name}', option {key}",

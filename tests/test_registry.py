@@ -17,7 +17,7 @@ GOOD = """
 from plant_cli.api import LossSpec, Options, hookimpl, option
 
 class ThornOptions(Options):
-    sharpness: float = option(0.5, "How sharp.", gt=0)
+    sharpness: float = option(0.5, "How sharp.", gt=0, was="edge")
 
 @hookimpl
 def plant_register_losses():
@@ -97,6 +97,9 @@ def test_wrong_component_options_name_the_option(plugins: Registry, tmp_path: Pa
     with pytest.raises(ComponentError) as unknown:
         plugins.resolve(LossSpec, Choice(name="thorn", options={"sharpnes": 2}))
     assert "did you mean 'sharpness'" in unknown.value.expected
+    with pytest.raises(ComponentError) as former:
+        plugins.resolve(LossSpec, Choice(name="thorn", options={"edge": 2}))
+    assert former.value.expected == "'sharpness', as the option is now called"
     with pytest.raises(ComponentError, match="does not take sharpness = -1"):
         plugins.resolve(LossSpec, Choice(name="thorn", options={"sharpness": -1}))
 

@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from plant_cli.api import StageSpec, UsageError, near_names
 from plant_cli.console.execution import execute
-from plant_cli.console.flags import GENERAL, given_values, stage_flags
+from plant_cli.console.flags import GENERAL, former_flags, given_values, stage_flags
 from plant_cli.console.usage import Explained
 from plant_cli.registry import Registry
 
@@ -149,6 +149,7 @@ def stage_command(spec: StageSpec, name: str, registry: Registry, actions: dict[
     app.command(name=name, cls=StageCommand, help=text, context_settings=dict(CONTEXT))(function)
     command = get_command(app)
     command.headings = {flag.parameter.name: HEADINGS.get(flag.section, "Options") for flag in flags}  # type: ignore[attr-defined]
+    command.former_flags = former_flags(spec)  # type: ignore[attr-defined]
     command.actions = actions  # type: ignore[attr-defined]
     command.examples = spec.examples or (_plain_example(spec),)  # type: ignore[attr-defined]
     return command
