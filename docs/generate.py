@@ -15,12 +15,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from plant_cli.api import Backbone, Decoder, LabelLoss, Options, PlantError, RankLoss, Shortlist, Spec, StageSpec, errors, hooks
+from plant_cli.api import Backbone, Decoder, LabelLoss, Options, PlantError, RankLoss, Shortlist, Spec, StageSpec, errors
+from plant_cli.api.components import SpecT
+from plant_cli.api.hooks import HOOKS
+from plant_cli.api.kinds import TABLE
 from plant_cli.api.option_table import OptionRow, option_rows
 from plant_cli.api.sections import SHARED_SECTIONS
-from plant_cli.api.specs import COMPONENT_KINDS
 from plant_cli.artefacts.records import RunHeader, StageRecord
 from plant_cli.console.commands import stage_command
 from plant_cli.console.flags import GENERAL, Flag, stage_flags
@@ -69,28 +71,25 @@ def general_flags() -> Iterator[str]:
 
 def component_pages() -> Iterator[str]:
     """Every component that is chosen by name, with its options."""
-    for kind in COMPONENT_KINDS:
-        if kind == "stage":
-            continue
-        yield from (f"## {kind.capitalize()}s", "")
-        for spec in shipped(kind):
-            yield from (f"### {kind.capitalize()} `{spec.name}`", "", spec.summary, "")
+    for kind in (kind for kind in TABLE if kind.spec is not StageSpec):
+        yield from (f"## {kind.plural.capitalize()}", "")
+        for spec in shipped(kind.spec):
+            yield from (f"### {kind.name.capitalize()} `{spec.name}`", "", spec.summary, "")
             if spec.source:
                 yield from (f"Source: {spec.source}.", "")
             yield from option_table([(f"`{row.name}`", row) for row in option_rows(spec.options)], "option")
 
 
 def hook_pages() -> Iterator[str]:
-    """The eight hooks, with their exact signatures."""
-    for name in hooks.HOOKS:
-        function = getattr(hooks, name)
-        yield from (f"### `{name}`", "", first_sentence(function.__doc__), "", "```python")
-        yield from ("@hookimpl", f"def {name}{signature(function)}: ...", "```", "")
+    """The hooks, one for each kind of component, with their exact signatures."""
+    for name, kind in HOOKS.items():
+        yield from (f"### `{name}`", "", kind.summary, "", "```python")
+        yield from ("@hookimpl", f"def {name}() -> Sequence[{kind.spec.__name__}]: ...", "```", "")
 
 
 def spec_pages() -> Iterator[str]:
     """What a hook returns: the fields of each spec."""
-    for spec in cast("tuple[type[Spec], ...]", (Spec, *COMPONENT_KINDS.values())):
+    for spec in (Spec, *(kind.spec for kind in TABLE)):
         inherited = set() if spec is Spec else {field.name for field in dataclasses.fields(Spec)}
         rows = [(f"`{f.name}`", code(f.type), default_of(f)) for f in dataclasses.fields(spec) if f.name not in inherited]
         yield from (f"### `{spec.__name__}`", "", inspect.cleandoc(spec.__doc__ or "").split("\n\nArgs:")[0], "")
@@ -149,7 +148,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
 }
 
 
-def shipped(kind: str) -> list[Spec]:
+def shipped(kind: type[SpecT]) -> list[SpecT]:
     """The components of a kind that come with this distribution."""
     found = ((spec, installed().owner(kind, spec.name)) for spec in installed().specs(kind))
     return [spec for spec, owner in found if owner is not None and owner.distribution == DISTRIBUTION]
@@ -158,7 +157,7 @@ def shipped(kind: str) -> list[Spec]:
 def commands() -> list[StageSpec]:
     """The shipped stages and actions as `plant --help` orders them, each stage before its actions."""
     order = build(installed()).list_commands(None)
-    return sorted(cast("list[StageSpec]", shipped("stage")), key=lambda spec: (order.index(spec.name.split()[0]), spec.name))
+    return sorted(shipped(StageSpec), key=lambda spec: (order.index(spec.name.split()[0]), spec.name))
 
 
 def parameters(spec: StageSpec) -> list[tuple[Flag, Any]]:

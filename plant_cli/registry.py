@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import traceback
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -15,12 +15,11 @@ from typing import Any
 import pluggy
 from pydantic import ValidationError
 
-from plant_cli.api import hooks
+from plant_cli.api.components import Spec, SpecT
 from plant_cli.api.errors import ComponentError, PluginError, near_names
-from plant_cli.api.options import Choice, Options
-from plant_cli.api.specs import COMPONENT_KINDS, Spec
-
-HOOK_MARK = "plant_impl"  # the attribute that pluggy's marker leaves on a function
+from plant_cli.api.hooks import GROUP, HOOK_SPECS, HOOKS
+from plant_cli.api.kinds import KINDS, Kind, kind_of
+from plant_cli.api.options import Choice, Options, former_names
 
 
 @dataclass(kw_only=True)
@@ -47,11 +46,11 @@ class Registry:
     def __init__(self) -> None:
         self.plugins: list[PluginRecord] = []
         self._owners: dict[tuple[str, str], list[tuple[Spec, PluginRecord]]] = defaultdict(list)
-        self._manager = pluggy.PluginManager("plant")
-        self._manager.add_hookspecs(hooks)
+        self._manager = pluggy.PluginManager(GROUP)
+        self._manager.add_hookspecs(HOOK_SPECS)
 
     def load(self, points: Iterable[EntryPoint]) -> None:
-        """Load entry points one by one; one that fails is recorded and stands in nobody's way."""
+        """Load entry points one by one; one that fails is recorded as broken, and the others are loaded all the same."""
         for point in points:
             record = PluginRecord(name=point.name)
             if point.dist is not None:
@@ -73,80 +72,91 @@ class Registry:
         return record
 
     def _take(self, module: ModuleType, record: PluginRecord) -> None:
-        specs = [(kind, spec) for hook, kind in hooks.HOOKS.items() for spec in _call(module, hook, kind)]
-        _refuse_misspelt(module)
-        if not any(hasattr(module, hook) for hook in hooks.HOOKS):
-            raise TypeError(f"no plugin hook in it; hooks are {', '.join(hooks.HOOKS)}, marked with @hookimpl")
+        """Register a plugin with pluggy's manager and keep its components; a plugin with a fault is taken out again whole."""
         self._manager.register(module, record.name)
+        try:
+            self._check_hooks(module)
+            specs = [(kind, spec) for kind in KINDS.values() for spec in self._call(kind, module)]
+        except Exception:
+            self._manager.unregister(module)
+            raise
         for kind, spec in specs:
-            self._owners[kind, spec.name].append((spec, record))
-            record.components.append((kind, spec.name))
+            self._owners[kind.name, spec.name].append((spec, record))
+            record.components.append((kind.name, spec.name))
 
-    def specs(self, kind: str) -> list[Spec]:
-        """All usable specs of a kind, by name; names with two owners are left out."""
-        found = [owners[0][0] for (k, _), owners in self._owners.items() if k == kind and len(owners) == 1]
-        return sorted(found, key=lambda spec: spec.name)
+    def _check_hooks(self, module: ModuleType) -> None:
+        """Refuse a module with a misspelt hook, a hook without its mark, or none at all."""
+        names = [caller.name for caller in self._manager.get_hookcallers(module) or ()]
+        try:
+            self._manager.check_pending()
+        except pluggy.PluginValidationError as error:
+            unknown = next(name for name in names if name not in HOOKS)
+            raise TypeError(f"unknown hook {unknown}: {near_names(unknown, HOOKS)}") from error
+        unmarked = [name for name in HOOKS if hasattr(module, name) and name not in names]
+        if unmarked:
+            raise TypeError(f"{unmarked[0]} is not marked with @hookimpl")
+        if not names:
+            raise TypeError(f"no plugin hook in it; hooks are {', '.join(HOOKS)}, marked with @hookimpl")
 
-    def find(self, kind: str, name: str) -> Spec:
+    def _call(self, kind: Kind, module: ModuleType) -> list[Spec]:
+        """What one plugin returns from the hook of a kind."""
+        others = [plugin for plugin in self._manager.get_plugins() if plugin is not module]
+        found = [spec for specs in self._manager.subset_hook_caller(kind.hook, others)() for spec in specs]
+        for spec in found:
+            if not isinstance(spec, kind.spec):
+                raise TypeError(f"{kind.hook} returned {type(spec).__name__}, not {kind.spec.__name__}")
+        return found
+
+    def specs(self, kind: type[SpecT]) -> list[SpecT]:
+        """All usable components of a kind, by name; names with two owners are left out."""
+        wanted = kind_of(kind).name
+        found = [owners[0][0] for (k, _), owners in self._owners.items() if k == wanted and len(owners) == 1]
+        return sorted((spec for spec in found if isinstance(spec, kind)), key=lambda spec: spec.name)
+
+    def find(self, kind: type[SpecT], name: str) -> SpecT:
         """The spec of a component.
 
+        Args:
+            kind: the class of spec that is wanted, such as `BackboneSpec`.
+            name: the component's name.
+
         Raises:
-            ComponentError: nobody registered that name; says which are near and which broken plugin may have held it.
+            ComponentError: nobody registered that name; the message says which are near and which broken plugin may have held it.
             PluginError: two plugins registered it.
         """
-        owners = self._owners.get((kind, name), [])
+        shown = kind_of(kind).name
+        owners = self._owners.get((shown, name), [])
         if len(owners) > 1:
             who = " and ".join(f"{r.name} (distribution {r.distribution}, {r.file})" for _, r in owners)
             raise PluginError(
-                f"the {kind} '{name}' has {len(owners)} owners",
+                f"the {shown} '{name}' has {len(owners)} owners",
                 where=who,
                 expected="one plugin for each name",
                 todo="uninstall one of them, or choose with PLANT_PLUGINS=name,name",
             )
-        if owners:
+        if owners and isinstance(owners[0][0], kind):
             return owners[0][0]
         broken = [f"{r.name} ({r.error})" for r in self.plugins if r.error]
-        hint = near_names(name, (n for k, n in self._owners if k == kind))
+        hint = near_names(name, (n for k, n in self._owners if k == shown))
         raise ComponentError(
-            f"there is no {kind} named '{name}'",
-            where=f"{kind} '{name}'",
+            f"there is no {shown} named '{name}'",
+            where=f"{shown} '{name}'",
             expected=hint,
             todo="`plant plugins` lists what is installed" + (f"; broken plugins may have held it: {'; '.join(broken)}" if broken else ""),
         )
 
-    def resolve(self, kind: str, chosen: Choice) -> tuple[Spec, Options]:
-        """The spec of a chosen component and its validated options."""
+    def resolve(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
+        """The spec of a chosen component and its validated options; errors as of `find`, and `ComponentError` for its options."""
         spec = self.find(kind, chosen.name)
         try:
             return spec, spec.options(**chosen.options)
         except ValidationError as error:
-            raise _bad_options(kind, spec, error) from error
+            raise _bad_options(kind_of(kind).name, spec, error) from error
 
-    def owner(self, kind: str, name: str) -> PluginRecord | None:
-        """Who registered a component."""
-        owners = self._owners.get((kind, name))
+    def owner(self, kind: type[Spec], name: str) -> PluginRecord | None:
+        """The plugin that registered a component; None if nobody did."""
+        owners = self._owners.get((kind_of(kind).name, name))
         return owners[0][1] if owners else None
-
-
-def _call(module: ModuleType, hook: str, kind: str) -> Sequence[Spec]:
-    function = getattr(module, hook, None)
-    if function is None:
-        return []
-    if not hasattr(function, HOOK_MARK):
-        raise TypeError(f"{hook} is not marked with @hookimpl")
-    specs = function()
-    wanted = COMPONENT_KINDS[kind]
-    for spec in specs:
-        if not isinstance(spec, wanted):
-            raise TypeError(f"{hook} returned {type(spec).__name__}, not {wanted.__name__}")
-    return list(specs)
-
-
-def _refuse_misspelt(module: ModuleType) -> None:
-    marked = [n for n, value in vars(module).items() if hasattr(value, HOOK_MARK)]
-    unknown = [n for n in marked if n not in hooks.HOOKS]
-    if unknown:
-        raise TypeError(f"unknown hook {unknown[0]}: {near_names(unknown[0], hooks.HOOKS)}")
 
 
 def _bad_options(kind: str, spec: Spec, error: ValidationError) -> ComponentError:
@@ -154,7 +164,8 @@ def _bad_options(kind: str, spec: Spec, error: ValidationError) -> ComponentErro
     key = ".".join(str(part) for part in first["loc"])
     expected = first["msg"]
     if first["type"] == "extra_forbidden":
-        expected = near_names(key, spec.options.model_fields)
+        now = former_names(spec.options).get(key)
+        expected = f"'{now}', as the option is now called" if now else near_names(key, spec.options.model_fields)
     return ComponentError(
         f"the {kind} '{spec.name}' does not take {key} = {first['input']!r}",
         where=f"{kind} '{spec.name}', option {key}",
@@ -168,6 +179,6 @@ def installed() -> Registry:
     """The registry of everything installed; `PLANT_PLUGINS=a,b` loads only these (the core's stages always)."""
     registry = Registry()
     chosen = {n.strip() for n in os.environ.get("PLANT_PLUGINS", "").split(",") if n.strip()}
-    points = sorted(entry_points(group=hooks.GROUP), key=lambda point: (point.name != "core", point.name))
+    points = sorted(entry_points(group=GROUP), key=lambda point: (point.name != "core", point.name))
     registry.load(p for p in points if not chosen or p.name == "core" or p.name in chosen)
     return registry

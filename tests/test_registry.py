@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from plant_cli.api import Choice, ComponentError, PluginError
+from plant_cli.api import Choice, ComponentError, LossSpec, PluginError
 from plant_cli.registry import Registry
 
 GOOD = """
 from plant_cli.api import LossSpec, Options, hookimpl, option
 
 class ThornOptions(Options):
-    sharpness: float = option(0.5, "How sharp.", gt=0)
+    sharpness: float = option(0.5, "How sharp.", gt=0, was="edge")
 
 @hookimpl
 def plant_register_losses():
@@ -45,9 +45,9 @@ def _load(registry: Registry, folder: Path, **sources: str) -> None:
 def test_a_plugin_is_found_and_its_component_resolved(plugins: Registry, tmp_path: Path) -> None:
     _load(plugins, tmp_path, rose=GOOD)
     assert [(r.name, r.state, r.components) for r in plugins.plugins] == [("rose", "ok", [("loss", "thorn")])]
-    spec, options = plugins.resolve("loss", Choice(name="thorn", options={"sharpness": 2}))
+    spec, options = plugins.resolve(LossSpec, Choice(name="thorn", options={"sharpness": 2}))
     assert (spec.name, options.model_dump()) == ("thorn", {"sharpness": 2.0})
-    owner = plugins.owner("loss", "thorn")
+    owner = plugins.owner(LossSpec, "thorn")
     assert owner is not None
     assert owner.file.endswith(".py")
 
@@ -70,13 +70,13 @@ def test_a_broken_plugin_is_recorded_and_harms_no_other(plugins: Registry, tmp_p
     assert weed.error is not None
     assert said in weed.error
     assert weed.trace is not None
-    assert [spec.name for spec in plugins.specs("loss")] == ["thorn"]
+    assert [spec.name for spec in plugins.specs(LossSpec)] == ["thorn"]
 
 
 def test_an_unknown_name_offers_near_ones_and_names_broken_plugins(plugins: Registry, tmp_path: Path) -> None:
     _load(plugins, tmp_path, rose=GOOD, weed="import nowhere_at_all\n")
     with pytest.raises(ComponentError) as caught:
-        plugins.find("loss", "thron")
+        plugins.find(LossSpec, "thron")
     assert caught.value.exit_code == 5
     assert "did you mean 'thorn'" in caught.value.expected
     assert "weed" in caught.value.todo
@@ -84,9 +84,9 @@ def test_an_unknown_name_offers_near_ones_and_names_broken_plugins(plugins: Regi
 
 def test_two_owners_are_an_error_only_when_the_name_is_asked_for(plugins: Registry, tmp_path: Path) -> None:
     _load(plugins, tmp_path, rose=GOOD, bramble=GOOD.replace('name="thorn"', 'name="prickle"'), sloe=GOOD)
-    assert [spec.name for spec in plugins.specs("loss")] == ["prickle"]
+    assert [spec.name for spec in plugins.specs(LossSpec)] == ["prickle"]
     with pytest.raises(PluginError) as caught:
-        plugins.find("loss", "thorn")
+        plugins.find(LossSpec, "thorn")
     assert caught.value.exit_code == 5
     assert "rose" in caught.value.where
     assert "sloe" in caught.value.where
@@ -95,10 +95,13 @@ def test_two_owners_are_an_error_only_when_the_name_is_asked_for(plugins: Regist
 def test_wrong_component_options_name_the_option(plugins: Registry, tmp_path: Path) -> None:
     _load(plugins, tmp_path, rose=GOOD)
     with pytest.raises(ComponentError) as unknown:
-        plugins.resolve("loss", Choice(name="thorn", options={"sharpnes": 2}))
+        plugins.resolve(LossSpec, Choice(name="thorn", options={"sharpnes": 2}))
     assert "did you mean 'sharpness'" in unknown.value.expected
+    with pytest.raises(ComponentError) as former:
+        plugins.resolve(LossSpec, Choice(name="thorn", options={"edge": 2}))
+    assert former.value.expected == "'sharpness', as the option is now called"
     with pytest.raises(ComponentError, match="does not take sharpness = -1"):
-        plugins.resolve("loss", Choice(name="thorn", options={"sharpness": -1}))
+        plugins.resolve(LossSpec, Choice(name="thorn", options={"sharpness": -1}))
 
 
 def test_plant_plugins_chooses_what_is_loaded() -> None:

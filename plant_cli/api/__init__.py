@@ -1,5 +1,6 @@
 """The contract between `plant` and its plugins. Imports no torch; all that a plugin needs beside `plant_cli.kit`."""
 
+from plant_cli.api.components import Spec
 from plant_cli.api.context import StageContext
 from plant_cli.api.corpus import SPLITS, Corpus, Dataset, Evidence, LabelIndex, Split, SplitName
 from plant_cli.api.errors import (
@@ -36,4 +37,4 @@ from plant_cli.api.reporting import Reporter, SilentReporter, Task
 from plant_cli.api.sections import DataSection, MachineSection, ModelSection
 from plant_cli.api.shortlists import Shortlist, ShortlistInput
 from plant_cli.api.signals import Counts
-from plant_cli.api.specs import BackboneSpec, DatasetSpec, DecoderSpec, LossSpec, MetricSpec, ShortlistSpec, SignalSpec, Spec, StageSpec
+from plant_cli.api.specs import BackboneSpec, DatasetSpec, DecoderSpec, LossSpec, MetricSpec, ShortlistSpec, SignalSpec, StageSpec

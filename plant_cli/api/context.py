@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from plant_cli.api.components import SpecT
 from plant_cli.api.corpus import Corpus
 from plant_cli.api.options import Choice, Options
 from plant_cli.api.reporting import Reporter
 from plant_cli.api.sections import DataSection, MachineSection, ModelSection
-
-if TYPE_CHECKING:
-    from plant_cli.api.specs import Spec
 
 
 class StageContext(Protocol):
@@ -36,12 +34,25 @@ class StageContext(Protocol):
         """The run's corpus, prepared on first use; checked against the run's data and label-order hashes."""
         ...
 
-    def component(self, kind: str, chosen: Choice) -> tuple[Spec, Options]:
-        """The spec of a chosen component and its validated options; `ComponentError` names near ones."""
+    def component(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
+        """The spec of a chosen component and its validated options.
+
+        Args:
+            kind: the class of spec that is wanted, such as `BackboneSpec`.
+            chosen: the component's name and its options.
+
+        Raises:
+            ComponentError: there is no such component (the message names near ones), or it does not take these options.
+            PluginError: two plugins registered it.
+        """
         ...
 
-    def components(self, kind: str) -> list[Spec]:
-        """Every registered component of a kind."""
+    def components(self, kind: type[SpecT]) -> list[SpecT]:
+        """Every registered component of a kind, by name.
+
+        Args:
+            kind: the class of spec that is wanted, such as `MetricSpec`.
+        """
         ...
 
     def input(self, stage: str, tag: str | None = None) -> Path:

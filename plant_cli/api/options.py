@@ -9,8 +9,6 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.fields import FieldInfo
 
-KINDS = ("stage", "backbone", "decoder", "loss", "signal", "dataset", "metric", "shortlist")
-
 
 class Options(BaseModel):
     """Base of every options model: immutable, and unknown keys are errors."""
@@ -65,8 +63,21 @@ class Choice(Options):
         return {"name": self.name, **self.options} if self.options else self.name
 
 
+def former_names(model: type[Options]) -> dict[str, str]:
+    """The present name of each option that had another name before (`was=`), by its former name."""
+    found = {name: info.json_schema_extra for name, info in model.model_fields.items()}
+    return {str(extra["was"]): name for name, extra in found.items() if isinstance(extra, dict) and extra.get("was")}
+
+
 def option(
-    default: Any = ..., help: str = "", *, short: str | None = None, argument: bool = False, path: bool = False, **rules: Any
+    default: Any = ...,
+    help: str = "",
+    *,
+    short: str | None = None,
+    argument: bool = False,
+    path: bool = False,
+    was: str | None = None,
+    **rules: Any,
 ) -> Any:
     """One option of an options model.
 
@@ -76,18 +87,24 @@ def option(
         short: a one-letter flag such as `"-O"`.
         argument: true for a positional argument.
         path: true if the value names a file or folder, or is a list of such: a run keeps it absolute (`Options.located`).
+        was: the option's former name: a flag or a recipe key of that name is refused with a message that names the new one.
         rules: pydantic's constraints (`ge`, `le`, `gt`, `pattern`, …).
     """
-    return Field(default, description=help, json_schema_extra={"short": short, "argument": argument, "path": path, "kind": None}, **rules)
+    extra: dict[str, Any] = {"short": short, "argument": argument, "path": path, "was": was, "kind": None}
+    return Field(default, description=help, json_schema_extra=extra, **rules)
 
 
-def choice(kind: str, default: str | None, help: str) -> Any:
-    """An option whose value is a component of the given kind (one of `KINDS`); annotate the field as `Choice`.
+def choice(kind: str, default: str | None, help: str, *, was: str | None = None) -> Any:
+    """An option whose value is a component; annotate the field as `Choice`.
 
-    Without a default no component is chosen; the field is then `Choice | None`.
+    Args:
+        kind: a name in `plant_cli.api.kinds.KINDS`, such as "loss".
+        default: the component's name; None if none is chosen unless somebody says so, the field is then `Choice | None`.
+        help: one sentence for `--help` and the docs.
+        was: the option's former name, as in `option`.
     """
     return Field(
         None if default is None else Choice(name=default),
         description=help,
-        json_schema_extra={"short": None, "argument": False, "kind": kind},
+        json_schema_extra={"short": None, "argument": False, "was": was, "kind": kind},
     )

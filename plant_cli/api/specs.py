@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from plant_cli.api.components import Spec
 from plant_cli.api.context import StageContext
 from plant_cli.api.corpus import Dataset
 from plant_cli.api.model import Backbone, Decoder, DecoderShape, LabelLoss, RankLoss
-from plant_cli.api.options import NoOptions, Options
 from plant_cli.api.output import Result
 from plant_cli.api.sections import DataSection, MachineSection
 from plant_cli.api.shortlists import Shortlist, ShortlistInput
@@ -18,23 +18,6 @@ from plant_cli.api.signals import Counts
 if TYPE_CHECKING:
     from plant_cli.api.metrics import Metric, MetricInput
     from plant_cli.api.signals import Floats
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spec:
-    """What every component has.
-
-    Args:
-        name: kebab-case, unique within its kind.
-        summary: one sentence for lists and help.
-        options: the model of its options.
-        source: where it comes from (paper and equation, or empty).
-    """
-
-    name: str
-    summary: str
-    options: type[Options] = NoOptions
-    source: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,15 +115,3 @@ class ShortlistSpec(Spec):
     """`build(options, given) -> Shortlist`."""
 
     build: Callable[[Any, ShortlistInput], Shortlist]
-
-
-COMPONENT_KINDS: dict[str, type[Spec]] = {
-    "stage": StageSpec,
-    "backbone": BackboneSpec,
-    "decoder": DecoderSpec,
-    "loss": LossSpec,
-    "signal": SignalSpec,
-    "dataset": DatasetSpec,
-    "metric": MetricSpec,
-    "shortlist": ShortlistSpec,
-}

@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from plant_cli.api import StageSpec, UsageError, near_names
 from plant_cli.console.execution import execute
-from plant_cli.console.flags import GENERAL, given_values, stage_flags
+from plant_cli.console.flags import GENERAL, former_flags, given_values, stage_flags
 from plant_cli.console.usage import Explained
 from plant_cli.registry import Registry
 
@@ -31,7 +31,7 @@ class StageGroup(Explained, TyperGroup):
         super().__init__(**attributes)
         self.registry = registry
         self.prefix = prefix
-        specs = [s for s in registry.specs("stage") if isinstance(s, StageSpec)]
+        specs = registry.specs(StageSpec)
         self.specs = {s.name.removeprefix(prefix): s for s in specs if s.name.startswith(prefix)}
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -70,9 +70,9 @@ class StageGroup(Explained, TyperGroup):
         if name.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
         full = self.prefix + name
-        owners = self.registry.owner("stage", full)
+        owners = self.registry.owner(StageSpec, full)
         if owners is not None:  # registered twice, else it were listed: the registry says by whom
-            self.registry.find("stage", full)
+            self.registry.find(StageSpec, full)
         broken = _broken_plugins(self.registry)
         raise UsageError(
             f"there is no command '{full}'",
@@ -149,6 +149,7 @@ def stage_command(spec: StageSpec, name: str, registry: Registry, actions: dict[
     app.command(name=name, cls=StageCommand, help=text, context_settings=dict(CONTEXT))(function)
     command = get_command(app)
     command.headings = {flag.parameter.name: HEADINGS.get(flag.section, "Options") for flag in flags}  # type: ignore[attr-defined]
+    command.former_flags = former_flags(spec)  # type: ignore[attr-defined]
     command.actions = actions  # type: ignore[attr-defined]
     command.examples = spec.examples or (_plain_example(spec),)  # type: ignore[attr-defined]
     return command

@@ -24,7 +24,7 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
     `given` holds flag values by recipe section, and under `general` those of the command itself.
     """
     general = given.pop(GENERAL, {})
-    owner = registry.owner("stage", spec.name)
+    owner = registry.owner(StageSpec, spec.name)
     with reported_failures(owner.distribution if owner else "plant-cli"), refused_bytes({**given, GENERAL: general}):
         if "launch" in general:
             launch(general["launch"], sys.argv[1:])

@@ -13,7 +13,9 @@ import typer
 from pydantic.fields import FieldInfo
 
 from plant_cli.api import Choice, StageSpec
+from plant_cli.api.kinds import KINDS
 from plant_cli.api.option_table import default_text
+from plant_cli.api.options import former_names
 from plant_cli.api.sections import SHARED_SECTIONS
 from plant_cli.registry import Registry
 
@@ -56,6 +58,13 @@ def stage_flags(spec: StageSpec, registry: Registry) -> list[Flag]:
     return sorted(kept, key=lambda flag: not flag.positional)
 
 
+def former_flags(spec: StageSpec) -> dict[str, str]:
+    """Flags of a stage that had another name before (`was=` of an option): the new name by the old."""
+    models = (spec.options, *(SHARED_SECTIONS[name] for name in spec.sections))
+    names = {old: now for model in models for old, now in former_names(model).items()}
+    return {f"{start}{_dashed(old)}": f"{start}{_dashed(now)}" for old, now in names.items() for start in ("--", "--no-")}
+
+
 def given_values(flags: Sequence[Flag], values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """What the user really gave, by section: every flag defaults to None, so that recipe and defaults keep their say."""
     given: dict[str, dict[str, Any]] = {}
@@ -76,11 +85,15 @@ def _option_flag(section: str, name: str, info: FieldInfo, spec: StageSpec, regi
         required = info.is_required() and section == spec.name and not spec.writes
         settings: Any = typer.Argument(metavar=name.upper(), help=text, show_default=False)
         return _flag(section, name, kind, settings, positional=True, default=inspect.Parameter.empty if required else None)
-    long = "--" + name.replace("_", "-")
+    long = f"--{_dashed(name)}"
     names = [f"{long}/--no-{long[2:]}"] if kind is bool else [long]
     short = extra.get("short")
     settings = typer.Option(*([str(short)] if short else []), *names, help=text, show_default=False)
     return _flag(section, name, kind, settings)
+
+
+def _dashed(name: str) -> str:
+    return name.replace("_", "-")
 
 
 def flag_type(annotation: Any) -> Any:
@@ -104,7 +117,7 @@ def flag_type(annotation: Any) -> Any:
 def _help_text(info: FieldInfo, kind: Any, registry: Registry) -> str:
     text = info.description or ""
     if kind:
-        names = ", ".join(s.name for s in registry.specs(str(kind)))
+        names = ", ".join(s.name for s in registry.specs(KINDS[str(kind)].spec))
         text += f" One of: {names}." if names else ""
     default = default_text(info)
     return f"{text}  [default: {default}]" if default else text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +48,7 @@ def propose(context: StageContext, corpus: Corpus, chosen: Choice, splits: Mappi
     Raises:
         ArtefactError: the run has no relevance (`plant mig`).
     """
-    spec, options = context.component("shortlist", chosen)
+    spec, options = context.component(ShortlistSpec, chosen)
     folder = context.input("mig")
     table = load_relevance(folder, corpus.labels.hash)
     given = ShortlistInput(
@@ -59,7 +58,7 @@ def propose(context: StageContext, corpus: Corpus, chosen: Choice, splits: Mappi
         train_counts=np.asarray(corpus.labels.train_counts, dtype=np.int64),
         documents=len(corpus.split("train")),
     )
-    shortlist = cast(ShortlistSpec, spec).build(options, given)
+    shortlist = spec.build(options, given)
     places = {word: place for place, word in enumerate(table.words)}
     proposed: dict[str, Candidates] = {}
     for name, texts in splits.items():

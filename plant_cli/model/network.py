@@ -73,10 +73,10 @@ class Network(nn.Module):
 def assemble(context: StageContext, corpus: Corpus, section: ModelSection, seed: int | None = None) -> Network:
     """Build the network of a model section with fresh weights that follow from a seed (default: the machine's)."""
     seed = context.machine.seed if seed is None else seed
-    backbone_spec, backbone_options = context.component("backbone", section.backbone)
-    decoder_spec, decoder_options = context.component("decoder", section.decoder)
+    backbone_spec, backbone_options = context.component(BackboneSpec, section.backbone)
+    decoder_spec, decoder_options = context.component(DecoderSpec, section.decoder)
     torch.manual_seed(seed)
-    backbone = cast(BackboneSpec, backbone_spec).load(backbone_options, context.machine)
+    backbone = backbone_spec.load(backbone_options, context.machine)
     documents = max(1, len(corpus.split("train")))
     shape = DecoderShape(
         hidden=backbone.hidden_size,
@@ -85,7 +85,7 @@ def assemble(context: StageContext, corpus: Corpus, section: ModelSection, seed:
         queries=title_queries(backbone, corpus) if section.label_queries == "titles" else None,
     )
     torch.manual_seed(seed + 1)  # the decoder's weights do not depend on how many the backbone drew
-    decoder = cast(DecoderSpec, decoder_spec).build(decoder_options, shape)
+    decoder = decoder_spec.build(decoder_options, shape)
     return Network(backbone, decoder, section, corpus.labels, seed)
 
 

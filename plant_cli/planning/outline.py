@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
 import torch
 from torch import nn
@@ -70,12 +69,12 @@ def outline(context: StageContext, section: ModelSection, machine: MachineSectio
     Raises:
         ComponentError: the backbone cannot be built on torch's meta device.
     """
-    backbone_spec, backbone_options = context.component("backbone", section.backbone)
-    decoder_spec, decoder_options = context.component("decoder", section.decoder)
+    backbone_spec, backbone_options = context.component(BackboneSpec, section.backbone)
+    decoder_spec, decoder_options = context.component(DecoderSpec, section.decoder)
     logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)  # it logs what is raised anyway
     with torch.device("meta"):
         try:
-            backbone = cast(BackboneSpec, backbone_spec).load(backbone_options, machine)
+            backbone = backbone_spec.load(backbone_options, machine)
         except (NotImplementedError, RuntimeError) as error:
             raise ComponentError(
                 f"the backbone '{backbone_spec.name}' cannot be built without its weights: {str(error).splitlines()[0]}",
@@ -84,7 +83,7 @@ def outline(context: StageContext, section: ModelSection, machine: MachineSectio
                 todo="plan another backbone, or train it for one epoch and see `peak_memory_gb` in stage.json",
             ) from error
         shape = DecoderShape(hidden=backbone.hidden_size, labels=len(labels), prior=torch.empty(len(labels)))
-        decoder = cast(DecoderSpec, decoder_spec).build(decoder_options, shape)
+        decoder = decoder_spec.build(decoder_options, shape)
         network = Network(backbone, decoder, section, labels)
     huggingface = backbone_options if isinstance(backbone_options, HuggingFaceOptions) else None
     short = short_parameters(network.backbone_module, huggingface) if huggingface else {}

@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from plant_cli.api import Choice, Corpus, Options, StageContext
+from plant_cli.api.kinds import KINDS
 from plant_cli.base.hashing import hash_json
 from plant_cli.model.hardware import Hardware
 from plant_cli.planning.advice import Change, advise
@@ -116,7 +117,7 @@ class Planner:
         return estimate(job, sketch, documents, self.hardware, self.sharing)
 
     def _options(self, kind: str, chosen: Choice) -> Options:
-        return self.context.component(kind, chosen)[1]
+        return self.context.component(KINDS[kind].spec, chosen)[1]
 
     def _look(self, job: Job) -> tuple[Outline, Documents]:
         """A fresh outline of the job's network, and the documents as its backbone reads them."""

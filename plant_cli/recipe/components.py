@@ -6,33 +6,35 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from plant_cli.api import Choice, Options, Spec
+from plant_cli.api.components import SpecT
+from plant_cli.api.kinds import KINDS
 
 
 class Components(Protocol):
     """What a recipe must know of the registry."""
 
-    def find(self, kind: str, name: str) -> Spec:
+    def find(self, kind: type[SpecT], name: str) -> SpecT:
         """The spec of a component; `ComponentError` names near ones."""
         ...
 
-    def specs(self, kind: str) -> list[Spec]:
+    def specs(self, kind: type[SpecT]) -> list[SpecT]:
         """All usable specs of a kind."""
         ...
 
-    def resolve(self, kind: str, chosen: Choice) -> tuple[Spec, Options]:
+    def resolve(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
         """The spec of a chosen component and its validated options."""
         ...
 
 
-def component_kind(model: type[Options], field: str) -> str | None:
-    """The kind of component that a field chooses, or None for a plain option."""
+def component_kind(model: type[Options], field: str) -> type[Spec] | None:
+    """The spec class of the components that a field chooses from, or None for a plain option."""
     known = model.model_fields.get(field)
     extra = known.json_schema_extra if known is not None else None
     kind = extra.get("kind") if isinstance(extra, dict) else None
-    return kind if isinstance(kind, str) else None
+    return KINDS[kind].spec if isinstance(kind, str) else None
 
 
-def find_choices(options: Options) -> Iterator[tuple[str, str, Choice]]:
+def find_choices(options: Options) -> Iterator[tuple[str, type[Spec], Choice]]:
     """Every component that the options choose, as (field, kind, choice); lists of choices give one each."""
     for field in type(options).model_fields:
         kind = component_kind(type(options), field)
@@ -57,7 +59,7 @@ def write_out(options: Options, components: Components | None) -> dict[str, Any]
     return values
 
 
-def _write_choice(kind: str, chosen: Choice, components: Components | None) -> dict[str, Any]:
+def _write_choice(kind: type[Spec], chosen: Choice, components: Components | None) -> dict[str, Any]:
     if components is None:
         return {"name": chosen.name, **chosen.options}
     _, options = components.resolve(kind, chosen)

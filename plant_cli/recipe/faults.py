@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from plant_cli.api import Options, RecipeError, near_names
+from plant_cli.api.options import former_names
 from plant_cli.recipe.layers import DEFAULT, Layer
 
 
@@ -31,6 +32,9 @@ def explain(error: ValidationError, model: type[Options], layer: Layer, part: st
     if first["type"] == "missing":
         way = f"name it: plant {shown} {key.upper()}" if _is_argument(model, key) else f"use {flag}"
         what, expected, todo = f"'{name}' has no value", _help(model, key), f"{way}; or give it in a recipe"
+    elif first["type"] == "extra_forbidden" and key in former_names(model):
+        now = former_names(model)[key]
+        what, expected, todo = f"the option '{name}' is now called '{now}'", f"the key '{now}'", f"write '{now}' instead of '{key}'"
     elif first["type"] == "extra_forbidden" and key not in model.model_fields:
         what, expected, todo = f"'{shown}' has no option '{key}'", near_names(key, model.model_fields), "correct or remove the key"
     elif not key:

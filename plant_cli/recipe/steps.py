@@ -67,7 +67,7 @@ def split_section(section: str, layer: Layer, components: Components) -> tuple[S
     Raises:
         RecipeError: no stage's name begins it.
     """
-    stages = {spec.name: cast(StageSpec, spec) for spec in components.specs("stage")}
+    stages = {spec.name: spec for spec in components.specs(StageSpec)}
     if section in stages:
         return stages[section], None
     parts = section.split("-")

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plant_cli.api import ArtefactError, Choice, Corpus, DataSection, Dataset, Options, Reporter, Spec, Task, UsageError
+from plant_cli.api import ArtefactError, Choice, Corpus, DataSection, Dataset, DatasetSpec, Options, Reporter, Task, UsageError
+from plant_cli.api.components import SpecT
 from plant_cli.base.hashing import hash_file, hash_json
 from plant_cli.recipe.components import write_out
 from plant_cli.recipe.steps import Step
@@ -137,13 +138,13 @@ class RunContext:
         """See `StageContext.stopping`."""
         return self._interruption.requested
 
-    def component(self, kind: str, chosen: Choice) -> tuple[Spec, Options]:
+    def component(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
         """See `StageContext.component`."""
         return self.request.registry.resolve(kind, chosen)
 
-    def components(self, kind: str) -> list[Spec]:
+    def components(self, kind: type[SpecT]) -> list[SpecT]:
         """See `StageContext.components`."""
-        return list(self.request.registry.specs(kind))
+        return self.request.registry.specs(kind)
 
     def corpus(self) -> Corpus:
         """See `StageContext.corpus`."""
@@ -188,9 +189,8 @@ class RunContext:
         return self._run
 
     def _dataset(self) -> Dataset:
-        spec, options = self.component("dataset", self.data.dataset)
-        dataset: Dataset = spec.load(self.data, options)  # type: ignore[attr-defined]
-        return dataset
+        spec, options = self.component(DatasetSpec, self.data.dataset)
+        return spec.load(self.data, options)
 
     def _load_corpus(self, run: Run) -> Corpus:
         if run.header.data_hash is None and not self._spec.writes:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from plant_cli.api import ArtefactError, Interrupted, PlantError, RecipeError, Reporter, Result, SilentReporter, StageSpec, UsageError
 from plant_cli.api.sections import SHARED_SECTIONS
@@ -143,7 +143,7 @@ class Runner:
 
     def resolve(self, name: str, tag: str | None, flags: Mapping[str, Mapping[str, Any]] | None = None) -> Step:
         """The step that the request means: earlier stages' shared sections < recipe < what it is resumed with < `--set` < flags."""
-        spec = cast(StageSpec, self.request.registry.find("stage", name))
+        spec = self.request.registry.find(StageSpec, name)
         given = dict(self.request.flags if flags is None else flags)
         if tag is not None and name in given:
             given[join_tag(name, tag)] = given.pop(name)  # a flag must win over the tagged section of the recipe

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plant_cli.api import RecipeError
+from plant_cli.api import RecipeError, StageSpec
 from plant_cli.recipe.components import Components
 from plant_cli.recipe.layers import Layer, merge, nest
 from plant_cli.recipe.steps import OWN, Step, join_tag
@@ -39,7 +39,7 @@ def repeat(recipe: Layer, steps: Sequence[Step], count: int, components: Compone
     moved = {step.name for step in compared}
     over = f"seeds{count}"
     ends = [_copy(recipe, step, join_tag(step.tag, over) if step.tag else over, ("seeds",), count, origin) for step in compared]
-    if not any(step.spec.name == COMPARISON for step in steps) and COMPARISON in {spec.name for spec in components.specs("stage")}:
+    if not any(step.spec.name == COMPARISON for step in steps) and COMPARISON in {spec.name for spec in components.specs(StageSpec)}:
         ends = [_compare_all(repeated, join_tag(COMPARISON, over), count, origin)]
     kept = recipe.only(dict.fromkeys(name for name in recipe.values if name not in moved))
     return merge(kept, *(copy for copy in copies if not copy.values.keys() & recipe.values.keys()), *ends)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from plant_cli.api import (
     Choice,
@@ -172,8 +172,8 @@ def convert(context: StageContext, options: ConvertOptions) -> Result:
 
 
 def _load(context: StageContext, data: DataSection) -> Dataset:
-    spec, options = context.component("dataset", data.dataset)
-    dataset = cast(DatasetSpec, spec).load(data, options)
+    spec, options = context.component(DatasetSpec, data.dataset)
+    dataset = spec.load(data, options)
     for remark in dataset.remarks:
         context.reporter.warn(remark)
     return dataset

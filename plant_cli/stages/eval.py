@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 from plant_cli.api import DataError, MetricSpec, Options, Result, StageContext, StageSpec, option
 from plant_cli.base.sizes import SIZE_PATTERN, read_size
@@ -70,7 +70,7 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     with context.reporter.progress("resampling documents", options.bootstrap, "resamples") as task:
         evaluation = evaluate(
             data,
-            cast("list[MetricSpec]", context.components("metric")),
+            context.components(MetricSpec),
             wanted=options.metric,
             required=required,
             replicates=options.bootstrap,

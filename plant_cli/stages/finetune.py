@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 from plant_cli.api import (
     ArtefactError,
+    BackboneSpec,
     Choice,
     Column,
+    DecoderSpec,
     PlantableDecoder,
     Result,
     StageContext,
@@ -175,7 +177,7 @@ def _plant(context: StageContext, network: Network) -> None:
 
     folder = context.input("pretrain-attn")
     planted, wanted = (
-        {kind: context.component(kind, getattr(section, kind)) for kind in ("backbone", "decoder")}
+        {"backbone": context.component(BackboneSpec, section.backbone), "decoder": context.component(DecoderSpec, section.decoder)}
         for section in (described_section(folder), context.model)
     )
     different = [kind for kind in planted if planted[kind] != wanted[kind]]

@@ -50,7 +50,7 @@ class MigOptions(Options):
     norm: Literal["label-max", "global-max", "none", "rank", "jaccard"] = option(
         "label-max", "How values become relevance in [0, 1]; none clips, global-max takes a second pass, jaccard needs the signal mig."
     )
-    signal: Choice = choice("signal", "mig", "The signal that measures how strongly a word indicates a label.")
+    signal: Choice = choice("signal", "mig", "The signal that measures how strongly a word indicates a label.", was="score")
     label_text_weight: float = option(0.0, "Relevance added to the words of a label's title, rarest word most; 0: none.", ge=0, le=1)
     memory: str = option("2GB", "Memory for the blocks of labels under way, such as 500MB.", pattern=SIZE_PATTERN)
     jobs: int | None = option(None, "Threads (default: --threads, else all cores).", ge=1)
@@ -87,8 +87,7 @@ def run(context: StageContext, options: MigOptions) -> Result:
     from plant_cli.relevance.shard import Shard
 
     corpus = context.corpus()
-    signal, signal_options = context.component("signal", options.signal)
-    assert isinstance(signal, SignalSpec)
+    signal, signal_options = context.component(SignalSpec, options.signal)
     counter = Counter(
         corpus=corpus,
         min_df=options.min_df,

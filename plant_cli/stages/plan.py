@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
-from plant_cli.api import DatasetSpec, Options, RecipeError, Result, SignalSpec, StageContext, StageSpec, option
+from plant_cli.api import DatasetSpec, LossSpec, Options, RecipeError, Result, SignalSpec, StageContext, StageSpec, option
 from plant_cli.base.sizes import read_size
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _steps(context: RunContext, recipe: str | None) -> list[Step]:
         written = request.run_path / "recipe.yaml"
         layer = parse_yaml(written.read_text(encoding="utf-8"), str(written)) if written.exists() else Layer()
         merged, registry = merge(layer, over), request.registry
-        return [resolve_step(merged, cast(StageSpec, registry.find("stage", name)), None, registry) for name in STAGES]
+        return [resolve_step(merged, registry.find(StageSpec, name), None, registry) for name in STAGES]
     steps = [step for step in resolve_steps(load_recipe(recipe).layer, over, request.registry) if step.spec.name in STAGES]
     if not steps:
         raise RecipeError(
@@ -100,8 +100,8 @@ def _corpus(context: RunContext, step: Step, recipe: str | None) -> Iterator[Cor
     if recipe is None and (context.run_path / "corpus" / SPLITS_FILE).exists():
         yield context.corpus()
         return
-    spec, options = context.component("dataset", step.data.dataset)
-    dataset = cast(DatasetSpec, spec).load(step.data, options)
+    spec, options = context.component(DatasetSpec, step.data.dataset)
+    dataset = spec.load(step.data, options)
     with TemporaryDirectory() as folder:
         yield prepare(dataset, step.data, Path(folder), step.machine.seed, context.reporter)
 
@@ -118,12 +118,12 @@ def _words_job(context: StageContext, step: Step, sharing: Sharing) -> WordsJob:
     from plant_cli.stages.mig import bind_signal
 
     options: MigOptions = cast("MigOptions", step.options)
-    signal, signal_options = context.component("signal", options.signal)
+    signal, signal_options = context.component(SignalSpec, options.signal)
     jobs = choose_jobs(step.machine, options.jobs, sharing.processes)
     return WordsJob(
         name=step.name,
-        signal=bind_signal(cast(SignalSpec, signal), signal_options),
-        occurrences=cast(SignalSpec, signal).needs_occurrences,
+        signal=bind_signal(signal, signal_options),
+        occurrences=signal.needs_occurrences,
         selection=Selection(k=options.k, sign=options.sign, memory=read_size(options.memory), jobs=jobs),
         min_df=options.min_df,
         passes=2 if options.norm == "global-max" else 1,
@@ -148,7 +148,7 @@ def _job(context: StageContext, step: Step, positives: int) -> Job:
         return Job(
             **shared, kind="rank", roles=frozenset({"attention"} if options.freeze_backbone else {"attention", "backbone"}), labels=labels
         )
-    loss: Any = context.component("loss", options.loss)[1]
+    loss: Any = context.component(LossSpec, options.loss)[1]
     hard = getattr(loss, "hard_negatives", 0)
     labels = positives + hard + getattr(loss, "random_negatives", 0) if hard else 0
     return Job(**shared, kind="label", roles=ROLES, labels=labels, schedule=options.unfreeze, planting=options.plants_tables)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from plant_cli.api import Column, ComponentError, NoOptions, Options, Result, Spec, StageContext, StageSpec, Table, near_names, option
+from plant_cli.api.kinds import KINDS, Kind
 from plant_cli.api.option_table import option_rows
-from plant_cli.api.specs import COMPONENT_KINDS
 from plant_cli.registry import PluginRecord, Registry, installed
 
 
@@ -36,7 +36,7 @@ def list_plugins(context: StageContext, options: NoOptions) -> Result:
 def show_component(context: StageContext, options: PluginShowOptions) -> Result:
     """Explain a component: its options, its source and who brings it."""
     registry = installed()
-    found = [(kind, spec) for kind in _kinds(options.kind) for spec in registry.specs(kind) if spec.name == options.name]
+    found = [(kind, spec) for kind in _kinds(options.kind) for spec in registry.specs(kind.spec) if spec.name == options.name]
     if not found:
         raise _unknown(registry, options)
     return Result(
@@ -45,23 +45,23 @@ def show_component(context: StageContext, options: PluginShowOptions) -> Result:
     )
 
 
-def _kinds(chosen: str | None) -> list[str]:
-    if chosen is not None and chosen not in COMPONENT_KINDS:
+def _kinds(chosen: str | None) -> list[Kind]:
+    if chosen is not None and chosen not in KINDS:
         raise ComponentError(
             f"there is no kind of component named '{chosen}'",
             where="--kind",
-            expected=near_names(chosen, COMPONENT_KINDS),
+            expected=near_names(chosen, KINDS),
             todo="leave --kind out to look in all of them",
         )
-    return [chosen] if chosen else list(COMPONENT_KINDS)
+    return [KINDS[chosen]] if chosen else list(KINDS.values())
 
 
 def _unknown(registry: Registry, options: PluginShowOptions) -> Exception:
     kinds = _kinds(options.kind)
     for kind in kinds:
-        if registry.owner(kind, options.name):  # owned twice: the registry explains by whom
-            registry.find(kind, options.name)
-    names = [spec.name for kind in kinds for spec in registry.specs(kind)]
+        if registry.owner(kind.spec, options.name):  # owned twice: the registry explains by whom
+            registry.find(kind.spec, options.name)
+    names = [spec.name for kind in kinds for spec in registry.specs(kind.spec)]
     return ComponentError(
         f"there is no {options.kind or 'component'} named '{options.name}'",
         where="plugins show",
@@ -89,8 +89,8 @@ def _plugin_data(record: PluginRecord) -> dict[str, object]:
     }
 
 
-def _component_table(registry: Registry, kind: str, spec: Spec) -> Table:
-    owner = registry.owner(kind, spec.name)
+def _component_table(registry: Registry, kind: Kind, spec: Spec) -> Table:
+    owner = registry.owner(kind.spec, spec.name)
     notes = [spec.summary]
     if spec.source:
         notes.append(f"Source: {spec.source}")
@@ -98,17 +98,17 @@ def _component_table(registry: Registry, kind: str, spec: Spec) -> Table:
         notes.append(f"From plugin {owner.name}, distribution {owner.distribution} {owner.version}")
     rows = [(r.name, r.type, "required" if r.required else r.default, r.rules, r.help) for r in option_rows(spec.options)]
     return Table(
-        title=f"{kind} {spec.name}",
+        title=f"{kind.name} {spec.name}",
         columns=[Column(name=n) for n in ("option", "type", "default", "limits", "help")],
         rows=rows,
         notes=notes,
     )
 
 
-def _component_data(registry: Registry, kind: str, spec: Spec) -> dict[str, object]:
-    owner = registry.owner(kind, spec.name)
+def _component_data(registry: Registry, kind: Kind, spec: Spec) -> dict[str, object]:
+    owner = registry.owner(kind.spec, spec.name)
     return {
-        "kind": kind,
+        "kind": kind.name,
         "name": spec.name,
         "summary": spec.summary,
         "source": spec.source,

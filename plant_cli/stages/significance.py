@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import model_validator
 
@@ -116,7 +116,7 @@ def _measure(context: StageContext, options: SignificanceOptions, name: str, gol
     from plant_cli.evaluation.systems import find_system
 
     system = find_system(context, name, options.split, gold.label_hash)
-    specs = cast("list[MetricSpec]", context.components("metric"))
+    specs = context.components(MetricSpec)
     predictions = read_predictions(system.predictions, gold, context.reporter)
     data = build_input(predictions, gold, system.threshold, find_convention(options.convention))
     values = [metric for metric in compute_families(specs, data, options.metric) if isinstance(metric, MetricValue)]

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from plant_cli.api import Spec, near_names
-from plant_cli.api.hooks import GROUP, HOOKS
-from plant_cli.testing import backbones, datasets, decoders, losses, metrics, shortlists, signals, specs, stages
+from plant_cli.api.hooks import GROUP
+from plant_cli.api.kinds import TABLE, Kind
+from plant_cli.testing import specs
 
 Check = Callable[[Any], None]
-
-CHECKS: dict[str, tuple[Check, ...]] = {
-    "stage": stages.CHECKS,
-    "backbone": backbones.CHECKS,
-    "decoder": decoders.CHECKS,
-    "loss": losses.CHECKS,
-    "signal": signals.CHECKS,
-    "dataset": datasets.CHECKS,
-    "metric": metrics.CHECKS,
-    "shortlist": shortlists.CHECKS,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,15 +42,19 @@ def find_cases(plugin: str | None = None) -> list[Case]:
     return [case for point in chosen for case in _plugin_cases(point)]
 
 
-def component_cases(plugin: str, kind: str, spec: Spec) -> list[Case]:
-    """The cases of one component."""
-    checks: Sequence[Check] = (*specs.CHECKS, *CHECKS[kind])
-    return [Case(plugin=plugin, kind=kind, spec=spec, check=check) for check in checks]
+def component_cases(plugin: str, kind: Kind, spec: Spec) -> list[Case]:
+    """The cases of one component: the checks of every spec, then those of its kind."""
+    return [Case(plugin=plugin, kind=kind.name, spec=spec, check=check) for check in (*specs.CHECKS, *checks_of(kind))]
+
+
+def checks_of(kind: Kind) -> Sequence[Check]:
+    """The checks of one kind, `CHECKS` of its module; the module is imported when they are asked for."""
+    checks: Sequence[Check] = import_module(kind.checks).CHECKS
+    return checks
 
 
 def _plugin_cases(point: EntryPoint) -> Iterator[Case]:
     module = point.load()
-    for hook, kind in HOOKS.items():
-        register = getattr(module, hook, list)
-        for spec in register():
+    for kind in TABLE:
+        for spec in getattr(module, kind.hook, list)():
             yield from component_cases(point.name, kind, spec)

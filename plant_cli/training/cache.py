@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from plant_cli.api import Interrupted, StageContext, TokenBatch
+from plant_cli.api import BackboneSpec, Interrupted, StageContext, TokenBatch
 from plant_cli.base.files import read_json, write_json
 from plant_cli.base.hashing import hash_json
 from plant_cli.base.padding import TOKEN_MULTIPLE, round_up
@@ -96,7 +96,7 @@ def cached_or_live(
 def _write_backbone(network: Network, context: StageContext) -> dict[str, Any]:
     """The backbone with all its options, however few of them the user named: later stages of a run are given all of them."""
     chosen = network.section.backbone
-    return {"name": chosen.name, **write_out(context.component("backbone", chosen)[1], None)}
+    return {"name": chosen.name, **write_out(context.component(BackboneSpec, chosen)[1], None)}
 
 
 def fingerprint_weights(module: nn.Module) -> str:

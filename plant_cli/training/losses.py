@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, cast
 
-from plant_cli.api import Choice, ComponentError, LabelLoss, RankLoss, StageContext
-from plant_cli.api.specs import LossSpec
+from plant_cli.api import Choice, ComponentError, LabelLoss, LossSpec, RankLoss, StageContext
 
 
 def rank_loss(context: StageContext, chosen: Choice) -> RankLoss:
@@ -19,8 +18,7 @@ def label_loss(context: StageContext, chosen: Choice) -> LabelLoss:
 
 
 def _build(context: StageContext, chosen: Choice, stage: Literal["rank", "label"]) -> RankLoss | LabelLoss:
-    spec, options = context.component("loss", chosen)
-    loss = cast(LossSpec, spec)
+    loss, options = context.component(LossSpec, chosen)
     if loss.stage != stage:
         number = {"rank": 1, "label": 2}
         raise ComponentError(

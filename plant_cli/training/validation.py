@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 
@@ -36,7 +35,7 @@ class Validation:
         self.hardware = hardware
         self.batch = batch
         self.objective = objective
-        self.families = [context.component("metric", Choice(name=name)) for name in FAMILIES]
+        self.families = [context.component(MetricSpec, Choice(name=name)) for name in FAMILIES]
 
     def __call__(self) -> dict[str, float]:
         """MAP, P@5, micro-F1 and macro-F1, as fractions.
@@ -76,7 +75,7 @@ class Validation:
     def _figures(self, top: TopLabels) -> dict[str, float]:
         tuned = self.tune(top)
         data = self._input(top, tuned.value)
-        values = {v.name: compute_value(v) for spec, options in self.families for v in cast(MetricSpec, spec).compute(data, options)}
+        values = {v.name: compute_value(v) for spec, options in self.families for v in spec.compute(data, options)}
         return {name: values[name] for name in SHOWN}
 
     def _score_mixtures(self, lexical: LexicalScores | None, weights: Sequence[float] | None = None) -> list[TopLabels]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from plant_signals import plugin
 from scipy.sparse import csr_array
 
-from plant_cli.api import ArtefactError, UsageError
+from plant_cli.api import ArtefactError, SignalSpec, UsageError
 from plant_cli.artefacts.merged_shards import open_shards
 from plant_cli.artefacts.shards import Shard, write_shard
 from plant_cli.registry import Registry
@@ -65,7 +65,7 @@ def test_shards_add_up_to_the_counts_of_all_documents(
 def test_every_signal_keeps_the_same_words(name: str, sign: Any, tmp_path: Path) -> None:
     registry = Registry()
     registry.register(plugin, name="signals")
-    signal: Any = registry.find("signal", name)
+    signal: Any = registry.find(SignalSpec, name)
     texts, gold = draw_corpus(3, 60)
     whole = SparseCounting(count_terms(texts, 2), gold, with_occurrences=signal.needs_occurrences)
     folders = write_shards(tmp_path, texts, gold, 3, occurrences=signal.needs_occurrences)

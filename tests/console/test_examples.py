@@ -14,7 +14,7 @@ from plant_cli.console import commands
 from plant_cli.main import build
 from plant_cli.registry import installed
 
-SPECS = [spec for spec in installed().specs("stage") if isinstance(spec, StageSpec)]
+SPECS = [spec for spec in installed().specs(StageSpec) if isinstance(spec, StageSpec)]
 EXAMPLES = [(spec.name, example) for spec in SPECS for example in spec.examples]
 
 
@@ -31,7 +31,7 @@ def test_examples_parse(name: str, example: str, monkeypatch: pytest.MonkeyPatch
 
 def test_every_built_in_stage_has_an_example() -> None:
     def is_built_in(spec: Any) -> bool:
-        owner = installed().owner("stage", spec.name)
+        owner = installed().owner(StageSpec, spec.name)
         return owner is not None and owner.name == "core"
 
     assert [spec.name for spec in SPECS if is_built_in(spec) and not spec.examples] == []

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from plant_cli.api import Choice, MachineSection, ModelSection
+from plant_cli.api.kinds import KINDS
 from plant_cli.kit.profile import HuggingFaceOptions
 from plant_cli.planning.advice import advise
 from plant_cli.planning.estimates import Estimate, Memory
@@ -16,7 +17,7 @@ JOB = Job(name="finetune", model=ModelSection(backbone="minilm"), machine=Machin
 
 
 def options_of(kind: str, chosen: Choice) -> Any:
-    return HuggingFaceOptions(**chosen.options) if kind == "backbone" else installed().resolve(kind, chosen)[1]
+    return HuggingFaceOptions(**chosen.options) if kind == "backbone" else installed().resolve(KINDS[kind].spec, chosen)[1]
 
 
 def pretend(job: Job) -> Estimate:

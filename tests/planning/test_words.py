@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from plant_cli.api import Choice
+from plant_cli.api import Choice, SignalSpec
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.model.hardware import Hardware
 from plant_cli.planning.sharing import ALONE, Sharing
@@ -23,7 +23,7 @@ GOLD = csr_array(np.array([[1, 0], [1, 0], [0, 1]], dtype=np.int8))
 
 
 def words_job(**selection: object) -> WordsJob:
-    signal, options = installed().resolve("signal", Choice(name="mig"))
+    signal, options = installed().resolve(SignalSpec, Choice(name="mig"))
     return WordsJob(name="mig", signal=signal, options=options, selection=Selection(**selection), min_df=2, passes=1)  # type: ignore[arg-type]
 
     return Choice(name="mig")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from plant_cli.api import Choice, ModelSection, Options, choice, option
+from plant_cli.api import BackboneSpec, Choice, ModelSection, Options, choice, option
 from plant_cli.recipe.components import component_kind, find_choices, write_out
 from plant_cli.registry import Registry
 
@@ -19,7 +19,7 @@ def several() -> Several:
 
 
 def test_kinds_come_from_the_options_model() -> None:
-    assert component_kind(ModelSection, "backbone") == "backbone"
+    assert component_kind(ModelSection, "backbone") is BackboneSpec
     assert component_kind(Several, "plain") is None
     assert component_kind(Several, "absent") is None
 

@@ -15,6 +15,7 @@ class Sample(Options):
     size: int = option(help="How large, in documents.", ge=1)
     mode: Literal["fast", "exact"] = option("fast", "How.")
     weights: dict[str, float] = option({}, "Weights.")
+    tempo: float = option(1.0, "How fast.", was="speed")
     memory: str = option("1GB", "How much, such as 500MB.", pattern=r"^\d+(MB|GB)$")
     names: list[str] = option(["a", "b"], "The names.", argument=True, min_length=2)
 
@@ -41,6 +42,12 @@ def test_a_missing_value_is_described_by_its_help() -> None:
 def test_an_unknown_key_gets_the_near_one() -> None:
     error = _explain({"size": 2, "sice": 2}, "options:\n  sice: 2")
     assert (error.what, error.where, error.expected) == ("'sample' has no option 'sice'", "r.yaml:2, sample.sice", "did you mean 'size'?")
+
+
+def test_a_former_name_gets_the_new_one() -> None:
+    error = _explain({"size": 2, "speed": 3}, "options:\n  size: 2\n  speed: 3")
+    assert (error.what, error.where) == ("the option 'sample.speed' is now called 'tempo'", "r.yaml:3, sample.speed")
+    assert (error.expected, error.todo) == ("the key 'tempo'", "write 'tempo' instead of 'speed'")
 
 
 def test_a_wrong_choice_lists_the_right_ones() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from plant_cli.api import ArtefactError, Choice, ComponentError
+from plant_cli.api import ArtefactError, Choice, ComponentError, DatasetSpec
 from plant_cli.base.files import read_json, write_json
 from plant_cli.base.hashing import hash_file
 from plant_cli.running.context import DEFAULT_RUN, command_for
@@ -118,10 +118,10 @@ def test_an_action_prepares_no_corpus(laboratory):
 
 def test_components_are_found_by_kind_and_name(laboratory):
     seen = []
-    laboratory.on["outside"] = lambda context: seen.append(context.component("dataset", Choice(name="files")))
+    laboratory.on["outside"] = lambda context: seen.append(context.component(DatasetSpec, Choice(name="files")))
     laboratory.run("outside")
     assert seen[0][0].name == "files"
-    laboratory.on["outside"] = lambda context: context.component("dataset", Choice(name="flies"))
+    laboratory.on["outside"] = lambda context: context.component(DatasetSpec, Choice(name="flies"))
     with pytest.raises(ComponentError, match="flies"):
         laboratory.run("outside")
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import pytest
 
 from plant_cli.api import LossSpec
-from plant_cli.testing import cases
+from plant_cli.api.kinds import KINDS
+from plant_cli.testing import cases, losses
 
 
 def test_a_component_gets_the_checks_of_all_and_of_its_kind() -> None:
     spec = LossSpec(name="thorn", summary="A thorn.", stage="label", build=lambda options: None)  # type: ignore[arg-type,return-value]
-    found = cases.component_cases("rose", "loss", spec)
+    found = cases.component_cases("rose", KINDS["loss"], spec)
     names = [str(case) for case in found]
     assert "rose-loss-thorn-name_is_kebab_case" in names
     assert "rose-loss-thorn-order_does_not_matter" in names
-    assert len(names) == len(set(names)) == len(cases.specs.CHECKS) + len(cases.losses.CHECKS)
+    assert len(names) == len(set(names)) == len(cases.specs.CHECKS) + len(losses.CHECKS)
 
 
 def test_one_plugin_or_all() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from plant_cli.api import Choice, Interrupted, MachineSection, ModelSection, SilentReporter
+from plant_cli.api import BackboneSpec, Choice, Interrupted, MachineSection, ModelSection, SilentReporter
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import HiddenReader, LiveReader, tokenize
 from plant_cli.registry import installed
@@ -65,7 +65,7 @@ def test_a_second_reader_reads_the_same_file(frozen: Any, context: Any, monkeypa
 def test_a_backbone_is_the_same_however_few_of_its_options_are_named(frozen: Any, context: Any) -> None:
     """A stage that goes on with a run is given all options, also those that the user did not name in the first."""
     open_reader(frozen, context)
-    options = installed().resolve("backbone", Choice(name="tiny"))[1]
+    options = installed().resolve(BackboneSpec, Choice(name="tiny"))[1]
     frozen.section = ModelSection(backbone=Choice(name="tiny", options=options.model_dump(mode="json")))
     open_reader(frozen, context)
     frozen.section = ModelSection(backbone=Choice(name="tiny", options={"dropout": 0.5}))

@@ -10,6 +10,7 @@ from plant_huggingface.plugin import CAUSAL, ENCODER
 from pydantic import ValidationError
 from transformers import BertConfig, Phi3Config
 
+from plant_cli.api import BackboneSpec
 from plant_cli.registry import installed
 
 
@@ -29,5 +30,5 @@ def test_the_model_must_be_named(family: object) -> None:
 
 
 def test_both_are_registered() -> None:
-    names = {spec.name for spec in installed().specs("backbone")}
+    names = {spec.name for spec in installed().specs(BackboneSpec)}
     assert {"hf-encoder", "hf-causal", "mistral", "llama3", "deepseek", "phi3", "modernbert"} <= names

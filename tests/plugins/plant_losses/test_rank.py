@@ -5,7 +5,7 @@ import torch
 from plant_losses import plugin, rank
 from plant_losses.options import ApproxNdcgOptions, LambdaOptions, ListnetOptions
 
-from plant_cli.api import Choice, NoOptions
+from plant_cli.api import Choice, LossSpec, NoOptions
 from plant_cli.registry import Registry
 
 RELEVANCE, OFFSETS = torch.tensor([1.0, 0.5, 0.0, 0.0]), torch.tensor([0, 4])
@@ -20,7 +20,7 @@ def registry() -> Registry:
 
 @pytest.mark.parametrize("name", ["lambda", "approx-ndcg", "listnet", "mse"])
 def test_the_right_order_costs_less_and_is_what_the_gradient_asks_for(registry: Registry, name: str) -> None:
-    spec, options = registry.resolve("loss", Choice(name=name))
+    spec, options = registry.resolve(LossSpec, Choice(name=name))
     assert spec.stage == "rank"
     loss = spec.build(options)
     right, wrong = torch.tensor([2.0, 1.0, 0.0, 0.0]), torch.tensor([0.0, 0.0, 1.0, 2.0], requires_grad=True)
@@ -31,7 +31,7 @@ def test_the_right_order_costs_less_and_is_what_the_gradient_asks_for(registry: 
 
 @pytest.mark.parametrize("name", ["focal-hnm", "bce", "asymmetric"])
 def test_label_losses_are_built_by_name(registry: Registry, name: str) -> None:
-    spec, options = registry.resolve("loss", Choice(name=name))
+    spec, options = registry.resolve(LossSpec, Choice(name=name))
     assert spec.stage == "label"
     assert torch.isfinite(spec.build(options)(torch.randn(2, 5), torch.ones(2, 5)))
 

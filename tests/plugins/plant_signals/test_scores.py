@@ -15,7 +15,7 @@ CELLS = [(n, w, l, b) for n in (1, 5, 9) for w in range(n + 1) for l in range(n 
 def spec(name: str) -> SignalSpec:
     registry = Registry()
     registry.register(plugin, name="signals")
-    found = registry.find("signal", name)
+    found = registry.find(SignalSpec, name)
     assert isinstance(found, SignalSpec)
     return found
 
