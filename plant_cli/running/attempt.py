@@ -56,7 +56,7 @@ def _begin(context: RunContext, step: Step, folder: StageFolder) -> StageRecord:
         started=current_time(),
     )
     if context.resume:
-        folder.write(record)
+        folder.resume(record)
     else:
         folder.begin(record)
     return record
