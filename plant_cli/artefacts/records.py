@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from plant_cli.api import ArtefactError
+from plant_cli.artefacts.guard import FORMAT
 from plant_cli.base.files import read_json
 
-FORMAT = 1
+STAGE_FILE = "stage.json"
 NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]*$"
 RESTORE = "restore the file, or start in another run folder with --run DIR"
 Status = Literal["running", "done", "failed", "interrupted"]
@@ -54,20 +55,41 @@ class RunHeader(Record):
     sources: dict[str, str] = {}
 
 
+class Facts(Record):
+    """What tells cheaply that a file is as it was.
+
+    Args:
+        size: in bytes.
+        modified: time of the last change, in nanoseconds since 1970.
+    """
+
+    size: int
+    modified: int
+
+    @classmethod
+    def of(cls, path: Path) -> Facts:
+        """Of a file as it is now."""
+        found = path.stat()
+        return cls(size=found.st_size, modified=found.st_mtime_ns)
+
+
 class StageRecord(Record):
     """`stage.json`: what one stage did, with what, and how it ended.
 
     Args:
         status: how it stands; `running` without a holder of the run's lock means that its process died.
-        stage, tag: which stage and variant.
+        stage: which stage.
+        tag: which variant of it; None for the one without a tag.
         options: every option, written out.
         sections: the shared recipe sections it used, written out.
         inputs: other stages' folders it read, each with the hash of their outputs.
         outputs: SHA-256 of each file it left, by path inside its folder.
+        facts: size in bytes and time of the last change (nanoseconds since 1970) of each of them, when its hash was taken.
         key: hash of everything that decides the outputs; empty until done.
         environment: packages, Python, platform, commit.
         seed: the random seed.
-        started, finished: ISO 8601 with the offset from UTC.
+        started: when, ISO 8601 with the offset from UTC.
+        finished: likewise.
         seconds: wall-clock time of the last attempt.
         peak_memory_gb: largest resident memory of the process so far, in 10⁹ bytes.
         warnings: what the stage warned about.
@@ -82,6 +104,7 @@ class StageRecord(Record):
     sections: dict[str, dict[str, Any]]
     inputs: dict[FolderName, str] = {}
     outputs: dict[InnerPath, str] = {}
+    facts: dict[InnerPath, Facts] = {}
     key: str = ""
     environment: dict[str, Any] = {}
     seed: int

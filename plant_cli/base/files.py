@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from uuid import uuid4
 
 from plant_cli.api.errors import ArtefactError, PlantError
 
+TEMPORARY = re.compile(r"\.[0-9a-f]{32}(-.*)?")
 FULL = {errno.ENOSPC: "no space left on device", errno.EDQUOT: "disk quota exceeded"}
 
 
@@ -28,7 +30,7 @@ def replacing(path: Path) -> Iterator[Path]:
     with _naming_full_disk(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else _mode_of_new(path.parent)
-        temporary = path.with_name(f".{uuid4().hex}-{path.name}")
+        temporary = _name_temporary(path)
         try:
             yield temporary
             _set_mode(temporary, mode)
@@ -46,7 +48,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
     Whoever may read any new file there may read all files of the folder.
     """
-    temporary, previous = (path.with_name(f".{uuid4().hex}-{path.name}") for _ in range(2))
+    temporary, previous = (_name_temporary(path) for _ in range(2))
     with _naming_full_disk(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.mkdir()
@@ -65,6 +67,24 @@ def replacing_folder(path: Path) -> Iterator[Path]:
             raise
     _sync(path.parent)
     shutil.rmtree(previous, ignore_errors=True)
+
+
+def remove_temporaries(folder: Path) -> None:
+    """Remove the temporary files and folders that a killed process left anywhere in a folder; links are not followed."""
+    for place, folders, files in os.walk(folder):
+        for name in filter(TEMPORARY.fullmatch, files):
+            Path(place, name).unlink(missing_ok=True)
+        for name in filter(TEMPORARY.fullmatch, folders):
+            remove(Path(place, name))
+        folders[:] = [name for name in folders if not TEMPORARY.fullmatch(name)]
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a folder with all that is in it, or a link but not what it leads to; it need not be there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def share_files(folder: Path) -> None:
@@ -95,6 +115,10 @@ def _naming_full_disk(path: Path) -> Iterator[None]:
         raise OSError(code, os.strerror(code), str(path)) from error
 
 
+def _name_temporary(path: Path) -> Path:
+    return path.with_name(f".{uuid4().hex}-{path.name}")
+
+
 def _mode_of_new(folder: Path) -> int:
     """The rights that a new file gets in a folder; asked of the system, since the umask cannot be read without changing it for all."""
     probe = folder / f".{uuid4().hex}"
@@ -107,7 +131,7 @@ def _mode_of_new(folder: Path) -> int:
 
 
 def _set_mode(path: Path, mode: int) -> None:
-    if os.name != "nt" and stat.S_IMODE(path.stat().st_mode) != mode:
+    if stat.S_IMODE(path.stat().st_mode) != mode:
         with suppress(PermissionError):  # some file systems know no rights
             path.chmod(mode)
 
@@ -153,9 +177,10 @@ def read_json(path: Path, what: str) -> Any:
             expected="a complete JSON document",
             todo="run the stage that writes it again with --force",
         ) from error
-    except UnicodeDecodeError as error:
+    except (ValueError, RecursionError) as error:  # not UTF-8, numbers of thousands of digits, lists in lists without end
+        why = f"byte {error.start} is not UTF-8" if isinstance(error, UnicodeDecodeError) else "it holds what no command writes"
         raise ArtefactError(
-            f"{what} is damaged: byte {error.start} is not UTF-8",
+            f"{what} is damaged: {why}",
             where=str(path),
             expected="a JSON document in UTF-8",
             todo="run the stage that writes it again with --force",

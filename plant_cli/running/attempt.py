@@ -10,11 +10,12 @@ from typing import Any, Never
 from plant_cli.api import GateFailed, Interrupted, PlantError, Result
 from plant_cli.artefacts.records import StageRecord, plain_values
 from plant_cli.base.files import replacing
+from plant_cli.base.memory import peak_memory_gb
 from plant_cli.recipe.replay import DoneStep, write_recipe
 from plant_cli.recipe.steps import Step
 from plant_cli.running.context import RunContext, command_for
 from plant_cli.runs.changes import stage_key
-from plant_cli.runs.environment import describe_device, describe_environment, peak_memory_gb
+from plant_cli.runs.environment import describe_device, describe_environment
 from plant_cli.runs.folder import Run, current_time
 from plant_cli.runs.shortages import find_shortage
 from plant_cli.runs.stage import StageFolder
@@ -55,7 +56,7 @@ def _begin(context: RunContext, step: Step, folder: StageFolder) -> StageRecord:
         started=current_time(),
     )
     if context.resume:
-        folder.write(record)
+        folder.resume(record)
     else:
         folder.begin(record)
     return record

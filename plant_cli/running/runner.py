@@ -256,8 +256,12 @@ class Runner:
     def _decide(self, step: Step, folder: StageFolder, record: StageRecord | None, run: Run, *, pass_over: bool) -> Start:
         changes = find_changes(record, step.values, step.sections, run) if record is not None else []
         done = record is not None and record.status == "done"
-        if done and not changes and (pass_over or self.request.resume):
-            return "pass over"
+        if record is not None and done and not changes and (pass_over or self.request.resume):
+            damage = folder.find_damage(record)
+            if not damage:
+                return "pass over"
+            if not self.request.force:
+                raise damage[0].error(f"the stage '{folder.name}'", "repeat the command with --force")
         if self.request.force or not (done or folder.holds_work()):
             return "fresh"
         if record is not None and not done and self.request.resume and not changes:

@@ -1,10 +1,9 @@
-"""What a stage ran on: versions, platform, commit, memory. Reads metadata only; imports none of the packages."""
+"""What a stage ran on: versions, platform, commit, device. Reads metadata only; imports none of the packages."""
 
 from __future__ import annotations
 
 import os
 import platform
-import resource
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -64,9 +63,3 @@ def current_commit(folder: Path) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return found.stdout.strip() or None if found.returncode == 0 else None
-
-
-def peak_memory_gb() -> float:
-    """Largest resident memory of this process since it started, in 10⁹ bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak * (1 if sys.platform == "darwin" else 1024) / 1e9  # Linux counts kibibytes, macOS bytes

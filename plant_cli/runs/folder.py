@@ -9,10 +9,11 @@ from pathlib import Path
 
 import plant_cli
 from plant_cli.api import ArtefactError, UsageError
-from plant_cli.artefacts.records import FORMAT, NAME_PATTERN, RunHeader, read_record
+from plant_cli.artefacts.guard import FORMAT
+from plant_cli.artefacts.records import NAME_PATTERN, STAGE_FILE, RunHeader, read_record
 from plant_cli.base.files import write_json
 from plant_cli.runs.lock import hold_lock
-from plant_cli.runs.stage import RECORD_NAME, StageFolder
+from plant_cli.runs.stage import StageFolder
 
 HEADER_NAME = "run.json"
 
@@ -94,7 +95,7 @@ class Run:
 
     def stages(self) -> list[StageFolder]:
         """All stages that left a record, by the time they started."""
-        names = sorted(path.parent.name for path in self.path.glob(f"[!.]*/{RECORD_NAME}"))
+        names = sorted(path.parent.name for path in self.path.glob(f"[!.]*/{STAGE_FILE}"))
         found = [(record.started, folder) for folder in map(self.folder, names) if (record := folder.record()) is not None]
         return [folder for _, folder in sorted(found, key=lambda pair: pair[0])]
 

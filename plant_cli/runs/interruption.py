@@ -9,7 +9,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # a dropped connection; Windows has none
+HANGUP = signal.SIGHUP  # a dropped connection
 
 
 class Interruption:
@@ -47,4 +47,4 @@ class Interruption:
 def _signals() -> list[signal.Signals]:
     """Those to catch; a hangup that whoever started this process has it ignore (`nohup`) stays ignored."""
     asked = [signal.SIGINT, signal.SIGTERM]
-    return asked if HANGUP is None or signal.getsignal(HANGUP) is signal.SIG_IGN else [*asked, HANGUP]
+    return asked if signal.getsignal(HANGUP) is signal.SIG_IGN else [*asked, HANGUP]

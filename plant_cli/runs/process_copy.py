@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from plant_cli.artefacts.records import STAGE_FILE
 from plant_cli.base.files import read_json
 from plant_cli.runs.folder import HEADER_NAME, Run
-from plant_cli.runs.stage import RECORD_NAME, SCRATCH
+from plant_cli.runs.stage import SCRATCH
 
 CACHE = "cache"
 
@@ -39,12 +40,12 @@ def _fill(companion: Path, run: Path) -> None:
             shutil.copyfile(run / name, companion / name)
     if (run / "corpus").exists():
         shutil.copytree(run / "corpus", companion / "corpus")
-    for record in run.glob(f"[!.]*/{RECORD_NAME}"):
+    for record in run.glob(f"[!.]*/{STAGE_FILE}"):
         stage = record.parent
         if read_json(record, "the record of a stage").get("status") == "done":
             (companion / stage.name).symlink_to(stage)
             continue
         (companion / stage.name).mkdir()
-        shutil.copyfile(record, companion / stage.name / RECORD_NAME)
+        shutil.copyfile(record, companion / stage.name / STAGE_FILE)
         if (stage / SCRATCH).is_dir():
             (companion / stage.name / SCRATCH).symlink_to(stage / SCRATCH)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from plant_cli.api import ArtefactError
-from plant_cli.artefacts.records import StageRecord, read_record
-from plant_cli.base.files import write_json
+from plant_cli.artefacts.integrity import FileState, examine
+from plant_cli.artefacts.records import STAGE_FILE, Facts, StageRecord, read_record
+from plant_cli.base.files import remove, remove_temporaries, write_json
 from plant_cli.base.hashing import hash_file, hash_json
 
-RECORD_NAME = "stage.json"
 SCRATCH = "checkpoints"  # what only a continued stage needs is not an output
 
 
@@ -20,7 +21,7 @@ class StageFolder:
 
     While a finished folder is being replaced it waits in a hidden sibling, `.NAME.previous`. It is deleted once the new
     one is done, which takes over what a person laid into it; if the new one fails it comes back and the failed one is kept
-    as `.NAME.failed`.
+    as `.NAME.failed`. Of a folder that is a link, only the link is moved and removed: what it leads to stays.
     """
 
     def __init__(self, path: Path) -> None:
@@ -35,16 +36,16 @@ class StageFolder:
 
     def record(self) -> StageRecord | None:
         """What stage.json says; None if the stage never began; `ArtefactError` if the file is damaged."""
-        path = self.path / RECORD_NAME
+        path = self.path / STAGE_FILE
         return read_record(path, StageRecord, f"the record of the stage {self.name}") if path.exists() else None
 
     def drop_record(self) -> None:
         """Forget a damaged record, so that the stage can be started afresh."""
-        (self.path / RECORD_NAME).unlink(missing_ok=True)
+        (self.path / STAGE_FILE).unlink(missing_ok=True)
 
     def holds_work(self) -> bool:
         """Whether there is anything beside the record, so that starting afresh would lose something."""
-        return self.path.is_dir() and any(entry.name != RECORD_NAME for entry in self.path.iterdir())
+        return self.path.is_dir() and any(entry.name != STAGE_FILE for entry in self.path.iterdir())
 
     def is_done(self) -> bool:
         """Whether the stage finished."""
@@ -53,16 +54,31 @@ class StageFolder:
 
     def begin(self, record: StageRecord) -> None:
         """Start afresh in an empty folder; what was there waits aside."""
-        if self._previous.exists():  # a replacement was under way and did not end: the finished folder still waits
-            _remove(self.path)
-        elif self.path.exists() and (self.holds_work() or self.is_done()):
+        if os.path.lexists(self._previous) and self._is_finished():  # it was replaced, and only the old one was not removed any more
+            remove(self._previous)
+        if os.path.lexists(self._previous):  # a replacement was under way and did not end: the finished folder still waits
+            remove(self.path)
+        elif self.path.exists() and (self.holds_work() or self._is_finished()):
             self.path.rename(self._previous)
+        elif os.path.lexists(self.path) and not self.path.is_dir():  # a link to nowhere
+            remove(self.path)
         self.path.mkdir(parents=True, exist_ok=True)
         self.write(record)
 
+    def resume(self, record: StageRecord) -> None:
+        """Go on with what is in the folder, but for what a killed process left half-written."""
+        remove_temporaries(self.path)
+        self.write(record)
+
+    def _is_finished(self) -> bool:
+        try:
+            return self.is_done()
+        except ArtefactError:  # a damaged record
+            return False
+
     def write(self, record: StageRecord) -> None:
         """Write stage.json."""
-        write_json(self.path / RECORD_NAME, record.model_dump(mode="json"))
+        write_json(self.path / STAGE_FILE, record.model_dump(mode="json"))
 
     def finish(self, record: StageRecord) -> list[str]:
         """Record that the results are there and forget what they replaced, but for what a person had laid beside it.
@@ -71,9 +87,9 @@ class StageFolder:
             The files that were taken over, by path inside the folder.
         """
         taken = self._take_over()
-        self.write(record)
-        _remove(self._previous)
-        _remove(self.failed_path)
+        self.write(record.model_copy(update={"facts": {name: Facts.of(self.path / name) for name in record.outputs}}))
+        remove(self._previous)
+        remove(self.failed_path)
         return taken
 
     def _take_over(self) -> list[str]:
@@ -90,27 +106,32 @@ class StageFolder:
 
     def put_back(self) -> bool:
         """After a failure: bring back what was being replaced and keep the failed attempt aside; False if nothing was replaced."""
-        if not self._previous.exists():
+        if not os.path.lexists(self._previous):
             return False
-        _remove(self.failed_path)
+        remove(self.failed_path)
         self.path.rename(self.failed_path)
         self._previous.rename(self.path)
         return True
 
     def hash_outputs(self, known: Mapping[str, str] | None = None) -> dict[str, str]:
-        """SHA-256 of each file the stage left, by path inside the folder; checkpoints and links do not count.
+        """SHA-256 of each file the stage left, by path inside the folder; checkpoints, links and hidden files do not count.
 
         Args:
             known: hashes taken before, trusted.
         """
         files = (p for p in sorted(self.path.rglob("*")) if p.is_file() and not p.is_symlink())
         names = {path.relative_to(self.path): path for path in files}
-        kept = {name.as_posix(): path for name, path in names.items() if name.parts[0] not in (RECORD_NAME, SCRATCH)}
+        shown = {name: path for name, path in names.items() if not any(part.startswith(".") for part in name.parts)}
+        kept = {name.as_posix(): path for name, path in shown.items() if name.parts[0] not in (STAGE_FILE, SCRATCH)}
         return {name: (known or {}).get(name) or hash_file(path) for name, path in kept.items()}
 
     def output_hash(self, record: StageRecord) -> str:
         """One hash over what the finished stage left and what was laid beside it since, such as a person's corrections."""
         return hash_json(self.hash_outputs(known=record.outputs))
+
+    def find_damage(self, record: StageRecord) -> list[FileState]:
+        """Files that the finished stage left and that are missing or changed now; see `artefacts.integrity`."""
+        return [file for file in examine(self.path, record) if file.state != "whole"]
 
     def require(self, todo: str) -> StageRecord:
         """The record of the finished stage.
@@ -119,23 +140,12 @@ class StageFolder:
             todo: the command that makes or mends it.
 
         Raises:
-            ArtefactError: it is not done, or a file that it left is gone.
+            ArtefactError: it is not done, or a file that it left is missing or changed.
         """
         record = self.record()
         if record is None or record.status != "done":
             state = "has not run" if record is None else f"is not done: {record.status}"
             raise ArtefactError(f"the stage '{self.name}' {state}", where=str(self.path), expected="a finished stage", todo=todo)
-        gone = [name for name in record.outputs if not (self.path / name).exists()]
-        if gone:
-            raise ArtefactError(
-                f"the file '{gone[0]}' of the stage '{self.name}' is gone",
-                where=str(self.path),
-                expected=f"the {len(record.outputs)} files that it left",
-                todo=f"{todo} --force",
-            )
+        for file in self.find_damage(record):
+            raise file.error(f"the stage '{self.name}'", f"{todo} --force")
         return record
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)

@@ -15,6 +15,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from typing import TYPE_CHECKING, Literal
 
 from plant_cli.api import Column, NoOptions, Result, StageContext, StageSpec, Table
+from plant_cli.base.memory import available_memory
 from plant_cli.registry import installed
 
 if TYPE_CHECKING:
@@ -159,16 +160,6 @@ def check_features() -> Iterator[CheckResult]:
     todo = "unset HF_HUB_OFFLINE, or give a local folder" if offline else ""
     found = "switched off by HF_HUB_OFFLINE" if offline else "allowed (not tried)"
     yield CheckResult(topic="feature", name="models from the hub", state="warn" if offline else "ok", found=found, todo=todo)
-
-
-def available_memory() -> int | None:
-    """Bytes of memory that a new process may take; None where the system does not say."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            lines = dict(line.split(":", 1) for line in file)
-        return int(lines["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return None
 
 
 def installed_version(name: str) -> str | None:

@@ -158,7 +158,7 @@ def _free_memory(hardware: Hardware, sharing: Sharing) -> int | None:
     """Bytes that are free for each process; None where that cannot be told."""
     import torch
 
-    from plant_cli.stages.doctor import available_memory
+    from plant_cli.base.memory import available_memory
 
     if hardware.device.type == "cuda":
         return torch.cuda.mem_get_info(hardware.device)[0]

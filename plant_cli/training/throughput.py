@@ -12,10 +12,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from plant_cli.base.memory import peak_memory_gb
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader, Rows, lengths
-from plant_cli.runs.environment import peak_memory_gb
 from plant_cli.training.cache import CachedReader
 from plant_cli.training.loop import BatchLoss, TrainingResult
 

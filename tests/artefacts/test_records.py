@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from plant_cli.api import ArtefactError
-from plant_cli.artefacts.records import FORMAT, RunHeader, StageRecord, plain_values, read_record
+from plant_cli.artefacts.guard import FORMAT
+from plant_cli.artefacts.records import RunHeader, StageRecord, plain_values, read_record
 from plant_cli.base.files import write_json
 
 HEADER = {"format": FORMAT, "created": "2026-01-01T00:00:00+00:00", "plant_version": "0.1.0"}

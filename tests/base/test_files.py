@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plant_cli.api.errors import ArtefactError
-from plant_cli.base.files import read_json, replacing, replacing_folder, write_json
+from plant_cli.base.files import read_json, remove, remove_temporaries, replacing, replacing_folder, write_json
 
 
 def test_a_json_value_survives_the_round_trip(tmp_path: Path) -> None:
@@ -141,4 +141,50 @@ def test_a_full_disk_names_what_was_to_be_written(tmp_path: Path, write: Callabl
     with pytest.raises(OSError, match=r"left|quota") as caught, write(tmp_path / "out"):
         raise error
     assert (caught.value.errno, caught.value.filename) == (code, str(tmp_path / "out"))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, "9" * 5_000])
+def test_json_that_no_command_writes_is_damaged(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "value.json"
+    path.write_text(content)
+    with pytest.raises(ArtefactError, match="the value is damaged"):
+        read_json(path, "the value")
+
+
+def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "stage" / "checkpoints").mkdir(parents=True)
+    kept = [tmp_path / "stage" / name for name in ("model.bin", ".hidden", ".x-model.bin", f"{'a' * 32}-model.bin")]
+    left = [
+        tmp_path / "stage" / f".{'a' * 32}-model.bin",
+        tmp_path / "stage" / "checkpoints" / f".{'0' * 32}",
+        tmp_path / f".{'b' * 32}-run.json",
+    ]
+    for path in [*kept, *left]:
+        path.touch()
+    (tmp_path / f".{'c' * 32}-export" / "inner").mkdir(parents=True)
+    remove_temporaries(tmp_path)
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(kept)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["stage"]
+
+
+def test_temporaries_behind_a_link_stay(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / f".{'a' * 32}-x").touch()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "stage").symlink_to(tmp_path / "elsewhere")
+    remove_temporaries(tmp_path / "run")
+    assert (tmp_path / "elsewhere" / f".{'a' * 32}-x").exists()
+
+
+def test_removing_a_link_keeps_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    for name in ("link", "dangling", "not-there"):
+        remove(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+    assert (tmp_path / "folder" / "a").exists()
+    remove(tmp_path / "folder")
     assert not list(tmp_path.iterdir())

@@ -36,6 +36,7 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from plant_cli.api import DecoderShape, MachineSection, ModelSection, PlantError, Split, TokenBatch
+from plant_cli.base.memory import peak_memory_gb
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.kit.profile import CausalOptions
 from plant_cli.kit.quantization import add_adapter
@@ -43,7 +44,7 @@ from plant_cli.model.hardware import Hardware, choose_hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import LiveReader, lengths
 from plant_cli.relevance.table import RelevanceTable
-from plant_cli.runs.environment import describe_device, peak_memory_gb
+from plant_cli.runs.environment import describe_device
 from plant_cli.training.finetuning import FineTuning
 from plant_cli.training.planting import Planter, Planting
 from tests.benchmarks.contenders import Figures

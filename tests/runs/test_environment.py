@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from plant_cli.runs.environment import current_commit, describe_device, describe_environment, package_version, peak_memory_gb
+from plant_cli.runs.environment import current_commit, describe_device, describe_environment, package_version
 
 
 def test_it_names_versions_without_importing_anything() -> None:
@@ -40,7 +40,3 @@ def test_the_device_is_the_gpu_only_if_one_was_used(monkeypatch: pytest.MonkeyPa
         found = describe_device()
         assert found == (expected or {"device": found["device"]})
         assert found["device"]
-
-
-def test_peak_memory_is_that_of_a_python_process() -> None:
-    assert 0.005 < peak_memory_gb() < 100

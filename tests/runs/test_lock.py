@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -51,3 +53,45 @@ def test_a_holder_that_was_killed_holds_nothing(tmp_path: Path) -> None:
         holder.wait()
     with hold_lock(tmp_path, "mig"):
         pass
+
+
+@pytest.mark.parametrize("kind", ["symlink_to", "hardlink_to"])
+def test_a_lock_that_is_a_link_is_refused_and_what_it_leads_to_stays(tmp_path: Path, kind: str) -> None:
+    run, precious = tmp_path / "run", tmp_path / "precious"
+    run.mkdir()
+    precious.write_text("precious")
+    getattr(run / LOCK_NAME, kind)(precious)
+    with pytest.raises(ArtefactError, match="a link or no plain file") as caught, hold_lock(run, "eval"):
+        pass
+    assert precious.read_text() == "precious"
+    assert caught.value.todo == f"remove it: rm {run / LOCK_NAME}"
+
+
+def test_a_link_to_nowhere_makes_no_file(tmp_path: Path) -> None:
+    (tmp_path / LOCK_NAME).symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ArtefactError, match="a link"), hold_lock(tmp_path, "eval"):
+        pass
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_pipe_is_no_lock(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / LOCK_NAME)
+    with pytest.raises(ArtefactError, match="no plain file"), hold_lock(tmp_path, "eval"):
+        pass
+
+
+def test_who_waits_gets_the_lock_when_it_is_free(tmp_path: Path) -> None:
+    def hold() -> None:
+        with hold_lock(tmp_path, "mig edit"):
+            held.set()
+            time.sleep(0.2)
+
+    held = threading.Event()
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait()
+    with pytest.raises(ArtefactError, match="mig edit"), hold_lock(tmp_path, "mig edit", wait=0.01):
+        pass
+    with hold_lock(tmp_path, "mig edit", wait=10):
+        pass
+    other.join()

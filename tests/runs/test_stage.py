@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -128,7 +129,81 @@ def test_a_file_that_is_gone_is_missed(done: StageFolder) -> None:
     (done.path / "mig.txt").unlink()
     with pytest.raises(ArtefactError, match=r"the file 'mig.txt' of the stage 'mig' is gone") as caught:
         done.require("plant mig")
-    assert caught.value.todo == "plant mig --force"
+    assert caught.value.todo == "restore the file, or make it again: plant mig --force"
+
+
+def test_a_flipped_bit_is_told(done: StageFolder) -> None:
+    (done.path / "mig.txt").write_text("odd")
+    with pytest.raises(ArtefactError, match=r"the file 'mig.txt' of the stage 'mig' is damaged, or was changed"):
+        done.require("plant mig")
+    assert [file.state for file in done.find_damage(done.record() or pytest.fail("no record"))] == ["changed"]
+
+
+def test_a_copied_folder_is_whole(run: Run, done: StageFolder) -> None:
+    shutil.copytree(done.path, run.path / "copied", copy_function=shutil.copyfile)
+    assert run.folder("copied").require("plant mig").outputs.keys() == {"mig.txt"}
+
+
+def test_what_a_kill_left_is_no_output_and_is_removed_on_resuming(run: Run, make_record: Make) -> None:
+    folder = run.stage("finetune")
+    folder.begin(make_record("finetune"))
+    left = [folder.path / f".{'a' * 32}-model.safetensors", folder.path / ".x-model.safetensors"]
+    (folder.path / "checkpoints").mkdir()
+    for path in [*left, folder.path / "checkpoints" / f".{'b' * 32}-optimizer.pt", folder.path / "model.safetensors"]:
+        path.write_text("half")
+    assert folder.hash_outputs().keys() == {"model.safetensors"}
+    folder.resume(make_record("finetune"))
+    assert not left[0].exists()
+    assert list((folder.path / "checkpoints").iterdir()) == []
+
+
+@pytest.fixture
+def linked(run: Run, done: StageFolder, tmp_path: Path) -> StageFolder:
+    """The finished stage on another disk, with a link in its place."""
+    shutil.move(done.path, tmp_path / "disk")
+    done.path.symlink_to(tmp_path / "disk")
+    return done
+
+
+def test_a_folder_that_is_a_link_loses_no_newer_result(run: Run, linked: StageFolder, make_record: Make, tmp_path: Path) -> None:
+    linked.begin(make_record())
+    (linked.path / "mig.txt").write_text("newer")
+    linked.finish(make_record(status="done", outputs=linked.hash_outputs()))
+    assert _names(run) == ["mig"]
+    assert not (run.path / ".mig.previous").is_symlink()
+    assert (tmp_path / "disk" / "mig.txt").read_text() == "old"  # what the link led to is the user's
+    linked.begin(make_record())
+    assert linked.put_back()
+    assert (linked.path / "mig.txt").read_text() == "newer"
+
+
+def test_a_link_comes_back_when_its_replacement_fails(linked: StageFolder, make_record: Make) -> None:
+    linked.begin(make_record())
+    assert linked.put_back()
+    assert linked.path.is_symlink()
+    assert linked.require("plant mig").outputs.keys() == {"mig.txt"}
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "link to nowhere"])
+def test_an_earlier_folder_that_was_not_removed_costs_no_newer_result(
+    run: Run, done: StageFolder, make_record: Make, tmp_path: Path, kind: str
+) -> None:
+    """A kill between the new record and the removal of the old folder leaves both."""
+    waiting = run.path / ".mig.previous"
+    if kind == "folder":
+        shutil.copytree(done.path, waiting)
+    else:
+        waiting.symlink_to(tmp_path / "nowhere" if kind == "link to nowhere" else tmp_path)
+    (done.path / "mig.txt").write_text("newer")
+    done.begin(make_record())
+    assert done.put_back()
+    assert (done.path / "mig.txt").read_text() == "newer"
+
+
+def test_a_link_to_nowhere_in_place_of_a_stage_is_replaced(run: Run, make_record: Make, tmp_path: Path) -> None:
+    (run.path / "mig").symlink_to(tmp_path / "nowhere")
+    run.stage("mig").begin(make_record())
+    assert not (run.path / "mig").is_symlink()
 
 
 def test_a_damaged_record_is_an_error_not_an_absence(done: StageFolder) -> None:
