@@ -113,9 +113,7 @@ def test_readers_ask_for_the_hash_whatever_the_time_says(folder: Path) -> None:
     flip(folder / NAMES[0], keep_time=True)
     require_recorded(folder, NAMES[1])
     for names in ((), NAMES[:1]):
-        with pytest.raises(
-            ArtefactError, match=r"of the stage 'finetune-baseline' is damaged, or was changed"
-        ) as caught:
+        with pytest.raises(ArtefactError, match=r"of the stage 'finetune-baseline' is damaged, or was changed") as caught:
             require_recorded(folder, *names)
     assert caught.value.where == str(folder / NAMES[0])
     assert caught.value.todo == "restore the file, or make it again: plant finetune --tag baseline --force"

@@ -76,11 +76,10 @@ def terms_of(words: csr_array) -> Terms:
 
 def keep(terms: Terms, gold: csr_array, jobs: int, sign: Any) -> tuple[Any, Iterator[Any]]:
     """The counts, and the words kept from them, block after block."""
-    from plant_cli.relevance.signal import Signal
-
     from plant_cli.relevance.counting import SparseCounting
     from plant_cli.relevance.engine import Selection, keep_words
     from plant_cli.relevance.information import mutual_information
+    from plant_cli.relevance.signal import Signal
 
     signal = Signal(score=mutual_information, quasi_convex=True)
     counting = SparseCounting(terms, gold)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from plant_cli.relevance.signal import Signal
 from scipy.sparse import csr_array
 
 from plant_cli.relevance.counting import SparseCounting
 from plant_cli.relevance.engine import Selection, keep_words
 from plant_cli.relevance.information import mutual_information
 from plant_cli.relevance.kept import KeptWords
+from plant_cli.relevance.signal import Signal
 from plant_cli.relevance.terms import Terms, count_terms
 
 Bits = npt.NDArray[np.bool_]

@@ -3,13 +3,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from plant_cli.relevance.signal import Signal
 from scipy.sparse import csr_array
 
 from plant_cli.relevance.counting import SparseCounting
 from plant_cli.relevance.dense import DenseCounting
 from plant_cli.relevance.engine import Selection, keep_words
 from plant_cli.relevance.information import mutual_information
+from plant_cli.relevance.signal import Signal
 
 MIG = Signal(score=mutual_information, quasi_convex=True)
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from plant_cli.relevance.signal import Signal
 from scipy.sparse import csr_array
 
 from plant_cli.api import Counts
@@ -14,6 +13,7 @@ from plant_cli.relevance import engine
 from plant_cli.relevance.counting import SparseCounting
 from plant_cli.relevance.engine import Selection, keep_words
 from plant_cli.relevance.information import mutual_information
+from plant_cli.relevance.signal import Signal
 from plant_cli.relevance.terms import count_terms
 
 SIGNS = pytest.mark.parametrize("sign", ["positive", "any"])
