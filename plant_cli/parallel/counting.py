@@ -1,4 +1,4 @@
-"""Counting in several processes at once (`accelerate launch`): each counts its shard, all-reduce adds the counts up."""
+"""Counting in several processes (`accelerate launch`): each counts its share of the documents, and an all-reduce sums the counts."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ REDUCED_PAIRS = 1 << 22  # dense pairs that one all-reduce adds up: 16 MB
 
 
 class ReducedCounting:
-    """Counts (see `Counting`) of the documents of all processes, the same in each. Its blocks must be counted one at a time, in one order.
+    """Counts (see `Counting`) over the documents of all processes; every process gets the same. All must ask for the same blocks in one order.
 
     Args:
-        terms: all words of this process's documents, rare ones too.
-        gold: csr [N of this process, L] of 0/1.
+        terms: all words of this process's documents, including rare ones.
+        gold: csr [n, L] of 0/1, n documents of this process.
         data_hash: of the corpus, which must be the same in all processes.
-        min_df: words in fewer documents than this, of all processes together, are left out.
+        min_df: words in fewer documents than this, over all processes, are left out.
         with_occurrences: whether to count how often words occur, too.
 
     Raises:
@@ -72,20 +72,20 @@ class ReducedCounting:
 
 
 def _renumber(terms: Terms, words: pl.DataFrame, numbers: npt.NDArray[np.int32]) -> Terms:
-    """The same documents with the words of a common vocabulary; `numbers` says where each word is in it, −1 where it is not."""
+    """The same documents over a common vocabulary; `numbers` gives the column of each word in it, −1 for none."""
     pairs = terms.occurrences.tocoo()
     column = numbers[pairs.coords[1]]
     kept = column >= 0
-    place = (pairs.coords[0][kept], column[kept])
+    coordinates = (pairs.coords[0][kept], column[kept])
     return Terms(
         words=tuple(words["word"].to_list()),
-        occurrences=csr_array((pairs.data[kept], place), shape=(terms.occurrences.shape[0], len(words))),
+        occurrences=csr_array((pairs.data[kept], coordinates), shape=(terms.occurrences.shape[0], len(words))),
         docs_with_word=words["docs_with_word"].to_numpy().astype(np.int64),
     )
 
 
 def _add(counts: Integers) -> Integers:
-    """The sum over all processes, in place."""
+    """The sum over all processes; the array itself is overwritten."""
     dist.all_reduce(torch.from_numpy(counts))
     return counts
 

@@ -6,27 +6,27 @@ import os
 
 
 def process_rank() -> int:
-    """Which of the launched processes this is; 0 for the first and for one that was not launched with others."""
+    """Rank of this process among those launched together: 0 for the first, and for a process on its own."""
     return int(os.environ.get("RANK", "0"))
 
 
 def process_count() -> int:
-    """How many processes were launched together."""
+    """Number of processes launched together; 1 for a process on its own."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def local_rank() -> int:
-    """Which of the launched processes on this machine this is."""
+    """Rank of this process among those on this machine."""
     return int(os.environ.get("LOCAL_RANK", "0"))
 
 
 def local_count() -> int:
-    """How many of the launched processes are on this machine."""
+    """Number of launched processes on this machine."""
     return int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
 
 def default_threads() -> int:
-    """Threads for this process unless it is told otherwise: what `OMP_NUM_THREADS` says, or all cores, shared with those beside it."""
+    """Default number of threads of this process: `OMP_NUM_THREADS`, or its share of the cores of this machine."""
     given = os.environ.get("OMP_NUM_THREADS", "")
     if given.isdigit() and int(given) and local_count() == 1:  # launchers set it to 1, whatever is free
         return int(given)
@@ -35,6 +35,6 @@ def default_threads() -> int:
 
 
 def leave_group() -> None:
-    """Forget the processes launched with this one: it does all of the work."""
+    """Leave the group of launched processes: this one then does all of the work."""
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
         os.environ.pop(name, None)

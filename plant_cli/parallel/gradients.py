@@ -13,7 +13,7 @@ from plant_cli.parallel.group import SINGLE_PROCESS, Processes, gather_full
 
 
 def _values(parameters: Sequence[nn.Parameter]) -> list[Tensor]:
-    """The numbers of gradients: of sparse ones those of the rows they hold, of spread ones this process's share."""
+    """Values of the gradients: of a sparse one its rows, of a sharded one the shard of this process."""
     learnt = [(p, p.grad) for p in parameters if p.grad is not None]
     return [touched_rows(p)[1] if g.is_sparse else g.to_local() if isinstance(g, DTensor) else g for p, g in learnt]
 
@@ -29,7 +29,7 @@ def touched_rows(table: nn.Parameter) -> tuple[Tensor, Tensor]:
 
 
 def add_gradients(processes: Processes, parameters: Sequence[nn.Parameter], tables: Sequence[nn.Parameter]) -> None:
-    """Replace the gradients of parameters by their sums over all processes; of tables the rows that any of them touched."""
+    """Replace the gradients of parameters by their sums over all processes; of a table, the rows that any process touched."""
     if processes.count == 1:
         return
     dense = [p for p in parameters if not isinstance(p, DTensor) and not any(p is table for table in tables)]
@@ -43,7 +43,7 @@ def add_gradients(processes: Processes, parameters: Sequence[nn.Parameter], tabl
 
 
 def _add_rows(processes: Processes, table: nn.Parameter) -> Tensor:
-    """Rows and their gradients of all processes, laid side by side and summed as sparse gradients are."""
+    """Rows and gradients of all processes, concatenated and summed as a sparse gradient."""
     if table.grad is None:
         none = table.new_zeros(1, 0, dtype=torch.int64), table.new_zeros(0, *table.shape[1:])
         table.grad = torch.sparse_coo_tensor(*none, table.shape, check_invariants=False)
@@ -59,7 +59,7 @@ def _add_rows(processes: Processes, table: nn.Parameter) -> Tensor:
 
 
 def scale_gradients(parameters: Sequence[nn.Parameter], factor: float, processes: Processes) -> None:
-    """Multiply the sums of gradients by a factor; those of spread parameters are means over the processes so far."""
+    """Multiply summed gradients by a factor; those of sharded parameters are still means over the processes."""
     spread, others = _apart(parameters)
     for found, by in ((spread, factor * processes.count), (others, factor)):
         for values in _values(found):
@@ -67,7 +67,7 @@ def scale_gradients(parameters: Sequence[nn.Parameter], factor: float, processes
 
 
 def clip_gradients(parameters: Sequence[nn.Parameter], largest: float, processes: Processes = SINGLE_PROCESS) -> None:
-    """Scale all gradients down to a norm of at most `largest`, sparse and spread ones too."""
+    """Scale all gradients, sparse and sharded ones too, to a joint norm of at most `largest`."""
     spread, others = _apart(parameters)
     norms = [torch.linalg.vector_norm(values) for values in _values(others)]
     if spread:
@@ -81,12 +81,12 @@ def clip_gradients(parameters: Sequence[nn.Parameter], largest: float, processes
 
 
 def _apart(parameters: Sequence[nn.Parameter]) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """Parameters that are spread over the processes, and the others."""
+    """Sharded parameters, and the others."""
     return [p for p in parameters if isinstance(p, DTensor)], [p for p in parameters if not isinstance(p, DTensor)]
 
 
 def full_state(optimizer: torch.optim.Optimizer, *, keep: bool) -> dict[str, Any]:
-    """An optimiser's state with whole tensors, empty unless kept; all processes must ask for it."""
+    """State of an optimiser with full tensors; empty unless `keep`. A collective call: every process must make it."""
     state = optimizer.state_dict()
     gathered: dict[int, dict[str, Any]] = {}
     for number, values in state["state"].items():  # one after the other: a device need not hold them all

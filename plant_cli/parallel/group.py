@@ -1,4 +1,4 @@
-"""The processes that were launched together (`accelerate launch`): who does which share, and sums over all of them."""
+"""The group of processes launched together (`accelerate launch`): how they share work, and sums over all of them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, kw_only=True)
 class Processes:
-    """One process among those launched together; alone unless said otherwise.
+    """This process in its group; by default a group of one.
 
-    What follows the sums is the same in every process, so that all take every decision alike. Each call that meets the others must
-    be made by all, in one order.
+    Sums are the same in every process, so all take the same decisions. `add`, `any`, `gather` and `copy_first` are collective: every
+    process must call them, in the same order.
 
     Args:
-        rank: number of this process; the first, 0, writes to the run.
-        count: how many there are.
+        rank: rank of this process; rank 0 writes to the run.
+        count: number of processes.
     """
 
     rank: int = 0
@@ -37,11 +37,11 @@ class Processes:
 
     @property
     def first(self) -> bool:
-        """Whether this process writes what is kept."""
+        """Whether this process writes to the run."""
         return self.rank == 0
 
     def share(self, items: Sequence[Item]) -> Sequence[Item]:
-        """The items that this process works on: every `count`-th."""
+        """The items of this process: every `count`-th, from the `rank`-th on."""
         return items[self.rank :: self.count]
 
     def add(self, tensors: Iterable[Tensor]) -> None:
@@ -60,13 +60,13 @@ class Processes:
         self.add(torch.from_numpy(array) for array in arrays)
 
     def any(self, flag: bool) -> bool:
-        """Whether the flag is set in any process; also a point that none passes before all have reached it."""
+        """Whether the flag is set in any process; also a barrier."""
         raised = torch.tensor([float(flag)])
         self.add([raised])
         return bool(raised)
 
     def gather(self, value: float) -> list[float]:
-        """A number of every process, by rank."""
+        """One number from every process, by rank."""
         values = torch.zeros(self.count, dtype=torch.float64)
         values[self.rank] = value
         self.add([values])
@@ -96,12 +96,12 @@ SINGLE_PROCESS = Processes()
 
 
 def gather_full(tensor: Tensor) -> Tensor:
-    """A tensor that may be spread over the processes, whole; all of them must ask for it."""
+    """The full tensor of one that may be sharded. A collective call: every process must make it."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def join_processes() -> Processes:
-    """Meet the other processes that were launched with this one; alone there is nothing to do."""
+    """Open the process group of the launched processes; a group of one needs none."""
     if process_count() > 1 and not dist.is_initialized():
         dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
     return Processes(rank=process_rank(), count=process_count())

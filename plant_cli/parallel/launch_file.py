@@ -1,4 +1,4 @@
-"""What a file of `accelerate config` says of the processes that are launched together."""
+"""Reading a launch file, as `accelerate config` writes it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from plant_cli.api.errors import UsageError
 
 
 def read_launch(file: Path) -> dict[str, Any]:
-    """The description: `num_processes` on `num_machines`, and how they run.
+    """The content of a launch file, with `num_processes` and `num_machines`.
 
     Raises:
-        UsageError: there is no such file, or it is no such description.
+        UsageError: the file cannot be read, or does not say how many processes run.
     """
     import yaml
 

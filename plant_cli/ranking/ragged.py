@@ -16,7 +16,7 @@ def list_numbers(offsets: Tensor) -> Tensor:
 
 
 def list_positions(offsets: Tensor) -> Tensor:
-    """Place of each item within its list [n], from 0."""
+    """Position of each item within its list [n], from 0."""
     lists = list_numbers(offsets)
     return torch.arange(len(lists), device=offsets.device) - offsets[lists]
 

@@ -1,7 +1,7 @@
-"""Counting in how many documents a label and a word come together: what every source of counts gives, and the sparse product.
+"""In how many documents a label and a word occur together: what every source of counts gives, and the sparse product.
 
 Co-occurrence is YᵀX of two 0/1 matrices. Three sources give the same counts: this one on a processor (only pairs that
-meet are visited), `dense` on a graphics card, and `merging`, which adds up what shards have counted.
+co-occur are visited), `dense` on a GPU, and merged shards, which add up what was counted before.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Margins:
 
 @dataclass(frozen=True, kw_only=True)
 class Pairs:
-    """The pairs of a block of labels that meet; row i is `offsets[i]:offsets[i + 1]`, its words in no given order.
+    """Co-occurring pairs of a block of labels and words; row i is `offsets[i]:offsets[i + 1]`, its words in no given order.
 
     Args:
         start: the label of row 0.
@@ -73,7 +73,7 @@ class Pairs:
         )
 
     def at(self, positions: Ints) -> Pairs:
-        """These pairs alone; `positions` are ascending."""
+        """The pairs at the given positions, which ascend."""
         return Pairs(
             start=self.start,
             offsets=np.searchsorted(positions, self.offsets),
@@ -83,7 +83,7 @@ class Pairs:
         )
 
     def with_absent(self, words: Sequence[npt.NDArray[np.int32]]) -> Pairs:
-        """These pairs, and behind those of each row the given words, which are in no document of its label."""
+        """These pairs, with words added to each row that occur in no document of its label."""
         never = np.zeros(max(map(len, words), default=0), dtype=np.int32)
         zeros = [never[: len(row)] for row in words]
 
@@ -105,7 +105,7 @@ class Pairs:
         return self.spread(np.arange(self.start + len(self.offsets) - 1))
 
     def spread(self, of_label: Ints) -> Ints:
-        """What is known of each label [L], for each pair."""
+        """Values of each label [L], repeated for each of its pairs."""
         return np.repeat(of_label[self.start : self.start + len(self.offsets) - 1], np.diff(self.offsets))
 
 
@@ -119,12 +119,12 @@ class Counting(Protocol):
 
     @property
     def pair_bounds(self) -> Ints:
-        """At most how many words meet each label [L]."""
+        """Upper bounds on the words that co-occur with each label [L]."""
         ...
 
     @property
     def block_pairs(self) -> int:
-        """Pairs of a block that this source counts best at a time."""
+        """Size of a block, in pairs, that this source counts fastest."""
         ...
 
     def count(self, start: int, stop: int) -> Pairs:

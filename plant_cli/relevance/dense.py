@@ -1,4 +1,4 @@
-"""Counting by dense matrix products, for devices that multiply matrices faster than they follow indices."""
+"""Counting by dense matrix products, for GPUs, which multiply matrices faster than they follow indices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class DenseCounting:
         terms: words of the N training documents.
         gold: csr [N, L] of 0/1, labels of the same documents.
         device: where to multiply.
-        memory: bytes on the device for the matrices under way; the indices come on top.
+        memory: bytes on the device for the dense matrices; the indices need more.
     """
 
     def __init__(self, terms: Terms, gold: csr_array, *, device: torch.device, memory: int) -> None:

@@ -31,5 +31,5 @@ class KeptWords:
 
     @property
     def ranks(self) -> npt.NDArray[np.int64]:
-        """Place of each kept word in its label's list [K], from 1."""
+        """Rank of each kept word in its label's list [K], from 1."""
         return np.arange(1, len(self.words) + 1) - np.repeat(self.offsets[:-1], np.diff(self.offsets))

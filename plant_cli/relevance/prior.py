@@ -1,4 +1,4 @@
-"""A prior from label titles: the words of a label's name tell of it, even where training documents are few."""
+"""A prior from label titles: the words of its title indicate a label, even with few training documents."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _mark_largest(values: npt.NDArray[np.float64], words: Ints, k: int) -> npt.N
 
 
 def _find_largest(values: npt.NDArray[np.float64], k: int) -> float:
-    """The k-th largest value. A sample tells which values are surely too small, so that few are left to partition."""
+    """The k-th largest value. A sample finds values that are surely too small, so that few are left to partition."""
     sample = values[::STRIDE]
     rank = k // STRIDE + k // (4 * STRIDE) + 1  # a quarter more than the share of the sample that is expected above
     if rank < len(sample):

@@ -1,4 +1,4 @@
-"""How the launched processes share a network: as their launch configuration (`accelerate config`) says."""
+"""Choosing the strategy that the launch configuration (`accelerate config`) asks for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plant_cli.parallel.strategies.strategy import Strategy, Trainable
 
 
 def sharing_mode() -> Literal["whole", "fsdp", "deepspeed"]:
-    """What `distributed_type` asks for: a whole network in every process, one that is spread (FSDP), or DeepSpeed's engine.
+    """What `distributed_type` asks for: a whole network in every process, a sharded one (FSDP), or DeepSpeed's engine.
 
     Raises:
         ComponentError: DeepSpeed is not installed.
@@ -36,7 +36,7 @@ def refuse_unsupported(accelerator: Accelerator) -> None:
     """Refuse a launch configuration that cannot be followed, before there is work to lose.
 
     Raises:
-        UsageError: DeepSpeed is asked for a stage that it cannot have here, or for an optimiser of its own.
+        UsageError: it asks DeepSpeed for a ZeRO stage or an optimiser that is not supported.
     """
     if sharing_mode() == "deepspeed":
         from plant_cli.parallel.strategies.deepspeed import refuse_configuration
@@ -45,10 +45,10 @@ def refuse_unsupported(accelerator: Accelerator) -> None:
 
 
 def choose_strategy(trained: Trainable, accelerator: Accelerator, reporter: Reporter) -> Strategy:
-    """The way of strategy that was asked for; tells what is shared.
+    """The strategy that was asked for; a note says what is sharded.
 
     Raises:
-        UsageError: rows of label tables have had steps of their own, which only whole tables can.
+        UsageError: the optimiser continues from sparse updates, which need whole label tables.
     """
     asked, count = sharing_mode(), trained.processes.count
     if asked == "whole":
@@ -63,7 +63,7 @@ def choose_strategy(trained: Trainable, accelerator: Accelerator, reporter: Repo
     if asked == "fsdp":
         from plant_cli.parallel.strategies.fsdp import FullySharded
 
-        reporter.note(f"backbone and label tables are spread over {count} processes")
+        reporter.note(f"backbone and label tables are sharded over {count} processes")
         return FullySharded(trained)
     from plant_cli.parallel.strategies.deepspeed import DeepSpeedZero
 

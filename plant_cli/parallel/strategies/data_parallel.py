@@ -13,7 +13,7 @@ from plant_cli.parallel.strategies.strategy import Trainable
 
 
 class DataParallel:
-    """The network whole in every process, which sum their gradients; also what a process does that is alone."""
+    """Every process holds the whole network; gradients are summed. Also the strategy of a single process."""
 
     lockstep = False
 
@@ -38,7 +38,7 @@ class DataParallel:
         self.optimizer.zero_grad(set_to_none=True)
 
     def _with_gradient(self) -> list[nn.Parameter]:
-        """The parameters that have a gradient in any process."""
+        """Parameters with a gradient in any process."""
         parameters = [p for group in self.groups for p in group]
         counts = torch.tensor([float(p.grad is not None) for p in parameters])
         self.processes.add([counts])
@@ -53,4 +53,4 @@ class DataParallel:
         return nullcontext()
 
     def end(self) -> None:
-        """See `Strategy.end`: they are."""
+        """See `Strategy.end`: nothing to do, parameters are whole."""

@@ -22,11 +22,11 @@ OURS = ("optimizer", "scheduler")
 class DeepSpeedZero:
     """DeepSpeed's engine steps the optimiser (`Strategy`).
 
-    Micro-batches, schedule, clipping and number format are the stage's; from the configuration come stage, offload and how gradients
-    travel. Every process has whole parameters. Only those that learn are told to the engine.
+    Micro-batches, schedule, clipping and number format come from the stage's options; ZeRO stage, offload and communication from
+    DeepSpeed's configuration. Every process holds whole parameters. The engine is given only those that are trained.
 
     Args:
-        trained: its optimiser holds from now on a share of each group, as one tensor.
+        trained: its optimiser will hold the share of this process of each group, as one tensor.
         accelerator: made under the launch configuration.
     """
 
@@ -45,7 +45,7 @@ class DeepSpeedZero:
         self._share(learned)
 
     def _share(self, learned: dict[nn.Parameter, dict[str, Tensor]]) -> None:
-        """Give each share of a group its share of the state that the group's parameters have had."""
+        """Give the share of each group its part of the optimiser state so far."""
         from deepspeed.utils import lazy_init_hp_params_optimizer_state, safe_set_full_optimizer_state
 
         for entry, members in zip(self.optimizer.param_groups, self._members, strict=True):
@@ -66,7 +66,7 @@ class DeepSpeedZero:
         self.engine.backward(loss)
 
     def step(self, weight: float) -> None:
-        """See `Strategy.step`; the engine divides sums over its processes by its scale, then clips them."""
+        """See `Strategy.step`; the engine divides the sums by its loss scale, then clips."""
         if not weight:
             for entry in self.optimizer.param_groups:
                 entry["lr"] = 0.0  # all rest, the engine forgets what it has gathered
@@ -87,11 +87,11 @@ class DeepSpeedZero:
         return {"state": found, "param_groups": self._layout} if keep else {}
 
     def gathered(self) -> AbstractContextManager[None]:
-        """See `Strategy.gathered`: they are."""
+        """See `Strategy.gathered`: nothing to do, parameters are whole."""
         return nullcontext()
 
     def end(self) -> None:
-        """See `Strategy.end`: parameters get memory of their own again."""
+        """See `Strategy.end`: parameters get their own memory back."""
         self.engine.destroy()
         for members in self._members:
             for parameter in members:
@@ -99,7 +99,7 @@ class DeepSpeedZero:
 
 
 class _TrainedParameters(nn.Module):
-    """The parameters that learn: all that the engine is told of the network."""
+    """The parameters that are trained: all that the engine needs of the network."""
 
     def __init__(self, trained: Trainable) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class _TrainedParameters(nn.Module):
 
 
 def _ours(trained: Trainable) -> dict[str, Any]:
-    """What the stage has declared already; each step of the engine is one of the loop."""
+    """Settings that the stage has declared already; one step of the engine is one step of the loop."""
     return {
         "gradient_clipping": trained.clip,
         "gradient_accumulation_steps": 1,
@@ -121,13 +121,13 @@ def _ours(trained: Trainable) -> dict[str, Any]:
 
 
 def refuse_configuration(config: dict[str, Any]) -> None:
-    """Refuse what cannot be followed.
+    """Refuse a configuration that is not supported.
 
     Args:
         config: DeepSpeed's, as accelerate has made it of the launch configuration.
 
     Raises:
-        UsageError: it asks for another stage than 1 and 2, or for an optimiser or schedule of its own.
+        UsageError: it asks for a ZeRO stage other than 1 and 2, or brings its own optimiser or schedule.
     """
     stage = config.get("zero_optimization", {}).get("stage", 0)
     if stage not in (1, 2):

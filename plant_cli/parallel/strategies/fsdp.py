@@ -1,4 +1,4 @@
-"""The network spread over the processes (FSDP2): each keeps a share of its parameters, of their gradients and optimiser state."""
+"""FSDP2: each process holds a shard of the parameters, of their gradients and of the optimiser state."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ FACES = ("rank", "attention", "gather")
 
 
 def blocks(backbone: nn.Module) -> list[nn.Module]:
-    """The parts of a backbone that are gathered one after the other: its transformer layers, or none that anybody has named.
+    """The parts of a backbone that are gathered one after the other: its transformer layers, or none if no class is named.
 
-    Their classes are those that accelerate's configuration names (`fsdp_transformer_layer_cls_to_wrap`), else those that the model
-    itself does not want split.
+    Classes come from accelerate's configuration (`fsdp_transformer_layer_cls_to_wrap`), else from the model's own list of modules
+    that must not be split (`_no_split_modules`).
     """
     named = os.environ.get("FSDP_TRANSFORMER_CLS_TO_WRAP", "")
     names = set(named.split(",")) if named else {n for part in backbone.modules() for n in getattr(part, "_no_split_modules", None) or ()}
@@ -35,10 +35,10 @@ def blocks(backbone: nn.Module) -> list[nn.Module]:
 
 
 class FullySharded(DataParallel):
-    """Spreads a network, and later gives it whole parameters back.
+    """Shards a network, and at the end makes its parameters whole again.
 
-    Of the backbone a block is gathered at a time, when it is passed through; the decoder is whole from its first use in a pass to
-    the end of that pass. Frozen parameters are spread, too. Outside of a pass each process has its share alone.
+    The backbone is gathered one block at a time, in the forward and backward pass; the decoder is whole from its first use in a pass to
+    the end of that pass. Frozen parameters are sharded, too. Outside a pass each process holds its shard only.
     """
 
     lockstep = True
@@ -70,7 +70,7 @@ class FullySharded(DataParallel):
                 part.reshard()
 
     def end(self) -> None:
-        """See `Strategy.end`: the parameters that it had before are filled again."""
+        """See `Strategy.end`: the original parameters are filled again."""
         for before in self._before:
             before.fill()
         for before in self._before:
@@ -89,14 +89,14 @@ def _shard(trained: Trainable, mesh: DeviceMesh) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _OriginalModule:
-    """What a module was before it was spread: its class, hooks and parameters. These give their numbers away for the time."""
+    """A module before it was sharded: its class, hooks and parameters. The parameters are empty while it is sharded."""
 
     module: nn.Module
     kind: type[nn.Module]
     values: dict[str, Any]
 
     def parameters(self) -> list[tuple[nn.Parameter, nn.Parameter]]:
-        """Its own parameters: what they were, and what they are."""
+        """Its own parameters: the originals, and those that it has now."""
         now = self.module._parameters
         return [(old, cast(nn.Parameter, now[name])) for name, old in self.values["_parameters"].items() if old is not None]
 
@@ -122,7 +122,7 @@ def _copied(module: nn.Module) -> dict[str, Any]:
 
 
 def _move_state(optimizer: torch.optim.Optimizer, spread: dict[int, nn.Parameter]) -> None:
-    """Put spread parameters, by the identity of the whole ones, into their places, with their share of the state."""
+    """Replace the optimiser's parameters by their shards, given by the id of the whole ones, with their shard of the state."""
     for entry in optimizer.param_groups:
         entry["params"] = [spread[id(p)] for p in entry["params"]]
     for old in list(optimizer.state):

@@ -17,14 +17,14 @@ Group = tuple[nn.Parameter, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Trainable:
-    """What is trained in this process.
+    """The network and optimiser that are trained, as a strategy needs them.
 
     Args:
         backbone: the same in all processes, whole.
         decoder: likewise.
         hidden_size: of the backbone.
         groups: the parameters that are trained, by group; all ask for gradients.
-        tables: those of them that have sparse gradients, row by row.
+        tables: those of them with sparse gradients.
         optimizer: of these groups, with the state that training continues from.
         clip: largest norm of the gradient.
         device: where the network is.
@@ -43,35 +43,35 @@ class Trainable:
 
 
 class Strategy(Protocol):
-    """How processes that train one network share its parameters, their gradients and the optimiser's state.
+    """How processes that train one network share its parameters, gradients and optimiser state.
 
-    Each call that meets the other processes (all but `backward` may) is made by all of them.
+    All calls but `backward` are collective: every process must make them.
 
     Attributes:
-        groups: of the parameters that learn, as they are while this lasts.
-        lockstep: whether all processes must make the same number of forward and backward passes between two steps; one that has
-            nothing to do makes one of weight zero.
+        groups: the parameters that are trained, whole or sharded.
+        lockstep: whether all processes must make the same number of forward and backward passes between two steps; a process
+            without work makes one of weight zero.
     """
 
     groups: Sequence[Group]
     lockstep: bool
 
     def backward(self, loss: Tensor, *, last: bool) -> None:
-        """Add the gradients of a micro-batch, the last of this process before a step or another."""
+        """Add the gradients of a micro-batch; `last`: the last one of this process before a step."""
         ...
 
     def step(self, weight: float) -> None:
-        """Step along the gradients of all processes, divided by the weight of all micro-batches and clipped; 0: only forget them."""
+        """One step with the gradients of all processes, divided by `weight` and clipped; weight 0: only clear the gradients."""
         ...
 
     def state(self, *, keep: bool) -> dict[str, Any]:
-        """The state of an optimiser that has whole parameters, to continue from with any number of processes; empty unless kept."""
+        """State of the optimiser over whole parameters, from which any number of processes can continue; empty unless `keep`."""
         ...
 
     def gathered(self) -> AbstractContextManager[None]:
-        """All parameters whole in every process, for reading alone: none waits for another inside."""
+        """Inside: all parameters whole in every process, for reading only, without further communication."""
         ...
 
     def end(self) -> None:
-        """Give the network whole parameters of its own in every process."""
+        """Make the network's parameters whole in every process."""
         ...
