@@ -21,7 +21,7 @@ REDUCED_PAIRS = 1 << 22  # dense pairs that one all-reduce adds up: 16 MB
 
 
 class ReducedCounting:
-    """Counts (see `Counting`) over the documents of all processes; every process gets the same. All must ask for the same blocks in one order.
+    """Counts (see `Counting`) over the documents of all processes, the same in each. All must ask for the same blocks in one order.
 
     Args:
         terms: all words of this process's documents, including rare ones.

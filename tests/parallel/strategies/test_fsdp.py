@@ -40,7 +40,7 @@ def test_or_what_the_launch_configuration_names(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_backbone_that_names_none_is_gathered_at_once(small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FSDP_TRANSFORMER_CLS_TO_WRAP", raising=False)
-    assert blocks(small_network().reader) == []
+    assert blocks(small_network().backbone_module) == []
 
 
 def test_what_is_not_spread_is_whole() -> None:
