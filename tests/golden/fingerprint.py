@@ -94,7 +94,7 @@ def run_recipe(name: str, folder: Path, corpora: Path | None = None, settings: S
 
 def take_fingerprint(run: Path) -> dict[str, Any]:
     """Hashes of everything that a finished run computed, and some figures in plain sight for other machines."""
-    files = [path for folder in FOLDERS for path in sorted((run / folder).iterdir())]
+    files = [path for folder in FOLDERS for path in sorted((run / folder).rglob("*")) if "checkpoints" not in path.parts]
     hashes = {str(path.relative_to(run)): digest for path in files if (digest := hash_content(path))}
     return {"hashes": hashes, "figures": dict(sample_figures(run))}
 
