@@ -24,6 +24,12 @@ from tests.golden.fingerprint import (
 )
 
 RECORDED: dict[str, Any] = json.loads(RECORD.read_text("utf-8"))
+SYSTEM_FILES = [
+    ("finetune", "model.safetensors"),
+    ("finetune", "thresholds.json"),
+    ("predict", "predictions.parquet"),
+    ("eval", "metrics.json"),
+]
 
 
 def assert_as_recorded(name: str, run: Path) -> None:
@@ -50,15 +56,8 @@ def test_every_corpus_and_every_command_is_in_the_record() -> None:
         files = {"mig/mig.parquet", "mig/words.parquet", "pretrain-attn/model.safetensors", "significance/significance.json"}
         files |= {f"{folder}{tag}/{file}" for tag in ("", "-baseline") for folder, file in SYSTEM_FILES}
         assert files | {"finetune/lexical.safetensors"} <= RECORDED[name]["hashes"].keys()
-
-
-SYSTEM_FILES = [
-    ("finetune", "model.safetensors"),
-    ("finetune", "backbone.safetensors"),
-    ("finetune", "thresholds.json"),
-    ("predict", "predictions.parquet"),
-    ("eval", "metrics.json"),
-]
+    assert "finetune/backbone.safetensors" in RECORDED["clinic"]["hashes"]
+    assert "finetune-baseline/adapter/adapter_model.safetensors" in RECORDED["tibkat-mini"]["hashes"]
 
 
 def test_the_hash_of_a_table_sees_names_types_values_and_order() -> None:
