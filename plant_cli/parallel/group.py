@@ -22,7 +22,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, kw_only=True)
 class Processes:
-    """This process in its group; by default a group of one.
+    """One process in its group; by default a group of one.
 
     Sums are the same in every process, so all take the same decisions. `add`, `any`, `gather` and `copy_first` are collective: every
     process must call them, in the same order.
