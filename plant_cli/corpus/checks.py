@@ -1,4 +1,4 @@
-"""What may be wrong with a corpus. Each check is a function from frames to findings; the fatal ones stop a run."""
+"""Checks of a corpus. Each is a function from frames to findings; fatal findings stop a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One kind of trouble in one place.
+    """One kind of problem in one split.
 
     Args:
         what: a sentence without its subject's number ("documents have an empty text").

@@ -1,4 +1,4 @@
-"""Counts of words and labels: of all training documents, of a share of them, or added up from shards that were counted before."""
+"""Counts of words and labels: of all training documents, of a shard of them, or merged from shards that were counted before."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from plant_cli.corpus.frames import Frames, read_frames, tidy
 from plant_cli.corpus.labels import count_labels
 from plant_cli.corpus.statistics import describe
 from plant_cli.corpus.store import StoredCorpus, open_corpus
-from plant_cli.corpus.titles import read_titles, warn_of_untitled
+from plant_cli.corpus.titles import read_titles, warn_untitled
 
 
 def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, reporter: Reporter) -> StoredCorpus:
@@ -49,7 +49,7 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
     frames = _apart(source, held_out)
     titles = read_titles(dataset, reporter)
     labels = _index_labels(frames, titles)
-    warn_of_untitled(labels, titles, reporter)
+    warn_untitled(labels, titles, reporter)
     with replacing(folder / LABELS_FILE) as temporary:
         labels.write_parquet(temporary)
     if evidence is not None:

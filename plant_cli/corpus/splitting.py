@@ -1,4 +1,4 @@
-"""Parting documents anew into train, validation and test."""
+"""Splitting documents into train, validation and test."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import polars as pl
 from plant_cli.api.corpus import SplitName
 
 
-def split_anew(documents: pl.DataFrame, *, validation: float, test: float, seed: int) -> dict[SplitName, pl.DataFrame]:
+def split_randomly(documents: pl.DataFrame, *, validation: float, test: float, seed: int) -> dict[SplitName, pl.DataFrame]:
     """Random splits of the given shares; documents of equal text stay together, so that no text leaks.
 
     Args:

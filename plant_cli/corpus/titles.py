@@ -1,4 +1,4 @@
-"""Titles of labels, from a table of the dataset, and whether they meet the labels of the corpus."""
+"""Titles of labels, from a table of the dataset, and whether they match the labels of the corpus."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENOUGH = 0.5  # of the labels have a title: with fewer, the table may write its
 
 
 def read_titles(dataset: Dataset, reporter: Reporter) -> pl.DataFrame:
-    """`label` and `title` (null where it is empty), each label once; the reporter is told where one has several titles."""
+    """`label` and `title` (null where it is empty), each label once; a warning names labels with several titles."""
     if dataset.labels is None:
         return pl.DataFrame(schema={"label": pl.String, "title": pl.String})
     columns = (trim(pl.col("label").cast(pl.String)), trim(pl.col("title").cast(pl.String)).replace("", None))
@@ -26,13 +26,13 @@ def read_titles(dataset: Dataset, reporter: Reporter) -> pl.DataFrame:
     return rows.unique("label", keep="first", maintain_order=True)
 
 
-def warn_of_untitled(labels: pl.DataFrame, titles: pl.DataFrame, reporter: Reporter) -> None:
+def warn_untitled(labels: pl.DataFrame, titles: pl.DataFrame, reporter: Reporter) -> None:
     """Warn where fewer than half of the labels have a title, though the table holds titles.
 
     Args:
         labels: the label index: `label`, `title`.
         titles: from `read_titles`.
-        reporter: told with one label of each side that the other does not have, as like one another as may be.
+        reporter: warned; the message shows one label of each side that the other does not have, as similar as possible.
     """
     missing = labels.filter(pl.col("title").is_null())["label"]
     titled = len(labels) - len(missing)

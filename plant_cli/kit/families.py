@@ -1,4 +1,4 @@
-"""A family of Hugging Face models as data: a plugin names its models and their attention's maps, and has a backbone. Imports no torch."""
+"""A family of Hugging Face models as data: a plugin that names its models and attention layers has a backbone. Imports no torch."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")  # as most architectures ca
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """All that tells one family from another.
+    """What distinguishes one family from another.
 
     Args:
         name: of the backbone.
         summary: of the backbone, one sentence.
         source: citation or link.
         models: published models by a short name, each as `ID@REVISION`; the first is the default (none: the user must name a model).
-        targets: the linear maps that get low-rank adapters.
+        targets: the linear layers that get low-rank adapters.
         other_targets: the same for architectures (`model_type` in config.json) that call them otherwise.
         kind: whether its models read in both directions or from left to right; decides the options' defaults.
     """

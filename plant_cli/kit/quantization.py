@@ -1,4 +1,4 @@
-"""Frozen weights in 4 or 8 bits, and low-rank adapters that learn on top of them."""
+"""Frozen weights in 4 or 8 bits, and trainable low-rank adapters on top of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SAMPLED = 4096  # numbers of the embedding that its fingerprint is made of
 
 
 def loading_arguments(options: HuggingFaceOptions, device: str) -> dict[str, Any]:
-    """What `from_pretrained` is told about number formats.
+    """Arguments of `from_pretrained` for the number format.
 
     Raises:
         ComponentError: quantised weights are to be trained themselves, or bitsandbytes is not installed.
@@ -109,10 +109,10 @@ def _by_rows(forward: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
 
 
 def add_adapter(network: Any, model: str, targets: Sequence[str], options: HuggingFaceOptions) -> Any:
-    """Low-rank adapters on the attention's maps (Hu et al. 2022, scale α/r; DoRA: Liu et al. 2024).
+    """Low-rank adapters on the attention's linear layers (Hu et al. 2022, scale α/r; DoRA: Liu et al. 2024).
 
     Raises:
-        ComponentError: a target matches no linear map; names those there are.
+        ComponentError: a target matches no linear layer; the message names those there are.
     """
     from peft import LoraConfig, get_peft_model
 
@@ -137,13 +137,13 @@ def add_adapter(network: Any, model: str, targets: Sequence[str], options: Huggi
 
 
 def save_adapter(network: Any, folder: Path) -> None:
-    """Write an adapter in peft's layout, and by what to know the weights that it was trained on."""
+    """Write an adapter in peft's layout, with a fingerprint of the weights that it was trained on."""
     network.save_pretrained(str(folder), safe_serialization=True)
     write_json(folder / BASE, {"model": network.get_base_model().name_or_path, "embedding": _fingerprint(network)})
 
 
 def _fingerprint(network: Any) -> str:
-    """Hash of numbers from all over the token embedding, which is never quantised: models of one shape differ there."""
+    """Hash of a sample of the token embedding, which is never quantised: models of one shape differ there."""
     flat = network.get_input_embeddings().weight.detach().flatten()
     return hash_strings([str(flat[:: max(1, len(flat) // SAMPLED)].bfloat16().tolist())])
 
@@ -178,8 +178,8 @@ def restore_adapter(network: Any, folder: Path) -> None:
     set_peft_model_state_dict(network, weights)
 
 
-def may_be_spread(parameter: nn.Parameter) -> bool:
-    """Whether a share of a parameter's numbers is worth anything: 8-bit maps keep a second hold on theirs, and read from that."""
+def can_be_sharded(parameter: nn.Parameter) -> bool:
+    """Whether a parameter can be sharded: 8-bit layers hold a second reference to their weights and read from that."""
     return type(parameter).__name__ != "Int8Params"
 
 

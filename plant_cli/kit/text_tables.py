@@ -1,4 +1,4 @@
-"""Parsing JSON lines, JSON, CSV and TSV from bytes, with the line in every complaint."""
+"""Parsing JSON lines, JSON, CSV and TSV from bytes; every error names its line."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _parse_json_lines(content: bytes, path: Path) -> pl.DataFrame:
 
 
 def _refuse_half_characters(content: bytes, path: Path) -> None:
-    """Polars reads half a character as a zero, and says nothing."""
+    """Refuse lone surrogates: polars silently reads them as zero."""
     for found in _SURROGATES.finditer(content):
         if len(found[0]) == len(r"\ud83d"):
             start, end = content.rfind(b"\n", 0, found.start()) + 1, content.find(b"\n", found.end())
@@ -97,7 +97,7 @@ def _refuse_half_characters(content: bytes, path: Path) -> None:
 
 
 def _half_character(value: object) -> str | None:
-    """The first half of a character (a lone surrogate) in the strings of a JSON value, as JSON writes it."""
+    """The first lone surrogate in the strings of a JSON value, as JSON writes it."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -122,7 +122,7 @@ def _explain_half(half: str, where: str) -> DataError:
 
 
 def _explain_json_lines(content: bytes, path: Path) -> DataError:
-    """Find the line that polars stumbled over: one that is no JSON object, or whose values do not fit those before it."""
+    """Find the line that polars could not read: it is no JSON object, or its values do not fit those before it."""
     lines: list[tuple[int, str]] = []
     for number, line in enumerate(content.decode("utf-8").split("\n"), start=1):
         if not line.strip():
@@ -218,7 +218,7 @@ def _parse_separated(content: bytes, path: Path) -> pl.DataFrame:
 
 
 def _mend_line_ends(content: bytes) -> bytes:
-    """A table of an old Mac, whose lines end in a carriage return alone, with the line ends of today."""
+    """A table whose lines end in a carriage return alone (old Mac), with line feeds instead."""
     first = _FIRST_LINE.match(content)
     end = first.end() if first else 0
     if b"\r" in content and (b"\n" not in content or re.compile(rb"\r(?![\r\n])").match(content, end)):

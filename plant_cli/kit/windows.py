@@ -22,7 +22,7 @@ class Windows:
     """Cut documents of one batch.
 
     Args:
-        ids: token ids [W, S] of W windows, special tokens included, padded to the longest and on to whole tiles (`plant_cli.base.padding`).
+        ids: token ids [W, S] of W windows, special tokens included, padded to a multiple of `TOKEN_MULTIPLE` (`plant_cli.base.padding`).
         mask: [W, S], true on real positions (special tokens too).
         source: flat index [n] into [W·S] of every content position of every window.
         target: flat index [n] into [B·T] of the document position it belongs to.
@@ -37,10 +37,10 @@ class Windows:
 
 
 def check_overlap(size: int, overlap: int, special: int = 0) -> None:
-    """Refuse windows that hardly move on: of `size` positions, `special` of them taken by special tokens.
+    """Refuse an overlap that leaves no room: windows have `size` positions, `special` of them for special tokens.
 
     Raises:
-        ComponentError: the overlap leaves no token of a window that is its own.
+        ComponentError: the overlap leaves a window no token of its own.
     """
     content = size - special
     if overlap >= content:

@@ -150,7 +150,7 @@ def split(context: StageContext, options: SplitOptions) -> Result:
     """All documents are put together and parted at random; documents of equal text stay together."""
     import polars as pl
 
-    from plant_cli.corpus.splitting import split_anew
+    from plant_cli.corpus.splitting import split_randomly
 
     if options.test + options.validation >= 1:
         raise UsageError(
@@ -161,7 +161,7 @@ def split(context: StageContext, options: SplitOptions) -> Result:
         )
     dataset = _load(context, context.data)
     documents = pl.concat(_read(dataset).values())
-    parts = split_anew(documents, validation=options.validation, test=options.test, seed=options.seed)
+    parts = split_randomly(documents, validation=options.validation, test=options.test, seed=options.seed)
     return _write(context, dataset, parts, options.output, force=options.force)
 
 

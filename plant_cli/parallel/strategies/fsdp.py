@@ -14,7 +14,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from plant_cli.kit.quantization import may_be_spread
+from plant_cli.kit.quantization import can_be_sharded
 from plant_cli.parallel.group import gather_full
 from plant_cli.parallel.strategies.data_parallel import DataParallel
 from plant_cli.parallel.strategies.strategy import Trainable
@@ -78,7 +78,7 @@ class FullySharded(DataParallel):
 
 
 def _shard(trained: Trainable, mesh: DeviceMesh) -> None:
-    kept = {p for root in (trained.backbone, trained.decoder) for p in root.parameters() if not may_be_spread(p)}
+    kept = {p for root in (trained.backbone, trained.decoder) for p in root.parameters() if not can_be_sharded(p)}
     for part in (*blocks(trained.backbone), trained.backbone):
         fully_shard(part, mesh=mesh, reshard_after_forward=True, ignored_params=kept)
     fully_shard(trained.decoder, mesh=mesh, reshard_after_forward=False)

@@ -145,7 +145,7 @@ def test_a_missing_column_is_named_with_the_near_one_and_the_flag(
     assert flag in error.todo
 
 
-def test_a_misspelt_split_column_is_no_reason_to_split_anew(tmp_path: Path) -> None:
+def test_a_misspelt_split_column_is_no_reason_to_split_randomly(tmp_path: Path) -> None:
     write_table(pl.DataFrame(ROWS).rename({"split": "splits"}), tmp_path / "data.csv")
     assert "did you mean 'splits'" in fail(tmp_path / "data.csv").expected
 
@@ -219,7 +219,7 @@ def test_a_guessed_separator_that_is_rarer_than_another_is_told_with_both_counts
     assert remark.startswith("labels are cut at ';': it is in 1 of 3 cells, ',' in 3 (")
 
 
-def test_splits_under_another_name_are_no_reason_to_split_anew(tmp_path: Path) -> None:
+def test_splits_under_another_name_are_no_reason_to_split_randomly(tmp_path: Path) -> None:
     write_table(pl.DataFrame(ROWS).rename({"split": "Teil"}), tmp_path / "data.csv")
     error = fail(tmp_path / "data.csv")
     assert error.what == "there is no column 'split'"
