@@ -56,7 +56,7 @@ def propose(context: StageContext, corpus: Corpus, chosen: Choice, splits: Mappi
         relevance=table.matrix,
         docs_with_word=read_vocabulary(folder)["docs_with_word"].to_numpy(),
         train_counts=np.asarray(corpus.labels.train_counts, dtype=np.int64),
-        documents=len(corpus.split("train")),
+        documents=corpus.sizes["train"],
     )
     shortlist = spec.build(options, given)
     places = {word: place for place, word in enumerate(table.words)}

@@ -77,7 +77,7 @@ def assemble(context: StageContext, corpus: Corpus, section: ModelSection, seed:
     decoder_spec, decoder_options = context.component(DecoderSpec, section.decoder)
     torch.manual_seed(seed)
     backbone = backbone_spec.load(backbone_options, context.machine)
-    documents = max(1, len(corpus.split("train")))
+    documents = max(1, corpus.sizes["train"])
     shape = DecoderShape(
         hidden=backbone.hidden_size,
         labels=len(corpus.labels),

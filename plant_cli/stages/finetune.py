@@ -227,7 +227,7 @@ def _weigh_words(
     corpus, folder = context.corpus(), context.input("mig")
     table = load_relevance(folder, corpus.labels.hash)
     with_word, with_label = read_vocabulary(folder)["docs_with_word"].to_numpy(), np.asarray(corpus.labels.train_counts)
-    lexicon = make_lexicon(table, with_word, with_label, len(corpus.split("train")))
+    lexicon = make_lexicon(table, with_word, with_label, corpus.sizes["train"])
     lexical = LexicalScores(lexicon, material.split.texts)
     lexical.lexicon = replace(lexicon, centre=lexical.mean_cosine(material.split.gold))
     weight, figures = validation.weigh(lexical, options.monitor)

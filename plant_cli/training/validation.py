@@ -102,6 +102,6 @@ class Validation:
             gold=self.material.split.gold,
             unseen=self._unseen(),
             train_counts=train_counts,
-            train_documents=len(self.context.corpus().split("train")),
+            train_documents=self.context.corpus().sizes["train"],
             threshold=threshold,
         )
