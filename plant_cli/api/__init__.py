@@ -28,8 +28,10 @@ from plant_cli.api.model import (
     LabelLoss,
     PlantableDecoder,
     RankLoss,
+    Reading,
     SparseDecoder,
     TokenBatch,
+    WordDecoder,
 )
 from plant_cli.api.options import Choice, NoOptions, Options, choice, option
 from plant_cli.api.output import Column, Result, Table

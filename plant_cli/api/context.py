@@ -59,6 +59,10 @@ class StageContext(Protocol):
         """Folder of a finished stage of this run, recorded as an input; `ArtefactError` says which command makes it."""
         ...
 
+    def find_input(self, stage: str, tag: str | None = None) -> Path | None:
+        """Like `input`, but None where the run has no finished stage of that name."""
+        ...
+
     def ensure(self, stage: str, tag: str | None = None, options: dict[str, Any] | None = None) -> Path:
         """Like `input`, but runs the stage first when the run has no finished one that is still valid."""
         ...

@@ -119,8 +119,18 @@ class Corpus(Protocol):
         """SHA-256 over documents, labels and splits: equal for equal corpora, wherever they were read from."""
         ...
 
+    @property
+    def sizes(self) -> Mapping[SplitName, int]:
+        """Documents of each split that there is, known without reading any text."""
+        ...
+
     def split(self, name: SplitName) -> Split:
-        """Read one split; `DataError` if the corpus has none of that name."""
+        """One split, read from its source at most once in a command.
+
+        Raises:
+            DataError: the corpus has no split of that name.
+            ArtefactError: the source is no longer what the run was made from.
+        """
         ...
 
     def has_split(self, name: SplitName) -> bool:

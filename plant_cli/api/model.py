@@ -38,6 +38,37 @@ class TokenBatch:
         return TokenBatch(ids=[self.ids[i] for i in rows], spans=[self.spans[i] for i in rows], dropped=[self.dropped[i] for i in rows])
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What a decoder is given of a batch of documents.
+
+    Args:
+        hidden: hidden states [B, T, H].
+        mask: bool [B, T], true for real tokens.
+        words: row of each token's word in the relevance table [B, T], int64; -1 for none. All are -1 unless the decoder asks for
+            words (`WordDecoder`) and the run has a relevance table.
+    """
+
+    hidden: Tensor
+    mask: Tensor
+    words: Tensor
+
+    @classmethod
+    def of(cls, hidden: Tensor, mask: Tensor, words: Tensor | None = None) -> Reading:
+        """A reading; without `words` no token has one."""
+        return cls(hidden=hidden, mask=mask, words=mask.long().fill_(-1) if words is None else words)
+
+    def __len__(self) -> int:
+        """Number of documents."""
+        return len(self.mask)
+
+    def select(self, documents: slice | Tensor, tokens: slice = slice(None)) -> Reading:
+        """Some of the documents, and of each some of the tokens."""
+        return Reading(
+            hidden=self.hidden[documents][:, tokens], mask=self.mask[documents][:, tokens], words=self.words[documents][:, tokens]
+        )
+
+
 @runtime_checkable
 class Backbone(Protocol):
     """Reads text. Hidden states are those of content tokens only: special tokens and padding are left out or masked."""
@@ -106,15 +137,15 @@ class DecoderShape:
 class Decoder(Protocol):
     """Two faces over the same weights: ranking words for a label (stage 1) and scoring labels (stage 2). An `nn.Module`."""
 
-    def rank(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
+    def rank(self, reading: Reading, labels: Tensor) -> Tensor:
         """Log attention [B, l, T] of the labels (indices [l]) on every position; −inf where masked."""
         ...
 
-    def forward(self, hidden: Tensor, mask: Tensor, labels: Tensor | None = None) -> Tensor:
+    def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
         """Logits [B, L], or [B, l] for the given label indices [l]."""
         ...
 
-    def attention(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
+    def attention(self, reading: Reading, labels: Tensor) -> Tensor:
         """Attention weights [B, l, T]; rows sum to 1 over real tokens."""
         ...
 
@@ -124,11 +155,21 @@ class Decoder(Protocol):
 
 
 @runtime_checkable
+class WordDecoder(Protocol):
+    """A decoder that looks at the words of a document. Optional.
+
+    Where `needs_words` is true, `Reading.words` says which row of the relevance table each token's word has.
+    """
+
+    needs_words: bool
+
+
+@runtime_checkable
 class PlantableDecoder(Protocol):
     """A decoder whose label tables can start from what its attention gathers on each label's training documents. Optional."""
 
-    def gather(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
-        """What each label's attention gathers of the states [B, l, H]."""
+    def gather(self, reading: Reading, labels: Tensor) -> Tensor:
+        """What each label's attention gathers of the hidden states [B, l, H]."""
         ...
 
     def sharpen(self, factor: float) -> None:
@@ -163,7 +204,7 @@ class FoldableDecoder(Protocol):
     """A decoder that scores faster, or from less memory, once its weights no longer change. Optional."""
 
     def fold(self) -> nn.Module:
-        """A module whose `forward(hidden, mask, labels)` gives the same logits; it takes the decoder's place, which is then dropped."""
+        """A module whose `forward(reading, labels)` gives the same logits; it takes the place of the decoder, which is then dropped."""
         ...
 
 
@@ -193,10 +234,10 @@ class LabelLoss(Protocol):
         Args:
             logits: [B, l].
             targets: 0/1 [B, l].
-            selected: bool [B, l], the cells that count (None: the loss selects by itself).
+            selected: bool [B, l], the (document, label) pairs that count (None: the loss selects by itself).
         """
         ...
 
     def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """The cells that count: positives, the hardest negatives, random negatives. bool [B, l]."""
+        """The pairs that count: positives, the hardest negatives, random negatives. bool [B, l]."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,13 +21,14 @@ from plant_cli.corpus.labels import LabelTable, encode_labels
 
 @dataclass(frozen=True, kw_only=True)
 class StoredCorpus:
-    """See `plant_cli.api.Corpus`. Splits are read from the source when asked for, and not kept."""
+    """See `plant_cli.api.Corpus`. A split is read from its source when it is first asked for, and kept in memory."""
 
     folder: Path
     record: CorpusRecord
     labels: LabelTable
     load: Callable[[], Dataset] = field(repr=False)
     evidence: pl.DataFrame | None = field(default=None, repr=False)
+    _splits: dict[SplitName, Split] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def data_hash(self) -> str:
@@ -39,15 +40,23 @@ class StoredCorpus:
         """The source, loaded once."""
         return self.load()
 
+    @cached_property
+    def sizes(self) -> Mapping[SplitName, int]:
+        """See `Corpus.sizes`."""
+        counts = {name: record.documents for name, record in self.record.splits.items()}
+        if held_out := len(self.record.held_out):
+            counts |= {"train": counts["train"] - held_out, "validation": held_out}
+        return {name: counts[name] for name in SPLITS if name in counts}
+
     def has_split(self, name: SplitName) -> bool:
         """See `Corpus.has_split`."""
-        return name in self.record.splits or (name == "validation" and bool(self.record.held_out))
+        return name in self.sizes
 
     def __iter__(self) -> Iterator[SplitName]:
-        return (name for name in SPLITS if self.has_split(name))
+        return iter(self.sizes)
 
     def split(self, name: SplitName) -> Split:
-        """Read one split from the source.
+        """One split: read from the source, tidied and compared by hash the first time it is asked for.
 
         Raises:
             DataError: the corpus has no such split.
@@ -60,7 +69,11 @@ class StoredCorpus:
                 expected=f"one of {', '.join(self)}",
                 todo="use one that there is (--split), or make splits with `plant data split` before anything is trained",
             )
-        frame = self._read(name)
+        if name not in self._splits:
+            self._splits.update({found: self._encode(found, frame) for found, frame in self._read(name)})
+        return self._splits[name]
+
+    def _encode(self, name: SplitName, frame: pl.DataFrame) -> Split:
         gold, unseen, unseen_labels = encode_labels(frame, self.labels.ids)
         return Split(
             name=name,
@@ -72,11 +85,12 @@ class StoredCorpus:
             evidence=None if self.evidence is None else encode_evidence(self.evidence, frame["doc_id"]),
         )
 
-    def _read(self, name: SplitName) -> pl.DataFrame:
+    def _read(self, name: SplitName) -> list[tuple[SplitName, pl.DataFrame]]:
+        """The split; where validation was held out of train, both, which are read together."""
         if not self.record.held_out or name == "test":
-            return self._read_source(name)
-        held_out = pl.col("doc_id").is_in(self.record.held_out)
-        return self._read_source("train").filter(held_out if name == "validation" else ~held_out)
+            return [(name, self._read_source(name))]
+        frame, held_out = self._read_source("train"), pl.col("doc_id").is_in(self.record.held_out)
+        return [("train", frame.filter(~held_out)), ("validation", frame.filter(held_out))]
 
     def _read_source(self, name: SplitName) -> pl.DataFrame:
         where = f"{', '.join(self.dataset.files) or 'the dataset'} against {self.folder / SPLITS_FILE}"

@@ -58,7 +58,7 @@ def read_gold(corpus: Corpus, split: SplitName) -> Gold:
         labels=labels,
         titles=[*corpus.labels.titles, *[None] * outside],
         train_counts=np.array([*corpus.labels.train_counts, *[0] * outside], dtype=np.int64),
-        train_documents=len(corpus.split("train")),
+        train_documents=corpus.sizes["train"],
         label_hash=corpus.labels.hash,
         hash=_hash_gold(part.doc_ids, matrix, labels),
     )

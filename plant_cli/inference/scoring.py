@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import Interrupted, Reporter, StageContext
+from plant_cli.api import Interrupted, Reporter
 from plant_cli.inference.lexical import LexicalScores
 from plant_cli.model.candidates import Candidates
 from plant_cli.model.cuts import Cut
@@ -19,6 +19,7 @@ from plant_cli.model.label_scores import score_all, score_candidates
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader, Rows, lengths, sorted_batches
 from plant_cli.parallel.group import Processes
+from plant_cli.runs.session import never
 
 Keep = Callable[[Rows, npt.NDArray[np.float32]], None]
 
@@ -85,7 +86,7 @@ def score_mixtures(
     lexical: LexicalScores | None = None,
     weights: Sequence[float] | None = None,
     keep: Keep | None = None,
-    context: StageContext | None = None,
+    should_stop: Callable[[], bool] = never,
     candidates: Candidates | None = None,
 ) -> list[TopLabels]:
     """The best labels under each weight of the lexical scores (without any: the lexicon's own); the network is run once.
@@ -100,14 +101,15 @@ def score_mixtures(
     collected = [_Collected(len(sizes), min(k, network.labels)) for _ in weights]
     with reporter.progress(description, len(sizes), "documents") as task:
         for rows in hardware.processes.share(sorted_batches(sizes, batch)):
-            if stopping := context is not None and context.stopping:
+            if stopping := should_stop():
                 break
-            hidden, mask = reader.read(rows)
+            reading = reader.read(rows)
             with hardware.autocast():
                 if candidates is None:
-                    logits = score_all(network.decoder, hidden, mask, network.labels)
+                    logits = score_all(network.decoder, reading, network.labels)
                 else:
-                    logits = score_candidates(network.decoder, hidden, mask, candidates.of(rows, hidden.device), network.labels)
+                    chosen = candidates.of(rows, reading.mask.device)
+                    logits = score_candidates(network.decoder, reading, chosen, network.labels)
             added = torch.from_numpy(lexical.scores(rows)).to(logits.device) if lexical else None
             for number, (weight, best) in enumerate(zip(weights, collected, strict=True)):
                 mixed = logits if added is None else torch.add(logits, added, alpha=weight)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from plant_cli.api import Corpus, Evidence, Reporter, StageContext
+from plant_cli.api import Corpus, Evidence, MachineSection, Reporter
+from plant_cli.artefacts.relevance import read_vocabulary
 from plant_cli.inference.lexical import LexicalScores, Lexicon, load_lexicon
 from plant_cli.inference.scoring import Keep, TopLabels, score_mixtures
 from plant_cli.model.candidates import Candidates, measure_recall
 from plant_cli.model.cuts import measure_cut
+from plant_cli.model.design import ComponentLookup
 from plant_cli.model.hardware import Hardware, choose_hardware
-from plant_cli.model.network import Network, restored
+from plant_cli.model.network import Network, load_network
 from plant_cli.model.reading import LiveReader, tokenize
+from plant_cli.model.token_words import find_token_words
+from plant_cli.runs.session import never
+
+
+def no_relevance() -> None:
+    """The run has no relevance table."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +30,15 @@ class TrainedModel:
 
     Args:
         network: its decoder is folded: it cannot be trained further.
-        lexicon: what its words say, if they vote.
+        lexicon: lexical scores that are added; None if there are none.
         hardware: where it runs.
+        vocabulary: the words of the run's relevance table, for decoders that look at words.
     """
 
     network: Network
     lexicon: Lexicon | None
     hardware: Hardware
+    vocabulary: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         with self.hardware.autocast():
@@ -44,7 +54,7 @@ class TrainedModel:
         reporter: Reporter,
         keep: Keep | None = None,
         candidates: Candidates | None = None,
-        context: StageContext | None = None,
+        should_stop: Callable[[], bool] = never,
         evidence: Evidence | None = None,
     ) -> TopLabels:
         """The k best labels of each text.
@@ -57,14 +67,15 @@ class TrainedModel:
             reporter: where progress goes.
             keep: told the rows of each batch and its logits for all labels.
             candidates: the labels of each text that are scored; None: all are.
-            context: asked whether to stop.
+            should_stop: true once the user asked to stop.
             evidence: gold spans of the texts, to be looked for beyond what is read.
 
         Raises:
             Interrupted: the user stopped the command.
         """
         tokens = tokenize(self.network, texts, reporter, name, evidence=evidence)
-        reader = LiveReader(self.network, tokens, self.hardware)
+        words = find_token_words(texts, tokens, self.vocabulary) if self.network.needs_words else None
+        reader = LiveReader(self.network, tokens, self.hardware, words)
         top = score_mixtures(
             self.network,
             reader,
@@ -75,18 +86,30 @@ class TrainedModel:
             description=f"scoring {name}",
             lexical=LexicalScores(self.lexicon, texts) if self.lexicon else None,
             keep=keep,
-            context=context,
+            should_stop=should_stop,
             candidates=candidates,
         )[0]
         recall = None if candidates is None else measure_recall(self.network, reader, self.hardware, candidates, k, batch=batch)
         return replace(top, shortlist_recall=recall, cut=measure_cut(tokens, evidence))
 
 
-def load_model(context: StageContext, corpus: Corpus, folder: Path) -> TrainedModel:
+def load_model(
+    folder: Path, corpus: Corpus, component: ComponentLookup, machine: MachineSection, relevance: Callable[[], Path | None] = no_relevance
+) -> TrainedModel:
     """The trained network of a `finetune` folder.
+
+    Args:
+        folder: of the stage.
+        corpus: the run's corpus.
+        component: finds backbone and decoder.
+        machine: where it is to run.
+        relevance: gives the run's folder `mig`, if it has one; asked only if the decoder looks at words.
 
     Raises:
         ArtefactError: the network or its lexicon was made for another order of labels, or cannot be read.
     """
-    hardware = choose_hardware(context.machine)
-    return TrainedModel(restored(context, corpus, folder), load_lexicon(folder, corpus.labels.hash), hardware)
+    hardware = choose_hardware(machine)
+    network = load_network(folder, component, machine, corpus.labels, corpus.sizes["train"])
+    words = relevance() if network.needs_words else None
+    vocabulary = () if words is None else read_vocabulary(words)["word"].to_list()
+    return TrainedModel(network, load_lexicon(folder, corpus.labels.hash), hardware, vocabulary)

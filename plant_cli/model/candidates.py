@@ -8,14 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from plant_cli.api import Choice, Corpus, ShortlistInput, StageContext
-from plant_cli.api.specs import ShortlistSpec
-from plant_cli.artefacts.relevance import load_relevance, read_vocabulary
+from plant_cli.api import Options, Reporter, ShortlistInput, ShortlistSpec
 from plant_cli.corpus.words import count_words
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.label_scores import score_all
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader
+from plant_cli.model.word_statistics import WordStatistics
 
 Rows = npt.NDArray[np.int64]
 BATCH = 256  # documents proposed for at a time
@@ -36,37 +35,35 @@ class Candidates:
         return [torch.from_numpy(self.found[row]).to(device) for row in rows]
 
 
-def propose(context: StageContext, corpus: Corpus, chosen: Choice, splits: Mapping[str, Sequence[str]]) -> dict[str, Candidates]:
-    """Build the chosen shortlist on the relevance of the run, and ask it for every text of some splits.
+def propose(
+    shortlist: tuple[ShortlistSpec, Options], statistics: WordStatistics, splits: Mapping[str, Sequence[str]], reporter: Reporter
+) -> dict[str, Candidates]:
+    """Build a shortlist, and ask it for the labels of every text of some splits.
 
     Args:
-        context: of the stage that asks.
-        corpus: gives the labels.
-        chosen: the shortlist.
+        shortlist: the component and its options.
+        statistics: of train; the shortlist is built from them.
         splits: texts, one a document, by the name of the split.
-
-    Raises:
-        ArtefactError: the run has no relevance (`plant mig`).
+        reporter: where progress goes.
     """
-    spec, options = context.component(ShortlistSpec, chosen)
-    folder = context.input("mig")
-    table = load_relevance(folder, corpus.labels.hash)
+    spec, options = shortlist
+    table = statistics.table
     given = ShortlistInput(
         words=table.words,
         relevance=table.matrix,
-        docs_with_word=read_vocabulary(folder)["docs_with_word"].to_numpy(),
-        train_counts=np.asarray(corpus.labels.train_counts, dtype=np.int64),
-        documents=len(corpus.split("train")),
+        docs_with_word=statistics.docs_with_word,
+        train_counts=statistics.docs_with_label,
+        documents=statistics.documents,
     )
-    shortlist = spec.build(options, given)
-    places = {word: place for place, word in enumerate(table.words)}
+    built = spec.build(options, given)
+    columns = {word: column for column, word in enumerate(table.words)}
     proposed: dict[str, Candidates] = {}
     for name, texts in splits.items():
         found: list[Rows] = []
-        with context.reporter.progress(f"shortlist {chosen.name}: {name}", len(texts), "documents") as task:
+        with reporter.progress(f"shortlist {spec.name}: {name}", len(texts), "documents") as task:
             for start in range(0, len(texts), BATCH):
                 part = texts[start : start + BATCH]
-                found.extend(shortlist.propose(part, count_words(part, places)))
+                found.extend(built.propose(part, count_words(part, columns)))
                 task.advance(len(part))
         proposed[name] = Candidates(found)
     return proposed
@@ -84,9 +81,9 @@ def measure_recall(network: Network, reader: HiddenReader, hardware: Hardware, c
     shares: list[float] = []
     for start in range(0, len(rows), batch):
         part = rows[start : start + batch]
-        hidden, mask = reader.read(part)
+        reading = reader.read(part)
         with hardware.autocast():
-            best = score_all(network.decoder, hidden, mask, network.labels).topk(m, dim=1).indices
+            best = score_all(network.decoder, reading, network.labels).topk(m, dim=1).indices
         proposed = candidates.of(part, best.device)
         shares += [float(torch.isin(top, labels).float().mean()) for top, labels in zip(best, proposed, strict=True)]
     return float(np.mean(shares)) if shares else 0.0

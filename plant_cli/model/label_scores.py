@@ -7,49 +7,57 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from plant_cli.api import Reading
+
 BLOCK = 1 << 14
 """Labels scored at a time: what a decoder makes of its label tables, such as queries [L, H], stays small."""
 UNSCORED = -1e4
 """Logit of a label that was not scored: a probability of 0."""
 
 
-def score_all(decoder: nn.Module, hidden: Tensor, mask: Tensor, labels: int) -> Tensor:
+def score_all(decoder: nn.Module, reading: Reading, labels: int) -> Tensor:
     """Logits [B, L] of all labels, fp32; for use without gradients.
 
     Args:
         decoder: scores them.
-        hidden: hidden states [B, T, H].
-        mask: bool [B, T], true for positions that count.
+        reading: the documents [B].
         labels: how many labels L the decoder has.
     """
     if labels <= BLOCK:
-        logits: Tensor = decoder(hidden, mask)
+        logits: Tensor = decoder(reading)
         return logits.float()
-    blocks = torch.split(torch.arange(labels, device=hidden.device), BLOCK)
-    return torch.cat([decoder(hidden, mask, block).float() for block in blocks], dim=1)
+    blocks = torch.split(torch.arange(labels, device=reading.mask.device), BLOCK)
+    return torch.cat([decoder(reading, block).float() for block in blocks], dim=1)
 
 
-def score_cells(decoder: nn.Module, hidden: Tensor, mask: Tensor, chosen: Sequence[Tensor]) -> list[Tensor]:
-    """Logits of each document's own labels, fp32: document by document, cut to its last real position.
+def score_pairs(decoder: nn.Module, reading: Reading, chosen: Sequence[Tensor]) -> list[Tensor]:
+    """Logits of each document's own labels, fp32: document by document, cut to its last real token.
 
     Args:
         decoder: scores them; gradients flow.
-        hidden: hidden states [B, T, H].
-        mask: bool [B, T], true for positions that count.
+        reading: the documents [B].
         chosen: label indices of each document.
     """
     found = []
+    mask = reading.mask
     ends = torch.where(mask, torch.arange(1, mask.shape[1] + 1, device=mask.device), 0).amax(1)
     for document, labels in enumerate(chosen):
-        row, end = slice(document, document + 1), max(1, int(ends[document]))
-        found.append(decoder(hidden[row, :end], mask[row, :end], labels)[0].float())
+        alone = reading.select(slice(document, document + 1), slice(max(1, int(ends[document]))))
+        found.append(decoder(alone, labels)[0].float())
     return found
 
 
 @torch.no_grad()
-def score_candidates(decoder: nn.Module, hidden: Tensor, mask: Tensor, candidates: Sequence[Tensor], labels: int) -> Tensor:
-    """Logits [B, L] in which all but each document's candidates are `UNSCORED`; without gradients."""
-    logits = hidden.new_full((len(hidden), labels), UNSCORED, dtype=torch.float32)
-    for row, chosen, scores in zip(logits, candidates, score_cells(decoder, hidden, mask, candidates), strict=True):
+def score_candidates(decoder: nn.Module, reading: Reading, candidates: Sequence[Tensor], labels: int) -> Tensor:
+    """Logits [B, L] in which all but each document's candidates are `UNSCORED`, fp32; without gradients.
+
+    Args:
+        decoder: scores them.
+        reading: the documents [B].
+        candidates: label indices of each document.
+        labels: how many labels L the decoder has.
+    """
+    logits = reading.hidden.new_full((len(reading), labels), UNSCORED, dtype=torch.float32)
+    for row, chosen, scores in zip(logits, candidates, score_pairs(decoder, reading, candidates), strict=True):
         row[chosen] = scores
     return logits

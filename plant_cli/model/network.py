@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -11,40 +11,58 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from plant_cli.api import ArtefactError, Backbone, Corpus, Decoder, DecoderShape, FoldableDecoder, LabelIndex, ModelSection, StageContext
-from plant_cli.api.specs import BackboneSpec, DecoderSpec
+from plant_cli.api import (
+    ArtefactError,
+    Backbone,
+    Decoder,
+    DecoderShape,
+    FoldableDecoder,
+    LabelIndex,
+    MachineSection,
+    ModelSection,
+    WordDecoder,
+)
 from plant_cli.base.files import read_json, replacing, share_files, write_json
+from plant_cli.model.design import ComponentLookup, Design, find_design
 
 FORMAT = "1"
 WEIGHTS = "model.safetensors"
 DESCRIPTION = "model.json"
 
 
+if TYPE_CHECKING:
+
+    class DecoderModule(nn.Module, Decoder):
+        """A decoder as what it is, too: a module of torch. For type checkers; at runtime any module with a decoder's methods will do."""
+
+
 class Network(nn.Module):
-    """Backbone and decoder under one roof.
+    """Backbone and decoder together.
 
     Args:
-        section: the recipe section that describes it.
-        labels: the label index its rows stand for.
-        seed: what its fresh weights follow from.
+        backbone: reads texts; its module is registered as `backbone_module`.
+        decoder: scores labels.
+        section: the recipe section that describes both.
+        labels: the label index; row i of every label table stands for label i.
+        seed: the seed that fresh weights were drawn with.
     """
 
-    decoder: nn.Module
+    decoder: DecoderModule
 
     def __init__(self, backbone: Backbone, decoder: Decoder, section: ModelSection, labels: LabelIndex, seed: int = 0) -> None:
         super().__init__()
         self.backbone = backbone
         self.backbone_module = backbone.module()
-        self.decoder = cast(nn.Module, decoder)
+        self.decoder = cast("DecoderModule", decoder)
         self.section = section
         self.labels = len(labels)
         self.label_hash = labels.hash
         self.seed = seed
 
     @property
-    def typed_decoder(self) -> Decoder:
-        """The decoder in its role."""
-        return cast(Decoder, self.decoder)
+    def needs_words(self) -> bool:
+        """Whether the decoder looks at the words of documents (`Reading.words`)."""
+        return isinstance(self.decoder, WordDecoder) and self.decoder.needs_words
 
     def freeze_backbone(self) -> None:
         """Keep the backbone as it is: no gradients, no dropout."""
@@ -53,9 +71,9 @@ class Network(nn.Module):
 
     @torch.no_grad()
     def fold_decoder(self) -> None:
-        """Make the decoder ready for scoring only, if it knows how to: its weights are dropped for what scoring needs of them."""
+        """Make the decoder ready for scoring only, if it can be folded; it cannot be trained any more after that."""
         if isinstance(self.decoder, FoldableDecoder):
-            self.decoder = self.decoder.fold()
+            self.decoder = cast("DecoderModule", self.decoder.fold())
 
     @property
     def backbone_is_frozen(self) -> bool:
@@ -70,29 +88,35 @@ class Network(nn.Module):
         return self
 
 
-def assemble(context: StageContext, corpus: Corpus, section: ModelSection, seed: int | None = None) -> Network:
-    """Build the network of a model section with fresh weights that follow from a seed (default: the machine's)."""
-    seed = context.machine.seed if seed is None else seed
-    backbone_spec, backbone_options = context.component(BackboneSpec, section.backbone)
-    decoder_spec, decoder_options = context.component(DecoderSpec, section.decoder)
+def assemble(design: Design, machine: MachineSection, labels: LabelIndex, documents: int, seed: int | None = None) -> Network:
+    """Build a network with fresh weights.
+
+    Args:
+        design: its components.
+        machine: precision and device that the backbone is loaded for.
+        labels: the label index.
+        documents: training documents, for the share of them that carries each label.
+        seed: the weights follow from it (default: that of the machine section).
+    """
+    seed = machine.seed if seed is None else seed
+    backbone_spec, backbone_options = design.backbone
+    decoder_spec, decoder_options = design.decoder
     torch.manual_seed(seed)
-    backbone = backbone_spec.load(backbone_options, context.machine)
-    documents = max(1, len(corpus.split("train")))
+    backbone = backbone_spec.load(backbone_options, machine)
     shape = DecoderShape(
         hidden=backbone.hidden_size,
-        labels=len(corpus.labels),
-        prior=torch.tensor(np.asarray(corpus.labels.train_counts) / documents, dtype=torch.float32),
-        queries=title_queries(backbone, corpus) if section.label_queries == "titles" else None,
+        labels=len(labels),
+        prior=torch.tensor(np.asarray(labels.train_counts) / max(1, documents), dtype=torch.float32),
+        queries=title_queries(backbone, labels) if design.section.label_queries == "titles" else None,
     )
     torch.manual_seed(seed + 1)  # the decoder's weights do not depend on how many the backbone drew
-    decoder = decoder_spec.build(decoder_options, shape)
-    return Network(backbone, decoder, section, corpus.labels, seed)
+    return Network(backbone, decoder_spec.build(decoder_options, shape), design.section, labels, seed)
 
 
 @torch.no_grad()
-def title_queries(backbone: Backbone, corpus: Corpus, batch: int = 64) -> Tensor:
-    """Mean hidden state [L, H] of each label's title (the id where there is none)."""
-    texts = [title or label for label, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)]
+def title_queries(backbone: Backbone, labels: LabelIndex, batch: int = 64) -> Tensor:
+    """Mean hidden state [L, H] of each label's title (the id where there is none), fp32; `batch` titles are read at once."""
+    texts = [title or label for label, title in zip(labels.ids, labels.titles, strict=True)]
     backbone.module().eval()
     rows: list[Tensor] = []
     for start in range(0, len(texts), batch):
@@ -198,12 +222,22 @@ def _load(module: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
         ) from error
 
 
-def restored(context: StageContext, corpus: Corpus, folder: Path) -> Network:
+def load_network(folder: Path, component: ComponentLookup, machine: MachineSection, labels: LabelIndex, documents: int) -> Network:
     """The trained network of a finished stage, built as its description says.
 
-    A backbone that was not trained is not stored: one of random weights is drawn again, from the seed that it was drawn from.
+    A backbone that was not trained is not stored; one with random weights is drawn again from the seed that it was drawn from.
+
+    Args:
+        folder: of the stage.
+        component: finds the backbone and the decoder.
+        machine: precision and device that the backbone is loaded for.
+        labels: the label index of the run's corpus.
+        documents: training documents.
+
+    Raises:
+        ArtefactError: a file is missing or damaged, or the network belongs to another label order or tokenizer.
     """
     section = described_section(folder).model_copy(update={"label_queries": "random"})  # its weights are read, titles need not be
-    network = assemble(context, corpus, section, _description(folder).get("seed"))
+    network = assemble(find_design(section, component), machine, labels, documents, _description(folder).get("seed"))
     restore_network(network, folder)
     return network

@@ -11,43 +11,69 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from plant_cli.api import Evidence, Reporter, TokenBatch
+from plant_cli.api import Evidence, Reading, Reporter, TokenBatch
 from plant_cli.base.padding import TOKEN_MULTIPLE, round_up
 from plant_cli.model.cuts import measure_cut
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
+from plant_cli.model.token_words import OUTSIDE
 
 Rows = npt.NDArray[np.int64]
 
 
 class HiddenReader(Protocol):
-    """Gives hidden states of documents."""
+    """Gives decoders what they are to score of the documents of a split."""
 
     tokens: TokenBatch
 
-    def read(self, rows: Rows) -> tuple[Tensor, Tensor]:
-        """Hidden states [B, T, H] and mask [B, T] of the given documents."""
+    def read(self, rows: Rows) -> Reading:
+        """The given documents [B], padded to a multiple of `TOKEN_MULTIPLE` tokens."""
         ...
 
 
 class LiveReader:
-    """Runs the backbone every time; gradients flow unless it is frozen."""
+    """Runs the backbone every time; gradients flow unless it is frozen.
 
-    def __init__(self, network: Network, tokens: TokenBatch, hardware: Hardware) -> None:
+    Args:
+        network: whose backbone reads.
+        tokens: the documents.
+        hardware: where it runs.
+        words: row of each token's word in the relevance table, [T] for each document; None where the decoder needs none.
+    """
+
+    def __init__(self, network: Network, tokens: TokenBatch, hardware: Hardware, words: Sequence[Rows] | None = None) -> None:
         self.network = network
         self.tokens = tokens
         self.hardware = hardware
+        self.words = words
 
-    def read(self, rows: Rows) -> tuple[Tensor, Tensor]:
+    def read(self, rows: Rows) -> Reading:
         """See `HiddenReader.read`."""
         with self.hardware.autocast(), torch.set_grad_enabled(torch.is_grad_enabled() and not self.network.backbone_is_frozen):
-            return pad_to_multiple(*self.network.backbone.encode(self.tokens.select(rows)))
+            hidden, mask = pad_to_multiple(*self.network.backbone.encode(self.tokens.select(rows)))
+        return Reading.of(hidden, mask, lay_out_words(self.words, rows, mask))
 
 
 def pad_to_multiple(hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Hidden states [B, T, H] and their mask [B, T], filled up to whole tiles of places (`plant_cli.base.padding`)."""
+    """Hidden states [B, T, H] and their mask [B, T], padded to a multiple of `TOKEN_MULTIPLE` tokens."""
     beyond = round_up(mask.shape[1], TOKEN_MULTIPLE) - mask.shape[1]
     return (functional.pad(hidden, (0, 0, 0, beyond)), functional.pad(mask, (0, beyond))) if beyond else (hidden, mask)
+
+
+def lay_out_words(words: Sequence[Rows] | None, rows: Rows, mask: Tensor) -> Tensor | None:
+    """The words of a batch as `Reading.words` [B, T]; None where there are none.
+
+    Args:
+        words: row of each token's word in the relevance table, [T] for each document of the split.
+        rows: the documents [B].
+        mask: true for their real tokens, which come first [B, T].
+    """
+    if words is None:
+        return None
+    laid_out = np.full(mask.shape, OUTSIDE, dtype=np.int64)
+    for number, row in enumerate(rows):
+        laid_out[number, : len(words[row])] = words[row]
+    return torch.from_numpy(laid_out).to(mask.device)
 
 
 def tokenize(

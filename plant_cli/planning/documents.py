@@ -73,8 +73,8 @@ def read_documents(corpus: Corpus, backbone: Backbone, train: Split, most: int, 
     longest = sorted(range(len(train)), key=lambda row: len(train.texts[row]), reverse=True)[:most]
     return Documents(
         train=len(train),
-        validation=len(corpus.split("validation")) if corpus.has_split("validation") else 0,
-        test=len(corpus.split("test")) if corpus.has_split("test") else 0,
+        validation=corpus.sizes.get("validation", 0),
+        test=corpus.sizes.get("test", 0),
         tokens=backbone.tokenize([train.texts[row] for row in rows]),
         longest=backbone.tokenize([train.texts[row] for row in longest]),
     )

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from plant_cli.api import MachineSection, ModelSection, SplitName
+from plant_cli.api import MachineSection, ModelSection, Reading, SplitName
 from plant_cli.model.network import Network
 from plant_cli.training.unfreezing import Rates, factors, make_groups
 
@@ -72,8 +72,8 @@ class Job:
         """A number whose forward and backward pass costs what the loss of this stage costs: the loss itself adds next to nothing."""
         if self.kind == "rank":
             labels = torch.arange(min(self.labels or network.labels, network.labels), device=hidden.device)
-            return network.typed_decoder.rank(hidden, mask, labels).exp().sum()
-        logits: Tensor = network.decoder(hidden, mask).float()
+            return network.decoder.rank(Reading.of(hidden, mask), labels).exp().sum()
+        logits: Tensor = network.decoder(Reading.of(hidden, mask)).float()
         return logits.topk(self.chosen(network), dim=1).values.sum()
 
     def chosen(self, network: Network) -> int:

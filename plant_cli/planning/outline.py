@@ -98,7 +98,7 @@ def outline(context: StageContext, section: ModelSection, machine: MachineSectio
 
 
 def _parts(network: Network, short: dict[nn.Parameter, int]) -> tuple[Part, ...]:
-    roles = network.typed_decoder.parameter_roles()
+    roles = network.decoder.parameter_roles()
     named = {"head": "head, shared by all labels", "boost": "label tables", "attention": "label attention", "value": "label attention"}
     adapter = any("lora_" in name for name, _ in network.backbone_module.named_parameters())
     groups: dict[str, list[nn.Parameter]] = {"backbone": [], **({"adapter": []} if adapter else {})}

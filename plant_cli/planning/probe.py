@@ -9,6 +9,7 @@ from itertools import cycle, islice
 import torch
 
 from plant_cli.api import Corpus, StageContext
+from plant_cli.model.design import find_design
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import assemble
 from plant_cli.model.reading import pad_to_multiple
@@ -44,7 +45,8 @@ class Speed:
 def probe(context: StageContext, corpus: Corpus, found: Estimate, documents: Documents, hardware: Hardware) -> Speed:
     """Build the network for real and train it for `STEPS` micro-batches of the sample; nothing of it is kept."""
     job = found.job
-    network = assemble(context, corpus, job.model, job.machine.seed).to(hardware.device)
+    design = find_design(job.model, context.component)
+    network = assemble(design, job.machine, corpus.labels, corpus.sizes["train"]).to(hardware.device)
     _, learning = job.thaw(network)
     network.train(bool(learning))
     optimizer = make_optimizer([g for g in make_groups(network, EQUAL) if g.role in job.roles], 0.0) if learning else None

@@ -162,6 +162,12 @@ class RunContext:
         self.inputs[folder.name] = folder.output_hash(record)
         return folder.path
 
+    def find_input(self, stage: str, tag: str | None = None) -> Path | None:
+        """See `StageContext.find_input`."""
+        run = self._require_run("stage")
+        found = run.stage(stage, find_input_tag(run, stage, tag, self.tag))
+        return self.input(stage, tag) if found.is_done() else None
+
     def ensure(self, stage: str, tag: str | None = None, options: dict[str, Any] | None = None) -> Path:
         """See `StageContext.ensure`."""
         if self._run is not None:

@@ -35,12 +35,12 @@ def run(context: StageContext, options: ExportOptions) -> Result:
     from plant_cli.base.hashing import hash_file
     from plant_cli.evaluation.systems import THRESHOLDS
     from plant_cli.inference.lexical import LEXICAL
-    from plant_cli.model.network import WEIGHTS, restored
+    from plant_cli.model.network import WEIGHTS, load_network
 
     target = _writable(options)
     corpus = context.corpus()
     source = context.input("finetune", options.tag)
-    network = restored(context, corpus, source)
+    network = load_network(source, context.component, context.machine, corpus.labels, corpus.sizes["train"])
     backbone = network.backbone
     if not isinstance(backbone, ExportableBackbone):
         raise ComponentError(

@@ -133,8 +133,7 @@ def _words_job(context: StageContext, step: Step, sharing: Sharing) -> WordsJob:
 def _job(context: StageContext, step: Step, positives: int) -> Job:
     """What a step asks of the machine; `positives`: the most labels of a document."""
     from plant_cli.planning.jobs import Job
-    from plant_cli.stages.finetune import ROLES, FinetuneOptions
-    from plant_cli.stages.pretrain_attn import PretrainOptions
+    from plant_cli.training.options import ROLES, FinetuneOptions, PretrainOptions
 
     options: Any = step.options
     shared: dict[str, Any] = {"name": step.name, "model": step.model, "machine": step.machine}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from plant_cli.api import Choice, Column, Options, Result, StageContext, StageSpec, Table, UsageError, choice, option
+from plant_cli.api import Choice, Column, Options, Result, ShortlistSpec, StageContext, StageSpec, Table, UsageError, choice, option
 from plant_cli.base.sizes import SIZE_PATTERN, read_size
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     from plant_cli.evaluation.systems import PREDICTIONS
     from plant_cli.inference.texts import load_model
     from plant_cli.model.candidates import propose
+    from plant_cli.model.word_statistics import load_statistics
 
     corpus = context.corpus()
     split = corpus.split(options.split)
@@ -43,16 +44,20 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     if options.auc:
         _require_every_score(options)
         require_room(context.folder, len(split), len(corpus.labels), read_size(options.auc_disk))
-    proposed = propose(context, corpus, options.shortlist, {split.name: split.texts}) if options.shortlist else {}
+    proposed = {}
+    if options.shortlist:
+        statistics = load_statistics(context.input("mig"), corpus)
+        shortlist = context.component(ShortlistSpec, options.shortlist)
+        proposed = propose(shortlist, statistics, {split.name: split.texts}, context.reporter)
     score = partial(
-        load_model(context, corpus, folder).score,
+        load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig")).score,
         split.texts,
         name=split.name,
         k=options.top_k,
         batch=options.batch,
         reporter=context.reporter,
         candidates=proposed.get(split.name),
-        context=context,
+        should_stop=lambda: context.stopping,
         evidence=split.evidence,
     )
     if options.auc:

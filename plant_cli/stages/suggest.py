@@ -44,8 +44,15 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     ids, texts = _texts(context, options)
     corpus = context.corpus()
     folder = context.input("finetune", options.tag)
-    scorer = load_model(context, corpus, folder)
-    top = scorer.score(texts, name="texts", k=options.top_k, batch=options.batch, reporter=context.reporter, context=context)
+    model = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
+    top = model.score(
+        texts,
+        name="texts",
+        k=options.top_k,
+        batch=options.batch,
+        reporter=context.reporter,
+        should_stop=lambda: context.stopping,
+    )
     found = _suggestions(ids, top, own_threshold(folder, corpus.labels.hash, top.labels).tolist(), corpus)
     if options.assigned:
         found = found.filter("assigned")

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from plant_cli.api import DecoderShape, DecoderSpec, SparseDecoder
+from plant_cli.api import DecoderShape, DecoderSpec, Reading, SparseDecoder
 from plant_cli.testing.specs import default_options
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 HIDDEN, LABELS, LENGTHS = 64, 7, (9, 5, 1)
 ROLES = {"attention", "value", "boost", "head"}
@@ -21,7 +18,7 @@ RTOL, ATOL = 1e-4, 1e-5
 
 def logits_have_their_shape(spec: DecoderSpec) -> None:
     """Logits [B, L], finite, for documents of one token too."""
-    logits = _build(spec)(*_sample())
+    logits = _build(spec)(_sample())
     assert tuple(logits.shape) == (len(LENGTHS), LABELS), f"logits have shape {tuple(logits.shape)}"
     assert bool(logits.isfinite().all()), "some logits are not finite"
 
@@ -31,8 +28,8 @@ def some_labels_equal_their_columns(spec: DecoderSpec) -> None:
     import torch
 
     decoder, chosen = _build(spec), torch.tensor([5, 0, 3])
-    hidden, mask = _sample()
-    torch.testing.assert_close(decoder(hidden, mask, chosen), decoder(hidden, mask)[:, chosen], rtol=RTOL, atol=ATOL)
+    reading = _sample()
+    torch.testing.assert_close(decoder(reading, chosen), decoder(reading)[:, chosen], rtol=RTOL, atol=ATOL)
 
 
 def padding_changes_nothing(spec: DecoderSpec) -> None:
@@ -40,11 +37,14 @@ def padding_changes_nothing(spec: DecoderSpec) -> None:
     import torch
 
     decoder = _build(spec)
-    hidden, mask = _sample()
-    filled = torch.where(mask[..., None], hidden, torch.full_like(hidden, 7.0))
-    longer = torch.cat([filled, torch.full((len(LENGTHS), 4, HIDDEN), -3.0)], dim=1)
-    wider = torch.cat([mask, torch.zeros(len(LENGTHS), 4, dtype=torch.bool)], dim=1)
-    torch.testing.assert_close(decoder(longer, wider), decoder(hidden, mask), rtol=RTOL, atol=ATOL)
+    reading = _sample()
+    filled = torch.where(reading.mask[..., None], reading.hidden, torch.full_like(reading.hidden, 7.0))
+    longer = Reading(
+        hidden=torch.cat([filled, torch.full((len(LENGTHS), 4, HIDDEN), -3.0)], dim=1),
+        mask=torch.cat([reading.mask, torch.zeros(len(LENGTHS), 4, dtype=torch.bool)], dim=1),
+        words=torch.cat([reading.words, torch.full((len(LENGTHS), 4), -1)], dim=1),
+    )
+    torch.testing.assert_close(decoder(longer), decoder(reading), rtol=RTOL, atol=ATOL)
 
 
 def documents_stand_alone(spec: DecoderSpec) -> None:
@@ -52,10 +52,10 @@ def documents_stand_alone(spec: DecoderSpec) -> None:
     import torch
 
     decoder = _build(spec)
-    hidden, mask = _sample()
+    reading = _sample()
     order = torch.tensor([2, 0, 1])
-    torch.testing.assert_close(decoder(hidden[order], mask[order]), decoder(hidden, mask)[order], rtol=RTOL, atol=ATOL)
-    torch.testing.assert_close(decoder(hidden[:1], mask[:1]), decoder(hidden, mask)[:1], rtol=RTOL, atol=ATOL)
+    torch.testing.assert_close(decoder(reading.select(order)), decoder(reading)[order], rtol=RTOL, atol=ATOL)
+    torch.testing.assert_close(decoder(reading.select(slice(1))), decoder(reading)[:1], rtol=RTOL, atol=ATOL)
 
 
 def attention_sums_to_one(spec: DecoderSpec) -> None:
@@ -63,13 +63,13 @@ def attention_sums_to_one(spec: DecoderSpec) -> None:
     import torch
 
     decoder, chosen = _build(spec), torch.tensor([6, 2])
-    hidden, mask = _sample()
-    weights, logs = decoder.attention(hidden, mask, chosen), decoder.rank(hidden, mask, chosen)
+    reading = _sample()
+    weights, logs = decoder.attention(reading, chosen), decoder.rank(reading, chosen)
     assert tuple(weights.shape) == tuple(logs.shape) == (len(LENGTHS), 2, max(LENGTHS))
     torch.testing.assert_close(weights.sum(-1), torch.ones(len(LENGTHS), 2), rtol=RTOL, atol=ATOL)
-    hidden_cells = ~mask[:, None, :].expand_as(weights)
-    assert not bool(weights[hidden_cells].any()), "padding is attended"
-    assert bool(torch.isneginf(logs[hidden_cells]).all()), "rank is not -inf at padding"
+    padding = ~reading.mask[:, None, :].expand_as(weights)
+    assert not bool(weights[padding].any()), "padding is attended"
+    assert bool(torch.isneginf(logs[padding]).all()), "rank is not -inf at padding"
     torch.testing.assert_close(logs.exp(), weights, rtol=RTOL, atol=ATOL)
 
 
@@ -89,28 +89,28 @@ def ranking_trains_the_attention(spec: DecoderSpec) -> None:
     import torch
 
     decoder = _build(spec)
-    hidden, mask = _sample()
-    ranks = decoder.rank(hidden, mask, torch.arange(LABELS))
-    ranks[mask[:, None, :].expand_as(ranks)].square().sum().backward()
+    reading = _sample()
+    ranks = decoder.rank(reading, torch.arange(LABELS))
+    ranks[reading.mask[:, None, :].expand_as(ranks)].square().sum().backward()
     roles = decoder.parameter_roles()
     assert any(p.grad is not None and bool(p.grad.any()) for p in roles["attention"]), "the attention gets no gradient"
     assert all(p.grad is None or not bool(p.grad.any()) for p in roles.get("head", [])), "the head gets a gradient from ranking"
 
 
 def sparse_gradients_are_the_dense_ones(spec: DecoderSpec) -> None:
-    """A decoder with label tables hands on the gradients of the asked labels' rows alone, with the values that dense ones have."""
+    """A decoder with label tables hands on gradients of the asked rows alone, equal to the dense ones."""
     import torch
 
     dense, sparse, chosen = _build(spec), _build(spec), torch.tensor([5, 0, 3])
     has_tables = isinstance(sparse, SparseDecoder)
     if not has_tables:
         pytest.skip("for decoders with label tables")
-    hidden, mask = _sample()
+    reading = _sample()
     sparse.sparse = True
     for decoder in (dense, sparse):
-        decoder(hidden, mask, chosen).square().sum().backward()
-        ranks = decoder.rank(hidden, mask, chosen)
-        ranks[mask[:, None, :].expand_as(ranks)].square().sum().backward()
+        decoder(reading, chosen).square().sum().backward()
+        ranks = decoder.rank(reading, chosen)
+        ranks[reading.mask[:, None, :].expand_as(ranks)].square().sum().backward()
     for table, other in zip(sparse.label_tables(), dense.label_tables(), strict=True):
         assert len(table) == LABELS, f"a label table has {len(table)} rows for {LABELS} labels"
         if table.grad is not None:
@@ -128,7 +128,7 @@ def saved_weights_give_the_same_logits(spec: DecoderSpec) -> None:
         file = Path(folder) / "decoder.safetensors"
         save_file({name: tensor.contiguous() for name, tensor in decoder.state_dict().items()}, file)
         other.load_state_dict(load_file(file))
-    torch.testing.assert_close(other(*_sample()), decoder(*_sample()), rtol=0, atol=0)
+    torch.testing.assert_close(other(_sample()), decoder(_sample()), rtol=0, atol=0)
 
 
 def _build(spec: DecoderSpec, seed: int = 0) -> Any:
@@ -141,12 +141,12 @@ def _build(spec: DecoderSpec, seed: int = 0) -> Any:
     return decoder.eval()
 
 
-def _sample() -> tuple[Tensor, Tensor]:
+def _sample() -> Reading:
     import torch
 
     mask = torch.arange(max(LENGTHS))[None, :] < torch.tensor(LENGTHS)[:, None]
     hidden = torch.randn(len(LENGTHS), max(LENGTHS), HIDDEN, generator=torch.Generator().manual_seed(5))
-    return hidden * mask[..., None], mask
+    return Reading.of(hidden * mask[..., None], mask)
 
 
 CHECKS = (

@@ -1,4 +1,4 @@
-"""How well attention ranks words by relevance on held-out documents: the yardstick of stage 1, and of what stage 2 leaves of it."""
+"""How well attention ranks words by relevance on held-out documents: what stage 1 is measured by, and what stage 2 keeps of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ from plant_cli.training.planting import Planter, positives_only
 
 
 class AttentionMeasure:
-    """nDCG@k of attention against relevance on a split, over every (document, own label) list with all of its words."""
+    """nDCG@k of attention against relevance on a split, over every (document, own label) list with all of its words.
+
+    Args:
+        network: whose attention is measured.
+        material: the split.
+        table: relevance of words for labels.
+        hardware: where it runs.
+        k: cut of nDCG@k.
+        batch: documents in memory at once.
+    """
 
     def __init__(self, network: Network, material: Material, table: RelevanceTable, hardware: Hardware, *, k: int, batch: int) -> None:
         self.network = network
@@ -36,9 +45,9 @@ class AttentionMeasure:
             labels, counts = positives_only(self.planter, rows)
             if not len(labels):
                 continue
-            hidden, mask = self.reader.read(rows)
+            reading = self.reader.read(rows)
             with self.hardware.autocast():
-                attention = self.network.typed_decoder.rank(hidden, mask, torch.from_numpy(labels).to(hidden.device))
+                attention = self.network.decoder.rank(reading, torch.from_numpy(labels).to(reading.mask.device))
             lists = self.planter.lists(attention, rows, labels, counts, np.random.default_rng(0))
             if not len(lists):
                 continue

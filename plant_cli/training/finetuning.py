@@ -9,10 +9,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import LabelLoss, RankLoss, Split
+from plant_cli.api import LabelLoss, RankLoss, Reading, Split
 from plant_cli.model.candidates import Candidates
 from plant_cli.model.hardware import Hardware
-from plant_cli.model.label_scores import score_all, score_candidates, score_cells
+from plant_cli.model.label_scores import score_all, score_candidates, score_pairs
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader
 from plant_cli.training.planting import Planter, planted_loss
@@ -39,14 +39,20 @@ class Anchor:
 
 
 class FineTuning:
-    """Loss of one micro-batch of stage 2 (`plant_cli.training.loop.Step`).
+    """Loss of one micro-batch of stage 2 (`plant_cli.training.loop.BatchLoss`).
 
     The loss looks only at the positives and the hardest negatives of each document. All labels are scored once, in memory
-    O(B·L); the backward pass of the label attention recomputes only the cells that were chosen. With sparse updates labels are
-    scored without gradient, and the chosen ones of each document once more with it: no gradient has a row for every label. With
-    candidates only these are scored without gradient, and hard negatives are found among them.
+    O(B·L); the backward pass of the label attention computes only the (document, label) pairs that were chosen. With sparse updates
+    labels are scored without gradient, and the chosen ones of each document once more with it: no gradient has a row for every label.
+    With candidates only these are scored without gradient, and hard negatives are found among them.
 
     Args:
+        network: that is trained.
+        reader: of the split.
+        split: gives the gold labels.
+        loss: over labels.
+        hardware: where it runs.
+        anchor: the stage 1 loss that is added (None: none).
         sparse: score twice.
         candidates: what a shortlist proposes for the documents of the split (None: all labels are scored).
     """
@@ -73,30 +79,31 @@ class FineTuning:
         self.candidates = candidates
 
     def __call__(self, rows: Rows, *, epoch: int, seed: int) -> tuple[Tensor, float]:
-        """See `plant_cli.training.loop.Step`; the mean is over documents."""
-        hidden, mask = self.reader.read(rows)
-        targets = torch.from_numpy(self.gold[rows].toarray().astype(np.float32)).to(hidden.device)
+        """See `plant_cli.training.loop.BatchLoss`; the mean is over documents."""
+        reading = self.reader.read(rows)
+        targets = torch.from_numpy(self.gold[rows].toarray().astype(np.float32)).to(reading.mask.device)
         with self.hardware.autocast():
-            loss = self._label_loss(hidden, mask, targets, rows, seed)
+            loss = self._label_loss(reading, targets, rows, seed)
             if self.anchor is not None and self.anchor.strength(epoch) > 0:
-                planted, _ = planted_loss(self.network, self.anchor.planter, self.anchor.loss, hidden, mask, rows, seed)
+                planted, _ = planted_loss(self.network, self.anchor.planter, self.anchor.loss, reading, rows, seed)
                 loss = loss + self.anchor.strength(epoch) * planted
         return loss, float(len(rows))
 
-    def _label_loss(self, hidden: Tensor, mask: Tensor, targets: Tensor, rows: Rows, seed: int) -> Tensor:
+    def _label_loss(self, reading: Reading, targets: Tensor, rows: Rows, seed: int) -> Tensor:
         with torch.set_grad_enabled(not self.twice):
-            logits = self._score(hidden, mask, rows)
+            logits = self._score(reading, rows)
         if not self.loss.hard_negatives:
             return self.loss(logits, targets)
         draw = torch.Generator(device=logits.device).manual_seed(seed)
         selected = self.loss.select(logits.detach(), targets, draw)
         if self.twice:
             chosen = [row.nonzero().squeeze(1) for row in selected]
-            scored = score_cells(self.network.decoder, hidden, mask, chosen)
-            logits = torch.stack([row.index_copy(0, *cells) for row, *cells in zip(logits, chosen, scored, strict=True)])
+            scored = score_pairs(self.network.decoder, reading, chosen)
+            logits = torch.stack([row.index_copy(0, *pairs) for row, *pairs in zip(logits, chosen, scored, strict=True)])
         return self.loss(logits, targets, selected)
 
-    def _score(self, hidden: Tensor, mask: Tensor, rows: Rows) -> Tensor:
+    def _score(self, reading: Reading, rows: Rows) -> Tensor:
         if self.candidates is None:
-            return score_all(self.network.decoder, hidden, mask, self.network.labels)
-        return score_candidates(self.network.decoder, hidden, mask, self.candidates.of(rows, hidden.device), self.network.labels)
+            return score_all(self.network.decoder, reading, self.network.labels)
+        candidates = self.candidates.of(rows, reading.mask.device)
+        return score_candidates(self.network.decoder, reading, candidates, self.network.labels)

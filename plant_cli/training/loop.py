@@ -15,12 +15,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import Interrupted, MachineSection, StageContext, TrainingError
+from plant_cli.api import Interrupted, MachineSection, TrainingError
 from plant_cli.base.files import replacing
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.parallel.strategies.choice import choose_strategy, refuse_unsupported, sharing_mode
 from plant_cli.parallel.strategies.strategy import Strategy, Trainable
+from plant_cli.runs.session import Session
 from plant_cli.training import checkpoints, unfreezing
 from plant_cli.training.batches import make_batches, padding_share
 from plant_cli.training.checkpoints import Position
@@ -127,12 +128,23 @@ class TrainingResult:
 
 
 class Training:
-    """One training run of a network on rows of a split."""
+    """One training run of a network on the documents of a split.
 
-    def __init__(
-        self, context: StageContext, network: Network, hardware: Hardware, plan: Plan, lengths: Rows, roles: frozenset[str]
-    ) -> None:
-        self.context = context
+    Args:
+        session: of the stage.
+        network: that is trained.
+        hardware: where it runs, and the processes that share the work.
+        plan: how long, how fast, and when to stop.
+        lengths: tokens of each document [N].
+        roles: the parts of the network that are trained; the rest is frozen.
+
+    Raises:
+        ComponentError: the tracker is not known or not installed.
+        UsageError: the launch configuration cannot be followed.
+    """
+
+    def __init__(self, session: Session, network: Network, hardware: Hardware, plan: Plan, lengths: Rows, roles: frozenset[str]) -> None:
+        self.session = session
         self.network = network
         self.hardware = hardware
         self.plan = plan
@@ -145,7 +157,7 @@ class Training:
             parameter.requires_grad_(name in self.names)
         self.processes = hardware.processes
         self.processes.copy_first(p.data for p in network.parameters() if p.requires_grad)
-        folder = context.run_path / "tracking" / context.folder.name
+        folder = session.run_path / "tracking" / session.folder.name
         on_cpu = hardware.device.type == "cpu" and sharing_mode() != "deepspeed"  # which accelerate does not know on processors
         self.accelerator = open_tracker(plan.tracker, folder, asdict(plan), cpu=on_cpu)
         refuse_unsupported(self.accelerator)
@@ -168,14 +180,18 @@ class Training:
             step: the loss of a micro-batch.
             validate: validation figures after an epoch (0-based).
             plant: gives the network a start that competes as epoch 0, and its validation figures; not called on resuming.
+
+        Raises:
+            Interrupted: the user stopped the command; a checkpoint is saved.
+            TrainingError: the loss is not a number.
         """
-        if self.context.resume:
+        if self.session.resume:
             self._continue()
         plan, position = self.plan, self.position
         if plant is not None and not position.step:
             self._judge(plant(), epoch=-1, loss=None)
         self.strategy = choose_strategy(
-            describe_trainable(self.network, self.hardware, self.groups, self.optimizer, plan.clip), self.accelerator, self.context.reporter
+            describe_trainable(self.network, self.hardware, self.groups, self.optimizer, plan.clip), self.accelerator, self.session.reporter
         )
         self.groups = [replace(group, parameters=tuple(found)) for group, found in zip(self.groups, self.strategy.groups, strict=True)]
         while position.epoch < plan.epochs and position.epoch - position.best_epoch <= plan.patience:
@@ -198,16 +214,16 @@ class Training:
         )
 
     def _continue(self) -> None:
-        found = checkpoints.load_checkpoint(self.context.folder / "checkpoints", self.network, self.optimizer, self.context.reporter.warn)
+        found = checkpoints.load_checkpoint(self.session.folder / "checkpoints", self.network, self.optimizer, self.session.reporter.warn)
         if found is None:
-            self.context.reporter.note("no whole checkpoint to resume from: training starts at the beginning")
+            self.session.reporter.note("no whole checkpoint to resume from: training starts at the beginning")
             return
         self.position, self.best = found
-        _write_history(self.context.folder / HISTORY, self.position.history)
-        self.context.reporter.note(f"resumed in epoch {self.position.epoch + 1} after {self.position.step} steps")
+        _write_history(self.session.folder / HISTORY, self.position.history)
+        self.session.reporter.note(f"resumed in epoch {self.position.epoch + 1} after {self.position.step} steps")
 
     def _save(self) -> None:
-        folder = self.context.folder / "checkpoints" if self.processes.first else None
+        folder = self.session.folder / "checkpoints" if self.processes.first else None
         weights = {name: p for name, p in self.network.named_parameters() if name in self.names}
         checkpoints.save_checkpoint(folder, weights, self.strategy.state(keep=self.processes.first), self.position, self.best)
         self.saved = time.monotonic()
@@ -223,7 +239,7 @@ class Training:
         self.network.train()
         began = time.monotonic()
         documents = sum(len(rows) for batch in steps[position.batch :] for rows in batch)
-        with self.context.reporter.progress(f"epoch {position.epoch + 1}/{plan.epochs}", documents, "documents") as task:
+        with self.session.reporter.progress(f"epoch {position.epoch + 1}/{plan.epochs}", documents, "documents") as task:
             for batch in steps[position.batch :]:
                 share = unfreezing.cosine(position.step, len(steps) * plan.epochs, plan.warmup)
                 unfreezing.set_rates(self.optimizer, groups, share, active)
@@ -235,7 +251,7 @@ class Training:
                     self._stop()
                 if self.due:
                     self._save()
-        if self.processes.any(self.context.stopping):
+        if self.processes.any(self.session.should_stop()):
             self._stop()
         self.seconds.append(time.monotonic() - began)
 
@@ -278,7 +294,7 @@ class Training:
     def _add_up(self, total: float, lost: float) -> tuple[float, float]:
         """Weight and loss of a step over all processes; and whether to stop or to save after it."""
         due = self.processes.first and time.monotonic() - self.saved > 60 * self.plan.checkpoint_minutes
-        sums = torch.tensor([total, lost, self.context.stopping, due], dtype=torch.float64)
+        sums = torch.tensor([total, lost, self.session.should_stop(), due], dtype=torch.float64)
         self.processes.add([sums])
         total, lost, stopping, saving = sums.tolist()
         self.stopping, self.due = stopping > 0, saving > 0
@@ -299,13 +315,13 @@ class Training:
         """Write the row of the history, and keep the weights if they are the best so far."""
         position = self.position
         position.history.append({"epoch": epoch + 1, "loss": loss, **figures})
-        _write_history(self.context.folder / HISTORY, position.history)
+        _write_history(self.session.folder / HISTORY, position.history)
         shown = {**({} if loss is None else {"loss": loss}), **figures}
-        self.context.reporter.note(f"epoch {epoch + 1}: " + ", ".join(f"{name} {number:.4f}" for name, number in shown.items()))
+        self.session.reporter.note(f"epoch {epoch + 1}: " + ", ".join(f"{name} {number:.4f}" for name, number in shown.items()))
         self.accelerator.log(figures, step=position.step)
         if self.plan.curves:
             values = [row[self.plan.monitor] for row in position.history]
-            self.context.reporter.note(f"loss {draw_curve(self.losses)}   {self.plan.monitor} {draw_curve(values)}")
+            self.session.reporter.note(f"loss {draw_curve(self.losses)}   {self.plan.monitor} {draw_curve(values)}")
         value = figures[self.plan.monitor]
         if position.best is None or value > position.best:
             position.best, position.best_epoch = value, epoch
@@ -315,7 +331,7 @@ class Training:
         self._save()
         raise Interrupted(
             f"stopped in epoch {self.position.epoch + 1} after {self.position.step} steps; a checkpoint is saved",
-            where=str(self.context.folder / "checkpoints"),
+            where=str(self.session.folder / "checkpoints"),
             expected="nothing: this is what was asked for",
             todo="run the same command again with --resume to go on exactly where it stopped",
         )
@@ -325,7 +341,7 @@ class Training:
             f"the loss is not a number in epoch {self.position.epoch + 1}, step {self.position.step + 1}",
             where=f"training documents in rows {', '.join(str(r) for r in rows[:8])}"
             + (" …" if len(rows) > 8 else "")
-            + f"; {self.context.folder}",
+            + f"; {self.session.folder}",
             expected="a finite loss",
             todo="the last checkpoint is kept: lower the learning rates, or use --precision fp32, then --force; --resume goes on from it",
         )

@@ -4,27 +4,35 @@ from __future__ import annotations
 
 from typing import Literal, cast
 
-from plant_cli.api import Choice, ComponentError, LabelLoss, LossSpec, RankLoss, StageContext
+from plant_cli.api import ComponentError, LabelLoss, LossSpec, Options, RankLoss
 
 
-def rank_loss(context: StageContext, chosen: Choice) -> RankLoss:
-    """A stage 1 loss."""
-    return cast(RankLoss, _build(context, chosen, "rank"))
+def rank_loss(spec: LossSpec, options: Options) -> RankLoss:
+    """A loss of stage 1.
+
+    Raises:
+        ComponentError: it is a loss of stage 2.
+    """
+    _require_stage(spec, "rank")
+    return cast(RankLoss, spec.build(options))
 
 
-def label_loss(context: StageContext, chosen: Choice) -> LabelLoss:
-    """A stage 2 loss."""
-    return cast(LabelLoss, _build(context, chosen, "label"))
+def label_loss(spec: LossSpec, options: Options) -> LabelLoss:
+    """A loss of stage 2.
+
+    Raises:
+        ComponentError: it is a loss of stage 1.
+    """
+    _require_stage(spec, "label")
+    return cast(LabelLoss, spec.build(options))
 
 
-def _build(context: StageContext, chosen: Choice, stage: Literal["rank", "label"]) -> RankLoss | LabelLoss:
-    loss, options = context.component(LossSpec, chosen)
-    if loss.stage != stage:
+def _require_stage(spec: LossSpec, stage: Literal["rank", "label"]) -> None:
+    if spec.stage != stage:
         number = {"rank": 1, "label": 2}
         raise ComponentError(
-            f"the loss '{loss.name}' is for stage {number[loss.stage]}, not for stage {number[stage]}",
-            where=f"loss '{loss.name}'",
+            f"the loss '{spec.name}' is for stage {number[spec.stage]}, not for stage {number[stage]}",
+            where=f"loss '{spec.name}'",
             expected="lambda, mse, listnet, …" if stage == "rank" else "focal-hnm, bce, asymmetric, …",
             todo="`plant plugins` lists the losses of each stage",
         )
-    return loss.build(options)

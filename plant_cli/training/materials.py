@@ -1,17 +1,20 @@
-"""What a training stage works on: splits, their tokens and the readers of their hidden states."""
+"""What a training stage works on: the network on its device, the splits and the readers of their hidden states."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from plant_cli.api import Split, SplitName, StageContext
+from plant_cli.api import SPLITS, ArtefactError, Split, SplitName
 from plant_cli.model.cuts import cut_summary, measure_cut
-from plant_cli.model.hardware import Hardware
-from plant_cli.model.network import Network
-from plant_cli.model.reading import HiddenReader, tokenize
-from plant_cli.training.cache import cached_or_live
+from plant_cli.model.design import find_design
+from plant_cli.model.hardware import Hardware, choose_hardware
+from plant_cli.model.network import Network, assemble, described_section, restore_network
+from plant_cli.model.reading import HiddenReader, Rows, lengths, tokenize
+from plant_cli.model.token_words import find_token_words
+from plant_cli.training.cache import CachePolicy, open_reader
+from plant_cli.training.inputs import Inputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,20 +25,67 @@ class Material:
     reader: HiddenReader
 
 
-def gather(
-    context: StageContext, network: Network, hardware: Hardware, names: Sequence[SplitName], cache_limit: float
-) -> dict[SplitName, Material]:
-    """Tokenise splits and open readers; hidden states of a frozen backbone are cached up to `cache_limit` GB a split."""
-    corpus = context.corpus()
-    found: dict[SplitName, Material] = {}
-    for name in names:
-        split = corpus.split(name)
-        tokens = tokenize(network, split.texts, context.reporter, name, evidence=split.evidence)
-        reader = cached_or_live(network, tokens, hardware, context, name=name, data_hash=corpus.data_hash, limit_gb=cache_limit)
-        found[name] = Material(split=split, reader=reader)
-    return found
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """The network on its device, and what it is trained and validated on."""
+
+    network: Network
+    hardware: Hardware
+    train: Material
+    validation: Material
+
+    @property
+    def lengths(self) -> Rows:
+        """Tokens of each training document [N]."""
+        return lengths(self.train.reader.tokens)
+
+    def summarise_cuts(self) -> dict[str, dict[str, Any]]:
+        """What of each split was not read, for the stage's record."""
+        materials = {"train": self.train, "validation": self.validation}
+        return cut_summary({name: measure_cut(found.reader.tokens, found.split.evidence) for name, found in materials.items()})
 
 
-def summarise_cuts(materials: Mapping[SplitName, Material]) -> dict[str, dict[str, Any]]:
-    """What of each split was not read, for the stage's record."""
-    return cut_summary({name: measure_cut(material.reader.tokens, material.split.evidence) for name, material in materials.items()})
+def set_up(given: Inputs, *, freeze_backbone: bool, cache_limit: float) -> Setup:
+    """Build the network, with what was planted, and tokenise train and validation; states of a frozen backbone are cached.
+
+    Args:
+        given: what the stage works from.
+        freeze_backbone: keep the backbone as it is.
+        cache_limit: disk that the hidden states of one split may take, in GB.
+
+    Raises:
+        ArtefactError: the planted network is another one, or cannot be read.
+        Interrupted: the user stopped the command while hidden states were cached.
+    """
+    corpus = given.corpus
+    hardware = choose_hardware(given.machine)
+    network = assemble(given.design, given.machine, corpus.labels, corpus.sizes["train"]).to(hardware.device)
+    if given.planted is not None:
+        _restore_planted(network, given.planted, given)
+    if freeze_backbone:
+        network.freeze_backbone()
+    policy = CachePolicy(backbone=given.design.describe_backbone(), data_hash=corpus.data_hash, limit=cache_limit)
+    materials = {name: _open(name, given, network, hardware, policy) for name in SPLITS[:2]}
+    return Setup(network=network, hardware=hardware, train=materials["train"], validation=materials["validation"])
+
+
+def _restore_planted(network: Network, folder: Path, given: Inputs) -> None:
+    planted, wanted = find_design(described_section(folder), given.component), given.design
+    pairs = {"backbone": (planted.backbone[1], wanted.backbone[1]), "decoder": (planted.decoder[1], wanted.decoder[1])}
+    different = [kind for kind in pairs if getattr(planted, kind) != getattr(wanted, kind)]
+    if different:
+        raise ArtefactError(
+            "the attention was planted in another network than the one to be fine-tuned",
+            where="; ".join(f"{kind}: {folder} has {pairs[kind][0]!r}, this stage {pairs[kind][1]!r}" for kind in different),
+            expected="the same backbone, decoder and options in both stages",
+            todo="leave the model options to the run, or run plant pretrain-attn again with them and --force",
+        )
+    restore_network(network, folder)
+
+
+def _open(name: SplitName, given: Inputs, network: Network, hardware: Hardware, policy: CachePolicy) -> Material:
+    split = given.corpus.split(name)
+    tokens = tokenize(network, split.texts, given.session.reporter, name, evidence=split.evidence)
+    vocabulary = given.statistics.table.words if given.statistics else ()
+    words = find_token_words(split.texts, tokens, vocabulary) if network.needs_words else None
+    return Material(split=split, reader=open_reader(network, tokens, hardware, policy, given.session, name=name, words=words))

@@ -1,8 +1,15 @@
-"""Options that both training stages have; imports no torch."""
+"""Options of both training stages; imports no torch."""
 
 from __future__ import annotations
 
-from plant_cli.api import Options, option
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from plant_cli.api import Choice, Options, choice, option
+
+Value = TypeVar("Value")
+ROLES = frozenset({"attention", "value", "boost", "head", "backbone"})
+"""Parts of the network that stage 2 trains."""
 
 
 class TrainingOptions(Options):
@@ -28,3 +35,116 @@ class TrainingOptions(Options):
     )
     curves: bool = option(False, "Draw loss and validation figure as lines in the terminal after every epoch.")
     checkpoint_minutes: float = option(10.0, "Minutes between checkpoints within an epoch.", gt=0)
+
+
+class PretrainOptions(TrainingOptions):
+    """Options of `pretrain-attn`."""
+
+    loss: Choice = choice("loss", "lambda", "The ranking loss.")
+    rate_attention: float = option(1e-2, "Peak learning rate of label queries and attention maps.", gt=0)
+    freeze_backbone: bool = option(True, "Train only the label attention; hidden states are then computed once and cached.")
+    contrast: int = option(64, "Words without relevance that join each document's lists; 0: none (the paper), -1: all.", ge=-1)
+    labels_per_document: int = option(64, "Labels sampled beside the positives of a batch; -1: all labels.", ge=-1)
+    score: Literal["log-mass", "mass", "log-mean"] = option(
+        "log-mass", "A word's score: log of the attention mass on its tokens, the mass itself, or the log of its mean."
+    )
+    ndcg_k: int = option(1000, "Cut k of the validation nDCG@k.", ge=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByStart(Generic[Value]):
+    """A default that depends on how the label tables start.
+
+    Tables that are planted can lose something, so they learn more slowly; a start from nothing makes no progress at first, so it is
+    given all its epochs.
+
+    Args:
+        planted: with tables that start from prototypes.
+        plain: without.
+    """
+
+    planted: Value
+    plain: Value
+
+    @property
+    def help(self) -> str:
+        """The sentence that a help text ends with."""
+        planted, plain = ("all epochs" if value is None else f"{value:g}" for value in (self.planted, self.plain))
+        return f"Default: {planted} with planted label tables, {plain} without."
+
+    def choose(self, given: Value | None, *, planted: bool) -> Value:
+        """What the user gave, else the default."""
+        if given is not None:
+            return given
+        return self.planted if planted else self.plain
+
+
+RATE_HEAD = ByStart(planted=3e-4, plain=1e-3)
+RATE_BOOST = ByStart(planted=3e-3, plain=3e-2)
+PATIENCE: ByStart[int | None] = ByStart(planted=2, plain=None)
+
+
+class FinetuneOptions(TrainingOptions):
+    """Options of `finetune`."""
+
+    init: Literal["planted", "random"] = option(
+        "planted", "planted: from the attention of pretrain-attn, with all that is planted. random: from nothing (the clean contrast)."
+    )
+    prototypes: bool | None = option(
+        None,
+        "Start each label's tables from what its attention gathers on its training documents. Default: with --init planted (paper: no).",
+    )
+    sharpness: float | None = option(
+        None,
+        "Factor on the planted attention's scores when prototypes are made; not with --no-prototypes. "
+        "Default: the best on validation of 1, 1/2, 1/4 and 1/8.",
+        gt=0,
+    )
+    lexical: bool | None = option(
+        None,
+        "Add lexical scores: the cosine of the document's tf-idf and the label's relevance, with a weight chosen on validation. "
+        "Default: with --init planted (paper: no).",
+    )
+    patience: int | None = option(
+        None,
+        f"Epochs without a better validation value before training stops. {PATIENCE.help}",
+        ge=1,
+    )
+    loss: Choice = choice("loss", "focal-hnm", "The loss over labels.")
+    rate_head: float | None = option(None, f"Peak learning rate of what labels share: value path and head. {RATE_HEAD.help}", gt=0)
+    rate_boost: float | None = option(None, f"Peak learning rate of the tables of each label (boost). {RATE_BOOST.help}", gt=0)
+    unfreeze: Literal["gradual", "all"] = option(
+        "gradual", "gradual: first value path and head, then attention at a smaller rate, then the backbone from its last layers."
+    )
+    attention_factor: float = option(0.3, "Factor on the attention's rate under gradual unfreezing.", gt=0, le=1)
+    anchor: float = option(0.0, "Weight of the stage 1 loss as an auxiliary term that fades out; 0: none.", ge=0)
+    anchor_epochs: int = option(5, "Epochs over which the anchor fades out.", ge=1)
+    anchor_loss: Choice = choice("loss", "lambda", "The ranking loss of the anchor.")
+    shortlist: Choice | None = choice(
+        "shortlist",
+        None,
+        "Look for hard negatives only among the labels that this proposes; needs `plant mig`. Validation scores every label all the same. "
+        "Default: among all labels.",
+    )
+    monitor: Literal["MAP", "macro-F1", "micro-F1", "P@5"] = option(
+        "MAP", "Validation figure that decides which epoch is kept; F1 at the threshold tuned on validation."
+    )
+    tune: Literal["micro-F1", "macro-F1", "per-label"] = option(
+        "micro-F1",
+        "What the decision threshold, tuned on validation, maximises. per-label: one threshold for each label, for the label's own F1.",
+    )
+
+    @property
+    def plants_tables(self) -> bool:
+        """Whether label tables start from prototypes, if the decoder can."""
+        return self.init == "planted" if self.prototypes is None else self.prototypes
+
+    @property
+    def needs_relevance(self) -> bool:
+        """Whether the stage cannot do without the run's relevance table."""
+        return self.uses_lexical or bool(self.anchor) or self.shortlist is not None
+
+    @property
+    def uses_lexical(self) -> bool:
+        """Whether lexical scores are added to the network's."""
+        return self.init == "planted" if self.lexical is None else self.lexical

@@ -10,31 +10,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import RankLoss, Split, TokenBatch
-from plant_cli.corpus.words import words
+from plant_cli.api import RankLoss, Reading, Split, TokenBatch
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader
+from plant_cli.model.token_words import OUTSIDE, DocumentWords, match_words
 from plant_cli.relevance.table import RelevanceTable
 
 Rows = npt.NDArray[np.int64]
 SMALLEST_MASS = 1e-12
-OUTSIDE = -1  # a word that is not in the relevance table's vocabulary
-
-
-@dataclass(frozen=True, kw_only=True)
-class DocumentWords:
-    """The distinct words of a document and the tokens that spell them.
-
-    Args:
-        vocabulary: row of each distinct word [U] in the relevance table, or `OUTSIDE`.
-        token: token positions [n], one entry for each (token, word) that overlap.
-        word: the word of each entry [n], 0 ≤ word < U.
-    """
-
-    vocabulary: Rows
-    token: Rows
-    word: Rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,30 +31,6 @@ class RankedLists:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
-
-
-def match_words(text: str, spans: npt.NDArray[np.int32], positions: dict[str, int]) -> DocumentWords:
-    """Tie the words of a text to its tokens by character offsets.
-
-    Args:
-        text: the untouched text.
-        spans: character offsets [T, 2] of the tokens, in order.
-        positions: row of each word in the relevance table.
-    """
-    found = words(text)
-    distinct: dict[str, int] = {}
-    numbers = np.array([distinct.setdefault(word, len(distinct)) for word, _, _ in found], dtype=np.int64)
-    begins = np.array([start for _, start, _ in found], dtype=np.int64)
-    ends = np.array([end for _, _, end in found], dtype=np.int64)
-    first = np.searchsorted(spans[:, 1], begins, side="right")
-    last = np.searchsorted(spans[:, 0], ends, side="left")
-    counts = np.maximum(last - first, 0)
-    within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    token = np.repeat(first, counts) + within
-    word = np.repeat(numbers, counts)
-    seen = np.unique(word)  # words whose tokens lie beyond the backbone's limit have no position to be scored at
-    vocabulary = np.array([positions.get(w, OUTSIDE) for w in distinct], dtype=np.int64)[seen] if len(seen) else seen
-    return DocumentWords(vocabulary=vocabulary, token=token, word=np.searchsorted(seen, word))
 
 
 class Planter:
@@ -129,16 +89,16 @@ class Planter:
         scores: list[Tensor] = []
         relevance: list[npt.NDArray[np.float32]] = []
         sizes: list[Rows] = []
-        for place, row in enumerate(rows):
+        for number, row in enumerate(rows):
             document = self.documents[row]
-            chosen = np.flatnonzero(counts[place])
+            chosen = np.flatnonzero(counts[number])
             wanted = self._relevance(document, labels[chosen])
             items = (wanted > 0) | self._contrast(len(document.vocabulary), draw)[None, :]
             usable = ((wanted > 0).any(axis=1)) & (items.sum(axis=1) > 1)
             if not usable.any():
                 continue
             kept = torch.from_numpy(chosen[usable]).to(log_attention.device)
-            mass = self._word_scores(log_attention[place].index_select(0, kept), document)
+            mass = self._word_scores(log_attention[number].index_select(0, kept), document)
             items = items[usable]
             scores.append(mass[torch.from_numpy(items).to(mass.device)])
             relevance.append(wanted[usable][items])
@@ -165,12 +125,12 @@ class Planter:
         """Relevance [l, U] of the document's words for the labels."""
         table = self.table.matrix
         known = document.vocabulary != OUTSIDE
-        place = np.full(table.shape[1], -1, dtype=np.int64)
-        place[document.vocabulary[known]] = np.flatnonzero(known)
+        column_of = np.full(table.shape[1], -1, dtype=np.int64)
+        column_of[document.vocabulary[known]] = np.flatnonzero(known)
         starts, ends = table.indptr[labels], table.indptr[labels + 1]
         counts = ends - starts
         flat = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
-        column = place[table.indices[flat]]
+        column = column_of[table.indices[flat]]
         hit = column >= 0
         found = np.zeros((len(labels), len(document.vocabulary)), dtype=np.float32)
         found[np.repeat(np.arange(len(labels)), counts)[hit], column[hit]] = table.data[flat][hit]
@@ -198,7 +158,7 @@ def positives_only(planter: Planter, rows: Rows) -> tuple[Rows, npt.NDArray[np.b
 
 
 class Planting:
-    """Loss of one micro-batch of stage 1 (`plant_cli.training.loop.Step`); the mean is over lists."""
+    """Loss of one micro-batch of stage 1 (`plant_cli.training.loop.BatchLoss`); the mean is over lists."""
 
     def __init__(self, network: Network, reader: HiddenReader, planter: Planter, loss: RankLoss, hardware: Hardware) -> None:
         self.network = network
@@ -208,19 +168,26 @@ class Planting:
         self.hardware = hardware
 
     def __call__(self, rows: Rows, *, epoch: int, seed: int) -> tuple[Tensor, float]:
-        """See `plant_cli.training.loop.Step`."""
-        hidden, mask = self.reader.read(rows)
+        """See `plant_cli.training.loop.BatchLoss`."""
+        reading = self.reader.read(rows)
         with self.hardware.autocast():
-            return planted_loss(self.network, self.planter, self.loss, hidden, mask, rows, seed)
+            return planted_loss(self.network, self.planter, self.loss, reading, rows, seed)
 
 
-def planted_loss(
-    network: Network, planter: Planter, loss: RankLoss, hidden: Tensor, mask: Tensor, rows: Rows, seed: int
-) -> tuple[Tensor, float]:
-    """The ranking loss of a batch for a fresh sample of labels and contrast words, and over how many lists it is a mean."""
+def planted_loss(network: Network, planter: Planter, loss: RankLoss, reading: Reading, rows: Rows, seed: int) -> tuple[Tensor, float]:
+    """The ranking loss of a batch for a fresh sample of labels and contrast words, and over how many lists it is a mean.
+
+    Args:
+        network: whose attention is ranked.
+        planter: makes the lists.
+        loss: over lists.
+        reading: the documents [B].
+        rows: which documents they are [B].
+        seed: of the sample.
+    """
     draw = np.random.default_rng(seed)
     labels, counts = planter.choose_labels(rows, draw)
-    attention = network.typed_decoder.rank(hidden, mask, torch.from_numpy(labels).to(hidden.device))
+    attention = network.decoder.rank(reading, torch.from_numpy(labels).to(reading.mask.device))
     lists = planter.lists(attention, rows, labels, counts, draw)
     if len(lists) == 0:
         return 0.0 * attention.nan_to_num(neginf=0.0).sum(), 0.0

@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plant_cli.api import ComponentError, Interrupted, PlantableDecoder, StageContext
+from plant_cli.api import ComponentError, Interrupted, PlantableDecoder, Reading
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import Rows
+from plant_cli.runs.session import Session
 from plant_cli.training.checkpoints import load_state, trained_state
 from plant_cli.training.materials import Material
 
@@ -20,16 +21,28 @@ SCALE = 16.0
 """Logits from background to prototype: the label's average document starts at a probability of 1 − 3e-4, any other at 3e-4."""
 BACKGROUND = 512
 """Training documents, drawn at random, over which the background of every label is averaged."""
-CELLS = 1 << 26
+NUMBERS = 1 << 26
 """Numbers held at a time."""
 SHARPNESSES = (1.0, 0.5, 0.25, 0.125)
 """How sharp the planted attention may enter stage 2: factors on its scores, tried on validation."""
 
 
 class Prototypes:
-    """Plants the tables of a network's labels; reads training documents only."""
+    """Plants the tables of a network's labels; reads training documents only.
 
-    def __init__(self, network: Network, train: Material, hardware: Hardware, *, seed: int, batch: int, context: StageContext) -> None:
+    Args:
+        network: whose tables are planted.
+        train: the training documents.
+        hardware: where it runs.
+        seed: of the documents drawn for the background.
+        batch: documents in memory at once.
+        session: of the stage.
+
+    Raises:
+        ComponentError: the decoder cannot start its tables from prototypes.
+    """
+
+    def __init__(self, network: Network, train: Material, hardware: Hardware, *, seed: int, batch: int, session: Session) -> None:
         if not isinstance(network.decoder, PlantableDecoder):
             raise ComponentError(
                 f"the decoder '{network.section.decoder.name}' cannot start its tables from prototypes",
@@ -43,8 +56,8 @@ class Prototypes:
         self.hardware = hardware
         self.seed = seed
         self.batch = batch
-        self.context = context
-        self.reporter = context.reporter
+        self.session = session
+        self.reporter = session.reporter
 
     @torch.no_grad()
     def plant(self) -> None:
@@ -89,11 +102,11 @@ class Prototypes:
         total = torch.zeros(self.network.labels, self.network.backbone.hidden_size, device=self.hardware.device)
         with self.reporter.progress("prototypes: background", len(rows), "documents") as task:
             for batch in self._share(rows):
-                hidden, mask = self.train.reader.read(batch)
-                step = max(1, CELLS // (len(hidden) * (hidden.shape[1] + hidden.shape[2])))
-                blocks = torch.split(torch.arange(self.network.labels, device=hidden.device), step)
-                total += torch.cat([self._gather(hidden, mask, labels).sum(0) for labels in blocks])
-                task.advance(len(hidden) * self.hardware.processes.count)
+                reading = self.train.reader.read(batch)
+                step = max(1, NUMBERS // (len(reading) * sum(reading.hidden.shape[1:])))
+                blocks = torch.split(torch.arange(self.network.labels, device=total.device), step)
+                total += torch.cat([self._gather(reading, labels).sum(0) for labels in blocks])
+                task.advance(len(batch) * self.hardware.processes.count)
         self._finish(total)
         return total / len(rows)
 
@@ -102,12 +115,12 @@ class Prototypes:
         total = torch.zeros_like(background)
         with self.reporter.progress("prototypes: labels", gold.shape[0], "documents") as task:
             for rows in self._share(np.arange(gold.shape[0])):
-                hidden, mask = self.train.reader.read(rows)
+                reading = self.train.reader.read(rows)
                 owners, labels = gold[rows].nonzero()
-                distinct, places = np.unique(labels.astype(np.int64), return_inverse=True)
-                chosen, place, owner = (torch.from_numpy(x).to(hidden.device) for x in (distinct, places, owners.astype(np.int64)))
+                distinct, columns = np.unique(labels.astype(np.int64), return_inverse=True)
+                chosen, column, owner = (torch.from_numpy(x).to(total.device) for x in (distinct, columns, owners.astype(np.int64)))
                 if len(chosen):
-                    total.index_add_(0, chosen[place], self._gather(hidden, mask, chosen)[owner, place])
+                    total.index_add_(0, chosen[column], self._gather(reading, chosen)[owner, column])
                 task.advance(len(rows) * self.hardware.processes.count)
         self._finish(total)
         count = torch.from_numpy(np.asarray(gold.sum(axis=0), dtype=np.float32)).to(total.device).unsqueeze(1)
@@ -116,19 +129,19 @@ class Prototypes:
     def _share(self, rows: Rows) -> Iterator[Rows]:
         """Batches of this process's share, until the user asks to stop."""
         batches = [rows[start : start + self.batch] for start in range(0, len(rows), self.batch)]
-        return takewhile(lambda _: not self.context.stopping, self.hardware.processes.share(batches))
+        return takewhile(lambda _: not self.session.should_stop(), self.hardware.processes.share(batches))
 
     def _finish(self, total: Tensor) -> None:
         """Add up what the processes gathered, unless the user stopped one of them."""
         self.hardware.processes.add([total])
-        if self.hardware.processes.any(self.context.stopping):
+        if self.hardware.processes.any(self.session.should_stop()):
             raise Interrupted(
                 "stopped while label prototypes were made",
-                where=str(self.context.folder),
+                where=str(self.session.folder),
                 expected="all prototypes, before training starts",
                 todo="run the same command again with --resume",
             )
 
-    def _gather(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
+    def _gather(self, reading: Reading, labels: Tensor) -> Tensor:
         with self.hardware.autocast():
-            return self.decoder.gather(hidden, mask, labels).float()
+            return self.decoder.gather(reading, labels).float()

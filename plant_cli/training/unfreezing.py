@@ -36,7 +36,7 @@ class Group:
 
 def make_groups(network: Network, rates: Rates) -> list[Group]:
     """Optimiser groups: the decoder's roles, then the backbone's layer groups from last (depth 0) to first."""
-    roles = network.typed_decoder.parameter_roles()
+    roles = network.decoder.parameter_roles()
     rate_of = {"attention": rates.attention, "boost": rates.boost}
     groups = [Group(role=role, rate=rate_of.get(role, rates.head), parameters=tuple(found)) for role, found in roles.items() if found]
     for depth, found in enumerate(reversed(network.backbone.layer_groups())):

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from plant_cli.api import Choice, MetricInput, SilentReporter, StageContext, TrainingError
-from plant_cli.api.specs import MetricSpec
+from plant_cli.api import Choice, LabelIndex, MetricInput, MetricSpec, Options, SilentReporter, TrainingError
 from plant_cli.evaluation.thresholds import Objective, Tuned, tune_per_label, tune_threshold
 from plant_cli.inference.lexical import LexicalScores
 from plant_cli.inference.scoring import TopLabels, score_mixtures
 from plant_cli.kit.metrics import compute_value
+from plant_cli.model.design import ComponentLookup
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.training.materials import Material
@@ -20,22 +20,49 @@ KEPT = 100
 FAMILIES = ("map", "precision", "f1")
 SHOWN = ("MAP", "P@5", "micro-F1", "macro-F1")
 WEIGHTS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # logits that a cosine of 1 between words and label may add
-COLLAPSED = 0.5  # share of all cells assigned at probability one half: no real label set is that dense
+COLLAPSED = 0.5  # share of all (document, label) pairs with a probability of at least one half: no real label set is that dense
+Family = tuple[MetricSpec, Options]
+
+
+def find_families(component: ComponentLookup) -> list[Family]:
+    """The families of metrics that validation needs."""
+    return [component(MetricSpec, Choice(name=name)) for name in FAMILIES]
 
 
 class Validation:
-    """Scores the validation split; macro-F1 and micro-F1 are those at the threshold that is best on it."""
+    """Scores the validation split; macro-F1 and micro-F1 are those at the threshold that is best on it.
+
+    Args:
+        network: under training.
+        material: the validation split.
+        hardware: where it runs.
+        labels: the label index.
+        documents: training documents.
+        families: of metrics, with their options; between them they give `SHOWN`.
+        batch: documents in memory at once.
+        objective: what the threshold maximises.
+    """
 
     def __init__(
-        self, context: StageContext, network: Network, material: Material, hardware: Hardware, *, batch: int, objective: Objective
+        self,
+        network: Network,
+        material: Material,
+        hardware: Hardware,
+        labels: LabelIndex,
+        documents: int,
+        families: Sequence[Family],
+        *,
+        batch: int,
+        objective: Objective,
     ) -> None:
-        self.context = context
         self.network = network
         self.material = material
         self.hardware = hardware
+        self.train_counts = np.asarray(labels.train_counts, dtype=np.int64)
+        self.train_documents = documents
+        self.families = families
         self.batch = batch
         self.objective = objective
-        self.families = [context.component(MetricSpec, Choice(name=name)) for name in FAMILIES]
 
     def __call__(self) -> dict[str, float]:
         """MAP, P@5, micro-F1 and macro-F1, as fractions.
@@ -47,8 +74,8 @@ class Validation:
         if top.assigned_share > COLLAPSED:
             raise TrainingError(
                 f"the model collapsed: it assigns {100 * top.assigned_share:.0f}% of all labels to every document (recall goes to 1)",
-                where=str(self.context.folder),
-                expected="a few labels a document",
+                where="the validation split",
+                expected="a few labels for each document",
                 todo="nothing saved is lost; train again with lower rates (--rate-boost, --rate-head) or --precision fp32, and --force",
             )
         return self._figures(top)
@@ -64,7 +91,7 @@ class Validation:
         return self._score_mixtures(lexical)[0]
 
     def tune(self, top: TopLabels) -> Tuned:
-        """The one threshold for all labels."""
+        """The threshold for all labels that is best for the objective."""
         return tune_threshold(top.labels, top.scores, self.material.split.gold, self._unseen(), self.objective)
 
     def tune_labels(self, top: TopLabels, fallback: float) -> list[float]:
@@ -95,13 +122,12 @@ class Validation:
         return np.diff(self.material.split.unseen.indptr).astype(np.int64)
 
     def _input(self, top: TopLabels, threshold: float) -> MetricInput:
-        train_counts = np.asarray(self.context.corpus().labels.train_counts, dtype=np.int64)
         return MetricInput(
             top=top.labels,
             scores=top.scores,
             gold=self.material.split.gold,
             unseen=self._unseen(),
-            train_counts=train_counts,
-            train_documents=len(self.context.corpus().split("train")),
+            train_counts=self.train_counts,
+            train_documents=self.train_documents,
             threshold=threshold,
         )

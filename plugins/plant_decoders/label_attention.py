@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from plant_cli.api import ComponentError, DecoderShape
+from plant_cli.api import ComponentError, DecoderShape, Reading
 from plant_cli.base.padding import LABEL_MULTIPLE, round_up
 from plant_cli.kit.attention import gather_states, label_attention, log_attention, pooling_matrix
 from plant_decoders.options import LabelAttentionOptions
@@ -58,42 +58,41 @@ class LabelAttention(nn.Module):
         self.bias = nn.Parameter(_initial_bias(shape)) if options.prior_bias else None
         self.register_buffer("pooling", pooling_matrix(hidden, options.pool).float(), persistent=False)
 
-    def forward(self, hidden: Tensor, mask: Tensor, labels: Tensor | None = None) -> Tensor:
+    def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
         """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
-        queries, directions, constant = self.terms(None if labels is None else _in_tiles(labels))
-        states = self._states(hidden)
+        queries, directions, constant = self.terms(None if labels is None else _fill_up(labels))
+        states = self._states(reading.hidden)
         keys, values = self.to_key(states), self.to_value(states)
-        logits = label_attention(queries, directions, keys, values, mask, heads=self.heads, elements=self.cells) + constant
+        logits = label_attention(queries, directions, keys, values, reading.mask, heads=self.heads, elements=self.cells) + constant
         return logits if labels is None else logits[:, : len(labels)]
 
     def terms(self, labels: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """What does not depend on the document: queries and directions of values [l, H], and what every document adds [l]."""
         boost_scale, boost_shift = self._rows(self.boost_scale, labels), self._rows(self.boost_shift, labels)
         with torch.autocast(boost_scale.device.type, enabled=False):  # in fp32: the biases, the shift of the boost
-            per_place = self.projection @ self.get_buffer("pooling")
-            constant = boost_scale @ (per_place * self.to_output.bias) + boost_shift @ per_place
+            per_dimension = self.projection @ self.get_buffer("pooling")
+            constant = boost_scale @ (per_dimension * self.to_output.bias) + boost_shift @ per_dimension
         if self.bias is not None:
             constant = constant + self._rows(self.bias, labels)
-        return self.to_query(self._queries(labels)), boost_scale @ (per_place.unsqueeze(1) * self.to_output.weight), constant
+        return self.to_query(self._queries(labels)), boost_scale @ (per_dimension.unsqueeze(1) * self.to_output.weight), constant
 
     def fold(self) -> FoldedLabelAttention:
         """For scoring only: what does not depend on the document, computed once (`plant_cli.api.FoldableDecoder`)."""
         return FoldedLabelAttention(self)
 
-    def rank(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
+    def rank(self, reading: Reading, labels: Tensor) -> Tensor:
         """Log attention [B, l, T], averaged over heads; −inf where masked."""
-        filled = _in_tiles(labels)
-        logs = log_attention(self.to_query(self._queries(filled)), self.to_key(self._states(hidden)), mask, heads=self.heads)
-        return logs[:, : len(labels)]
+        queries, keys = self.to_query(self._queries(_fill_up(labels))), self.to_key(self._states(reading.hidden))
+        return log_attention(queries, keys, reading.mask, heads=self.heads)[:, : len(labels)]
 
-    def attention(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
-        """Attention [B, l, T], averaged over heads; rows sum to 1 over real positions."""
-        return self.rank(hidden, mask, labels).exp()
+    def attention(self, reading: Reading, labels: Tensor) -> Tensor:
+        """Attention [B, l, T], averaged over heads; rows sum to 1 over real tokens."""
+        return self.rank(reading, labels).exp()
 
-    def gather(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
-        """What each label's attention gathers of the (normed) states [B, l, H], each head over its share of the H places."""
-        states = self._states(hidden)
-        return gather_states(self.to_query(self._queries(labels)), self.to_key(states), states, mask, heads=self.heads)
+    def gather(self, reading: Reading, labels: Tensor) -> Tensor:
+        """What each label's attention gathers of the (normed) hidden states [B, l, H]; each head has its own share of the H dimensions."""
+        states = self._states(reading.hidden)
+        return gather_states(self.to_query(self._queries(labels)), self.to_key(states), states, reading.mask, heads=self.heads)
 
     @torch.no_grad()
     def sharpen(self, factor: float) -> None:
@@ -105,7 +104,7 @@ class LabelAttention(nn.Module):
     def plant_tables(self, prototypes: Tensor, background: Tensor, scale: float) -> None:
         """Start the tables so that the logit of what is gathered, x, is scale · ((x − background)·d / d·d − ½), d = prototype − background.
 
-        The value path becomes the identity and every place counts alike; training is free to change both.
+        The value path becomes the identity and every dimension counts alike; training is free to change both.
 
         Args:
             prototypes: what the label's attention gathers on its own documents, on average [L, H].
@@ -119,9 +118,9 @@ class LabelAttention(nn.Module):
             nn.init.eye_(linear.weight)
             nn.init.zeros_(linear.bias)
         self.projection.fill_(len(self.projection) ** -0.5)
-        per_place = self.projection @ self.get_buffer("pooling")
-        self.boost_scale.copy_(scale * directions / per_place)
-        at_background = self.boost_scale * background + scale / (2 * per_place.sum())
+        per_dimension = self.projection @ self.get_buffer("pooling")
+        self.boost_scale.copy_(scale * directions / per_dimension)
+        at_background = self.boost_scale * background + scale / (2 * per_dimension.sum())
         self.boost_shift.copy_(-at_background)
         if self.bias is not None:
             self.bias.zero_()
@@ -173,17 +172,17 @@ class FoldedLabelAttention(nn.Module):
         for name, tensor in zip(("queries", "directions", "constant"), decoder.terms(), strict=True):
             self.register_buffer(name, tensor.detach())
 
-    def forward(self, hidden: Tensor, mask: Tensor, labels: Tensor | None = None) -> Tensor:
+    def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
         """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
-        states = self.norm(hidden.to(self.to_key.weight.dtype))
+        states = self.norm(reading.hidden.to(self.to_key.weight.dtype))
         tables = [self.get_buffer(name) for name in ("queries", "directions", "constant")]
         queries, directions, constant = tables if labels is None else [table.index_select(0, labels) for table in tables]
         keys, values = self.to_key(states), self.to_value(states)
-        return label_attention(queries, directions, keys, values, mask, heads=self.heads, elements=self.cells) + constant
+        return label_attention(queries, directions, keys, values, reading.mask, heads=self.heads, elements=self.cells) + constant
 
 
-def _in_tiles(labels: Tensor) -> Tensor:
-    """Labels [l], the last of them repeated up to whole tiles (`plant_cli.base.padding`): none that was not asked for is touched."""
+def _fill_up(labels: Tensor) -> Tensor:
+    """Labels [l], the last of them repeated up to a multiple of `LABEL_MULTIPLE`; no label is touched that was not asked for."""
     return torch.cat([labels, labels[-1:].expand(round_up(len(labels), LABEL_MULTIPLE) - len(labels))])
 
 

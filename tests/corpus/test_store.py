@@ -7,10 +7,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from plant_cli.api.corpus import Dataset
+from plant_cli.api.corpus import Dataset, SplitName
 from plant_cli.api.errors import ArtefactError, DataError
 from plant_cli.api.reporting import SilentReporter
 from plant_cli.api.sections import DataSection
+from plant_cli.corpus import store
+from plant_cli.corpus.frames import read_frame
 from plant_cli.corpus.prepare import prepare
 from plant_cli.corpus.store import open_corpus
 
@@ -100,3 +102,35 @@ def test_a_record_changed_by_hand_is_refused(folder: Path, dataset: Dataset, key
 def test_a_missing_record_is_an_artefact_error(tmp_path: Path, dataset: Dataset) -> None:
     with pytest.raises(ArtefactError, match="is missing"):
         open_corpus(tmp_path, lambda: dataset)
+
+
+def without_validation(dataset: Dataset) -> Dataset:
+    """Ten training documents, of which two will be held out, and the test documents."""
+    rows = {"doc_id": [f"t{i}" for i in range(10)], "text": [f"fever number {i}" for i in range(10)], "labels": [["B1"]] * 10}
+    return replace(dataset, splits={"train": pl.LazyFrame(rows), "test": dataset.splits["test"]})
+
+
+def test_sizes_are_known_without_reading_the_source(folder: Path, dataset: Dataset, tmp_path: Path) -> None:
+    def load() -> Dataset:
+        raise AssertionError
+
+    assert open_corpus(folder, load).sizes == {"train": 3, "validation": 1, "test": 2}
+    prepare(without_validation(dataset), DataSection(), tmp_path / "held-out", 0, SilentReporter())
+    assert open_corpus(tmp_path / "held-out", load).sizes == {"train": 8, "validation": 2, "test": 2}
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_every_split_is_read_once(dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held_out: bool) -> None:
+    source = without_validation(dataset) if held_out else dataset
+    prepare(source, DataSection(), tmp_path, 0, SilentReporter())
+    read: list[str] = []
+
+    def count_reads(dataset: Dataset, name: SplitName) -> pl.DataFrame:
+        read.append(name)
+        return read_frame(dataset, name)
+
+    monkeypatch.setattr(store, "read_frame", count_reads)
+    corpus = open_corpus(tmp_path, lambda: source)
+    assert {name: len(corpus.split(name)) for name in corpus} == corpus.sizes
+    assert all(corpus.split(name) is corpus.split(name) for name in corpus)
+    assert sorted(read) == sorted(source.splits)

@@ -43,6 +43,10 @@ class TinyCorpus:
     labels: Labels = Labels()
     data_hash: str = "data"
 
+    @property
+    def sizes(self):
+        return {"train": 10, "test": len(self.rows)}
+
     def split(self, name):
         return make_split(name, self.rows if name == "test" else {f"t{i}": {"d"} for i in range(10)})
 

@@ -49,6 +49,10 @@ class MemoryCorpus:
     data_hash: str = "d"
     gold: list[list[int]] = field(default_factory=lambda: GOLD)
 
+    @property
+    def sizes(self) -> dict[SplitName, int]:
+        return {name: len(texts) for name, texts in self.texts.items()}
+
     def split(self, name: SplitName) -> Split:
         self.asked.append(name)
         texts = self.texts[name]

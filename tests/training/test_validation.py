@@ -35,7 +35,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Any:
             return [by_weight.get(weight, WRONG) for weight in weights or [0.0]]
 
         monkeypatch.setattr(validation, "score_mixtures", score_mixtures)
-        corpus = SimpleNamespace(labels=SimpleNamespace(train_counts=[5, 3, 2]), split=lambda name: Training())
+        corpus = SimpleNamespace(labels=SimpleNamespace(train_counts=[5, 3, 2]), sizes={"train": 10})
         context: Any = SimpleNamespace(component=installed().resolve, corpus=lambda: corpus, folder="run/finetune")
         split = SimpleNamespace(gold=csr_array(GOLD), unseen=csr_array((2, 0), dtype=np.int32))
         material: Any = SimpleNamespace(reader=None, split=split)

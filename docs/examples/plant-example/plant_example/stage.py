@@ -16,9 +16,9 @@ def run(context: StageContext, options: LabelCardOptions) -> Result:
     from plant_cli.base.files import replacing
 
     corpus = context.corpus()
-    labels = corpus.labels
+    labels, documents = corpus.labels, corpus.sizes["train"]
     rows = [
-        (label, title, count, count / len(corpus.split("train")))
+        (label, title, count, count / documents)
         for label, title, count in zip(labels.ids, labels.titles, labels.train_counts, strict=True)
         if count >= options.minimum
     ]

@@ -1,0 +1,91 @@
+"""Stage 1 as a whole: relevance is planted into the label attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from plant_cli.api import DataError, LossSpec
+from plant_cli.model.network import save_network
+from plant_cli.parallel.strategies.choice import sharing_mode
+from plant_cli.relevance.table import RelevanceTable
+from plant_cli.training.attention_quality import AttentionMeasure
+from plant_cli.training.inputs import Inputs
+from plant_cli.training.loop import Training, TrainingResult, make_plan
+from plant_cli.training.losses import rank_loss
+from plant_cli.training.materials import set_up
+from plant_cli.training.optimiser import decide_sparse
+from plant_cli.training.options import PretrainOptions
+from plant_cli.training.planting import Planter, Planting
+from plant_cli.training.throughput import Throughput, measure_throughput
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planted:
+    """What stage 1 reached.
+
+    Args:
+        training: the history and the epoch that was kept.
+        measure: the name of the figure that chose it.
+        speed: how fast it trained.
+        cuts: what of each split was not read.
+    """
+
+    training: TrainingResult
+    measure: str
+    speed: Throughput
+    cuts: dict[str, dict[str, Any]]
+
+
+def plant_attention(given: Inputs, options: PretrainOptions, table: RelevanceTable) -> Planted:
+    """Train label queries and attention maps so that attention ranks a document's words by their relevance for each label.
+
+    The network of the best epoch is saved in the stage's folder.
+
+    Args:
+        given: what the stage works from.
+        options: of the stage.
+        table: relevance of words for labels.
+
+    Raises:
+        DataError: no word has relevance for any label.
+        ComponentError: the loss is one of stage 2.
+        Interrupted: the user stopped the command; a checkpoint is saved.
+        TrainingError: the loss is not a number.
+    """
+    if not table.matrix.nnz:
+        raise DataError(
+            "there is nothing to plant: no word tells of any label",
+            where=str(given.session.run_path / "mig"),
+            expected="at least one word with relevance (a label of every document has none, nor has one whose words are too rare)",
+            todo="look at the corpus with plant data stats, or count rarer words with plant mig --min-df 1 --force",
+        )
+    loss = rank_loss(*given.component(LossSpec, options.loss))
+    setup = set_up(given, freeze_backbone=options.freeze_backbone, cache_limit=options.cache_limit)
+    network, hardware, train = setup.network, setup.hardware, setup.train
+    planter = Planter(
+        table,
+        train.split,
+        train.reader.tokens,
+        contrast=options.contrast,
+        labels_per_document=options.labels_per_document,
+        score=options.score,
+    )
+    measure = AttentionMeasure(network, setup.validation, table, hardware, k=options.ndcg_k, batch=options.micro_batch)
+    plan = make_plan(
+        options,
+        given.machine,
+        monitor=measure.name,
+        head=options.rate_attention,
+        boost=options.rate_attention,
+        patience=options.patience,
+    )
+    samples = 0 <= options.labels_per_document < network.labels
+    decide_sparse(network, options.sparse_updates, selects=samples, shared=sharing_mode() != "whole")
+    roles = frozenset({"attention"} if network.backbone_is_frozen else {"attention", "backbone"})
+    training = Training(given.session, network, hardware, plan, setup.lengths, roles)
+    step = Planting(network, train.reader, planter, loss, hardware)
+    outcome = training.run(step, lambda epoch: measure())
+    save_network(network, given.session.folder)
+    speed = measure_throughput(network, train.reader, hardware, step, outcome, options.micro_batch)
+    return Planted(training=outcome, measure=measure.name, speed=speed, cuts=setup.summarise_cuts())

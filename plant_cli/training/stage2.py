@@ -1,0 +1,247 @@
+"""Stage 2 as a whole: the network is trained to assign labels, from planted or from random attention."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from plant_cli.api import LabelLoss, LossSpec, PlantableDecoder, ShortlistSpec, UsageError
+from plant_cli.base.files import write_json
+from plant_cli.evaluation.systems import THRESHOLDS
+from plant_cli.inference.lexical import LexicalScores, make_lexicon, save_lexicon
+from plant_cli.model.candidates import Candidates, measure_recall, propose
+from plant_cli.model.network import save_network
+from plant_cli.model.word_statistics import WordStatistics
+from plant_cli.parallel.strategies.choice import sharing_mode
+from plant_cli.training.attention_quality import AttentionMeasure
+from plant_cli.training.finetuning import Anchor, FineTuning
+from plant_cli.training.inputs import Inputs
+from plant_cli.training.loop import Plan, Training, TrainingResult, make_plan
+from plant_cli.training.losses import label_loss, rank_loss
+from plant_cli.training.materials import Setup, set_up
+from plant_cli.training.optimiser import decide_sparse
+from plant_cli.training.options import PATIENCE, RATE_BOOST, RATE_HEAD, ROLES, FinetuneOptions
+from plant_cli.training.planting import Planter
+from plant_cli.training.prototypes import SHARPNESSES, Prototypes
+from plant_cli.training.throughput import Throughput, measure_throughput
+from plant_cli.training.validation import Validation, find_families
+
+ATTENTION_K = 1000
+"""Cut k of the nDCG@k that shows what stage 2 keeps of the planted attention."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FineTuned:
+    """What stage 2 reached.
+
+    Args:
+        training: the history and the epoch that was kept.
+        quality: the name of the figure that measures attention; None if the run has no relevance.
+        threshold: the decision threshold for all labels.
+        lexical_weight: logits that a lexical score higher by 1 adds; 0 if lexical scores are not used.
+        lexical_figures: validation figures with lexical scores; empty without.
+        speed: how fast it trained.
+        cuts: what of each split was not read.
+    """
+
+    training: TrainingResult
+    quality: str | None
+    threshold: float
+    lexical_weight: float
+    lexical_figures: Mapping[str, float]
+    speed: Throughput
+    cuts: dict[str, dict[str, Any]]
+
+
+def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
+    """Train the network, keep the best epoch on validation, add lexical scores and tune the decision threshold there.
+
+    Network, lexicon and thresholds are saved in the stage's folder.
+
+    Raises:
+        ArtefactError: what was planted belongs to another network, or cannot be read.
+        ComponentError: the loss is one of stage 1, or the decoder cannot do what an option asks for.
+        UsageError: options do not go together.
+        Interrupted: the user stopped the command; a checkpoint is saved.
+        TrainingError: the loss is not a number, or the model collapsed.
+    """
+    loss = label_loss(*given.component(LossSpec, options.loss))
+    _refuse_useless_shortlist(options, loss)
+    setup = set_up(given, freeze_backbone=False, cache_limit=options.cache_limit)
+    proposed = _propose(given, options, setup)
+    step = _make_step(given, options, setup, loss, proposed.get("train"))
+    monitor = _make_monitor(given, options, setup, proposed.get("validation"), loss.hard_negatives)
+    prototypes = _make_prototypes(given, options, setup)
+    plan = _make_plan(given, options, planted=prototypes is not None)
+    training = Training(given.session, setup.network, setup.hardware, plan, setup.lengths, ROLES)
+    factors = _choose_factors(options)
+    plant = None if prototypes is None else lambda: monitor.plant(prototypes, options.monitor, factors)
+    outcome = training.run(step, lambda epoch: monitor(), plant=plant)
+    save_network(setup.network, given.session.folder)
+    speed = measure_throughput(setup.network, setup.train.reader, setup.hardware, step, outcome, options.micro_batch)
+    lexical, figures = _weigh_lexical(given, options, monitor.validation)
+    return FineTuned(
+        training=outcome,
+        quality=monitor.quality.name if monitor.quality else None,
+        threshold=_tune(given, options, monitor.validation, lexical),
+        lexical_weight=lexical.lexicon.weight if lexical else 0.0,
+        lexical_figures=figures,
+        speed=speed,
+        cuts=setup.summarise_cuts(),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Monitor:
+    """The figures of an epoch.
+
+    Args:
+        validation: gives metrics on the validation split.
+        quality: gives the quality of attention; None without relevance.
+        shortlist: what a shortlist proposes for validation; None without one.
+        negatives: hard negatives m; of the m labels scored highest, the share that the shortlist proposes is measured.
+        batch: documents in memory at once.
+    """
+
+    validation: Validation
+    quality: AttentionMeasure | None
+    shortlist: Candidates | None
+    negatives: int
+    batch: int
+
+    def __call__(self) -> dict[str, float]:
+        """All figures of the network as it is."""
+        return {**self.validation(), **self._others()}
+
+    def plant(self, prototypes: Prototypes, name: str, factors: tuple[float, ...]) -> dict[str, float]:
+        """Start the label tables from prototypes, with the sharpness under which a figure is best; all figures of that network."""
+        return {**prototypes.plant_sharpest(self.validation, name, factors), **self._others()}
+
+    def _others(self) -> dict[str, float]:
+        figures = self.quality() if self.quality else {}
+        if self.shortlist is not None:
+            at = self.validation
+            recall = measure_recall(at.network, at.material.reader, at.hardware, self.shortlist, self.negatives, batch=self.batch)
+            figures |= {f"shortlist recall@{self.negatives}": recall}
+        return figures
+
+
+def _refuse_useless_shortlist(options: FinetuneOptions, loss: LabelLoss) -> None:
+    if options.shortlist is not None and not loss.hard_negatives:
+        raise UsageError(
+            "a shortlist is of no use to a loss that looks at all labels",
+            where="finetune, option shortlist",
+            expected="a loss with hard negatives",
+            todo="leave --shortlist out, or --set finetune.loss.hard_negatives=1000",
+        )
+
+
+def _statistics(given: Inputs) -> WordStatistics:
+    """For options that cannot do without: the stage has made sure that the run has them."""
+    assert given.statistics is not None
+    return given.statistics
+
+
+def _propose(given: Inputs, options: FinetuneOptions, setup: Setup) -> dict[str, Candidates]:
+    """The labels of each document among which hard negatives are looked for, by split; empty if among all."""
+    if options.shortlist is None:
+        return {}
+    texts = {"train": setup.train.split.texts, "validation": setup.validation.split.texts}
+    return propose(given.component(ShortlistSpec, options.shortlist), _statistics(given), texts, given.session.reporter)
+
+
+def _make_step(given: Inputs, options: FinetuneOptions, setup: Setup, loss: LabelLoss, candidates: Candidates | None) -> FineTuning:
+    network, train = setup.network, setup.train
+    sparse = decide_sparse(network, options.sparse_updates, selects=loss.hard_negatives > 0, shared=sharing_mode() != "whole")
+    anchor = _make_anchor(given, options, setup) if options.anchor else None
+    return FineTuning(network, train.reader, train.split, loss, setup.hardware, anchor, sparse=sparse, candidates=candidates)
+
+
+def _make_anchor(given: Inputs, options: FinetuneOptions, setup: Setup) -> Anchor:
+    loss = rank_loss(*given.component(LossSpec, options.anchor_loss))
+    train = setup.train
+    planter = Planter(_statistics(given).table, train.split, train.reader.tokens, contrast=64, labels_per_document=64)
+    return Anchor(planter=planter, loss=loss, weight=options.anchor, epochs=options.anchor_epochs)
+
+
+def _make_monitor(given: Inputs, options: FinetuneOptions, setup: Setup, shortlist: Candidates | None, negatives: int) -> Monitor:
+    network, hardware, batch = setup.network, setup.hardware, options.micro_batch
+    quality = None
+    if given.statistics is not None:
+        quality = AttentionMeasure(network, setup.validation, given.statistics.table, hardware, k=ATTENTION_K, batch=batch)
+    validation = Validation(
+        network,
+        setup.validation,
+        hardware,
+        given.corpus.labels,
+        given.corpus.sizes["train"],
+        find_families(given.component),
+        batch=batch,
+        objective="micro-F1" if options.tune == "micro-F1" else "macro-F1",
+    )
+    return Monitor(validation=validation, quality=quality, shortlist=shortlist, negatives=negatives, batch=batch)
+
+
+def _make_prototypes(given: Inputs, options: FinetuneOptions, setup: Setup) -> Prototypes | None:
+    """What plants the label tables; None if they start plain, as by default where the decoder cannot plant them."""
+    by_default = options.prototypes is None
+    if options.plants_tables and (isinstance(setup.network.decoder, PlantableDecoder) or not by_default):
+        return Prototypes(
+            setup.network, setup.train, setup.hardware, seed=given.machine.seed, batch=options.micro_batch, session=given.session
+        )
+    if options.sharpness is not None:
+        raise UsageError(
+            "a sharpness is given, but no label tables start from prototypes",
+            where="finetune, option sharpness",
+            expected="--prototypes, or --init planted, with a decoder that can start its tables from prototypes",
+            todo="leave --sharpness out, or add --prototypes",
+        )
+    return None
+
+
+def _choose_factors(options: FinetuneOptions) -> tuple[float, ...]:
+    """The sharpness factors that are tried: only planted attention has an order of words worth another sharpness."""
+    if options.sharpness is not None:
+        return (options.sharpness,)
+    return SHARPNESSES if options.init == "planted" else (1.0,)
+
+
+def _make_plan(given: Inputs, options: FinetuneOptions, *, planted: bool) -> Plan:
+    return make_plan(
+        options,
+        given.machine,
+        monitor=options.monitor,
+        head=RATE_HEAD.choose(options.rate_head, planted=planted),
+        boost=RATE_BOOST.choose(options.rate_boost, planted=planted),
+        patience=PATIENCE.choose(options.patience, planted=planted),
+        schedule=options.unfreeze,
+        attention_factor=options.attention_factor,
+    )
+
+
+def _weigh_lexical(given: Inputs, options: FinetuneOptions, validation: Validation) -> tuple[LexicalScores | None, dict[str, float]]:
+    """Lexical scores of validation with the weight that is best there, and the figures with them; the lexicon is saved."""
+    if not options.uses_lexical:
+        return None, {}
+    known, split = _statistics(given), validation.material.split
+    lexicon = make_lexicon(known.table, known.docs_with_word, known.docs_with_label, known.documents)
+    lexical = LexicalScores(lexicon, split.texts)
+    lexical.lexicon = replace(lexicon, centre=lexical.mean_cosine(split.gold))
+    weight, figures = validation.weigh(lexical, options.monitor)
+    if not weight:
+        given.session.reporter.note("lexical scores do not help on validation: they are left out")
+        return None, {}
+    lexical.lexicon = replace(lexical.lexicon, weight=weight)
+    save_lexicon(lexical.lexicon, given.session.folder, given.corpus.labels.hash)
+    return lexical, figures
+
+
+def _tune(given: Inputs, options: FinetuneOptions, validation: Validation, lexical: LexicalScores | None) -> float:
+    """The decision threshold for all labels; it is saved, or one for each label where they are asked for."""
+    top = validation.score(lexical)
+    threshold = validation.tune(top).value
+    value = validation.tune_labels(top, threshold) if options.tune == "per-label" else threshold
+    tuned = {"value": value, "objective": options.tune, "label_hash": given.corpus.labels.hash}
+    write_json(given.session.folder / THRESHOLDS, tuned)
+    return threshold
