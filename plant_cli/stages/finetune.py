@@ -118,8 +118,7 @@ class FinetuneOptions(TrainingOptions):
 
 def run(context: StageContext, options: FinetuneOptions) -> Result:
     """Fine-tune, keep the best epoch on validation, and tune the decision threshold there."""
-    from plant_cli.base.files import write_json
-    from plant_cli.evaluation.systems import THRESHOLDS
+    from plant_cli.artefacts.thresholds import write_thresholds
     from plant_cli.model.hardware import choose_hardware
     from plant_cli.model.network import assemble, save_network
     from plant_cli.model.reading import lengths
@@ -167,7 +166,7 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     top = validation.score(lexical)
     threshold = validation.tune(top).value
     value = validation.tune_labels(top, threshold) if options.threshold == "per-label" else threshold
-    write_json(context.folder / THRESHOLDS, {"value": value, "objective": options.threshold, "label_hash": corpus.labels.hash})
+    write_thresholds(context.folder, value, options.threshold, corpus.labels.hash)
     result = _report(outcome, options, threshold, measure, lexical, weighed, speed)
     return replace(result, summary={**result.summary, **summarise_cuts(materials)})
 

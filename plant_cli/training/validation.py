@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from plant_cli.api import Choice, MetricInput, SilentReporter, StageContext, TrainingError
 from plant_cli.api.specs import MetricSpec
+from plant_cli.evaluation.gold import join_gold, pad_counts
 from plant_cli.evaluation.thresholds import Objective, Tuned, tune_per_label, tune_threshold
 from plant_cli.inference.lexical import LexicalScores
 from plant_cli.inference.scoring import TopLabels, score_mixtures
@@ -35,6 +34,8 @@ class Validation:
         self.hardware = hardware
         self.batch = batch
         self.objective = objective
+        self.gold = join_gold(material.split)
+        self.labels = material.split.gold.shape[1]
         self.families = [context.component(MetricSpec, Choice(name=name)) for name in FAMILIES]
 
     def __call__(self) -> dict[str, float]:
@@ -65,11 +66,11 @@ class Validation:
 
     def tune(self, top: TopLabels) -> Tuned:
         """The one threshold for all labels."""
-        return tune_threshold(top.labels, top.scores, self.material.split.gold, self._unseen(), self.objective)
+        return tune_threshold(top.labels, top.scores, self.gold, self.labels, self.objective)
 
     def tune_labels(self, top: TopLabels, fallback: float) -> list[float]:
         """A threshold for each label [L]; `fallback` where validation has no document of the label among those scored highest."""
-        found: list[float] = tune_per_label(top.labels, top.scores, self.material.split.gold, fallback).tolist()
+        found: list[float] = tune_per_label(top.labels, top.scores, self.gold, self.labels, fallback).tolist()
         return found
 
     def _figures(self, top: TopLabels) -> dict[str, float]:
@@ -91,17 +92,12 @@ class Validation:
             weights=weights,
         )
 
-    def _unseen(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        return np.diff(self.material.split.unseen.indptr).astype(np.int64)
-
     def _input(self, top: TopLabels, threshold: float) -> MetricInput:
-        train_counts = np.asarray(self.context.corpus().labels.train_counts, dtype=np.int64)
         return MetricInput(
             top=top.labels,
             scores=top.scores,
-            gold=self.material.split.gold,
-            unseen=self._unseen(),
-            train_counts=train_counts,
+            gold=self.gold,
+            train_counts=pad_counts(self.context.corpus().labels.train_counts, self.gold),
             train_documents=len(self.context.corpus().split("train")),
             threshold=threshold,
         )
