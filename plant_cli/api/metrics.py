@@ -17,7 +17,7 @@ class AllScores(Protocol):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Documents N and labels L: the first L columns of `MetricInput.gold`."""
+        """Documents N and labels of train L: the first L columns of `MetricInput.gold`."""
         ...
 
     @property
@@ -32,16 +32,20 @@ class AllScores(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class MetricInput:
-    """Predictions beside gold, for one set of documents.
+    """Predictions beside gold, for N documents; the same in `plant eval` and in validation.
+
+    The columns of gold are the L labels of train in the order of the label index, then the U labels that only these documents have:
+    no training document has them, so that they can be missed but are in no ideal or average over labels (see `labels_counted`).
 
     Args:
-        top: label indices [N, K] by falling score, ties by label index; −1 where fewer were predicted.
-        scores: their scores [N, K] (probabilities), −inf where `top` is −1.
-        gold: csr [N, L] of 0/1 over the labels of train.
-        unseen: gold labels per document that no training document has [N].
-        train_counts: training documents per label [L].
+        top: predicted labels as columns of `gold` [N, K] by falling score, ties by column. −1 is never right: it stands behind the last
+            prediction (score −inf), and for a predicted label that is no column of gold (with its score: it takes a rank, and is
+            assigned if its score is high enough).
+        scores: their scores [N, K] (probabilities), −inf where nothing was predicted.
+        gold: csr [N, L + U] of 0/1, int64.
+        train_counts: training documents of each label [L + U]: at least 1 for the first L, 0 for the last U.
         train_documents: number of training documents.
-        threshold: a label is assigned when its score is at least this: one number, or one per label [L].
+        threshold: a label is assigned when its score is at least this: one number, or one per label [L + U].
         settings: where conventions differ.
         all_scores: every score, where they were kept: given to metrics whose spec says `needs_all_scores`.
     """
@@ -49,7 +53,6 @@ class MetricInput:
     top: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float64]
     gold: csr_array
-    unseen: npt.NDArray[np.int64]
     train_counts: npt.NDArray[np.int64]
     train_documents: int
     threshold: float | npt.NDArray[np.float64] = 0.5

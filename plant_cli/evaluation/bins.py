@@ -51,9 +51,9 @@ def measure_bins(data: MetricInput, bounds: Bounds = BOUNDS) -> list[Bin]:
     bins = []
     for name, least, most in bounds:
         inside = (data.train_counts >= least) & (data.train_counts <= most)
-        gold = (data.gold @ inside.astype(np.int64)).astype(np.float64) + (data.unseen if name == "0" else 0)
-        if not inside.any() and not gold.any():
+        if not inside.any():
             continue
+        gold = (data.gold @ inside.astype(np.int64)).astype(np.float64)
         found = hits & inside[top]
         columns = np.flatnonzero(inside)
         recalls = [ratio_of_sums(f"R@{k}[{name}]", found[:, :k].sum(axis=1).astype(np.float64), gold) for k in CUT_OFFS]

@@ -55,7 +55,7 @@ def resample(
         metrics: of the same N documents (of several systems, for paired comparisons).
         replicates: how many times the documents are drawn.
         generator: the source of randomness; the result does not depend on how the work is cut into blocks.
-        advance: told how many replicates were done.
+        advance: called with how many replicates were done.
     """
     sums = Sums([m.contributions for m in metrics])
     parts = []

@@ -75,7 +75,7 @@ def compare(
         permutations: random swaps of approximate randomisation.
         level: coverage of the intervals.
         generator: the source of randomness.
-        advance: told how many resamples and permutations were done.
+        advance: called with how many resamples and permutations were done.
 
     Raises:
         DataError: no metric is defined on these documents.

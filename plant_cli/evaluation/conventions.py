@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
-from plant_cli.api.errors import UsageError, near_names
+ConventionName = Literal["plant", "paper", "xmlrepo", "caml", "libmultilabel", "annif"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,6 +14,7 @@ class Convention:
     """Where tools differ.
 
     Args:
+        origin: whose way of scoring it is, for help.
         summary: one sentence for reports.
         keeps_empty: true if documents without gold labels stay in the averages (as 0); false if they are left out and counted.
         settings: what the metric families read: `precision_by` k or returned, `recall_by` gold or smaller (min(k, |Y|)),
@@ -20,57 +22,54 @@ class Convention:
             harmonic, `ndcg_of_empty`.
     """
 
-    name: str
+    name: ConventionName
+    origin: str
     summary: str
     keeps_empty: bool = True
     settings: Mapping[str, str | float] = field(default_factory=dict)
 
 
-CONVENTIONS: Mapping[str, Convention] = {
+CONVENTIONS: Mapping[ConventionName, Convention] = {
     c.name: c
     for c in (
         Convention(
             name="plant",
+            origin="this tool's",
             summary="documents without gold left out; labels unseen in train count in recall, not in ideals or macro averages",
             keeps_empty=False,
         ),
         Convention(
             name="paper",
+            origin="the tables of the PLANT paper",
             summary="R@k divides by min(k, labels of the document); all labels in ideals and averages",
             keeps_empty=False,
             settings={"recall_by": "smaller", "label_set": "all"},
         ),
         Convention(
             name="xmlrepo",
+            origin="the Extreme Classification Repository",
             summary="every document counts; ideals and averages over all labels, those unseen in train included",
             settings={"label_set": "all"},
         ),
         Convention(
             name="caml",
+            origin="CAML, LAAT and PLM-ICD",
             summary="every document counts; macro-F1 is the harmonic mean of mean precision and mean recall",
             settings={"label_set": "all", "macro_f1": "harmonic"},
         ),
         Convention(
             name="libmultilabel",
+            origin="LibMultiLabel",
             summary="every document counts; macro-F1 averages all labels, absent ones as 0",
             settings={"label_set": "all"},
         ),
         Convention(
             name="annif",
+            origin="Annif",
             summary="P@k divides by the number of suggestions; nDCG of a document without gold is 1",
             settings={"label_set": "all", "precision_by": "returned", "ndcg_of_empty": 1.0},
         ),
     )
 }
 
-
-def find_convention(name: str) -> Convention:
-    """The convention of that name; `UsageError` with near names if there is none."""
-    if name not in CONVENTIONS:
-        raise UsageError(
-            f"there is no convention named '{name}'",
-            where=f"--convention {name}",
-            expected=near_names(name, CONVENTIONS),
-            todo="choose one of " + ", ".join(CONVENTIONS),
-        )
-    return CONVENTIONS[name]
+HELP = f"Whose way of scoring: {', '.join(f'{c.name} ({c.origin})' for c in CONVENTIONS.values())}."

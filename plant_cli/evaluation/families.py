@@ -1,35 +1,53 @@
-"""Computing the metric families that plugins registered, and choosing among the values by name."""
+"""Computing the metric families that plugins registered, and choosing among their values by name."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from plant_cli.api.errors import PlantError, PluginError, UsageError, near_names
 from plant_cli.api.metrics import Metric, MetricInput
+from plant_cli.api.options import Options
 from plant_cli.api.specs import MetricSpec
 
 _AT = re.compile(r"@(\d+)$")
 AnyMetric = TypeVar("AnyMetric", bound=Metric)
+Families = Sequence[tuple[MetricSpec, Options]]  # each with its options
 
 
-def compute_families(specs: Sequence[MetricSpec], data: MetricInput, wanted: Sequence[str] = ()) -> list[Metric]:
-    """The values of all families, at their own cut-offs and at those of the wanted names (`P@7`).
+@dataclass(frozen=True, kw_only=True)
+class Missing:
+    """Why a metric could not be computed, and what to do about it."""
+
+    reason: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.remedy}"
+
+
+def compute_families(families: Families, data: MetricInput, wanted: Sequence[str] = ()) -> list[Metric]:
+    """The values of all families, at the cut-offs of their options and at those of the wanted names (`P@7`).
 
     Families that need every score are left out where there is none (`find_missing` names their metrics).
+
+    Args:
+        families: specs with options.
+        data: predictions beside gold.
+        wanted: names of metrics.
 
     Raises:
         PluginError: a family failed; names it.
     """
     asked = [int(found[1]) for found in map(_AT.search, wanted) if found and int(found[1]) > 0]
     values: list[Metric] = []
-    for spec in specs:
+    for spec, options in families:
         if spec.needs_all_scores and data.all_scores is None:
             continue
-        options = spec.options()
         if "k" in spec.options.model_fields:
-            options = spec.options.model_validate({"k": sorted({*getattr(options, "k", ()), *asked})})
+            options = options.model_copy(update={"k": sorted({*getattr(options, "k", ()), *asked})})
         try:
             values += spec.compute(data, options)
         except PlantError:
@@ -44,19 +62,25 @@ def compute_families(specs: Sequence[MetricSpec], data: MetricInput, wanted: Seq
     return values
 
 
-def find_missing(specs: Sequence[MetricSpec], data: MetricInput, remedy: str) -> dict[str, str]:
-    """The metrics that cannot be computed from the highest-scored labels alone, each with the reason and what to do about it."""
-    names = [name for spec in specs if data.all_scores is None for name in spec.needs_all_scores]
-    return dict.fromkeys(names, f"needs the score of every label, and only the highest were kept; {remedy}")
+def find_missing(families: Families, data: MetricInput, remedy: str) -> dict[str, Missing]:
+    """The metrics, by name, that cannot be computed from the highest-scored labels alone.
+
+    Args:
+        families: specs with options.
+        data: predictions beside gold.
+        remedy: what to do to have the score of every label.
+    """
+    names = [name for spec, _ in families if data.all_scores is None for name in spec.needs_all_scores]
+    return dict.fromkeys(names, Missing(reason="needs the score of every label, and only the highest were kept", remedy=remedy))
 
 
-def choose(values: Sequence[AnyMetric], wanted: Sequence[str], missing: Mapping[str, str]) -> list[AnyMetric]:
+def choose(values: Sequence[AnyMetric], wanted: Sequence[str], missing: Mapping[str, Missing]) -> list[AnyMetric]:
     """The values of the wanted names, in that order.
 
     Args:
         values: what was computed.
-        wanted: names.
-        missing: names that could not be computed, with the reason.
+        wanted: names of metrics.
+        missing: what could not be computed, by name.
 
     Raises:
         UsageError: there is no metric of that name, or not from these predictions.
@@ -65,8 +89,8 @@ def choose(values: Sequence[AnyMetric], wanted: Sequence[str], missing: Mapping[
     for name in wanted:
         if name not in known:
             if name in missing:
-                reason, _, remedy = missing[name].partition("; ")
-                raise UsageError(f"{name} is not available", where=f"metric {name}: {reason}", expected="every score", todo=remedy)
+                why = missing[name]
+                raise UsageError(f"{name} is not available", where=f"metric {name}: {why.reason}", expected="every score", todo=why.remedy)
             raise UsageError(
                 f"there is no metric named '{name}'",
                 where=f"metric {name}",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from plant_cli.api.corpus import Corpus, SplitName
+from plant_cli.api.corpus import Corpus, Split, SplitName
 from plant_cli.base.hashing import hash_strings
 from plant_cli.kit.metrics import Integers
 
@@ -44,24 +44,38 @@ class Gold:
 
 
 def read_gold(corpus: Corpus, split: SplitName) -> Gold:
-    """The gold labels of one split of a corpus."""
+    """The gold labels of one split of a corpus.
+
+    Raises:
+        DataError: the corpus has no split of that name.
+    """
     part = corpus.split(split)
-    matrix = csr_array(hstack([part.gold, part.unseen], format="csr"))
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
+    matrix = join_gold(part)
     labels = [*corpus.labels.ids, *part.unseen_labels]
-    outside = len(part.unseen_labels)
     return Gold(
         split=split,
         doc_ids=part.doc_ids,
         matrix=matrix,
         labels=labels,
-        titles=[*corpus.labels.titles, *[None] * outside],
-        train_counts=np.array([*corpus.labels.train_counts, *[0] * outside], dtype=np.int64),
+        titles=[*corpus.labels.titles, *[None] * len(part.unseen_labels)],
+        train_counts=pad_counts(corpus.labels.train_counts, matrix),
         train_documents=corpus.sizes["train"],
         label_hash=corpus.labels.hash,
         hash=_hash_gold(part.doc_ids, matrix, labels),
     )
+
+
+def join_gold(split: Split) -> csr_array:
+    """Gold over the labels of train, followed by those that no training document has: csr [N, L + U] of 0/1."""
+    matrix = csr_array(hstack([split.gold, split.unseen], format="csr"))
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def pad_counts(train_counts: Sequence[int], gold: csr_array) -> Integers:
+    """The training documents [L] of the labels of train, with 0 for the further columns of gold [N, L + U]: [L + U]."""
+    return np.pad(np.asarray(train_counts, dtype=np.int64), (0, gold.shape[1] - len(train_counts)))
 
 
 def _hash_gold(doc_ids: Sequence[str], matrix: csr_array, labels: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ import polars as pl
 from plant_cli.api.errors import DataError, near_names
 from plant_cli.api.metrics import MetricInput
 from plant_cli.api.reporting import Reporter
+from plant_cli.artefacts.predictions import INDICES, read_indexed
 from plant_cli.corpus.frames import trim
 from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.gold import Gold
@@ -22,7 +23,6 @@ from plant_cli.kit.tables import collect, scan_table
 from plant_cli.kit.text_tables import shorten, show_names
 
 FORM = "columns doc_id (string), labels (list of string), scores (list of number), as Parquet, JSON lines, or CSV with lists in JSON"
-UNKNOWN = -2  # a predicted label that the corpus has nowhere: it takes a rank and is always wrong
 EXAMPLES = 5
 _FEW_UNKNOWN = 0.05  # of the predicted labels; where more are unknown to the corpus, they may be written otherwise there
 
@@ -32,8 +32,8 @@ class Predictions:
     """Predictions in the order of the gold documents.
 
     Args:
-        top: label indices [N, K] by falling score, ties by label index; −1 where fewer were predicted, −2 unknown labels.
-        scores: their scores [N, K], −inf where there is none.
+        top: columns of gold [N, K] by falling score, ties by column; −1 for a label that the corpus has nowhere, and behind the last one.
+        scores: their scores [N, K], −inf behind the last prediction.
         unknown: how many predicted labels the corpus has nowhere.
     """
 
@@ -45,27 +45,39 @@ class Predictions:
 def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None) -> Predictions:
     """Read a predictions file and align it to gold by document id.
 
-    The order of documents, and of labels within a document, does not matter; nor do blanks around labels.
+    The order of documents, and of labels within a document, does not matter; nor do blanks around labels. Our own predictions are
+    read by label index where they have the label order of gold, everything else by the names of labels.
 
     Args:
         path: the file.
         gold: of the split that was predicted.
-        reporter: told where many predicted labels are unknown to the corpus.
+        reporter: where a warning goes if many predicted labels are unknown to the corpus.
 
     Raises:
         DataError: not a predictions table; documents missing, unknown or repeated; a label repeated in a document; lists of
             different length; a score that is missing or not a number; no predicted label that the corpus has.
     """
-    frame = _read_frame(path)
+    indexed = read_indexed(path, gold.label_hash)
+    frame = _read_frame(path) if indexed is None else indexed.rename({INDICES: "labels"})
     _check_documents(frame["doc_id"], gold, path)
-    ranked = _rank(_list_cells(frame, path), gold, path)
-    _heed_unknown(ranked, gold, path, reporter)
-    rows, places = ranked["row"].to_numpy(), ranked["place"].to_numpy()
-    shape = (len(gold.doc_ids), max(int(places.max()) + 1 if len(places) else 0, 1))
-    top, scores = np.full(shape, -1, dtype=np.int64), np.full(shape, -np.inf)
-    found = ranked["index"].fill_null(UNKNOWN).to_numpy()
-    top[rows, places], scores[rows, places] = found, ranked["score"].to_numpy()
-    return Predictions(top=top, scores=scores, unknown=int((found == UNKNOWN).sum()))
+    pairs = _number_documents(_list_pairs(frame, path), gold)
+    if indexed is None:
+        pairs = _number_labels(pairs, gold, path)
+        _judge_unknown(pairs, gold, path, reporter)
+    columns = pairs["label"].cast(pl.Int64).fill_null(-1).to_numpy()
+    top, scores = _rank(pairs["row"].to_numpy(), columns, pairs["score"].to_numpy(), len(gold.doc_ids))
+    return Predictions(top=top, scores=scores, unknown=int((columns == -1).sum()))
+
+
+def _rank(rows: Integers, columns: Integers, scores: Floats, documents: int) -> tuple[Integers, Floats]:
+    """Predicted pairs [n] as `Predictions.top` and `.scores` [N, K]; ties of score by column, unknown labels (−1) last."""
+    order = np.lexsort((np.where(columns == -1, np.iinfo(np.int64).max, columns), -scores, rows))
+    rows = rows[order]
+    ranks = np.arange(rows.size) - np.searchsorted(rows, rows)
+    shape = (documents, int(ranks.max(initial=0)) + 1)
+    top, ranked = np.full(shape, -1, dtype=np.int64), np.full(shape, -np.inf)
+    top[rows, ranks], ranked[rows, ranks] = columns[order], scores[order]
+    return top, ranked
 
 
 def build_input(
@@ -77,7 +89,7 @@ def build_input(
         predictions: aligned to gold.
         gold: of the same split.
         threshold: one number, or one per label of train [L].
-        convention: see `conventions`.
+        convention: which documents count, and how; see `conventions`.
         scores: every score of the gold documents, where they were kept.
     """
     kept = np.flatnonzero(keep_documents(gold, convention))
@@ -87,7 +99,6 @@ def build_input(
         top=predictions.top[kept],
         scores=predictions.scores[kept],
         gold=gold.matrix[kept],
-        unseen=np.zeros(kept.size, dtype=np.int64),
         train_counts=gold.train_counts,
         train_documents=gold.train_documents,
         threshold=threshold,
@@ -97,7 +108,7 @@ def build_input(
 
 
 def keep_documents(gold: Gold, convention: Convention) -> npt.NDArray[np.bool_]:
-    """Which documents [N] the averages are over."""
+    """Which documents [N] count under a convention."""
     return np.ones(len(gold.doc_ids), dtype=bool) if convention.keeps_empty else gold.sizes > 0
 
 
@@ -170,49 +181,52 @@ def _check_documents(doc_ids: pl.Series, gold: Gold, path: Path) -> None:
             )
 
 
-def _list_cells(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """One row per predicted label: doc_id, label, score."""
+def _list_pairs(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
+    """One row per predicted label: doc_id, label (name or index), score."""
     labels, scores = pl.col("labels").list.len().fill_null(0), pl.col("scores").list.len().fill_null(0)
     uneven = frame.filter(labels != scores)
     if len(uneven):
         raise _fault("labels and scores differ in number", uneven["doc_id"][0], path, "one score for each label")
-    cells = frame.filter(labels > 0).explode("labels", "scores").rename({"labels": "label", "scores": "score"})
-    cells = cells.with_columns(trim(pl.col("label")))
-    bad = cells.filter(pl.col("score").is_null() | pl.col("score").is_nan() | pl.col("label").is_null())
+    pairs = frame.filter(labels > 0).explode("labels", "scores").rename({"labels": "label", "scores": "score"})
+    bad = pairs.filter(pl.col("score").is_null() | pl.col("score").is_nan() | pl.col("label").is_null())
     if len(bad):
         raise _fault(f"the score of label {bad['label'][0]} is not a number", bad["doc_id"][0], path, "a number for each label")
-    return cells
+    return pairs
 
 
-def _rank(cells: pl.DataFrame, gold: Gold, path: Path) -> pl.DataFrame:
-    """Cells with row, label index (null: unknown) and place; ties of score by label index, unknown labels after known ones."""
+def _number_documents(pairs: pl.DataFrame, gold: Gold) -> pl.DataFrame:
+    """Pairs with the row of their document in gold."""
     documents = pl.DataFrame({"doc_id": gold.doc_ids}, schema={"doc_id": pl.String}).with_row_index("row")
-    labels = pl.DataFrame({"label": gold.labels}, schema={"label": pl.String}).with_row_index("index").cast({"index": pl.Int64})
-    joined = cells.join(documents, on="doc_id").join(labels, on="label", how="left")
-    repeated = joined.filter(pl.struct("row", "label").is_duplicated())
+    return pairs.join(documents.cast({"row": pl.Int64}), on="doc_id")
+
+
+def _number_labels(pairs: pl.DataFrame, gold: Gold, path: Path) -> pl.DataFrame:
+    """Pairs with names of labels, and their columns of gold in place of them (null: unknown)."""
+    named = pairs.with_columns(name=trim(pl.col("label"))).drop("label")
+    labels = pl.DataFrame({"name": gold.labels}, schema={"name": pl.String}).with_row_index("label")
+    repeated = named.filter(pl.struct("row", "name").is_duplicated())
     if len(repeated):
-        raise _fault(f"label {repeated['label'][0]} is predicted twice", repeated["doc_id"][0], path, "each label at most once a document")
-    order = joined.sort("row", "score", "index", "label", descending=[False, True, False, False], nulls_last=True)
-    return order.with_columns(place=pl.int_range(pl.len()).over("row"))
+        raise _fault(f"label {repeated['name'][0]} is predicted twice", repeated["doc_id"][0], path, "each label at most once a document")
+    return named.join(labels, on="name", how="left")
 
 
-def _heed_unknown(ranked: pl.DataFrame, gold: Gold, path: Path, reporter: Reporter | None) -> None:
+def _judge_unknown(pairs: pl.DataFrame, gold: Gold, path: Path, reporter: Reporter | None) -> None:
     """Labels that neither train nor the gold of the split has: an error where all are such, a warning where more than a few are."""
-    unknown = ranked.filter(pl.col("index").is_null())["label"]
-    if len(unknown) <= _FEW_UNKNOWN * len(ranked):
+    unknown = pairs.filter(pl.col("label").is_null())["name"]
+    if len(unknown) <= _FEW_UNKNOWN * len(pairs):
         return
-    counts = unknown.value_counts().sort("count", "label", descending=[True, False])
-    shown = ", ".join(f"'{label}'" for label in counts["label"].head(EXAMPLES)) + (", …" if len(counts) > EXAMPLES else "")
-    near = f"for '{counts['label'][0]}': {near_names(counts['label'][0], gold.labels)}"
-    if len(unknown) == len(ranked):
+    counts = unknown.value_counts().sort("count", "name", descending=[True, False])
+    shown = ", ".join(f"'{name}'" for name in counts["name"].head(EXAMPLES)) + (", …" if len(counts) > EXAMPLES else "")
+    near = f"for '{counts['name'][0]}': {near_names(counts['name'][0], gold.labels)}"
+    if len(unknown) == len(pairs):
         raise DataError(
-            f"none of the {len(ranked):,} predicted labels is known to the corpus: {shown}",
+            f"none of the {len(pairs):,} predicted labels is known to the corpus: {shown}",
             where=str(path),
             expected=f"labels as the corpus writes them; {near}",
             todo="write the labels (not their titles or numbers) as they stand in the corpus, or name the corpus that was predicted",
         )
     if reporter is not None:
-        many = f"{len(unknown):,} of {len(ranked):,} predicted labels are unknown to the corpus: each keeps its rank and counts as wrong"
+        many = f"{len(unknown):,} of {len(pairs):,} predicted labels are unknown to the corpus: each keeps its rank and counts as wrong"
         reporter.warn(f"{many} ({path}: {shown}; {near})")
 
 

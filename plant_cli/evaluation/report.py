@@ -16,7 +16,7 @@ from plant_cli.base.files import replacing
 from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.score import Evaluation, Score
-from plant_cli.evaluation.systems import CUT, EVIDENCE_CUT
+from plant_cli.evaluation.systems import CUT, EVIDENCE_CUT, System
 from plant_cli.kit.metrics import count_assignments, divide, score_f1, split_counters
 from plant_cli.model.cuts import CutEvidence
 
@@ -26,44 +26,44 @@ class Conditions:
     """Under what conditions a system was evaluated.
 
     Args:
-        system: the evaluated system, as the user named it.
         unknown: predicted labels that the corpus has nowhere.
-        threshold: where the threshold comes from, in words, with its value.
         replicates: resamples behind the intervals, 0 for none.
-        cut: shares of documents and tokens that the system did not read, and counts of the evidence (empty: unknown), see `systems.System`.
+        level: their coverage.
+        seed: of the resamples.
+        metric_options: options of metric families that are not as usual, by family.
     """
 
     convention: Convention
     gold: Gold
     data: MetricInput
-    system: str
+    system: System
     unknown: int
-    threshold: str
     replicates: int
     level: float
     seed: int
-    cut: Mapping[str, Any] = field(default_factory=dict)
+    metric_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
     """The content of metrics.json: fractions from 0 to 1."""
-    data, gold = conditions.data, conditions.gold
+    data, gold, cut = conditions.data, conditions.gold, conditions.system.cut
     scores = evaluation.scores
     in_bins = {m.name for b in evaluation.bins for m in b.metrics}
     return {
         "convention": conditions.convention.name,
-        "system": conditions.system,
+        "system": conditions.system.name,
         "split": gold.split,
         "documents": len(data.top),
         "documents_without_gold": int((gold.sizes == 0).sum()),
-        **{name: conditions.cut.get(name) for name in CUT},
-        **({EVIDENCE_CUT: conditions.cut[EVIDENCE_CUT]} if EVIDENCE_CUT in conditions.cut else {}),
+        **{name: cut.get(name) for name in CUT},
+        **({EVIDENCE_CUT: cut[EVIDENCE_CUT]} if EVIDENCE_CUT in cut else {}),
         "gold": gold.hash,
-        "threshold": conditions.threshold,
+        "threshold": conditions.system.origin,
+        **({"metric_options": conditions.metric_options} if conditions.metric_options else {}),
         "labels_averaged": evaluation.labels_averaged,
         "level": conditions.level,
         "metrics": {name: _bounds(score) for name, score in scores.items() if name not in in_bins},
-        "not_available": dict(evaluation.missing),
+        "not_available": {name: str(missing) for name, missing in evaluation.missing.items()},
         "remarks": list(evaluation.remarks),
         "bins": {
             b.name: {
@@ -132,19 +132,26 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
     notes = [
         f"convention {conditions.convention.name}: {conditions.convention.summary}",
         f"{len(data.top)} documents, {without} without gold; {gold.matrix.nnz} gold assignments, {outside} of labels unseen in train",
-        f"{averaged}; {conditions.threshold}",
+        f"{averaged}; {conditions.system.origin}",
         *evaluation.remarks,
-        *(f"not available: {name} ({reason})" for name, reason in evaluation.missing.items()),
+        *(f"not available: {name} ({missing})" for name, missing in evaluation.missing.items()),
     ]
     if conditions.replicates:
         notes.append(f"{100 * conditions.level:g}% intervals from {conditions.replicates} resamples of the documents")
-    documents, tokens = (conditions.cut.get(name, 0.0) for name in CUT)
+    notes += [f"options of {family}: {show_options(given)}" for family, given in conditions.metric_options.items()]
+    cut = conditions.system.cut
+    documents, tokens = (cut.get(name, 0.0) for name in CUT)
     if documents:
-        lost = f"; {CutEvidence(**conditions.cut[EVIDENCE_CUT])}" if EVIDENCE_CUT in conditions.cut else ""
+        lost = f"; {CutEvidence(**cut[EVIDENCE_CUT])}" if EVIDENCE_CUT in cut else ""
         notes.append(f"{documents:.1%} of the documents are longer than the model's limit: {tokens:.1%} of all tokens were not read{lost}")
     if conditions.unknown:
         notes.append(f"{conditions.unknown} predicted labels are unknown to the corpus: each keeps its rank and counts as wrong")
     return notes
+
+
+def show_options(options: Mapping[str, Any]) -> str:
+    """Options of a family of metrics in words: `a 0.5, b 0.4`."""
+    return ", ".join(f"{name} {value}" for name, value in options.items())
 
 
 def write_per_label(path: Path, data: MetricInput, gold: Gold) -> None:

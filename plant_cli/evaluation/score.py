@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from plant_cli.api.metrics import Metric, MetricInput, MetricValue, WeighedMetric
-from plant_cli.api.specs import MetricSpec
 from plant_cli.evaluation.bins import Bin, measure_bins
 from plant_cli.evaluation.bootstrap import averages_labels, interval, resample, weigh
-from plant_cli.evaluation.families import choose, compute_families, find_missing
+from plant_cli.evaluation.families import Families, Missing, choose, compute_families, find_missing
 from plant_cli.kit.metrics import compute_value, labels_counted
 
 
@@ -41,7 +40,7 @@ class Evaluation:
         overall: the values behind the scores that are not of one bin.
         bins: the bins of training frequency.
         labels_averaged: how many labels each average over labels averages.
-        missing: metrics that need scores which were not kept, with the reason.
+        missing: metrics that need scores which were not kept, by name.
         remarks: what a reader of the values should know.
     """
 
@@ -49,13 +48,13 @@ class Evaluation:
     overall: Sequence[Metric]
     bins: Sequence[Bin] = field(default=())
     labels_averaged: dict[str, int] = field(default_factory=dict)
-    missing: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, Missing] = field(default_factory=dict)
     remarks: Sequence[str] = field(default=())
 
 
 def evaluate(
     data: MetricInput,
-    specs: Sequence[MetricSpec],
+    families: Families,
     *,
     wanted: Sequence[str] = (),
     required: Sequence[str] = (),
@@ -69,22 +68,22 @@ def evaluate(
 
     Args:
         data: predictions beside gold.
-        specs: the metric families.
+        families: the metric families with their options.
         wanted: names to compute (`P@7`, `R@10[1-5]`); none: all.
         required: names to compute in any case.
         replicates: resamples of the documents.
         level: coverage of the intervals.
         generator: the source of randomness.
-        advance: told how many resamples were done.
+        advance: called with how many resamples were done.
         remedy: what to do to have the metrics that need every score.
 
     Raises:
         UsageError: a wanted or required metric does not exist.
         PluginError: a metric plugin failed.
     """
-    overall = compute_families(specs, data, [*wanted, *required])
+    overall = compute_families(families, data, [*wanted, *required])
     bins = measure_bins(data)
-    missing = find_missing(specs, data, remedy)
+    missing = find_missing(families, data, remedy)
     everything = [*overall, *(m for b in bins for m in b.metrics)]
     named = choose(everything, [*wanted, *required], missing)
     chosen = named if wanted else everything

@@ -9,20 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from plant_cli.api.context import StageContext
 from plant_cli.api.corpus import SplitName
 from plant_cli.api.errors import ArtefactError, DataError
 from plant_cli.artefacts.corpus import CorpusRecord
-from plant_cli.base.files import read_json
-from plant_cli.kit.metrics import Floats, Integers
+from plant_cli.artefacts.predictions import PREDICTIONS
+from plant_cli.artefacts.thresholds import read_thresholds
+from plant_cli.kit.metrics import Floats
 from plant_cli.runs.folder import HEADER_NAME, Run
 from plant_cli.runs.seeds import split_seed
 from plant_cli.runs.stage import StageFolder
 
-PREDICTIONS = "predictions.parquet"
-THRESHOLDS = "thresholds.json"
 FOREIGN_THRESHOLD = 0.5
 CUT = ("documents_cut", "tokens_dropped")  # shares by split in the summary of `predict`
 EVIDENCE_CUT = "evidence_cut"  # counts by split, where the corpus has gold evidence
@@ -38,7 +34,7 @@ class System:
         predictions: the file.
         threshold: one number, or one per label of train [L].
         origin: the threshold in words: its value and where it comes from.
-        cut: what of the split the system did not read, as `plant predict` said: shares by the names in `CUT`, and the counts of
+        cut: what of the split the system did not read, as `plant predict` recorded it: shares by the names in `CUT`, and the counts of
             `EVIDENCE_CUT` (empty: unknown).
         folder: of our predictions, which may hold every score; None for another tool's.
     """
@@ -51,45 +47,61 @@ class System:
     folder: Path | None = None
 
 
-def find_system(context: StageContext, name: str, split: SplitName, label_hash: str) -> System:
-    """A system by folder name in the run (`finetune-baseline`), tag (`baseline`), folder of another run, or predictions file.
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a system lies: in a file of predictions, or in the stages of one tag in a run.
 
-    Raises:
-        ArtefactError: there is no such system, or it was not trained yet; says which command makes it.
-        DataError: another run has other gold labels.
+    Args:
+        name: as the user wrote it.
+        file: the predictions, for a system that is a file.
+        run: the folder of another run; None for the run that is asked.
+        tag: of its stages, or None.
     """
+
+    name: str
+    file: Path | None = None
+    run: Path | None = None
+    tag: str | None = None
+
+
+def locate(name: str) -> Place:
+    """What a name means: a folder of the run (`finetune-baseline`), a tag (`baseline`), a folder of another run, or a file."""
     path, stage = Path(name), _STAGE.fullmatch(name)
     if stage:
-        return own_system(context, name, stage["tag"], split, label_hash)
+        return Place(name=name, tag=stage["tag"])
     if path.is_file():
-        return file_system(path, None)
+        return Place(name=name, file=path)
     if path.is_dir():
-        return _of_another_run(context, path, split, label_hash)
-    return own_system(context, name, name, split, label_hash)
+        run, tag = _split_place(path)
+        return Place(name=name, run=run, tag=tag)
+    return Place(name=name, tag=name)
 
 
-def find_seeds(context: StageContext, name: str, count: int) -> dict[int, str]:
+def find_seeds(run: Path, name: str, count: int) -> dict[int, str]:
     """The systems behind one name by the seed they were trained with: the one without a mark and the next `count` - 1 by seed.
 
     Another tool's file has no seeds: none are found.
 
+    Args:
+        run: the run that is asked.
+        name: of the system, see `locate`.
+        count: seeds that are wanted, at least 2.
+
     Raises:
         ArtefactError: not trained, or with fewer seeds.
     """
-    path, stage = Path(name), _STAGE.fullmatch(name)
-    if stage is None and path.is_file():
+    place = locate(name)
+    if place.file is not None:
         return {}
-    inside = stage is not None or not path.is_dir()
-    run, tag = (context.run_path, stage["tag"] if stage else name) if inside else _split_place(path)
-    opened = Run.open(run)
-    todo = f"plant run RECIPE --seeds {count} --run {shlex.quote(str(run))}"
-    first = opened.stage("finetune", tag)
+    opened = Run.open(place.run or run)
+    todo = f"plant run RECIPE --seeds {count} --run {shlex.quote(str(opened.path))}"
+    first = opened.stage("finetune", place.tag)
     found = {first.require(todo).seed: name}
     records = [record for folder in opened.stages() if (record := folder.record()) is not None and record.stage == "finetune"]
-    marked = [(seed, record) for record in records for base, seed in [split_seed(record.tag)] if base == tag and seed is not None]
+    marked = [(seed, record) for record in records for base, seed in [split_seed(record.tag)] if base == place.tag and seed is not None]
     for seed, record in sorted(marked, key=lambda pair: pair[0]):
         folder = f"finetune-{record.tag}"
-        found.setdefault(seed, folder if inside else str(run / folder))
+        found.setdefault(seed, folder if place.run is None else str(place.run / folder))
     if len(found) < count:
         raise ArtefactError(
             f"'{name}' was not trained with {count} seeds",
@@ -100,41 +112,58 @@ def find_seeds(context: StageContext, name: str, count: int) -> dict[int, str]:
     return dict(list(found.items())[:count])
 
 
-def own_system(context: StageContext, name: str, tag: str | None, split: SplitName, label_hash: str) -> System:
-    """The system of a tag in this run; its predictions are made if they are not there."""
-    folder = context.ensure("predict", tag, {"split": split})
-    threshold, origin = _read_threshold(context.input("finetune", tag) / THRESHOLDS, label_hash)
-    cut = _read_cut(folder, split)
-    return System(name=name, predictions=folder / PREDICTIONS, threshold=threshold, origin=origin, cut=cut, folder=folder)
+def own_system(name: str, predict: Path, finetune: Path, split: SplitName, label_hash: str) -> System:
+    """The system of one tag in the run that is asked.
+
+    Args:
+        name: as the user wrote it.
+        predict: folder of its predictions of the split.
+        finetune: folder of its trained network.
+        split: what was predicted.
+        label_hash: hash of the run's ordered label ids.
+
+    Raises:
+        ArtefactError: the thresholds are missing or damaged, or in another label order.
+    """
+    threshold, origin = _read_threshold(finetune, label_hash)
+    cut = _read_cut(predict, split)
+    return System(name=name, predictions=predict / PREDICTIONS, threshold=threshold, origin=origin, cut=cut, folder=predict)
 
 
-def own_threshold(folder: Path, label_hash: str, labels: Integers) -> Floats:
-    """The threshold of each given label (indices, any shape) that a trained network was tuned to."""
-    value, _ = _read_threshold(folder / THRESHOLDS, label_hash)
-    return value[labels] if isinstance(value, np.ndarray) else np.full(labels.shape, value)
-
-
-def file_system(path: Path, threshold: float | None) -> System:
-    """Predictions of another tool, with the threshold that the user gives."""
+def file_system(path: Path, threshold: float | None = None) -> System:
+    """Predictions of another tool, with the threshold that the user gives (0.5 if none)."""
     value = FOREIGN_THRESHOLD if threshold is None else threshold
     origin = f"threshold {value:g} " + ("given" if threshold is not None else "by default: another tool's scores may need another one")
     return System(name=str(path), predictions=path, threshold=value, origin=origin)
 
 
-def _of_another_run(context: StageContext, path: Path, split: SplitName, label_hash: str) -> System:
-    run, tag = _split_place(path)
+def other_system(name: str, run: Path, tag: str | None, split: SplitName, label_hash: str, corpus: Path) -> System:
+    """The system of one tag in another run, whose predictions were made there.
+
+    Args:
+        name: as the user wrote it.
+        run: the other run's folder.
+        tag: of its stages, or None.
+        split: what was predicted.
+        label_hash: hash of our ordered label ids.
+        corpus: folder of our corpus record.
+
+    Raises:
+        ArtefactError: it has no predictions, or thresholds per label in another label order.
+        DataError: it has other gold labels.
+    """
     suffix = f"-{tag}" if tag else ""
     predictions = run / f"predict{suffix}" / PREDICTIONS
     if not predictions.exists():
         raise ArtefactError(
-            f"'{path}' holds no predictions",
+            f"'{name}' holds no predictions",
             where=str(predictions),
             expected="a run folder, or a stage's folder in one, whose predictions were made",
             todo=f"plant predict --run {shlex.quote(str(run))}" + (f" --tag {tag}" if tag else ""),
         )
-    _refuse_other_gold(CorpusRecord.read(context.run_path / "corpus"), CorpusRecord.read(run / "corpus"), split, run)
-    threshold, origin = _read_threshold(run / f"finetune{suffix}" / THRESHOLDS, label_hash)
-    return System(name=str(path), predictions=predictions, threshold=threshold, origin=origin)
+    _refuse_other_gold(CorpusRecord.read(corpus), CorpusRecord.read(run / "corpus"), split, run)
+    threshold, origin = _read_threshold(run / f"finetune{suffix}", label_hash)
+    return System(name=name, predictions=predictions, threshold=threshold, origin=origin)
 
 
 def _split_place(path: Path) -> tuple[Path, str | None]:
@@ -159,27 +188,13 @@ def _refuse_other_gold(ours: CorpusRecord, theirs: CorpusRecord, split: SplitNam
 
 def _read_cut(folder: Path, split: SplitName) -> dict[str, Any]:
     record = StageFolder(folder).record()
-    said = {} if record is None else record.summary
-    return {name: said[name][split] for name in (*CUT, EVIDENCE_CUT) if split in said.get(name, {})}
+    summary = {} if record is None else record.summary
+    return {name: summary[name][split] for name in (*CUT, EVIDENCE_CUT) if split in summary.get(name, {})}
 
 
-def _read_threshold(path: Path, label_hash: str) -> tuple[float | Floats, str]:
-    content = read_json(path, "the decision threshold")
-    if not (isinstance(content, dict) and {"value", "objective", "label_hash"} <= content.keys()):
-        raise ArtefactError(
-            "the decision threshold is damaged: it lacks a key",
-            where=str(path),
-            expected="value, objective and label_hash, as `plant finetune` wrote them",
-            todo="restore the file, or train again: plant finetune --force",
-        )
-    value = content["value"]
-    if isinstance(value, list):
-        if content["label_hash"] != label_hash:
-            raise ArtefactError(
-                "the thresholds are in another label order",
-                where=str(path),
-                expected=f"label hash {label_hash[:12]}, found {content['label_hash'][:12]}",
-                todo="train on this corpus again: plant finetune --force",
-            )
-        return np.array(value, dtype=np.float64), "a threshold per label, tuned on validation for the label's F1"
-    return float(value), f"threshold {value:.3g} tuned on validation {content['objective']}"
+def _read_threshold(finetune: Path, label_hash: str) -> tuple[float | Floats, str]:
+    """The threshold, and in words where it comes from."""
+    found = read_thresholds(finetune, label_hash)
+    if isinstance(found.value, float):
+        return found.value, f"threshold {found.value:.3g} tuned on validation {found.objective}"
+    return found.value, "a threshold per label, tuned on validation for the label's F1"

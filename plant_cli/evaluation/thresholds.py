@@ -24,59 +24,70 @@ class Tuned:
 
 
 @dataclass(frozen=True)
-class _Cells:
-    """All predictions as one list by falling score: label, score, whether it is gold [n]."""
+class _Pairs:
+    """All predicted pairs of document and label by falling score: label (−1: no column of gold), score, whether it is gold [n]."""
 
     labels: Integers
     scores: Floats
     hits: Booleans
 
 
-def tune_threshold(top: Integers, scores: Floats, gold: csr_array, unseen: Integers, objective: Objective = "micro-F1") -> Tuned:
+def tune_threshold(top: Integers, scores: Floats, gold: csr_array, labels: int, objective: Objective = "micro-F1") -> Tuned:
     """The one threshold for all labels under which assigning `score >= threshold` has the highest F1.
 
     Args:
-        top: label indices [N, K]; −1 where fewer were predicted, −2 for a label unknown to the corpus.
+        top: columns of gold [N, K], or −1; see `MetricInput.top`.
         scores: their scores [N, K].
-        gold: csr [N, L] of 0/1.
-        unseen: gold labels outside the label index, per document [N]; they count as missed in micro-F1.
-        objective: micro-F1, or macro-F1 over all L labels (the same cut is best for macro-F1 over the labels present).
+        gold: csr [N, L + U] of 0/1; gold of the U labels that no training document has counts as missed in micro-F1.
+        labels: L, the labels of train.
+        objective: micro-F1, or macro-F1 over the L labels (the same cut is best for macro-F1 over the labels present).
 
     Raises:
         DataError: a score is not a number.
     """
-    cells = _list_cells(top, scores, gold)
-    if cells.scores.size == 0:
+    pairs = _list_pairs(top, scores, gold)
+    if pairs.scores.size == 0:
         return Tuned(value=WITHOUT_PREDICTIONS, score=0.0)
-    curve = _sweep_micro(cells, gold.nnz + int(unseen.sum())) if objective == "micro-F1" else _sweep_macro(cells, gold)
-    ends = np.flatnonzero(np.append(np.diff(cells.scores) < 0, True))  # equal scores are assigned together
+    curve = _sweep_micro(pairs, gold.nnz) if objective == "micro-F1" else _sweep_macro(pairs, gold, labels)
+    ends = np.flatnonzero(np.append(np.diff(pairs.scores) < 0, True))  # equal scores are assigned together
     best = ends[np.argmax(curve[ends])]
-    return Tuned(value=float(_midpoints(cells.scores)[best]), score=float(curve[best]))
+    return Tuned(value=float(_midpoints(pairs.scores)[best]), score=float(curve[best]))
 
 
-def tune_per_label(top: Integers, scores: Floats, gold: csr_array, fallback: float) -> Floats:
-    """One threshold per label [L], each the best for that label's F1; `fallback` where no cut finds a gold document."""
-    cells = _list_cells(top, scores, gold)
-    known = cells.labels >= 0
-    order = np.flatnonzero(known)[np.argsort(cells.labels[known], kind="stable")]  # by label, then falling score
-    labels, values = cells.labels[order], cells.scores[order]
-    thresholds = np.full(gold.shape[1], fallback, dtype=np.float64)
+def tune_per_label(top: Integers, scores: Floats, gold: csr_array, labels: int, fallback: float) -> Floats:
+    """One threshold per label of train [L], each the best for that label's F1; `fallback` where no cut finds a gold document.
+
+    Args:
+        top: columns of gold [N, K], or −1.
+        scores: their scores [N, K].
+        gold: csr [N, L + U] of 0/1.
+        labels: L, the labels of train.
+        fallback: the threshold of labels that no predicted document has as gold.
+
+    Raises:
+        DataError: a score is not a number.
+    """
+    pairs = _list_pairs(top, scores, gold)
+    known = (pairs.labels >= 0) & (pairs.labels < labels)
+    order = np.flatnonzero(known)[np.argsort(pairs.labels[known], kind="stable")]  # by label, then falling score
+    found, values = pairs.labels[order], pairs.scores[order]
+    thresholds = np.full(labels, fallback, dtype=np.float64)
     if order.size == 0:
         return thresholds
-    f1 = _running_f1(labels, cells.hits[order], gold)[1]
-    last = np.append(labels[1:] != labels[:-1], True)
+    f1 = _running_f1(found, pairs.hits[order], gold)[1]
+    last = np.append(found[1:] != found[:-1], True)
     ends = np.flatnonzero(last | np.append(values[1:] < values[:-1], True))
     cuts = np.where(last, values, _midpoints(values))[ends]
-    ranked = np.lexsort((-cuts, -f1[ends], labels[ends]))
-    found, firsts = np.unique(labels[ends][ranked], return_index=True)
+    ranked = np.lexsort((-cuts, -f1[ends], found[ends]))
+    tuned, firsts = np.unique(found[ends][ranked], return_index=True)
     best = ranked[firsts]
     useful = f1[ends][best] > 0
-    thresholds[found[useful]] = cuts[best[useful]]
+    thresholds[tuned[useful]] = cuts[best[useful]]
     return thresholds
 
 
-def _list_cells(top: Integers, scores: Floats, gold: csr_array) -> _Cells:
-    real = top != -1
+def _list_pairs(top: Integers, scores: Floats, gold: csr_array) -> _Pairs:
+    real = (top >= 0) | ~np.isneginf(scores)
     if np.isnan(scores[real]).any():
         row = int(np.flatnonzero((np.isnan(scores) & real).any(axis=1))[0])
         raise DataError(
@@ -86,26 +97,26 @@ def _list_cells(top: Integers, scores: Floats, gold: csr_array) -> _Cells:
             todo="look for NaN in the training loss (history.jsonl); `--precision fp32` and a lower rate are the usual remedies",
         )
     order = np.argsort(-scores[real], kind="stable")
-    return _Cells(top[real][order], scores[real][order], find_hits(top, gold)[real][order])
+    return _Pairs(top[real][order], scores[real][order], find_hits(top, gold)[real][order])
 
 
-def _sweep_micro(cells: _Cells, positives: int) -> Floats:
-    assigned = np.arange(1, cells.scores.size + 1)
-    return 2.0 * np.cumsum(cells.hits) / (assigned + positives)
+def _sweep_micro(pairs: _Pairs, positives: int) -> Floats:
+    assigned = np.arange(1, pairs.scores.size + 1)
+    return 2.0 * np.cumsum(pairs.hits) / (assigned + positives)
 
 
-def _sweep_macro(cells: _Cells, gold: csr_array) -> Floats:
-    """Each cell moves the F1 of one label only: sum the moves in the order of scores."""
-    moves = np.zeros(cells.scores.size)
-    known = np.flatnonzero(cells.labels >= 0)
-    order = known[np.argsort(cells.labels[known], kind="stable")]
-    before, after = _running_f1(cells.labels[order], cells.hits[order], gold)
-    moves[order] = after - before
-    return np.cumsum(moves) / max(gold.shape[1], 1)
+def _sweep_macro(pairs: _Pairs, gold: csr_array, labels: int) -> Floats:
+    """Each pair changes the F1 of its own label only: sum the changes in the order of scores."""
+    changes = np.zeros(pairs.scores.size)
+    known = np.flatnonzero((pairs.labels >= 0) & (pairs.labels < labels))
+    order = known[np.argsort(pairs.labels[known], kind="stable")]
+    before, after = _running_f1(pairs.labels[order], pairs.hits[order], gold)
+    changes[order] = after - before
+    return np.cumsum(changes) / max(labels, 1)
 
 
 def _running_f1(labels: Integers, hits: Booleans, gold: csr_array) -> tuple[Floats, Floats]:
-    """F1 of the cell's label before and after it is assigned [n]; cells by label, then falling score."""
+    """F1 of the pair's label before and after it is assigned [n]; pairs by label, then falling score."""
     positives = np.bincount(gold.nonzero()[1], minlength=gold.shape[1])[labels]
     starts = np.searchsorted(labels, labels)
     assigned = np.arange(labels.size) - starts

@@ -1,6 +1,6 @@
 """Counting hits in top-K lists, and building metrics that resampling can recompute; never a documents x labels array.
 
-N documents, K predictions a document, L labels, R resamples.
+N documents, K predictions a document, L labels of train, U labels that no training document has, M = L + U columns of gold, R resamples.
 """
 
 from __future__ import annotations
@@ -22,7 +22,12 @@ Booleans = npt.NDArray[np.bool_]
 
 
 def find_hits(top: Integers, gold: csr_array) -> Booleans:
-    """Whether each predicted label is a gold label of its document [N, K]; negative entries of `top` never are."""
+    """Whether each predicted label is a gold label of its document [N, K] bool; −1 never is.
+
+    Args:
+        top: columns of gold [N, K], or −1.
+        gold: csr [N, M] of 0/1.
+    """
     width = max(gold.shape[1], 1)
     rows, columns = gold.nonzero()
     gold_keys = np.sort(rows.astype(np.int64) * width + columns)
@@ -36,25 +41,28 @@ def find_hits(top: Integers, gold: csr_array) -> Booleans:
 
 def count_gold(data: MetricInput) -> Integers:
     """Gold labels per document [N], those that no training document has included."""
-    counts: Integers = np.asarray(data.gold.sum(axis=1)).ravel().astype(np.int64) + data.unseen
+    counts: Integers = np.asarray(data.gold.sum(axis=1)).ravel().astype(np.int64)
     return counts
 
 
 def labels_counted(data: MetricInput) -> Booleans:
-    """The labels [L] that ideals and macro averages know of: those of train, or all under `settings["label_set"] = "all"`."""
+    """The labels [M] that ideals and macro averages know of: those of train, or all under `settings["label_set"] = "all"`."""
     if data.settings.get("label_set", "train") == "all":
         return np.ones(data.gold.shape[1], dtype=bool)
     return data.train_counts > 0
 
 
+def find_predicted(data: MetricInput) -> Booleans:
+    """Where a label was predicted at all [N, K], be it one that is no column of gold (−1 with a score)."""
+    predicted: Booleans = (data.top >= 0) | (data.scores > -np.inf)
+    return predicted
+
+
 def find_assigned(data: MetricInput) -> Booleans:
-    """Which predictions [N, K] reach the threshold; labels unknown to the corpus (−2) are held to the lowest one."""
+    """Which predictions [N, K] reach the threshold; under thresholds per label, one that is no column of gold needs the lowest."""
     threshold = np.asarray(data.threshold, dtype=np.float64)
-    if threshold.ndim == 0:
-        needed: Any = threshold
-    else:
-        needed = np.where(data.top >= 0, threshold[np.maximum(data.top, 0)], threshold.min())
-    assigned: Booleans = (data.scores >= needed) & (data.top != -1)
+    needed = threshold if threshold.ndim == 0 else np.where(data.top >= 0, threshold[data.top], threshold.min())
+    assigned: Booleans = (data.scores >= needed) & find_predicted(data)
     return assigned
 
 
@@ -88,7 +96,7 @@ def _divide_or_nan(numerator: Floats, denominator: Floats) -> Floats:
 
 
 def count_assignments(data: MetricInput) -> csr_array:
-    """Per document and label: true positives, assigned, gold, side by side as csr [N, 3 L] of 0/1."""
+    """Per document and label: true positives, assigned, gold, side by side as csr [N, 3 M] of 0/1."""
     assigned = find_assigned(data) & (data.top >= 0)
     hits = find_hits(data.top, data.gold)
     parts = [_mark(data, assigned & hits), _mark(data, assigned), data.gold.astype(np.float64)]
@@ -102,7 +110,7 @@ def _mark(data: MetricInput, chosen: Booleans) -> csr_array:
 
 
 def split_counters(sums: Floats) -> tuple[Floats, Floats, Floats]:
-    """Summed counters [R, 3 L] of `count_assignments` as true positives, assigned and gold, each [R, L]."""
+    """Summed counters [R, 3 M] of `count_assignments` as true positives, assigned and gold, each [R, M]."""
     tp, assigned, gold = np.split(sums, 3, axis=1)
     return tp, assigned, gold
 
@@ -113,7 +121,7 @@ def score_f1(tp: Floats, assigned: Floats, gold: Floats) -> Floats:
 
 
 def average_present_f1(sums: Floats, counted: Booleans | bool = True) -> Floats:
-    """Mean F1 [R] of the labels counted that some document of the (resampled) split has, from counters [R, 3 L]; NaN if none."""
+    """Mean F1 [R] of the labels counted that some document of the (resampled) split has, from counters [R, 3 M]; NaN if none."""
     tp, assigned, gold = split_counters(sums)
     present = (gold > 0) & counted
     return _divide_or_nan((score_f1(tp, assigned, gold) * present).sum(axis=1), present.sum(axis=1))

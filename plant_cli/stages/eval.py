@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from plant_cli.api import DataError, MetricSpec, Options, Result, StageContext, StageSpec, option
+from plant_cli.api import DataError, MetricSpec, Result, StageContext, StageSpec, option
 from plant_cli.base.sizes import SIZE_PATTERN, read_size
-from plant_cli.evaluation.conventions import find_convention
+from plant_cli.evaluation.conventions import CONVENTIONS
+from plant_cli.evaluation.options import ScoringOptions
 
 if TYPE_CHECKING:
     from plant_cli.evaluation.gold import Gold
@@ -16,14 +18,12 @@ if TYPE_CHECKING:
     from plant_cli.evaluation.systems import System
     from plant_cli.kit.metrics import ScoreTable
 
+SHOWN = ("P@1", "P@5", "nDCG@5", "R@50", "micro-F1", "macro-F1")  # in the record of the stage
 
-class EvalOptions(Options):
+
+class EvalOptions(ScoringOptions):
     """Options of `eval`."""
 
-    bootstrap: int = option(1000, "Resamples of the documents behind the intervals; 0: no intervals.", ge=0)
-    level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
-    convention: str = option("plant", "Whose way of scoring: plant, paper, xmlrepo, caml, libmultilabel or annif.")
-    metric: list[str] = option([], "Only this metric, such as P@5 or 'R@10[1-5]' (repeatable).", short="-m")
     require: list[str] = option([], "Fail (exit code 7) unless this holds, such as 'P@5>=0.6' (repeatable).")
     predictions: str | None = option(
         None, "Evaluate another tool's predictions: Parquet, JSON lines or CSV with doc_id, labels, scores.", path=True
@@ -31,12 +31,15 @@ class EvalOptions(Options):
     threshold: float | None = option(
         None, "Assign labels that score at least this (default: as tuned on validation; 0.5 for another tool)."
     )
-    split: Literal["train", "validation", "test"] = option("test", "The split to evaluate on.")
     memory: str = option("1GB", "Memory for the scores that AUC reads at a time, such as 500MB.", pattern=SIZE_PATTERN)
 
 
 def run(context: StageContext, options: EvalOptions) -> Result:
-    """Compute, write and show the metrics; then check what was required."""
+    """Compute, write and show the metrics; then check what was required.
+
+    Raises:
+        GateFailed: a requirement does not hold; the results are written all the same.
+    """
     from plant_cli.evaluation.gates import check_gates, parse_gates
 
     gates = parse_gates(options.require)
@@ -54,10 +57,10 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     from plant_cli.evaluation.report import Conditions
     from plant_cli.evaluation.score import evaluate
 
-    convention = find_convention(options.convention)
-    corpus = context.corpus()
-    gold = read_gold(corpus, options.split)
-    system = _find(context, options, corpus.labels.hash)
+    families = [context.component(MetricSpec, family) for family in options.choose_families(s.name for s in context.components(MetricSpec))]
+    convention = CONVENTIONS[options.convention]
+    gold = read_gold(context.corpus(), options.split)
+    system = _find(context, options, gold.label_hash)
     predictions = read_predictions(system.predictions, gold, context.reporter)
     data = build_input(predictions, gold, system.threshold, convention, _read_scores(system, gold, read_size(options.memory)))
     if not len(data.top):
@@ -70,7 +73,7 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     with context.reporter.progress("resampling documents", options.bootstrap, "resamples") as task:
         evaluation = evaluate(
             data,
-            context.components(MetricSpec),
+            families,
             wanted=options.metric,
             required=required,
             replicates=options.bootstrap,
@@ -83,31 +86,30 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
         convention=convention,
         gold=gold,
         data=data,
-        system=system.name,
+        system=system,
         unknown=predictions.unknown,
-        threshold=system.origin,
         replicates=options.bootstrap,
         level=options.level,
         seed=context.machine.seed,
-        cut=system.cut,
+        metric_options=options.metric_options,
     )
     return evaluation, conditions
 
 
 def _find(context: StageContext, options: EvalOptions, label_hash: str) -> System:
-    from dataclasses import replace
-
     from plant_cli.evaluation.systems import file_system, own_system
 
     if options.predictions is not None:
         return file_system(Path(options.predictions), options.threshold)
-    system = own_system(context, "finetune", context.tag, options.split, label_hash)
+    predict = context.ensure("predict", context.tag, {"split": options.split})
+    system = own_system("finetune", predict, context.input("finetune", context.tag), options.split, label_hash)
     if options.threshold is None:
         return system
     return replace(system, threshold=options.threshold, origin=f"threshold {options.threshold:g} given")
 
 
 def _read_scores(system: System, gold: Gold, memory: int) -> ScoreTable | None:
+    """Every score of the gold documents, if `plant predict --auc` kept them."""
     import numpy as np
 
     from plant_cli.artefacts.scores import open_scores
@@ -139,12 +141,11 @@ def _write(folder: Path, evaluation: Evaluation, conditions: Conditions) -> Resu
     write_json(folder / "intervals.json", report.intervals_as_json(evaluation, conditions))
     report.write_per_label(folder / "per_label.tsv", conditions.data, conditions.gold)
     report.write_per_document(folder / "per_document.parquet", evaluation.overall, doc_ids)
-    shown = ("P@1", "P@5", "nDCG@5", "R@50", "micro-F1", "macro-F1")
     return Result(
         tables=report.make_tables(evaluation, conditions),
         data=content,
         next_step="plant finetune --init random --tag baseline, then plant significance finetune finetune-baseline",
-        summary={name: evaluation.scores[name].value for name in shown if name in evaluation.scores},
+        summary={name: evaluation.scores[name].value for name in SHOWN if name in evaluation.scores},
     )
 
 

@@ -9,8 +9,6 @@ from plant_cli.api import Choice, Column, Options, Result, ShortlistSpec, StageC
 from plant_cli.base.sizes import SIZE_PATTERN, read_size
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from plant_cli.api import Corpus, Split
     from plant_cli.inference.scoring import TopLabels
 
@@ -22,7 +20,7 @@ class PredictOptions(Options):
 
     split: Literal["train", "validation", "test"] = option("test", "The split to score.")
     top_k: int = option(100, "Labels kept of each document.", ge=1)
-    batch: int = option(16, "Documents scored at once; lower it when memory runs out.", ge=1)
+    micro_batch: int = option(16, "Documents scored at once; lower it when memory runs out.", ge=1, was="batch")
     shortlist: Choice | None = choice(
         "shortlist", None, "Score only the labels that this proposes; needs `plant mig`. Default: every label is scored."
     )
@@ -32,8 +30,8 @@ class PredictOptions(Options):
 
 def run(context: StageContext, options: PredictOptions) -> Result:
     """Score every document of a split; the file holds label names, best first."""
+    from plant_cli.artefacts.predictions import PREDICTIONS, write_predictions
     from plant_cli.artefacts.scores import require_room, writing_scores
-    from plant_cli.evaluation.systems import PREDICTIONS
     from plant_cli.inference.texts import load_model
     from plant_cli.model.candidates import propose
     from plant_cli.model.word_statistics import load_statistics
@@ -54,7 +52,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
         split.texts,
         name=split.name,
         k=options.top_k,
-        batch=options.batch,
+        batch=options.micro_batch,
         reporter=context.reporter,
         candidates=proposed.get(split.name),
         should_stop=lambda: context.stopping,
@@ -65,7 +63,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
             top = score(keep=kept.write)
     else:
         top = score()
-    write_predictions(context.folder / PREDICTIONS, top, split, corpus)
+    write_predictions(context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels)
     return _report(top, split, corpus)
 
 
@@ -80,20 +78,6 @@ def _require_every_score(options: PredictOptions) -> None:
             expected="--auc in one process, without --shortlist",
             todo="leave one of the two out",
         )
-
-
-def write_predictions(path: Path, top: TopLabels, split: Split, corpus: Corpus) -> None:
-    """Write doc_id, labels and scores; the label-order hash goes with the file."""
-    import polars as pl
-
-    from plant_cli.base.files import replacing
-
-    ids = pl.Series("label", list(corpus.labels.ids), dtype=pl.String)
-    rows, k = top.labels.shape
-    names = ids.gather(top.labels.ravel()).reshape((rows, k)).arr.to_list()
-    frame = pl.DataFrame({"doc_id": list(split.doc_ids), "labels": names, "scores": pl.Series(top.scores).arr.to_list()})
-    with replacing(path) as partial:
-        frame.write_parquet(partial, metadata={"label_hash": corpus.labels.hash, "split": split.name})
 
 
 def _report(top: TopLabels, split: Split, corpus: Corpus) -> Result:

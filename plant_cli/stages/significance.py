@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pydantic import model_validator
 
-from plant_cli.api import MetricSpec, MetricValue, Options, Result, StageContext, StageSpec, Table, UsageError, option
-from plant_cli.evaluation.conventions import find_convention
+from plant_cli.api import MetricSpec, MetricValue, Result, StageContext, StageSpec, Table, UsageError, option
+from plant_cli.evaluation.conventions import CONVENTIONS
+from plant_cli.evaluation.options import ScoringOptions
 
 if TYPE_CHECKING:
     from plant_cli.evaluation.comparison import Comparison
+    from plant_cli.evaluation.families import Families
     from plant_cli.evaluation.gold import Gold
     from plant_cli.evaluation.seeds import Measured
+    from plant_cli.evaluation.systems import System
 
 DEFAULT_METRICS = ("P@1", "P@5", "nDCG@5", "PSP@5", "R@10", "R@50", "MAP", "micro-F1", "macro-F1", "R@10[1-5]", "R@50[1-5]")
 
 
-class SignificanceOptions(Options):
+class SignificanceOptions(ScoringOptions):
     """Options of `significance`."""
 
     systems: list[str] = option(
@@ -29,12 +32,9 @@ class SignificanceOptions(Options):
         min_length=1,
     )
     metric: list[str] = option([], f"Only this metric (repeatable). Default: {', '.join(DEFAULT_METRICS)}.", short="-m")
-    bootstrap: int = option(1000, "Resamples of the documents behind the interval of the difference.", ge=1)
+    bootstrap: int = option(1000, "Resamples of the documents behind the intervals of the differences.", ge=1)
     permutations: int = option(10000, "Random swaps behind p (approximate randomisation); p is at least 1/(1 + this).", ge=1)
-    level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
-    convention: str = option("plant", "Whose way of scoring: plant, paper, xmlrepo, caml, libmultilabel or annif.")
     paper: bool = option(False, "Mark by the published rule: Wilcoxon over bootstrap replicates (its p shrinks with their number).")
-    split: Literal["validation", "test"] = option("test", "The split to compare on.")
     seeds: int | None = option(
         None, "Compare means over this many seeds, as `plant run --seeds` trains them; one system alone: only its spread.", ge=2
     )
@@ -57,12 +57,13 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
     from plant_cli.evaluation.seeds import average
 
     _refuse_repeated(options.systems)
+    families = [context.component(MetricSpec, family) for family in options.choose_families(s.name for s in context.components(MetricSpec))]
     gold = read_gold(context.corpus(), options.split)
     seeds: list[int] = []
     if options.seeds is None:
-        measured = [(name, _measure(context, options, name, gold)) for name in options.systems]
+        measured = [(name, _measure(context, options, name, gold, families)) for name in options.systems]
     else:
-        seeds, repeated = _measure_seeds(context, options, options.seeds, gold)
+        seeds, repeated = _measure_seeds(context, options, options.seeds, gold, families)
         measured = [(name, average(metrics)) for name, metrics in repeated]
     comparisons = _compare(context, options, measured) if len(measured) > 1 else []
     content = {
@@ -71,6 +72,7 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
         "gold": gold.hash,
         "seed": context.machine.seed,
         **options.model_dump(include={"convention", "bootstrap", "permutations", "level", "systems"}),
+        **({"metric_options": options.metric_options} if options.metric_options else {}),
         "comparisons": as_json(comparisons),
     }
     tables = _show(comparisons, options, len(gold.doc_ids)) if comparisons else []
@@ -109,30 +111,41 @@ def _refuse_repeated(systems: list[str]) -> None:
         )
 
 
-def _measure(context: StageContext, options: SignificanceOptions, name: str, gold: Gold) -> list[MetricValue]:
+def _find(context: StageContext, name: str, options: SignificanceOptions, gold: Gold) -> System:
+    """The system of a name; its predictions are made if it is one of this run and has none."""
+    from plant_cli.evaluation.systems import file_system, locate, other_system, own_system
+
+    place = locate(name)
+    if place.file is not None:
+        return file_system(place.file)
+    if place.run is not None:
+        return other_system(name, place.run, place.tag, options.split, gold.label_hash, context.run_path / "corpus")
+    predict = context.ensure("predict", place.tag, {"split": options.split})
+    return own_system(name, predict, context.input("finetune", place.tag), options.split, gold.label_hash)
+
+
+def _measure(context: StageContext, options: SignificanceOptions, name: str, gold: Gold, families: Families) -> list[MetricValue]:
     from plant_cli.evaluation.bins import measure_bins
     from plant_cli.evaluation.families import choose, compute_families, find_missing
     from plant_cli.evaluation.predictions import build_input, read_predictions
-    from plant_cli.evaluation.systems import find_system
 
-    system = find_system(context, name, options.split, gold.label_hash)
-    specs = context.components(MetricSpec)
+    system = _find(context, name, options, gold)
     predictions = read_predictions(system.predictions, gold, context.reporter)
-    data = build_input(predictions, gold, system.threshold, find_convention(options.convention))
-    values = [metric for metric in compute_families(specs, data, options.metric) if isinstance(metric, MetricValue)]
+    data = build_input(predictions, gold, system.threshold, CONVENTIONS[options.convention])
+    values = [metric for metric in compute_families(families, data, options.metric) if isinstance(metric, MetricValue)]
     values += [metric for b in measure_bins(data) for metric in b.metrics]
-    missing = find_missing(specs, data, "systems are compared on metrics of the highest-scored labels; `plant eval` gives its interval")
+    missing = find_missing(families, data, "systems are compared on metrics of the highest-scored labels; `plant eval` gives its interval")
     known = {value.name for value in values}
     return choose(values, options.metric or [metric for metric in DEFAULT_METRICS if metric in known], missing)
 
 
 def _measure_seeds(
-    context: StageContext, options: SignificanceOptions, count: int, gold: Gold
+    context: StageContext, options: SignificanceOptions, count: int, gold: Gold, families: Families
 ) -> tuple[list[int], list[tuple[str, Measured]]]:
     """The seeds, and every system's metrics with each; a file of another tool counts as the same with every seed."""
     from plant_cli.evaluation.systems import find_seeds
 
-    found = {name: find_seeds(context, name, count) for name in options.systems}
+    found = {name: find_seeds(context.run_path, name, count) for name in options.systems}
     trained = {name: systems for name, systems in found.items() if systems}
     if len({frozenset(systems) for systems in trained.values()}) != 1:
         raise UsageError(
@@ -145,7 +158,7 @@ def _measure_seeds(
     measured: list[tuple[str, Measured]] = []
     for name, systems in found.items():
         names = [systems[seed] if systems else name for seed in seeds]
-        known = {each: _measure(context, options, each, gold) for each in dict.fromkeys(names)}
+        known = {each: _measure(context, options, each, gold, families) for each in dict.fromkeys(names)}
         measured.append((name, [known[each] for each in names]))
     return seeds, measured
 

@@ -37,7 +37,7 @@ class SuggestOptions(Options):
 
 def run(context: StageContext, options: SuggestOptions) -> Result:
     """Nothing is written to the run: the suggestions go to the screen, or to a table of their own."""
-    from plant_cli.evaluation.systems import own_threshold
+    from plant_cli.artefacts.thresholds import read_thresholds
     from plant_cli.inference.texts import load_model
 
     output = _writable(options)
@@ -53,7 +53,7 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
         reporter=context.reporter,
         should_stop=lambda: context.stopping,
     )
-    found = _suggestions(ids, top, own_threshold(folder, corpus.labels.hash, top.labels).tolist(), corpus)
+    found = _suggestions(ids, top, read_thresholds(folder, corpus.labels.hash).select(top.labels).tolist(), corpus)
     if options.assigned:
         found = found.filter("assigned")
     if output is not None:

@@ -1,4 +1,8 @@
-"""What a metric owes: values in 0..1 that reward what is right, and sums over documents that resampling can recompute."""
+"""What a metric owes: values from 0 to 1 that reward what is right, and sums over documents that resampling can recompute.
+
+The samples hold what `MetricInput` may hold: labels that no training document has, documents with fewer predictions, and predicted
+labels that are no column of gold.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-DOCUMENTS, LABELS, TOP = 12, 30, 20
+DOCUMENTS, LABELS, UNSEEN, TOP = 12, 27, 3, 20  # N, L, U, K
 
 
 def values_are_fractions(spec: MetricSpec) -> None:
@@ -34,6 +38,18 @@ def right_labels_score_more_than_wrong_ones(spec: MetricSpec) -> None:
         assert best > 0, f"{name} of perfect predictions is {best}"
         assert best >= guessed[name] - 1e-12, f"{name}: a guess ({guessed[name]}) beats perfect predictions ({best})"
         assert abs(wrong[name]) < 1e-12, f"{name} of wholly wrong predictions is {wrong[name]}"
+
+
+def labels_outside_gold_are_never_right(spec: MetricSpec) -> None:
+    """A predicted label that is no column of gold (−1 with a score) is wrong; it must not be looked up as the last column."""
+    import numpy as np
+
+    if spec.needs_all_scores:
+        return
+    data = _sample(0)
+    found = {value.name: _value(value) for value in _compute(spec, replace(data, top=np.full_like(data.top, -1)))}
+    right = {name: value for name, value in found.items() if abs(value) > 1e-12}
+    assert not right, f"labels that are no column of gold are counted as right: {right}"
 
 
 def order_of_documents_does_not_matter(spec: MetricSpec) -> None:
@@ -75,7 +91,11 @@ def one_value_a_document(spec: MetricSpec) -> None:
 def _sample(seed: int) -> MetricInput:
     import numpy as np
 
-    return _ranked(np.random.default_rng(seed).random((DOCUMENTS, LABELS)))
+    data = _ranked(np.random.default_rng(seed).random((DOCUMENTS, LABELS + UNSEEN)))
+    top, scores = data.top.copy(), data.scores.copy()
+    top[1, TOP // 2 :], scores[1, TOP // 2 :] = -1, -np.inf  # fewer were predicted
+    top[2, 1] = -1  # no column of gold
+    return replace(data, top=top, scores=scores)
 
 
 def _ranked(scores: npt.NDArray[np.float64]) -> MetricInput:
@@ -85,18 +105,18 @@ def _ranked(scores: npt.NDArray[np.float64]) -> MetricInput:
     from plant_cli.kit.metrics import ScoreTable
 
     generator = np.random.default_rng(9)
-    gold = generator.random((DOCUMENTS, LABELS)) < 0.15
-    gold[np.arange(DOCUMENTS), np.arange(DOCUMENTS) % LABELS] = True  # no document without labels
+    gold = generator.random((DOCUMENTS, LABELS + UNSEEN)) < 0.15
+    gold[np.arange(DOCUMENTS), np.arange(DOCUMENTS) % LABELS] = True  # no document without labels of train
+    gold[:2, -1] = True
     top = np.argsort(-scores, axis=1, kind="stable")[:, :TOP]
     return MetricInput(
         top=top.astype(np.int64),
         scores=np.take_along_axis(scores, top, axis=1),
         gold=csr_array(gold.astype(np.int64)),
-        unseen=np.zeros(DOCUMENTS, dtype=np.int64),
-        train_counts=generator.integers(1, 50, LABELS),
+        train_counts=np.pad(generator.integers(1, 50, LABELS), (0, UNSEEN)),
         train_documents=200,
         threshold=0.5,
-        all_scores=ScoreTable(values=scores.astype(np.float32), rows=np.arange(DOCUMENTS), memory=2**20),
+        all_scores=ScoreTable(values=scores[:, :LABELS].astype(np.float32), rows=np.arange(DOCUMENTS), memory=2**20),
     )
 
 
@@ -109,7 +129,6 @@ def _take(data: MetricInput, rows: npt.NDArray[np.int64]) -> MetricInput:
         top=data.top[rows],
         scores=data.scores[rows],
         gold=data.gold[rows],
-        unseen=data.unseen[rows],
         all_scores=replace(data.all_scores, rows=data.all_scores.rows[rows]),
     )
 
@@ -137,6 +156,7 @@ def _by_name(spec: MetricSpec, data: MetricInput) -> dict[str, float]:
 CHECKS = (
     values_are_fractions,
     right_labels_score_more_than_wrong_ones,
+    labels_outside_gold_are_never_right,
     order_of_documents_does_not_matter,
     weights_stand_for_repeated_documents,
     one_value_a_document,

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from plant_cli.api import LabelLoss, LossSpec, PlantableDecoder, ShortlistSpec, UsageError
-from plant_cli.base.files import write_json
-from plant_cli.evaluation.systems import THRESHOLDS
+from plant_cli.artefacts.thresholds import write_thresholds
 from plant_cli.inference.lexical import LexicalScores, make_lexicon, save_lexicon
 from plant_cli.model.candidates import Candidates, measure_recall, propose
 from plant_cli.model.network import save_network
@@ -242,6 +241,5 @@ def _tune(given: Inputs, options: FinetuneOptions, validation: Validation, lexic
     top = validation.score(lexical)
     threshold = validation.tune(top).value
     value = validation.tune_labels(top, threshold) if options.tune == "per-label" else threshold
-    tuned = {"value": value, "objective": options.tune, "label_hash": given.corpus.labels.hash}
-    write_json(given.session.folder / THRESHOLDS, tuned)
+    write_thresholds(given.session.folder, value, options.tune, given.corpus.labels.hash)
     return threshold

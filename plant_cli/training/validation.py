@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from plant_cli.api import Choice, LabelIndex, MetricInput, MetricSpec, Options, SilentReporter, TrainingError
+from plant_cli.evaluation.gold import join_gold, pad_counts
 from plant_cli.evaluation.thresholds import Objective, Tuned, tune_per_label, tune_threshold
 from plant_cli.inference.lexical import LexicalScores
 from plant_cli.inference.scoring import TopLabels, score_mixtures
@@ -58,11 +57,13 @@ class Validation:
         self.network = network
         self.material = material
         self.hardware = hardware
-        self.train_counts = np.asarray(labels.train_counts, dtype=np.int64)
         self.train_documents = documents
         self.families = families
         self.batch = batch
         self.objective = objective
+        self.gold = join_gold(material.split)
+        self.labels = material.split.gold.shape[1]
+        self.train_counts = pad_counts(labels.train_counts, self.gold)
 
     def __call__(self) -> dict[str, float]:
         """MAP, P@5, micro-F1 and macro-F1, as fractions.
@@ -92,11 +93,11 @@ class Validation:
 
     def tune(self, top: TopLabels) -> Tuned:
         """The threshold for all labels that is best for the objective."""
-        return tune_threshold(top.labels, top.scores, self.material.split.gold, self._unseen(), self.objective)
+        return tune_threshold(top.labels, top.scores, self.gold, self.labels, self.objective)
 
     def tune_labels(self, top: TopLabels, fallback: float) -> list[float]:
         """A threshold for each label [L]; `fallback` where validation has no document of the label among those scored highest."""
-        found: list[float] = tune_per_label(top.labels, top.scores, self.material.split.gold, fallback).tolist()
+        found: list[float] = tune_per_label(top.labels, top.scores, self.gold, self.labels, fallback).tolist()
         return found
 
     def _figures(self, top: TopLabels) -> dict[str, float]:
@@ -118,15 +119,11 @@ class Validation:
             weights=weights,
         )
 
-    def _unseen(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        return np.diff(self.material.split.unseen.indptr).astype(np.int64)
-
     def _input(self, top: TopLabels, threshold: float) -> MetricInput:
         return MetricInput(
             top=top.labels,
             scores=top.scores,
-            gold=self.material.split.gold,
-            unseen=self._unseen(),
+            gold=self.gold,
             train_counts=self.train_counts,
             train_documents=self.train_documents,
             threshold=threshold,

@@ -97,23 +97,17 @@ def plant_register_metrics() -> Sequence[MetricSpec]:
         ),
         MetricSpec(
             name="ndcg",
-            summary="nDCG@k: hits discounted by the logarithm of their rank, relative to the best order.",
+            summary="nDCG@k of gold labels: hits discounted by the logarithm of their rank, relative to the best order.",
             options=GainOptions,
-            compute=_later("ranking", "compute_ndcg"),
+            compute=_later("ranking", "compute_binary_ndcg"),
         ),
         MetricSpec(
-            name="psp",
-            summary="PSP@k: precision with rare labels weighted up by their inverse propensity, relative to the best attainable.",
+            name="propensity",
+            summary="PSP@k and PSnDCG@k: precision and discounted hits with rare labels weighted up by their inverse propensity, "
+            "relative to the best attainable.",
             options=PropensityOptions,
             source=JAIN,
-            compute=_later("propensity", "compute_psp"),
-        ),
-        MetricSpec(
-            name="psndcg",
-            summary="PSnDCG@k: discounted gain with inverse propensities, relative to the best attainable.",
-            options=PropensityOptions,
-            source=JAIN,
-            compute=_later("propensity", "compute_psndcg"),
+            compute=_later("propensity", "compute_weighted"),
         ),
         MetricSpec(
             name="f1",

@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 
 
 def inverse_propensities(data: MetricInput, options: PropensityOptions) -> Floats:
-    """q_l = 1 + C (N_l + B)^−A with C = (ln N − 1)(B + 1)^A per label [L]; 0 for labels that ideals do not know of."""
+    """q_l = 1 + C (N_l + B)^−A with C = (ln N − 1)(B + 1)^A per label [L + U]; 0 for labels that ideals do not know of.
+
+    N_l are the training documents of the label, N all training documents, A and B constants of the corpus.
+    """
     factor = (np.log(max(data.train_documents, 1)) - 1.0) * (options.b + 1.0) ** options.a
     weights: Floats = 1.0 + factor * (data.train_counts + options.b) ** -options.a
     return np.where(labels_counted(data), weights, 0.0)
 
 
-def compute_psp(data: MetricInput, options: PropensityOptions) -> list[MetricValue]:
-    """PSP@k = Σ of q over hits among the first k, over all documents, divided by the same for the best possible order."""
-    return _weighted(data, options, "PSP", np.ones(max(options.k)))
+def compute_weighted(data: MetricInput, options: PropensityOptions) -> list[MetricValue]:
+    """PSnDCG@k and PSP@k: the weights q of hits, summed over all documents, divided by the same for the best possible order.
 
-
-def compute_psndcg(data: MetricInput, options: PropensityOptions) -> list[MetricValue]:
-    """PSnDCG@k = Σ of q/log2(i+1) over hits at rank i ≤ k, over all documents, divided by the same for the best possible order.
-
-    The ratio of sums, as AttentionXML computes it; pyxclib divides both sides by the binary ideal of the document first.
+    PSP@k = Σ of q over hits among the first k; PSnDCG@k = Σ of q/log2(i+1) over hits at rank i ≤ k. The ratio of sums, as AttentionXML
+    computes it; pyxclib divides both sides of PSnDCG by the binary ideal of the document first.
     """
-    return _weighted(data, options, "PSnDCG", 1.0 / np.log2(np.arange(2, max(options.k) + 2)))
+    ranks = np.arange(1, max(options.k) + 1)
+    return [*_weighted(data, options, "PSnDCG", 1.0 / np.log2(ranks + 1)), *_weighted(data, options, "PSP", np.ones(ranks.size))]
 
 
 def _weighted(data: MetricInput, options: PropensityOptions, name: str, discounts: Floats) -> list[MetricValue]:

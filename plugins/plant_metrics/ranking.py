@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plant_cli.api import MetricInput, MetricValue
-from plant_cli.kit.metrics import Floats, Integers, count_gold, divide, find_hits, labels_counted, mean_of_documents
+from plant_cli.kit.metrics import Floats, Integers, count_gold, divide, find_hits, find_predicted, labels_counted, mean_of_documents
 
 if TYPE_CHECKING:
     from plant_metrics.plugin import CappedRecallOptions, GainOptions, PrecisionOptions, RecallOptions
@@ -22,7 +22,7 @@ def compute_precision(data: MetricInput, options: PrecisionOptions) -> list[Metr
     `settings["precision_by"] = "returned"` divides by the number of labels predicted, at most k.
     """
     found = _hits_at(data, options.k)
-    returned = (data.top != -1).sum(axis=1)
+    returned = find_predicted(data).sum(axis=1)
     shared = data.settings.get("precision_by", "k") == "returned"
     sizes = {k: np.minimum(k, returned) if shared else np.full(len(returned), k) for k in options.k}
     return [mean_of_documents(f"P@{k}", divide(found[k], sizes[k])) for k in options.k]
@@ -56,9 +56,10 @@ def compute_average_precision(data: MetricInput, options: object) -> list[Metric
     return [mean_of_documents("MAP", divide((precisions * hits).sum(axis=1), count_gold(data)))]
 
 
-def compute_ndcg(data: MetricInput, options: GainOptions) -> list[MetricValue]:
+def compute_binary_ndcg(data: MetricInput, options: GainOptions) -> list[MetricValue]:
     """nDCG@k = Σ over hits at rank i ≤ k of 1/log2(i+1), divided by the same sum for the best order.
 
+    Of labels, which are gold or not. Stage 1 measures attention by the graded nDCG of words, with gains 2^r − 1 (`plant_cli.ranking.ndcg`).
     Both sums know the labels of train only (all under `settings["label_set"] = "all"`). A document without any such label
     counts 0; one without gold counts `settings["ndcg_of_empty"]` (0).
     """
@@ -68,8 +69,7 @@ def compute_ndcg(data: MetricInput, options: GainOptions) -> list[MetricValue]:
     hits = find_hits(top, data.gold) & counted[top]
     discounts = 1.0 / np.log2(np.arange(2, reach + 2))
     best = np.concatenate([[0.0], np.cumsum(discounts)])
-    outside = data.unseen if data.settings.get("label_set", "train") == "all" else 0
-    attainable = data.gold @ counted.astype(np.int64) + outside
+    attainable = data.gold @ counted.astype(np.int64)
     values = []
     for k in options.k:
         gains = hits[:, :k] @ discounts[: hits[:, :k].shape[1]]

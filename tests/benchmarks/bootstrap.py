@@ -73,7 +73,6 @@ def draw(scale: Scale, generator: np.random.Generator, folder: Path) -> MetricIn
         top=top,
         scores=scores,
         gold=gold,
-        unseen=np.zeros(scale.documents, dtype=np.int64),
         train_counts=counts,
         train_documents=3 * scale.documents,
         threshold=assigned,
@@ -101,7 +100,6 @@ def redraw(data: MetricInput, generator: np.random.Generator) -> MetricInput:
         top=data.top[rows],
         scores=data.scores[rows],
         gold=csr_array(data.gold[rows]),
-        unseen=data.unseen[rows],
         all_scores=replace(data.all_scores, rows=rows),
     )
 

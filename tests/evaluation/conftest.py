@@ -1,4 +1,4 @@
-"""A corpus of five documents, the context of a stage over it, and random predictions beside gold."""
+"""A corpus of five documents, a run with played systems, and random predictions beside gold."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
-from plant_cli.api import DataSection, MachineSection, MetricInput, ModelSection, SilentReporter, Split
-from plant_cli.base.files import write_json
+from plant_cli.api import MetricInput, Split
+from plant_cli.artefacts.thresholds import write_thresholds
 from plant_cli.base.hashing import hash_strings
 from plant_cli.evaluation.gold import read_gold
 
@@ -51,38 +51,19 @@ class TinyCorpus:
         return make_split(name, self.rows if name == "test" else {f"t{i}": {"d"} for i in range(10)})
 
 
-@dataclass
-class FakeContext:
-    """What a stage is given, with predictions and thresholds already in the run folder."""
+@dataclass(frozen=True)
+class PlayedRun:
+    """A run folder that holds the thresholds and predictions of systems."""
 
-    run_path: Path
-    folder: Path
-    tag: str | None = None
-    resume: bool = False
-    force: bool = False
-    stopping: bool = False
-    reporter: SilentReporter = field(default_factory=SilentReporter)
-    data: DataSection = field(default_factory=DataSection)
-    model: ModelSection = field(default_factory=ModelSection)
-    machine: MachineSection = field(default_factory=MachineSection)
-    made: TinyCorpus = field(default_factory=TinyCorpus)
-
-    def corpus(self):
-        return self.made
-
-    def input(self, stage, tag=None):
-        return self.run_path / (f"{stage}-{tag}" if tag else stage)
-
-    def ensure(self, stage, tag=None, options=None):
-        return self.input(stage, tag)
+    path: Path
 
     def add_system(self, tag, predictions, threshold=0.5):
-        """Predictions {doc_id: {label: score}} of a system of this run."""
-        write_json(
-            self.input("finetune", tag) / "thresholds.json", {"value": threshold, "objective": "micro-F1", "label_hash": Labels().hash}
-        )
-        self.input("predict", tag).mkdir(parents=True, exist_ok=True)
-        write_predictions(self.input("predict", tag) / "predictions.parquet", predictions)
+        """Predictions {doc_id: {label: score}} of a system of this run: its folders of `predict` and `finetune`."""
+        predict, finetune = (self.path / (f"{stage}-{tag}" if tag else stage) for stage in ("predict", "finetune"))
+        predict.mkdir(parents=True)
+        write_predictions(predict / "predictions.parquet", predictions)
+        write_thresholds(finetune, threshold, "micro-F1", Labels().hash)
+        return predict, finetune
 
 
 def write_predictions(path, predictions):
@@ -113,9 +94,8 @@ def gold(corpus):
 
 
 @pytest.fixture
-def context(tmp_path):
-    (tmp_path / "out").mkdir()
-    return FakeContext(run_path=tmp_path / "run", folder=tmp_path / "out")
+def run(tmp_path):
+    return PlayedRun(tmp_path / "run")
 
 
 @pytest.fixture
@@ -135,8 +115,8 @@ def bad():
 
 
 @pytest.fixture(scope="session")
-def specs():
-    return plant_metrics.plugin.plant_register_metrics()
+def families():
+    return [(spec, spec.options()) for spec in plant_metrics.plugin.plant_register_metrics()]
 
 
 @pytest.fixture
@@ -149,7 +129,6 @@ def make_random():
             top=np.argsort(rng.random((documents, labels)), axis=1)[:, :k],
             scores=-np.sort(-rng.random((documents, k)), axis=1),
             gold=csr_array((rng.random((documents, labels)) < 0.3).astype(np.int64)),
-            unseen=rng.integers(0, 2, documents),
             train_counts=rng.integers(0, 12, labels),
             train_documents=60,
         )

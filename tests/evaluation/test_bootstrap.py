@@ -13,21 +13,19 @@ from plant_cli.evaluation.families import compute_families
 from plant_cli.kit.metrics import compute_value
 
 
-def everything(data, specs):
-    return [*compute_families(specs, data), *(m for b in measure_bins(data) for m in b.metrics)]
+def everything(data, families):
+    return [*compute_families(families, data), *(m for b in measure_bins(data) for m in b.metrics)]
 
 
-def test_each_replicate_equals_the_metric_of_the_drawn_documents(make_random, specs):
+def test_each_replicate_equals_the_metric_of_the_drawn_documents(make_random, families):
     data = make_random(0)
-    metrics = everything(data, specs)
+    metrics = everything(data, families)
     drawn = resample(metrics, 6, np.random.default_rng(1))
     weights = draw_weights(15, 6, np.random.default_rng(1)).astype(int)
     for replicate in range(6):
         rows = np.repeat(np.arange(15), weights[replicate])
-        again = replace(
-            data, top=data.top[rows], scores=data.scores[rows], gold=csr_array(data.gold.toarray()[rows]), unseen=data.unseen[rows]
-        )
-        expected = {m.name: compute_value(m) for m in everything(again, specs)}
+        again = replace(data, top=data.top[rows], scores=data.scores[rows], gold=csr_array(data.gold.toarray()[rows]))
+        expected = {m.name: compute_value(m) for m in everything(again, families)}
         for metric, values in zip(metrics, drawn, strict=True):
             assert values[replicate] == pytest.approx(expected[metric.name], nan_ok=True), metric.name
 
@@ -39,8 +37,8 @@ def test_weights_count_draws():
     assert weights.min() == 0 < weights.max()
 
 
-def test_blocks_change_nothing(make_random, specs, monkeypatch):
-    metrics = everything(make_random(2), specs)
+def test_blocks_change_nothing(make_random, families, monkeypatch):
+    metrics = everything(make_random(2), families)
     whole = resample(metrics, 9, np.random.default_rng(3))
     monkeypatch.setattr(bootstrap, "BLOCK_BYTES", 1)
     told = []

@@ -1,18 +1,15 @@
-"""Finding a convention by name."""
+"""The conventions, their enumeration and their help."""
 
-import pytest
+from typing import get_args
 
-from plant_cli.api import UsageError
-from plant_cli.evaluation.conventions import CONVENTIONS, find_convention
-
-
-def test_each_is_found_and_says_what_it_does():
-    for name in ("plant", "paper", "xmlrepo", "caml", "libmultilabel", "annif"):
-        assert find_convention(name) is CONVENTIONS[name]
-        assert CONVENTIONS[name].summary
+from plant_cli.evaluation.conventions import CONVENTIONS, HELP, ConventionName
 
 
-def test_a_misspelt_one_gets_a_near_name():
-    with pytest.raises(UsageError) as caught:
-        find_convention("xmlrep")
-    assert "did you mean 'xmlrepo'?" in caught.value.expected
+def test_the_enumeration_holds_every_convention():
+    assert list(CONVENTIONS) == list(get_args(ConventionName))
+    assert all(name == convention.name and convention.summary for name, convention in CONVENTIONS.items())
+
+
+def test_the_help_says_whose_way_each_is():
+    assert HELP.startswith("Whose way of scoring: plant (this tool's), paper (")
+    assert all(f"{name} (" in HELP for name in CONVENTIONS)

@@ -23,11 +23,11 @@ def test_randomisation_agrees_with_all_sign_patterns():
     assert p == pytest.approx(exact, abs=0.012)
 
 
-def test_swapped_outputs_recompute_macro_f1(make_random, specs):
+def test_swapped_outputs_recompute_macro_f1(make_random, families):
     """Against swapping rows of the counters by hand, with the same swaps."""
     data = make_random(0, documents=8)
     turned = replace(data, top=data.top[:, ::-1])  # the same labels with other scores: others are assigned
-    one, two = ({m.name: m for m in compute_families(specs, d)}["macro-F1"] for d in (data, turned))
+    one, two = ({m.name: m for m in compute_families(families, d)}["macro-F1"] for d in (data, turned))
     observed = abs(compute_value(one) - compute_value(two))
     a, b = one.contributions.toarray(), two.contributions.toarray()
     reached = 0

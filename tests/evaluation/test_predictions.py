@@ -7,9 +7,13 @@ import polars as pl
 import pytest
 
 from plant_cli.api import DataError, SilentReporter
+from plant_cli.artefacts.predictions import INDICES, write_predictions
+from plant_cli.base.hashing import hash_strings
 from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.predictions import build_input, read_predictions
 from plant_cli.kit.tables import write_table
+
+LABEL_HASH = {"label_hash": hash_strings(("a", "b", "c", "d"))}
 
 
 def test_labels_are_ranked_by_score_then_by_index(gold, save, good):
@@ -38,8 +42,23 @@ def test_json_lines_are_read_too(gold, tmp_path, save, good):
 def test_an_unknown_label_keeps_its_rank_and_one_unseen_in_train_can_be_right(gold, save, good):
     good["3"] = {"nowhere": 0.9, "x": 0.8}
     read = read_predictions(save(good), gold)
-    assert read.top[2].tolist() == [-2, 4, -1]
+    assert read.top[2].tolist() == [-1, 4, -1]
     assert read.unknown == 1
+
+
+def test_our_own_predictions_are_read_by_index_as_by_name(corpus, gold, tmp_path):
+    """Ties of score stand by label index in both; the file has them in another order."""
+    top, scores = np.array([[3, 1, 2]] * 5), np.array([[0.5, 0.5, 0.9]] * 5)
+    path, split = tmp_path / "ours.parquet", corpus.split("test")
+    write_predictions(path, top, scores, split, corpus.labels)
+    pl.read_parquet(path).drop(INDICES).write_parquet(tmp_path / "named.parquet")
+    pl.read_parquet(path).with_columns(labels=pl.lit(["?"] * 3)).write_parquet(tmp_path / "indexed.parquet", metadata=LABEL_HASH)
+    ours, named, indexed = (read_predictions(tmp_path / f"{name}.parquet", gold) for name in ("ours", "named", "indexed"))
+    for other in (named, indexed):
+        assert np.array_equal(ours.top, other.top)
+        assert np.array_equal(ours.scores, other.scores)
+    assert ours.top[0].tolist() == [2, 1, 3]
+    assert ours.unknown == 0
 
 
 def test_documents_without_gold_leave_unless_the_convention_keeps_them(gold, save, good):
@@ -152,7 +171,7 @@ def test_lists_in_the_cells_of_a_csv_are_read(gold, tmp_path, save, good, name):
 
 def test_numbers_and_empty_cells_are_read_from_a_csv(gold, tmp_path):
     (tmp_path / "x.csv").write_text('doc_id,labels,scores\n1,"[""a"", 7]","[1, 0.5]"\n2,,\n3,[],[]\n4,[],[]\n5,[],[]\n')
-    assert read_predictions(tmp_path / "x.csv", gold).top.tolist() == [[0, -2], [-1, -1], [-1, -1], [-1, -1], [-1, -1]]
+    assert read_predictions(tmp_path / "x.csv", gold).top.tolist() == [[0, -1], [-1, -1], [-1, -1], [-1, -1], [-1, -1]]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 """What an evaluation writes, value by value."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -8,25 +11,27 @@ from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.predictions import build_input, read_predictions
 from plant_cli.evaluation.report import Conditions, as_json, intervals_as_json, make_tables, write_per_document, write_per_label
 from plant_cli.evaluation.score import evaluate
+from plant_cli.evaluation.systems import System
+
+CUT = {"documents_cut": 0.25, "tokens_dropped": 0.1}
 
 
 @pytest.fixture
-def measure(gold, save, good, specs):
+def measure(gold, save, good, families):
     def make(**options):
         data = build_input(read_predictions(save(good), gold), gold, 0.5, CONVENTIONS["plant"])
         given = {"replicates": 50, "generator": np.random.default_rng(0), **options}
         conditions = Conditions(
             convention=CONVENTIONS["plant"],
-            system="finetune",
+            system=System(name="finetune", predictions=Path("predictions.parquet"), threshold=0.5, origin="threshold 0.5 given", cut=CUT),
             gold=gold,
             data=data,
             unknown=2,
-            threshold="threshold 0.5 given",
             replicates=given["replicates"],
             level=0.95,
             seed=0,
         )
-        return evaluate(data, specs, **given), conditions
+        return evaluate(data, families, **given), conditions
 
     return make
 
@@ -42,6 +47,14 @@ def test_metrics_json_has_the_agreed_shape(measure):
     assert not any("[" in name for name in content["metrics"])
     assert set(content["not_available"]) == {"micro-AUC", "macro-AUC"}
     assert content["labels_averaged"] == {"macro-F1": 4, "macro-F1-present": 3}
+
+
+def test_options_of_metrics_are_in_the_report_where_some_were_given(measure):
+    evaluation, conditions = measure()
+    given = replace(conditions, metric_options={"propensity": {"a": 0.5, "b": 0.4}})
+    assert "metric_options" not in as_json(evaluation, conditions)
+    assert as_json(evaluation, given)["metric_options"] == {"propensity": {"a": 0.5, "b": 0.4}}
+    assert "options of propensity: a 0.5, b 0.4" in make_tables(evaluation, given)[0].notes
 
 
 def test_without_resamples_there_are_no_intervals(measure):

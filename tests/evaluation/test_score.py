@@ -14,13 +14,13 @@ from plant_cli.evaluation.bootstrap import resample
 from plant_cli.evaluation.score import Evaluation, evaluate, none_if_undefined
 from plant_cli.kit.metrics import ScoreTable
 
-GOLD = csr_array(np.array([[1, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0]], dtype=np.int32))
+GOLD = csr_array(np.array([[1, 1, 0, 0, 0], [0, 0, 1, 0, 1], [1, 0, 0, 0, 0]], dtype=np.int32))
+FAMILIES = [(spec, spec.options()) for spec in plant_metrics.plugin.plant_register_metrics()]
 DATA = MetricInput(
     top=np.array([[0, 2], [2, 1], [1, 3]]),
     scores=np.array([[0.9, 0.4], [0.8, 0.2], [0.7, 0.6]]),
     gold=GOLD,
-    unseen=np.array([0, 1, 0]),
-    train_counts=np.array([9, 2, 60, 1]),
+    train_counts=np.array([9, 2, 60, 1, 0]),
     train_documents=72,
     threshold=0.5,
 )
@@ -28,7 +28,7 @@ DATA = MetricInput(
 
 def run(**changes: object) -> Evaluation:
     options = {"generator": np.random.default_rng(0), **changes}
-    return evaluate(DATA, plant_metrics.plugin.plant_register_metrics(), **options)  # type: ignore[arg-type]
+    return evaluate(DATA, FAMILIES, **options)  # type: ignore[arg-type]
 
 
 def test_the_values_are_those_counted_by_hand() -> None:
@@ -81,7 +81,7 @@ def test_the_standard_error_is_the_deviation_of_the_resamples() -> None:
 
 def test_metrics_of_every_score_leave_the_draws_of_the_others_as_they_are() -> None:
     table = ScoreTable(values=np.arange(12, dtype=np.float32).reshape(3, 4) % 5, rows=np.arange(3), memory=2**20)
-    names, specs = ["macro-AUC", "micro-AUC", "P@1"], plant_metrics.plugin.plant_register_metrics()
+    names = ["macro-AUC", "micro-AUC", "P@1"]
     options = {"replicates": 50, "generator": np.random.default_rng(0)}
-    both = evaluate(replace(DATA, all_scores=table), specs, wanted=names, **options)  # type: ignore[arg-type]
+    both = evaluate(replace(DATA, all_scores=table), FAMILIES, wanted=names, **options)  # type: ignore[arg-type]
     assert both.scores["P@1"] == run(wanted=["P@1"], replicates=50).scores["P@1"]

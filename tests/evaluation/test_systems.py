@@ -1,12 +1,11 @@
-"""The ways to name a system, and the refusal of another gold split."""
+"""The ways to name a system, where its files lie, and the refusal of another gold split."""
 
-import numpy as np
 import pytest
 
 from plant_cli.api import ArtefactError, DataError
 from plant_cli.artefacts.corpus import CorpusRecord, SplitRecord
 from plant_cli.base.files import write_json
-from plant_cli.evaluation.systems import file_system, find_system
+from plant_cli.evaluation.systems import Place, file_system, locate, other_system, own_system
 
 
 def record(labels_hash="l"):
@@ -15,64 +14,56 @@ def record(labels_hash="l"):
 
 
 @pytest.mark.parametrize("name", ["finetune-plain", "predict-plain", "eval-plain", "plain"])
-def test_by_folder_or_tag(context, good, name):
-    context.add_system("plain", good, threshold=0.25)
-    system = find_system(context, name, "test", "hash")
-    assert system.predictions == context.run_path / "predict-plain" / "predictions.parquet"
-    assert (system.name, system.threshold) == (name, 0.25)
-    assert "tuned on validation micro-F1" in system.origin
+def test_a_folder_or_a_tag_of_the_run(name):
+    assert locate(name) == Place(name=name, tag="plain")
 
 
-def test_a_threshold_next_to_zero_is_not_told_as_zero(context, good):
-    context.add_system("plain", good, threshold=4.126e-10)
-    assert find_system(context, "plain", "test", "hash").origin == "threshold 4.13e-10 tuned on validation micro-F1"
+def test_a_folder_without_a_tag():
+    assert locate("finetune") == Place(name="finetune")
 
 
-def test_without_a_tag(context, good):
-    context.add_system(None, good)
-    assert find_system(context, "finetune", "test", "hash").predictions.parent.name == "predict"
-
-
-def test_by_file(context, save, good):
+def test_a_file(save, good):
     path = save(good)
-    assert find_system(context, str(path), "test", "hash") == file_system(path, None)
-    assert file_system(path, None).threshold == 0.5
+    assert locate(str(path)) == Place(name=str(path), file=path)
+    assert file_system(path).threshold == 0.5
     assert file_system(path, 0.1).origin == "threshold 0.1 given"
 
 
-@pytest.mark.parametrize("folder", ["", "finetune-x"])
-def test_by_another_run(context, good, tmp_path, folder):
-    tag = "x" if folder else None
-    other = type(context)(run_path=tmp_path / "other", folder=context.folder)
-    other.add_system(tag, good, threshold=0.3)
-    (other.run_path / "finetune-x").mkdir(exist_ok=True)
-    write_json(other.run_path / "run.json", {})
-    record().write(context.run_path / "corpus")
-    record().write(other.run_path / "corpus")
-    assert find_system(context, str(other.run_path / folder), "test", "hash").threshold == 0.3
+def test_another_run_or_a_folder_of_one(tmp_path):
+    assert locate(str(tmp_path)) == Place(name=str(tmp_path), run=tmp_path)
+    folder = tmp_path / "finetune-x"
+    folder.mkdir()
+    write_json(tmp_path / "run.json", {})
+    assert locate(str(folder)) == Place(name=str(folder), run=tmp_path, tag="x")
 
-    record("other labels").write(other.run_path / "corpus")
+
+def test_a_system_of_the_run_knows_its_files_and_where_its_threshold_is_from(run, good):
+    predict, finetune = run.add_system("plain", good, threshold=0.25)
+    system = own_system("plain", predict, finetune, "test", "hash")
+    assert (system.name, system.threshold, system.folder) == ("plain", 0.25, predict)
+    assert system.predictions == predict / "predictions.parquet"
+    assert system.origin == "threshold 0.25 tuned on validation micro-F1"
+    assert system.cut == {}
+
+
+def test_a_threshold_next_to_zero_is_not_shown_as_zero(run, good):
+    assert own_system("x", *run.add_system("x", good, threshold=4.126e-10), "test", "hash").origin.startswith("threshold 4.13e-10 ")
+
+
+@pytest.mark.parametrize("tag", [None, "x"])
+def test_a_system_of_another_run(run, good, tmp_path, tag):
+    run.add_system(tag, good, threshold=0.3)
+    ours = tmp_path / "ours"
+    record().write(ours)
+    record().write(run.path / "corpus")
+    assert other_system("it", run.path, tag, "test", "hash", ours).threshold == 0.3
+
+    record("other labels").write(run.path / "corpus")
     with pytest.raises(DataError, match="another gold test split"):
-        find_system(context, str(other.run_path / folder), "test", "hash")
+        other_system("it", run.path, tag, "test", "hash", ours)
 
 
-def test_another_run_without_predictions_says_how_to_make_them(context, tmp_path):
-    with pytest.raises(ArtefactError) as caught:
-        find_system(context, str(tmp_path), "test", "hash")
-    assert "plant predict --run" in caught.value.todo
-
-
-def test_thresholds_per_label_must_be_in_the_same_order(context, good):
-    context.add_system(None, good, threshold=[0.1, 0.2, 0.3, 0.4])
-    labels = context.corpus().labels
-    assert np.array_equal(find_system(context, "finetune", "test", labels.hash).threshold, [0.1, 0.2, 0.3, 0.4])
-    with pytest.raises(ArtefactError, match="another label order"):
-        find_system(context, "finetune", "test", "other")
-
-
-def test_a_damaged_threshold_is_told(context, good):
-    context.add_system(None, good)
-    write_json(context.run_path / "finetune" / "thresholds.json", {})
-    with pytest.raises(ArtefactError, match="threshold is damaged") as caught:
-        find_system(context, "finetune", "test", "hash")
-    assert "thresholds.json" in caught.value.where
+def test_another_run_without_predictions_says_how_to_make_them(tmp_path):
+    with pytest.raises(ArtefactError, match="'it' holds no predictions") as caught:
+        other_system("it", tmp_path, "x", "test", "hash", tmp_path)
+    assert caught.value.todo == f"plant predict --run {tmp_path} --tag x"

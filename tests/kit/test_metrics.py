@@ -12,10 +12,9 @@ GOLD = csr_array(np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0]]))
 
 def make_input(**changes):
     given = {
-        "top": np.array([[2, 1], [0, -1], [-2, 1]]),
+        "top": np.array([[2, 1], [0, -1], [-1, 1]]),
         "scores": np.array([[0.9, 0.4], [0.8, -np.inf], [0.7, 0.6]]),
         "gold": GOLD,
-        "unseen": np.array([0, 2, 1]),
         "train_counts": np.array([4, 3, 0]),
         "train_documents": 9,
     }
@@ -29,8 +28,12 @@ def test_hits_are_gold_labels_and_never_padding():
     assert not metrics.find_hits(np.array([[0], [-1]]), csr_array(np.array([[0, 0, 1], [0, 0, 0]]))).any()
 
 
-def test_gold_counts_include_labels_outside_the_index():
-    assert metrics.count_gold(make_input()).tolist() == [2, 2, 2]
+def test_gold_counts_include_labels_that_no_training_document_has():
+    assert metrics.count_gold(make_input()).tolist() == [2, 0, 1]
+
+
+def test_a_score_tells_a_label_outside_gold_from_no_prediction():
+    assert metrics.find_predicted(make_input()).tolist() == [[True, True], [True, False], [True, True]]
 
 
 def test_labels_counted_are_those_of_train_unless_all_are_asked_for():

@@ -1,11 +1,13 @@
 """`plant eval` through the runner, on predictions whose metrics are known."""
 
 import json
+import math
 
+import numpy as np
 import polars as pl
 import pytest
 
-from plant_cli.api import DataError, GateFailed, UsageError
+from plant_cli.api import ComponentError, DataError, GateFailed, RecipeError, UsageError
 
 
 def read(tmp_path, folder="eval"):
@@ -49,6 +51,28 @@ def test_another_tools_file_with_a_threshold(played, tmp_path):
     assert result.data["metrics"]["micro-F1"]["value"] == pytest.approx(2 / 3)
 
 
+def test_constants_of_the_propensity_model_can_be_set(played, tmp_path):
+    """Against the formula, with the training documents of the played corpus: label i has 2 i + 1."""
+    constants = {"propensity": {"a": 0.5, "b": 0.4}}
+    result = played("eval", tag="baseline", bootstrap=0, metric=["PSP@1"], metric_options=constants)
+    plain = played("eval", tag="baseline", bootstrap=0, metric=["PSP@1"], force=True)
+    counts = np.arange(1, 12, 2)
+    expected = []
+    for a, b in ((0.5, 0.4), (0.55, 1.5)):
+        weights = 1 + (math.log(counts.sum()) - 1) * (b + 1) ** a * (counts + b) ** -a
+        gold = [(number % 6, (number + 1 + number // 6) % 6) for number in range(24)]
+        hits = sum(weights[first] for number, (first, _) in enumerate(gold) if number % 2 == 0)
+        expected.append(hits / sum(max(weights[first], weights[second]) for first, second in gold))
+    assert result.data["metrics"]["PSP@1"]["value"] == pytest.approx(expected[0])
+    assert plain.data["metrics"]["PSP@1"]["value"] == pytest.approx(expected[1])
+    assert result.data["metric_options"] == constants
+    assert "options of propensity: a 0.5, b 0.4" in result.tables[0].notes
+    compared = played(
+        "significance", systems=["finetune", "baseline"], metric=["PSP@1"], metric_options={"propensity": {"a": 0.5, "b": 0.4}}
+    )
+    assert compared.data["comparisons"][0]["value_b"] == pytest.approx(expected[0])
+
+
 def test_the_same_seed_gives_the_same_intervals(played):
     first, second = played("eval", bootstrap=20), played("eval", bootstrap=20, force=True)
     assert first.data == second.data
@@ -62,8 +86,12 @@ def test_a_gate_that_fails_leaves_the_results(played, tmp_path):
 
 
 def test_bad_input(played, tmp_path):
-    with pytest.raises(UsageError, match="no convention"):
+    with pytest.raises(RecipeError, match=r"'eval\.convention' cannot be 'paperr'"):
         played("eval", convention="paperr")
+    with pytest.raises(ComponentError, match="propensities"):
+        played("eval", metric_options={"propensities": {"a": 0.5}})
+    with pytest.raises(ComponentError, match="does not take aa"):
+        played("eval", metric_options={"propensity": {"aa": 0.5}})
     with pytest.raises(UsageError, match="no metric"):
         played("eval", metric=["P5"])
     with pytest.raises(UsageError, match="no metric"):

@@ -29,7 +29,7 @@ def test_every_document_gets_its_best_labels_by_name_best_first(trained: Any) ->
     result = trained("predict", "predict.top_k=5")
     found, path = read(trained), trained.path / "predict" / "predictions.parquet"
     labels = set(pl.read_parquet(trained.path / "corpus" / "labels.parquet")["label"])
-    assert found.columns == ["doc_id", "labels", "scores"]
+    assert found.columns == ["doc_id", "labels", "scores", "label_indices"]
     assert found["labels"].list.len().unique().to_list() == found["scores"].list.len().unique().to_list() == [5]
     assert set(found["labels"].explode()) <= labels
     assert all(len(set(row)) == 5 for row in found["labels"])
@@ -52,10 +52,10 @@ def test_the_table_shows_code_title_and_score_of_the_best_labels(trained: Any) -
     assert row[1] == "; ".join(f"{label} {titles[label]} ({score:.3g})" for label, score in best)
 
 
-def test_the_batch_changes_nothing(trained: Any) -> None:
-    trained("predict", "predict.batch=1")
+def test_the_micro_batch_changes_nothing(trained: Any) -> None:
+    trained("predict", "predict.micro_batch=1")
     one = read(trained)
-    trained("predict", "predict.batch=64", force=True)
+    trained("predict", "predict.micro_batch=64", force=True)
     many = read(trained)
     assert one["doc_id"].to_list() == many["doc_id"].to_list()
     assert one["labels"].to_list() == many["labels"].to_list()

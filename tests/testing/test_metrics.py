@@ -11,9 +11,11 @@ from plant_cli.api import MetricSpec, MetricValue
 from plant_cli.testing import metrics
 
 
-def _precision(scale: float = 1.0, *, by_place: bool = False) -> MetricSpec:
+def _precision(scale: float = 1.0, *, by_place: bool = False, careless: bool = False) -> MetricSpec:
     def compute(data: Any, options: Any) -> list[MetricValue]:
-        hits = np.take_along_axis(data.gold.toarray(), data.top[:, :1], axis=1)[:, 0] * scale
+        first = data.top[:, :1]
+        known = True if careless else first >= 0
+        hits = (np.take_along_axis(data.gold.toarray(), first, axis=1) * known)[:, 0] * scale
         if by_place:
             hits = hits * (np.arange(len(hits)) > 3)
         contributions = np.stack([hits, np.ones(len(hits))], axis=1)
@@ -27,5 +29,6 @@ def test_metrics(stopped: Callable[[Any, Any, str], None]) -> None:
         check(_precision())
     stopped(metrics.values_are_fractions, _precision(100.0), "outside")
     stopped(metrics.right_labels_score_more_than_wrong_ones, _precision(-1.0), "perfect predictions")
+    stopped(metrics.labels_outside_gold_are_never_right, _precision(careless=True), "counted as right")
     stopped(metrics.order_of_documents_does_not_matter, _precision(by_place=True), "order of documents")
     stopped(metrics.weights_stand_for_repeated_documents, _precision(by_place=True), "by repetition")

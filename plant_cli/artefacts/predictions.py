@@ -1,0 +1,55 @@
+"""`predictions.parquet`: the best labels of every document of a split with their scores, best first.
+
+`labels` holds names, for people and other tools; `label_indices` holds the same labels as rows of the run's label index, so that our
+own stages need no look-up of names. The file carries the hash of the label order that the indices belong to.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from plant_cli.api.corpus import LabelIndex, Split
+from plant_cli.artefacts.guard import stamp
+from plant_cli.base.files import replacing
+from plant_cli.kit.metrics import Floats, Integers
+
+PREDICTIONS = "predictions.parquet"
+INDICES = "label_indices"
+
+
+def write_predictions(path: Path, top: Integers, scores: Floats, split: Split, labels: LabelIndex) -> None:
+    """Write the predictions of one split.
+
+    Args:
+        path: the file.
+        top: rows of the label index [N, K], best first.
+        scores: their scores [N, K] (probabilities).
+        split: the documents that were scored, N of them.
+        labels: the label index.
+    """
+    ids = pl.Series("label", list(labels.ids), dtype=pl.String)
+    names = ids.gather(top.ravel()).reshape(top.shape).arr.to_list()
+    indices = pl.Series(INDICES, top.astype("uint32")).arr.to_list()
+    frame = pl.DataFrame({"doc_id": list(split.doc_ids), "labels": names, "scores": pl.Series(scores).arr.to_list(), INDICES: indices})
+    with replacing(path) as partial:
+        frame.write_parquet(partial, metadata={**stamp(labels=labels.hash), "split": split.name})
+
+
+def read_indexed(path: Path, label_hash: str) -> pl.DataFrame | None:
+    """`doc_id`, `label_indices`, `scores` of predictions of ours; None if the file is another tool's or has another label order.
+
+    Names are then what there is to go by: another run may have the same documents under another label order. So it is for files that
+    were written before there was `label_indices`.
+
+    Args:
+        path: the file.
+        label_hash: hash of the ordered label ids that indices must belong to.
+    """
+    try:
+        if pl.read_parquet_metadata(path).get("label_hash") != label_hash or INDICES not in pl.read_parquet_schema(path):
+            return None
+        return pl.read_parquet(path, columns=["doc_id", INDICES, "scores"])
+    except (OSError, pl.exceptions.PolarsError):  # whoever reads the names says what is wrong with the file
+        return None

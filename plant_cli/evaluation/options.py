@@ -1,0 +1,27 @@
+"""Options that `eval` and `significance` share: what is measured, on which documents, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from plant_cli.api.corpus import SplitName
+from plant_cli.api.options import Choice, Options, option
+from plant_cli.evaluation.conventions import HELP, ConventionName
+
+
+class ScoringOptions(Options):
+    """Base of the options of every stage that computes metrics."""
+
+    metric: list[str] = option([], "Only this metric, such as P@5 or 'R@10[1-5]' (repeatable).", short="-m")
+    metric_options: dict[str, dict[str, Any]] = option(
+        {}, "An option of a family of metrics, such as propensity.a=0.5 (repeatable); `plant plugins show propensity` lists a family's."
+    )
+    convention: ConventionName = option("plant", HELP)
+    bootstrap: int = option(1000, "Resamples of the documents behind the intervals; 0: no intervals.", ge=0)
+    level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
+    split: SplitName = option("test", "The split to measure on.")
+
+    def choose_families(self, registered: Iterable[str]) -> list[Choice]:
+        """All registered families of metrics, and any other that has options here (so that looking it up says what is wrong)."""
+        return [Choice(name=name, options=self.metric_options.get(name, {})) for name in dict.fromkeys([*registered, *self.metric_options])]

@@ -1,0 +1,38 @@
+"""Thresholds written and read, one for all labels or one for each, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from plant_cli.api import ArtefactError
+from plant_cli.artefacts.thresholds import THRESHOLDS, read_thresholds, write_thresholds
+
+
+def test_one_threshold_holds_in_any_label_order(tmp_path):
+    write_thresholds(tmp_path, 0.25, "micro-F1", "ours")
+    found = read_thresholds(tmp_path, "another")
+    assert (found.value, found.objective) == (0.25, "micro-F1")
+    assert found.select(np.array([[2, 0]])).tolist() == [[0.25, 0.25]]
+
+
+def test_a_threshold_per_label_must_be_in_the_same_order(tmp_path):
+    write_thresholds(tmp_path, [0.1, 0.2, 0.3], "per-label", "ours")
+    found = read_thresholds(tmp_path, "ours")
+    assert found.select(np.array([[2, 0]])).tolist() == [[0.3, 0.1]]
+    with pytest.raises(ArtefactError, match="made for another label order") as caught:
+        read_thresholds(tmp_path, "another")
+    assert THRESHOLDS in caught.value.where
+    assert "plant finetune --force" in caught.value.todo
+
+
+def test_thresholds_without_a_format_are_those_of_the_first(tmp_path):
+    (tmp_path / THRESHOLDS).write_text(json.dumps({"value": [0.5], "objective": "per-label", "label_hash": "ours"}))
+    assert read_thresholds(tmp_path, "ours").select(np.array([0])).tolist() == [0.5]
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    (tmp_path / THRESHOLDS).write_text("{}")
+    with pytest.raises(ArtefactError, match="threshold is damaged") as caught:
+        read_thresholds(tmp_path, "ours")
+    assert THRESHOLDS in caught.value.where
