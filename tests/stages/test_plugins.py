@@ -40,7 +40,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Registry:
 
 
 def _show(**options: Any) -> Any:
-    return plugins.show_component(None, plugins.ShowOptions(**options))  # type: ignore[arg-type]
+    return plugins.show_component(None, plugins.PluginShowOptions(**options))  # type: ignore[arg-type]
 
 
 def test_list_names_components_and_what_is_broken() -> None:
