@@ -6,7 +6,7 @@ import plant_datasets.plugin
 import polars as pl
 import pytest
 
-from plant_cli.api import Options, Result, SilentReporter, StageSpec, hookimpl
+from plant_cli.api import Options, Request, Result, SilentReporter, StageSpec, hookimpl
 from plant_cli.base.files import read_json
 from plant_cli.registry import Registry, installed
 from plant_cli.running.runner import run_stage
@@ -109,9 +109,9 @@ class Laboratory:
         (context.folder / "gamma.txt").write_text((folder / "alpha.txt").read_text())
         return Result()
 
-    def run(self, name, *, options=None, flags=None, **request):
+    def run(self, name, tag=None, *, options=None, flags=None, **request):
         given = {**(flags or {}), **({name: options} if options else {})}
-        return run_stage(registry=self.registry, run_path=self.path, name=name, flags=given, reporter=self.reporter, **request)
+        return run_stage(Request(registry=self.registry, run_path=self.path, flags=given, reporter=self.reporter, **request), name, tag)
 
     def record(self, name):
         return read_json(self.path / name / "stage.json", "the record")
@@ -135,9 +135,9 @@ CLINIC = (
 def clinic(tmp_path):
     """Run a stage for real on a small network and a small made-up clinic: `clinic("mig", "mig.k=5", tag=…)`; `.path` is the run."""
 
-    def run(name, *sets, reporter=None, **request):
+    def run(name, *sets, tag=None, reporter=None, **request):
         reporter = reporter or SilentReporter()
-        return run_stage(registry=installed(), run_path=run.path, name=name, sets=[*CLINIC, *sets], reporter=reporter, **request)
+        return run_stage(Request(registry=installed(), run_path=run.path, sets=[*CLINIC, *sets], reporter=reporter, **request), name, tag)
 
     run.path, run.sets = tmp_path / "run", CLINIC
     return run

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from laboratory import LABELS, gold_labels, write_corpus
 
-from plant_cli.api import Options, Result, SilentReporter, StageSpec, hookimpl
+from plant_cli.api import Options, Request, Result, SilentReporter, StageSpec, hookimpl
 from plant_cli.base.files import write_json
 from plant_cli.registry import Registry
 from plant_cli.running.runner import run_stage
@@ -64,7 +64,7 @@ def played(tmp_path):
 
     def run(name, tag=None, run="run", force=False, seed=0, **options):
         flags = {name: options, "data": {"path": str(path)}, "machine": {"seed": seed}}
-        return run_stage(registry=registry, run_path=tmp_path / run, name=name, tag=tag, flags=flags, reporter=reporter, force=force)
+        return run_stage(Request(registry=registry, run_path=tmp_path / run, flags=flags, reporter=reporter, force=force), name, tag)
 
     for tag in (None, "baseline"):
         run("finetune", tag)
