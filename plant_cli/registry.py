@@ -6,7 +6,7 @@ import os
 import traceback
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
@@ -15,29 +15,11 @@ from typing import Any
 import pluggy
 from pydantic import ValidationError
 
-from plant_cli.api.components import Spec, SpecT
+from plant_cli.api.components import PluginRecord, Spec, SpecT
 from plant_cli.api.errors import ComponentError, PluginError, near_names
 from plant_cli.api.hooks import GROUP, HOOK_SPECS, HOOKS
-from plant_cli.api.kinds import KINDS, Kind, kind_of
+from plant_cli.api.kinds import TABLE, Kind, kind_of
 from plant_cli.api.options import Choice, Options, former_names
-
-
-@dataclass(kw_only=True)
-class PluginRecord:
-    """What became of one plugin."""
-
-    name: str
-    distribution: str = "?"
-    version: str = "?"
-    file: str = "?"
-    error: str | None = None
-    trace: str | None = None
-    components: list[tuple[str, str]] = field(default_factory=list)
-
-    @property
-    def state(self) -> str:
-        """`ok` or `broken`."""
-        return "ok" if self.error is None else "broken"
 
 
 class Registry:
@@ -54,35 +36,34 @@ class Registry:
         for point in points:
             record = PluginRecord(name=point.name)
             if point.dist is not None:
-                record.distribution, record.version = point.dist.name, point.dist.version
-            self.plugins.append(record)
+                record = replace(record, distribution=point.dist.name, version=point.dist.version)
             try:
                 module = point.load()
-                record.file = str(getattr(module, "__file__", point.value))
-                self._take(module, record)
+                record = replace(record, file=str(getattr(module, "__file__", point.value)))
+                self.plugins.append(self._take(module, record))
             except Exception as error:  # whatever a stranger's module does on import
-                record.error = f"{type(error).__name__}: {error}"
-                record.trace = traceback.format_exc()
+                fault = f"{type(error).__name__}: {error}"
+                self.plugins.append(replace(record, error=fault, trace=traceback.format_exc()))
 
     def register(self, module: ModuleType, *, name: str) -> PluginRecord:
         """Register an imported module (tests, notebooks); errors are raised, not recorded."""
         record = PluginRecord(name=name, distribution="(registered in this process)", file=str(getattr(module, "__file__", "?")))
-        self._take(module, record)
-        self.plugins.append(record)
-        return record
+        self.plugins.append(self._take(module, record))
+        return self.plugins[-1]
 
-    def _take(self, module: ModuleType, record: PluginRecord) -> None:
+    def _take(self, module: ModuleType, record: PluginRecord) -> PluginRecord:
         """Register a plugin with pluggy's manager and keep its components; a plugin with a fault is taken out again whole."""
         self._manager.register(module, record.name)
         try:
             self._check_hooks(module)
-            specs = [(kind, spec) for kind in KINDS.values() for spec in self._call(kind, module)]
+            specs = [(kind.name, spec) for kind in TABLE for spec in self._call(kind, module)]
         except Exception:
             self._manager.unregister(module)
             raise
+        record = replace(record, components=tuple((kind, spec.name) for kind, spec in specs))
         for kind, spec in specs:
-            self._owners[kind.name, spec.name].append((spec, record))
-            record.components.append((kind.name, spec.name))
+            self._owners[kind, spec.name].append((spec, record))
+        return record
 
     def _check_hooks(self, module: ModuleType) -> None:
         """Refuse a module with a misspelt hook, a hook without its mark, or none at all."""

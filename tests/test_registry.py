@@ -44,7 +44,7 @@ def _load(registry: Registry, folder: Path, **sources: str) -> None:
 
 def test_a_plugin_is_found_and_its_component_resolved(plugins: Registry, tmp_path: Path) -> None:
     _load(plugins, tmp_path, rose=GOOD)
-    assert [(r.name, r.state, r.components) for r in plugins.plugins] == [("rose", "ok", [("loss", "thorn")])]
+    assert [(r.name, r.state, r.components) for r in plugins.plugins] == [("rose", "ok", (("loss", "thorn"),))]
     spec, options = plugins.resolve(LossSpec, Choice(name="thorn", options={"sharpness": 2}))
     assert (spec.name, options.model_dump()) == ("thorn", {"sharpness": 2.0})
     owner = plugins.owner(LossSpec, "thorn")

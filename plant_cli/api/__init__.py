@@ -1,6 +1,6 @@
 """The contract between `plant` and its plugins. Imports no torch; all that a plugin needs beside `plant_cli.kit`."""
 
-from plant_cli.api.components import Spec
+from plant_cli.api.components import Components, PluginRecord, Spec
 from plant_cli.api.context import StageContext
 from plant_cli.api.corpus import SPLITS, Corpus, Dataset, Evidence, LabelIndex, Split, SplitName
 from plant_cli.api.errors import (
@@ -36,6 +36,7 @@ from plant_cli.api.model import (
 from plant_cli.api.options import Choice, NoOptions, Options, choice, option
 from plant_cli.api.output import Column, Result, Table
 from plant_cli.api.reporting import Reporter, SilentReporter, Task
+from plant_cli.api.request import Request, Runner, StepResult
 from plant_cli.api.sections import DataSection, MachineSection, ModelSection
 from plant_cli.api.shortlists import Shortlist, ShortlistInput
 from plant_cli.api.signals import Counts

@@ -1,11 +1,12 @@
-"""What every component has: the base of all specs, and the type variable by which look-ups return the spec that was asked for."""
+"""Components and where they are found: the base of all specs, the plugins that brought them, and look-ups by the class of spec."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from plant_cli.api.options import NoOptions, Options
+from plant_cli.api.options import Choice, NoOptions, Options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,3 +27,61 @@ class Spec:
 
 
 SpecT = TypeVar("SpecT", bound=Spec)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PluginRecord:
+    """One plugin, loaded or broken.
+
+    Args:
+        name: of its entry point.
+        distribution: the installed package that holds it.
+        version: of that package.
+        file: its module.
+        error: why it is broken, in one line; None if it works.
+        trace: the whole trace of that error.
+        components: kind and name of each component that it brings.
+    """
+
+    name: str
+    distribution: str = "?"
+    version: str = "?"
+    file: str = "?"
+    error: str | None = None
+    trace: str | None = None
+    components: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def state(self) -> str:
+        """`ok` or `broken`."""
+        return "ok" if self.error is None else "broken"
+
+
+class Components(Protocol):
+    """The components of all plugins. A kind is named by the class of its specs, such as `BackboneSpec`."""
+
+    @property
+    def plugins(self) -> Sequence[PluginRecord]:
+        """Every plugin that was found, broken ones too."""
+        ...
+
+    def specs(self, kind: type[SpecT]) -> list[SpecT]:
+        """All usable components of a kind, by name; names with two owners are left out."""
+        ...
+
+    def find(self, kind: type[SpecT], name: str) -> SpecT:
+        """The spec of a component.
+
+        Raises:
+            ComponentError: there is no such component; the message names near ones.
+            PluginError: two plugins registered it.
+        """
+        ...
+
+    def resolve(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
+        """The spec of a chosen component and its validated options; errors as of `find`, and `ComponentError` for its options."""
+        ...
+
+    def owner(self, kind: type[Spec], name: str) -> PluginRecord | None:
+        """The plugin that registered a component; None if nobody did."""
+        ...

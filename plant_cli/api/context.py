@@ -9,11 +9,29 @@ from plant_cli.api.components import SpecT
 from plant_cli.api.corpus import Corpus
 from plant_cli.api.options import Choice, Options
 from plant_cli.api.reporting import Reporter
+from plant_cli.api.request import Request, Runner
 from plant_cli.api.sections import DataSection, MachineSection, ModelSection
 
 
 class StageContext(Protocol):
-    """Handed to every stage and action. Nothing in it knows of Typer or rich."""
+    """What every stage and action is given.
+
+    Attributes:
+        request: what the user asked for; `request.registry` holds all components and plugins.
+        runner: runs other stages and recipes, for an action such as `plant run`.
+        run_path: the run folder.
+        folder: where the stage writes; the run folder for an action.
+        tag: the variant of the stage, or None.
+        resume: true if the stage continues what is in its folder.
+        force: true if the user asked to replace what is there already.
+        reporter: where progress, notes and warnings go.
+        data: the shared section `data`: which corpus.
+        model: the shared section `model`: which network.
+        machine: the shared section `machine`: seed, device, precision.
+    """
+
+    request: Request
+    runner: Runner
 
     run_path: Path
     folder: Path

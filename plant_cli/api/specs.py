@@ -28,6 +28,7 @@ class StageSpec(Spec):
         run: does the work: `run(context, options) -> Result`.
         sections: shared recipe sections whose options this stage takes as flags too, from `data`, `model`, `machine`.
         writes: false for an action: it leaves no folder and needs no lock. An action's name may have two words (`mig show`).
+        takes: general flags that an action takes, from `tag`, `force`, `resume`; a stage takes all three. It reads them from its context.
         needs_run: false for an action that works outside any run folder (`data make`).
         parallel: true if the processes of `accelerate launch` share its work; those beside the first read the run and write to a copy
             that is thrown away. A stage without it is run by the first process alone.
@@ -39,11 +40,16 @@ class StageSpec(Spec):
     run: Callable[[StageContext, Any], Result]
     sections: tuple[Literal["data", "model", "machine"], ...] = ()
     writes: bool = True
+    takes: tuple[Literal["tag", "force", "resume"], ...] = ()
     needs_run: bool = True
     parallel: bool = False
     seeded: bool = False
     panel: str = "Stages"
     examples: tuple[str, ...] = ()
+
+    def accepts(self, flag: Literal["tag", "force", "resume"]) -> bool:
+        """Whether its command has this general flag."""
+        return self.writes or flag in self.takes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from plant_cli.api import StageSpec
+from plant_cli.api import Request, StageSpec
+from plant_cli.api.request import DEFAULT_RUN
 from plant_cli.console.encoding import refused_bytes
 from plant_cli.console.failures import reported_failures
 from plant_cli.console.flags import GENERAL
@@ -30,23 +31,23 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
             launch(general["launch"], sys.argv[1:])
         from plant_cli.console.progress import ConsoleReporter
         from plant_cli.console.tables import show
-        from plant_cli.running.context import DEFAULT_RUN
         from plant_cli.running.runner import print_config
 
-        request: dict[str, Any] = {
-            "registry": registry,
-            "run_path": general.get("run", DEFAULT_RUN),
-            "name": spec.name,
-            "tag": general.get("tag"),
-            "recipe": general.get("recipe"),
-            "sets": general.get("set", []),
-            "flags": given,
-        }
+        request = Request(
+            registry=registry,
+            run_path=general.get("run", DEFAULT_RUN),
+            recipe=general.get("recipe"),
+            sets=general.get("set", ()),
+            flags=given,
+            reporter=ConsoleReporter(quiet=general.get("quiet", False)),
+            force=general.get("force", False),
+            resume=general.get("resume", False),
+        )
+        tag = general.get("tag")
         if general.get("print_config"):
-            sys.stdout.write(print_config(**request))
+            sys.stdout.write(print_config(request, spec.name, tag))
             return
-        request |= {"force": general.get("force", False), "resume": general.get("resume", False)}
-        result = run_together(spec, request, ConsoleReporter(quiet=general.get("quiet", False)))
+        result = run_together(spec, request, tag)
         if result is None:
             return
         if "run" in general and "PLANT_RUN" not in os.environ:

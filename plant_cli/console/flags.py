@@ -132,44 +132,35 @@ def _flag(section: str, field: str, kind: Any, settings: Any, *, positional: boo
 
 
 def _general_flags(spec: StageSpec) -> list[Flag]:
-    flags: list[tuple[bool, str, Any, Any]] = [
-        (spec.needs_run, "run", Path, typer.Option("--run", envvar="PLANT_RUN", help="The run folder.  [default: plant-run]")),
+    """The flags that stand outside any recipe. Each is declared here alone; a command has those that its spec asks for."""
+    configured = spec.writes or bool(spec.sections)
+    flags: list[tuple[bool, str, Any, tuple[str, ...], str]] = [
+        (spec.needs_run, "run", Path, ("--run",), "The run folder.  [default: plant-run]"),
         (
-            spec.writes,
+            spec.accepts("tag"),
             "tag",
             str,
-            typer.Option(
-                "--tag",
-                help="The variant to work on, kept beside the plain one: finetune --tag B writes finetune-B, eval --tag B reads it.",
-            ),
+            ("--tag",),
+            "The variant to work on, kept beside the plain one: finetune --tag B writes finetune-B, eval --tag B reads it.",
         ),
-        (
-            spec.writes or bool(spec.sections),
-            "recipe",
-            str,
-            typer.Option("--recipe", help="Take options from a recipe: a file, or a shipped one's name."),
-        ),
-        (
-            spec.writes or bool(spec.sections),
-            "set",
-            list[str],
-            typer.Option("--set", metavar="KEY=VALUE", help="Set any recipe value: model.backbone.max_tokens=512 (repeatable)."),
-        ),
-        (spec.writes, "force", bool, typer.Option("--force", "-f", help="Replace a finished result.")),
+        (configured, "recipe", str, ("--recipe",), "Take options from a recipe: a file, or a shipped one's name."),
+        (configured, "set", list[str], ("--set",), "Set any recipe value: model.backbone.max_tokens=512 (repeatable)."),
+        (spec.accepts("force"), "force", bool, ("--force", "-f"), "Replace what is there already."),
+        (spec.accepts("resume"), "resume", bool, ("--resume",), "Continue what was interrupted or failed."),
         (
             spec.parallel,
             "launch",
             Path,
-            typer.Option("--launch", help="Share the work between the processes that this file of `accelerate config` describes."),
+            ("--launch",),
+            "Share the work between the processes that this file of `accelerate config` describes.",
         ),
-        (spec.writes, "resume", bool, typer.Option("--resume", help="Continue an interrupted or failed one.")),
-        (True, "format", Format, typer.Option("--format", help="How the result is written to stdout.  [default: table]")),
-        (True, "quiet", bool, typer.Option("--quiet", "-q", help="No progress, notes or hints on stderr.")),
-        (
-            spec.writes,
-            "print_config",
-            bool,
-            typer.Option("--print-config", help="Show what this would run with, as a recipe, and stop."),
-        ),
+        (True, "format", Format, ("--format",), "How the result is written to stdout.  [default: table]"),
+        (True, "quiet", bool, ("--quiet", "-q"), "No progress, notes or hints on stderr."),
+        (spec.writes, "print_config", bool, ("--print-config",), "Show what this would run with, as a recipe, and stop."),
     ]
-    return [_flag(GENERAL, field, kind, settings) for wanted, field, kind, settings in flags if wanted]
+    variables, values = {"run": "PLANT_RUN"}, {"set": "KEY=VALUE"}
+    return [
+        _flag(GENERAL, field, kind, typer.Option(*names, help=text, envvar=variables.get(field), metavar=values.get(field)))
+        for wanted, field, kind, names, text in flags
+        if wanted
+    ]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Never
 
-from plant_cli.api import Reporter, Result, SilentReporter, StageSpec
+from plant_cli.api import Request, Result, SilentReporter, StageSpec
 from plant_cli.parallel.environment import leave_group, process_count, process_rank
 from plant_cli.parallel.launch_file import read_launch
 from plant_cli.runs.process_copy import copy_for_process
@@ -27,7 +28,7 @@ def launch(file: Path, arguments: Sequence[str]) -> Never:
     os.execv(sys.executable, [sys.executable, *launcher(file, read_launch(file)), "-m", "--", "plant_cli", *without_launch(arguments)])
 
 
-def run_together(spec: StageSpec, request: dict[str, Any], reporter: Reporter) -> Result | None:
+def run_together(spec: StageSpec, request: Request, tag: str | None) -> Result | None:
     """Run a stage or action, sharing it with the processes that were launched with this one.
 
     The first process works in the run and has the result; each other works with the same options in a copy of the run, so that
@@ -35,21 +36,21 @@ def run_together(spec: StageSpec, request: dict[str, Any], reporter: Reporter) -
 
     Args:
         spec: the stage or action.
-        request: arguments of `plant_cli.running.runner.run_stage`, but for the reporter.
-        reporter: of the first process; the others are silent.
+        request: what the user asked for; its reporter is that of the first process, the others are silent.
+        tag: the variant of the stage.
     """
     from plant_cli.running.runner import run_stage
 
     if process_count() > 1 and not spec.parallel and process_rank() == 0:
-        reporter.warn(f"`plant {spec.name}` works in one process: the other {process_count() - 1} have nothing to do")
+        request.reporter.warn(f"`plant {spec.name}` works in one process: the other {process_count() - 1} have nothing to do")
         leave_group()
     if process_rank() == 0:
         _meet()
-        return run_stage(**request, reporter=reporter)
+        return run_stage(request, spec.name, tag)
     if spec.parallel:
-        with copy_for_process(request["run_path"]) as companion:
+        with copy_for_process(request.run_path) as copy:
             _meet()
-            run_stage(**{**request, "run_path": companion}, reporter=SilentReporter())
+            run_stage(replace(request, run_path=copy, reporter=SilentReporter()), spec.name, tag)
     return None
 
 

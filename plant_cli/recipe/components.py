@@ -3,27 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
-from plant_cli.api import Choice, Options, Spec
-from plant_cli.api.components import SpecT
+from plant_cli.api import Choice, Components, Options, Spec
 from plant_cli.api.kinds import KINDS
-
-
-class Components(Protocol):
-    """What a recipe must know of the registry."""
-
-    def find(self, kind: type[SpecT], name: str) -> SpecT:
-        """The spec of a component; `ComponentError` names near ones."""
-        ...
-
-    def specs(self, kind: type[SpecT]) -> list[SpecT]:
-        """All usable specs of a kind."""
-        ...
-
-    def resolve(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
-        """The spec of a chosen component and its validated options."""
-        ...
 
 
 def component_kind(model: type[Options], field: str) -> type[Spec] | None:

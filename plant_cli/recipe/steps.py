@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from plant_cli.api import (
     ComponentError,
+    Components,
     DataSection,
     MachineSection,
     ModelSection,
@@ -19,7 +20,7 @@ from plant_cli.api import (
     near_names,
 )
 from plant_cli.api.sections import SHARED_SECTIONS
-from plant_cli.recipe.components import Components, component_kind, find_choices, write_out
+from plant_cli.recipe.components import component_kind, find_choices, write_out
 from plant_cli.recipe.faults import explain
 from plant_cli.recipe.layers import Layer, merge
 

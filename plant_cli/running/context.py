@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plant_cli.api import ArtefactError, Choice, Corpus, DataSection, Dataset, DatasetSpec, Options, Reporter, Task, UsageError
+from plant_cli.api import (
+    ArtefactError,
+    Choice,
+    Corpus,
+    DataSection,
+    Dataset,
+    DatasetSpec,
+    Options,
+    Reporter,
+    Request,
+    Runner,
+    Task,
+    UsageError,
+)
 from plant_cli.api.components import SpecT
+from plant_cli.api.request import DEFAULT_RUN
 from plant_cli.base.hashing import hash_file, hash_json
 from plant_cli.recipe.components import write_out
 from plant_cli.recipe.steps import Step
-from plant_cli.registry import Registry
 from plant_cli.runs.changes import trace_stale
 from plant_cli.runs.folder import HEADER_NAME, Run
 from plant_cli.runs.interruption import Interruption
@@ -22,35 +34,6 @@ from plant_cli.runs.seeds import find_input_tag
 
 if TYPE_CHECKING:
     from plant_cli.corpus.store import StoredCorpus
-
-DEFAULT_RUN = Path("plant-run")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """What a user asked for.
-
-    Args:
-        registry: where stages and components are found.
-        run_path: the run folder.
-        recipe: a recipe by path or shipped name, or None.
-        sets: `--set` texts.
-        flags: explicit values by section.
-        reporter: where progress goes.
-        force: replace what is finished.
-        resume: continue what is not.
-        seeds: how many seeds a recipe is run with.
-    """
-
-    registry: Registry
-    run_path: Path
-    recipe: str | None = None
-    sets: Sequence[str] = ()
-    flags: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    reporter: Reporter
-    force: bool = False
-    resume: bool = False
-    seeds: int = 1
 
 
 class RecordingReporter:
@@ -93,6 +76,7 @@ class RunContext:
 
     Args:
         request: what the user asked for.
+        runner: runs stages and recipes afresh, for an action that asks for it.
         step: the resolved step.
         run: the run; None for an action: it opens the run, if it needs one, when it reads from it.
         folder: where the stage writes.
@@ -106,6 +90,7 @@ class RunContext:
         self,
         *,
         request: Request,
+        runner: Runner,
         step: Step,
         run: Run | None,
         folder: Path,
@@ -115,6 +100,7 @@ class RunContext:
         perform: Callable[[str, str | None, dict[str, Any]], None],
     ) -> None:
         self.request = request
+        self.runner = runner
         self.run_path = request.run_path
         self.folder = folder
         self.tag = step.tag

@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from plant_cli.api import ArtefactError, Interrupted, PlantError, RecipeError, Reporter, Result, SilentReporter, StageSpec, UsageError
+from plant_cli.api import ArtefactError, Interrupted, PlantError, RecipeError, Request, Result, StageSpec, StepResult, UsageError
 from plant_cli.api.sections import SHARED_SECTIONS
 from plant_cli.artefacts.records import StageRecord
 from plant_cli.recipe.layers import Layer, flag_layer, merge
@@ -17,9 +16,8 @@ from plant_cli.recipe.replay import DoneStep, write_recipe
 from plant_cli.recipe.sources import load_recipe, parse_sets
 from plant_cli.recipe.steps import Step, check_sections, join_tag, resolve_step, resolve_steps
 from plant_cli.recipe.syntax import parse_yaml
-from plant_cli.registry import Registry
 from plant_cli.running.attempt import attempt
-from plant_cli.running.context import CorpusCache, Request, RunContext
+from plant_cli.running.context import CorpusCache, RunContext
 from plant_cli.running.seeds import repeat
 from plant_cli.runs.changes import find_changes, refuse_changed_sources
 from plant_cli.runs.folder import HEADER_NAME, Run
@@ -30,69 +28,30 @@ from plant_cli.runs.stage import StageFolder
 Start = Literal["fresh", "resume", "pass over"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class StepResult:
-    """What became of a step: its result, whether it was passed over, and how long it took."""
-
-    step: Step
-    result: Result
-    unchanged: bool
-    seconds: float
+def run_stage(request: Request, name: str, tag: str | None = None) -> Result:
+    """Run a stage or an action. See `plant_cli.api.Runner.run_stage`."""
+    return Session(request).run(name, tag).result
 
 
-def run_stage(
-    *,
-    registry: Registry,
-    run_path: Path,
-    name: str,
-    tag: str | None = None,
-    recipe: str | None = None,
-    sets: Sequence[str] = (),
-    flags: Mapping[str, Mapping[str, Any]] | None = None,
-    reporter: Reporter,
-    force: bool = False,
-    resume: bool = False,
-) -> Result:
-    """Run a stage or an action.
-
-    Args:
-        registry: where stages and components are found.
-        run_path: the run folder; made if it does not exist and the stage writes.
-        name: the stage, or the action (`mig show`).
-        tag: the variant of the stage.
-        recipe: a recipe to take options from, by path or shipped name.
-        sets: texts `section.key=value`.
-        flags: explicit values by section: the stage's own under its name, and data, model, machine.
-        reporter: where progress, notes and warnings go.
-        force: replace a finished or unfinished stage.
-        resume: continue an unfinished stage.
-
-    Raises:
-        PlantError: anything that a person can put right; the run keeps what was done.
-    """
-    request = Request(
-        registry=registry, run_path=run_path, recipe=recipe, sets=sets, flags=flags or {}, reporter=reporter, force=force, resume=resume
-    )
-    return Runner(request).run(name, tag).result
+def run_recipe(request: Request) -> list[StepResult]:
+    """Run all steps of the request's recipe. See `plant_cli.api.Runner.run_recipe`."""
+    return list(Session(request).run_all())
 
 
-def print_config(
-    *,
-    registry: Registry,
-    run_path: Path,
-    name: str,
-    tag: str | None = None,
-    recipe: str | None = None,
-    sets: Sequence[str] = (),
-    flags: Mapping[str, Mapping[str, Any]] | None = None,
-) -> str:
+def print_config(request: Request, name: str, tag: str | None = None) -> str:
     """What `run_stage` would run with, as a recipe in YAML."""
-    request = Request(registry=registry, run_path=run_path, recipe=recipe, sets=sets, flags=flags or {}, reporter=SilentReporter())
-    step = Runner(request).resolve(name, tag)
+    step = Session(request).resolve(name, tag)
     return write_recipe(step.spec.summary, [DoneStep(section=step.name, stage=name, options=step.values, sections=step.sections)])
 
 
-class Runner:
+class SessionRunner:
+    """What a stage is given as `context.runner`: every call is a session of its own."""
+
+    run_stage = staticmethod(run_stage)
+    run_recipe = staticmethod(run_recipe)
+
+
+class Session:
     """Runs steps in one run folder; several share the lock, the signals and the corpus in memory.
 
     Args:
@@ -203,6 +162,7 @@ class Runner:
     def _context(self, step: Step, run: Run | None, folder: Path, *, resume: bool) -> RunContext:
         return RunContext(
             request=self.request,
+            runner=SessionRunner(),
             step=step,
             run=run,
             folder=folder,
@@ -214,12 +174,12 @@ class Runner:
 
     def _act(self, step: Step) -> StepResult:
         started = time.perf_counter()
-        with self._told_shortages(resumes=False):
-            result = step.spec.run(self._context(step, self._run, self.request.run_path, resume=False), step.options)
-        return StepResult(step=step, result=result, unchanged=False, seconds=time.perf_counter() - started)
+        with self._named_shortages(resumes=False):
+            result = step.spec.run(self._context(step, self._run, self.request.run_path, resume=self.request.resume), step.options)
+        return _report(step, result, started)
 
     @contextmanager
-    def _told_shortages(self, *, resumes: bool) -> Iterator[None]:
+    def _named_shortages(self, *, resumes: bool) -> Iterator[None]:
         """Say so when disk or memory runs out where no attempt at a stage is under way to say it."""
         try:
             yield
@@ -232,17 +192,17 @@ class Runner:
             raise
 
     def _write(self, step: Step, *, pass_over: bool) -> StepResult:
-        with self._told_shortages(resumes=True), self._hold(step.name) as run:
+        with self._named_shortages(resumes=True), self._hold(step.name) as run:
             folder = run.stage(step.spec.name, step.tag)
             before = self._record(folder)
             start = self._decide(step, folder, before, run, pass_over=pass_over)
             if start == "pass over" and before is not None:
                 self.request.reporter.note(f"{step.name}: unchanged, passed over")
-                return StepResult(step=step, result=Result(summary=before.summary), unchanged=True, seconds=0.0)
+                return _report(step, Result(summary=before.summary), None)
             context = self._context(step, run, folder.path, resume=start == "resume")
             started = time.perf_counter()
             result = attempt(context, step, folder, run)
-            return StepResult(step=step, result=result, unchanged=False, seconds=time.perf_counter() - started)
+            return _report(step, result, started)
 
     def _record(self, folder: StageFolder) -> StageRecord | None:
         try:
@@ -269,6 +229,12 @@ class Runner:
         raise _refusal(
             folder, record, changes, resume=self.request.resume, keep_both="" if pass_over else ", or with --tag NAME to keep both"
         )
+
+
+def _report(step: Step, result: Result, started: float | None) -> StepResult:
+    """What became of a step; `started`: the clock when it began, None if it was passed over."""
+    seconds = 0.0 if started is None else time.perf_counter() - started
+    return StepResult(name=step.name, writes=step.spec.writes, result=result, unchanged=started is None, seconds=seconds)
 
 
 def _refusal(folder: StageFolder, record: StageRecord | None, changes: Sequence[str], *, resume: bool, keep_both: str) -> UsageError:

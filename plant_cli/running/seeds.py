@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plant_cli.api import RecipeError, StageSpec
-from plant_cli.recipe.components import Components
+from plant_cli.api import Components, RecipeError, StageSpec
 from plant_cli.recipe.layers import Layer, merge, nest
 from plant_cli.recipe.steps import OWN, Step, join_tag
 from plant_cli.runs.seeds import mark_seed, split_seed

@@ -37,7 +37,6 @@ class OutputOptions(Options):
     output: str = option(
         help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz), with a split column; a name without suffix: a folder.", short="-O"
     )
-    force: bool = option(False, "Replace files that are there.", short="-f")
 
 
 class MakeOptions(OutputOptions):
@@ -68,7 +67,6 @@ class ConvertOptions(Options):
 
     path: str = option(help="The corpus: a table, or a folder of splits.", argument=True)
     output: str = option(help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz), or a folder.", argument=True)
-    force: bool = option(False, "Replace files that are there.", short="-f")
 
 
 def make(context: StageContext, options: MakeOptions) -> Result:
@@ -76,7 +74,7 @@ def make(context: StageContext, options: MakeOptions) -> Result:
     given = {"documents": options.documents, "labels": options.labels, "seed": options.seed}
     generator = Choice(name=options.dataset, options={key: value for key, value in given.items() if value is not None})
     dataset = _load(context, DataSection(dataset=generator))
-    return _write(context, dataset, _read(dataset), options.output, force=options.force)
+    return _write(context, dataset, _read(dataset), options.output, force=context.force)
 
 
 def stats(context: StageContext, options: NoOptions) -> Result:
@@ -162,13 +160,13 @@ def split(context: StageContext, options: SplitOptions) -> Result:
     dataset = _load(context, context.data)
     documents = pl.concat(_read(dataset).values())
     parts = split_randomly(documents, validation=options.validation, test=options.test, seed=options.seed)
-    return _write(context, dataset, parts, options.output, force=options.force)
+    return _write(context, dataset, parts, options.output, force=context.force)
 
 
 def convert(context: StageContext, options: ConvertOptions) -> Result:
     """The columns become doc_id, text, labels and split; labels are trimmed, and lists become JSON in CSV and TSV."""
     dataset = _load(context, context.data.model_copy(update={"path": options.path}))
-    return _write(context, dataset, _read(dataset), options.output, force=options.force)
+    return _write(context, dataset, _read(dataset), options.output, force=context.force)
 
 
 def _load(context: StageContext, data: DataSection) -> Dataset:
@@ -208,6 +206,7 @@ def _action(name: str, summary: str, options: type[Options], run: Callable[[Stag
         run=run,
         sections=() if run is make else ("data",),
         writes=False,
+        takes=("force",) if run in (make, split, convert) else (),
         needs_run=False,
         panel="Corpus",
         examples=(f"plant data {name} {example}",),

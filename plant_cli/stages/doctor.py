@@ -9,14 +9,14 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import TYPE_CHECKING, Literal
 
-from plant_cli.api import Column, NoOptions, Result, StageContext, StageSpec, Table
+from plant_cli.api import Column, NoOptions, PluginRecord, Result, StageContext, StageSpec, Table
 from plant_cli.base.memory import available_memory
-from plant_cli.registry import installed
 
 if TYPE_CHECKING:
     import torch
@@ -41,7 +41,9 @@ class CheckResult:
 
 def examine(context: StageContext, options: NoOptions) -> Result:
     """Run every check and report in one table."""
-    findings = [finding for check in CHECKS for finding in check()]
+    plugins = partial(check_plugins, context.request.registry.plugins)
+    checks = (check_system, check_devices, check_packages, plugins, check_features)
+    findings = [finding for check in checks for finding in check()]
     columns = [Column(name=name) for name in ("topic", "what", "state", "found", "what to do")]
     warnings = sum(finding.state == "warn" for finding in findings)
     table = Table(
@@ -137,9 +139,9 @@ def check_packages() -> Iterator[CheckResult]:
             yield CheckResult(topic="package", name=label, state="ok", found=f"{found} ({wanted})" if wanted else found)
 
 
-def check_plugins() -> Iterator[CheckResult]:
+def check_plugins(plugins: Sequence[PluginRecord]) -> Iterator[CheckResult]:
     """Every plugin, and whether it could be loaded."""
-    for record in installed().plugins:
+    for record in plugins:
         if record.error:
             todo = f"mend or uninstall distribution {record.distribution}"
             yield CheckResult(topic="plugin", name=record.name, state="warn", found=record.error, todo=todo)
@@ -169,8 +171,6 @@ def installed_version(name: str) -> str | None:
     except PackageNotFoundError:
         return None
 
-
-CHECKS: tuple[Callable[[], Iterator[CheckResult]], ...] = (check_system, check_devices, check_packages, check_plugins, check_features)
 
 SPECS = (
     StageSpec(

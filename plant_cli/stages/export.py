@@ -25,8 +25,6 @@ class ExportOptions(Options):
     merge: bool = option(
         False, "Write whole weights, with the adapter merged in (bf16 where they were quantised). Default: the adapter and its base's id."
     )
-    tag: str | None = option(None, "The variant of the trained network: `plant finetune --tag NAME` made it.")
-    force: bool = option(False, "Replace an earlier export.", short="-f")
 
 
 def run(context: StageContext, options: ExportOptions) -> Result:
@@ -37,9 +35,9 @@ def run(context: StageContext, options: ExportOptions) -> Result:
     from plant_cli.inference.lexical import LEXICAL
     from plant_cli.model.network import WEIGHTS, load_network
 
-    target = _writable(options)
+    target = _writable(options, force=context.force)
     corpus = context.corpus()
-    source = context.input("finetune", options.tag)
+    source = context.input("finetune", context.tag)
     network = load_network(source, context.component, context.machine, corpus.labels, corpus.sizes["train"])
     backbone = network.backbone
     if not isinstance(backbone, ExportableBackbone):
@@ -70,11 +68,11 @@ def run(context: StageContext, options: ExportOptions) -> Result:
     return Result(tables=[table], data={"folder": str(target), "backbone": dict(written), "files": hashes})
 
 
-def _writable(options: ExportOptions) -> Path:
+def _writable(options: ExportOptions, *, force: bool) -> Path:
     """The folder to write; what is there is replaced only if it is an export, and only with --force."""
     target = Path(options.folder).expanduser().absolute()
     empty = not target.exists() or (target.is_dir() and not any(target.iterdir()))
-    if empty or (options.force and (target / CARD).is_file()):
+    if empty or (force and (target / CARD).is_file()):
         return target
     export = (target / CARD).is_file()
     raise UsageError(
@@ -118,6 +116,7 @@ SPECS = (
         run=run,
         sections=("machine",),
         writes=False,
+        takes=("tag", "force"),
         panel="Tools",
         examples=("plant export model-folder --merge", "plant export adapter-folder --tag baseline"),
     ),

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from plant_cli.planning.sharing import Sharing
     from plant_cli.planning.words import WordsJob
     from plant_cli.recipe.steps import Step
-    from plant_cli.running.context import RunContext
     from plant_cli.stages.mig import MigOptions
 
 STAGES = ("mig", "pretrain-attn", "finetune", "predict")
@@ -46,10 +45,7 @@ def run(context: StageContext, options: PlanOptions) -> Result:
     from plant_cli.planning.planner import Planner
     from plant_cli.planning.sharing import ALONE, read_sharing
     from plant_cli.planning.tables import Plans, report
-    from plant_cli.running.context import RunContext
 
-    if not isinstance(context, RunContext):
-        raise TypeError(f"`plant plan` needs the runner's own context, not {type(context).__name__}")
     recipe = options.recipe or context.request.recipe
     sharing = ALONE if options.launch is None else read_sharing(Path(options.launch))
     steps = _steps(context, recipe)
@@ -65,7 +61,7 @@ def run(context: StageContext, options: PlanOptions) -> Result:
     return report(Plans(words=words, stages=planned, changes=changes, free=free, hardware=hardware, sharing=sharing, told=planner.told))
 
 
-def _steps(context: RunContext, recipe: str | None) -> list[Step]:
+def _steps(context: StageContext, recipe: str | None) -> list[Step]:
     """The steps of the recipe that can be planned; without a recipe those that the run would take now."""
     from plant_cli.recipe.layers import Layer, flag_layer, merge
     from plant_cli.recipe.sources import load_recipe, parse_sets
@@ -92,7 +88,7 @@ def _steps(context: RunContext, recipe: str | None) -> list[Step]:
 
 
 @contextmanager
-def _corpus(context: RunContext, step: Step, recipe: str | None) -> Iterator[Corpus]:
+def _corpus(context: StageContext, step: Step, recipe: str | None) -> Iterator[Corpus]:
     """The run's corpus if it has one and no recipe says otherwise, else one that is prepared aside and forgotten."""
     from plant_cli.artefacts.corpus import SPLITS_FILE
     from plant_cli.corpus.prepare import prepare

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from plant_cli.api import Column, ComponentError, NoOptions, Options, Result, Spec, StageContext, StageSpec, Table, near_names, option
+from plant_cli.api import (
+    Column,
+    ComponentError,
+    Components,
+    NoOptions,
+    Options,
+    PluginRecord,
+    Result,
+    Spec,
+    StageContext,
+    StageSpec,
+    Table,
+    near_names,
+    option,
+)
 from plant_cli.api.kinds import KINDS, Kind
 from plant_cli.api.option_table import option_rows
-from plant_cli.registry import PluginRecord, Registry, installed
 
 
 class PluginShowOptions(Options):
@@ -17,7 +30,7 @@ class PluginShowOptions(Options):
 
 def list_plugins(context: StageContext, options: NoOptions) -> Result:
     """List every plugin that was found, broken ones with their error."""
-    records = installed().plugins
+    records = context.request.registry.plugins
     columns = [Column(name=n) for n in ("plugin", "distribution", "version", "state", "components", "file")]
     broken = [r for r in records if r.error]
     table = Table(
@@ -35,7 +48,7 @@ def list_plugins(context: StageContext, options: NoOptions) -> Result:
 
 def show_component(context: StageContext, options: PluginShowOptions) -> Result:
     """Explain a component: its options, its source and who brings it."""
-    registry = installed()
+    registry = context.request.registry
     found = [(kind, spec) for kind in _kinds(options.kind) for spec in registry.specs(kind.spec) if spec.name == options.name]
     if not found:
         raise _unknown(registry, options)
@@ -56,7 +69,7 @@ def _kinds(chosen: str | None) -> list[Kind]:
     return [KINDS[chosen]] if chosen else list(KINDS.values())
 
 
-def _unknown(registry: Registry, options: PluginShowOptions) -> Exception:
+def _unknown(registry: Components, options: PluginShowOptions) -> Exception:
     kinds = _kinds(options.kind)
     for kind in kinds:
         if registry.owner(kind.spec, options.name):  # owned twice: the registry explains by whom
@@ -89,7 +102,7 @@ def _plugin_data(record: PluginRecord) -> dict[str, object]:
     }
 
 
-def _component_table(registry: Registry, kind: Kind, spec: Spec) -> Table:
+def _component_table(registry: Components, kind: Kind, spec: Spec) -> Table:
     owner = registry.owner(kind.spec, spec.name)
     notes = [spec.summary]
     if spec.source:
@@ -105,7 +118,7 @@ def _component_table(registry: Registry, kind: Kind, spec: Spec) -> Table:
     )
 
 
-def _component_data(registry: Registry, kind: Kind, spec: Spec) -> dict[str, object]:
+def _component_data(registry: Components, kind: Kind, spec: Spec) -> dict[str, object]:
     owner = registry.owner(kind.spec, spec.name)
     return {
         "kind": kind.name,

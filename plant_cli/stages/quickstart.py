@@ -15,8 +15,6 @@ class QuickstartOptions(Options):
     """Options of `quickstart`."""
 
     backbone: str | None = option(None, "The backbone (default: minilm where its weights are installed, else tiny).")
-    force: bool = option(False, "Replace stages of an earlier quickstart whose options have changed.", short="-f")
-    resume: bool = option(False, "Continue an interrupted quickstart.")
 
 
 def run(context: StageContext, options: QuickstartOptions) -> Result:
@@ -25,16 +23,13 @@ def run(context: StageContext, options: QuickstartOptions) -> Result:
     plant quickstart
     plant quickstart --run try-it
     """
-    from plant_cli.running.context import RunContext
     from plant_cli.stages.run import run_recipe
 
-    if not isinstance(context, RunContext):
-        raise TypeError(f"`plant quickstart` needs the runner's own context, not {type(context).__name__}")
     backbone = options.backbone or ("minilm" if find_spec(ENCODER_PACKAGE) else "tiny")
     flags = {**context.request.flags, "model": {"backbone": backbone}}
     flags.pop("quickstart", None)
-    request = replace(context.request, recipe=RECIPE, flags=flags, force=options.force, resume=options.resume)
-    done = run_recipe(request)
+    request = replace(context.request, recipe=RECIPE, flags=flags)
+    done = run_recipe(context.runner, request)
     return replace(
         done,
         next_step="on your own data: plant mig --k 1000 data.parquet --run my-run   "
@@ -50,6 +45,7 @@ SPECS = (
         run=run,
         sections=("machine",),
         writes=False,
+        takes=("force", "resume"),
         examples=("plant quickstart",),
     ),
 )

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from plant_cli.api import Column, Options, RecipeError, Result, StageContext, StageSpec, Table, option
-
-if TYPE_CHECKING:
-    from plant_cli.running.context import Request
+from plant_cli.api import Column, Options, RecipeError, Request, Result, Runner, StageContext, StageSpec, Table, option
 
 FIGURES = 4  # numbers of a step's summary shown beside it
 
 
 class RunOptions(Options):
-    """Which recipe, and what to do with stages that are there already."""
+    """Which recipe, and with how many seeds."""
 
     recipe: str = option(help="The recipe: a file, or the name of a shipped one.", argument=True)
-    force: bool = option(False, "Replace finished stages whose options or inputs have changed.", short="-f")
-    resume: bool = option(False, "Continue interrupted or failed stages.")
     seeds: int = option(1, "Train with this many seeds, from the recipe's on; what training does not change is shared.", ge=1)
 
 
@@ -29,21 +24,16 @@ def run(context: StageContext, options: RunOptions) -> Result:
     plant run recipe.yaml --run my-run --set finetune.epochs=3
     plant run recipe.yaml --seeds 5
     """
-    from plant_cli.running.context import RunContext
-
-    if not isinstance(context, RunContext):
-        raise TypeError(f"`plant run` needs the runner's own context, not {type(context).__name__}")
-    request = replace(context.request, recipe=options.recipe, force=options.force, resume=options.resume, seeds=options.seeds)
-    return run_recipe(request)
+    request = replace(context.request, recipe=options.recipe, seeds=options.seeds)
+    return run_recipe(context.runner, request)
 
 
-def run_recipe(request: Request) -> Result:
-    """Run all steps of `request.recipe` and tell what became of each."""
+def run_recipe(runner: Runner, request: Request) -> Result:
+    """Run all steps of the request's recipe and report what became of each."""
     from plant_cli.artefacts.records import plain_values
-    from plant_cli.running.runner import Runner
 
     shared = {section: given for section, given in request.flags.items() if section != SPECS[0].name}
-    outcomes = list(Runner(replace(request, flags=shared)).run_all())
+    outcomes = runner.run_recipe(replace(request, flags=shared))
     if not outcomes:
         raise RecipeError(
             f"the recipe '{request.recipe}' runs nothing",
@@ -51,13 +41,13 @@ def run_recipe(request: Request) -> Result:
             expected="a section for each stage, such as `mig:` or `finetune:`",
             todo="`plant recipe show quickstart` shows an example",
         )
-    summaries = {o.step.name: plain_values(o.result.summary) for o in outcomes}
-    rows = [(o.step.name, "unchanged" if o.unchanged else "done", round(o.seconds, 1), _figures(summaries[o.step.name])) for o in outcomes]
+    summaries = {o.name: plain_values(o.result.summary) for o in outcomes}
+    rows = [(o.name, "unchanged" if o.unchanged else "done", round(o.seconds, 1), _figures(summaries[o.name])) for o in outcomes]
     columns = (Column(name="step"), Column(name="status"), Column(name="seconds", kind="exact"), Column(name="main numbers"))
-    shown = [table for o in outcomes if not o.step.spec.writes or o is outcomes[-1] for table in o.result.tables]
+    shown = [table for o in outcomes if not o.writes or o is outcomes[-1] for table in o.result.tables]
     return Result(
         tables=[*shown, Table(title=f"{request.recipe} in {request.run_path}", columns=columns, rows=rows)],
-        data={o.step.name: {"unchanged": o.unchanged, "seconds": o.seconds, "summary": summaries[o.step.name]} for o in outcomes},
+        data={o.name: {"unchanged": o.unchanged, "seconds": o.seconds, "summary": summaries[o.name]} for o in outcomes},
         next_step=outcomes[-1].result.next_step,
     )
 
@@ -76,6 +66,7 @@ SPECS = (
         sections=("data", "model", "machine"),
         writes=False,
         parallel=True,
+        takes=("force", "resume"),
         examples=("plant run quickstart", "plant run recipe.yaml --run my-run --set finetune.epochs=3", "plant run recipe.yaml --seeds 5"),
     ),
 )

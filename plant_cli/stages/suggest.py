@@ -22,7 +22,6 @@ class SuggestOptions(Options):
 
     path: str | None = option(None, "Texts to label: a table with the text column of the run's corpus; needs no labels.", argument=True)
     text: str | None = option(None, "One text to label, instead of a table.")
-    tag: str | None = option(None, "The variant of the trained network: `plant finetune --tag NAME` made it.")
     top_k: int = option(10, "Labels suggested for each text.", ge=1)
     assigned: bool = option(False, "Only labels that reach the threshold tuned on validation.")
     batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1)
@@ -32,7 +31,6 @@ class SuggestOptions(Options):
         "Write doc_id, labels, titles (where there are any), scores and assigned to this table (.csv, .tsv, .jsonl, .parquet).",
         short="-O",
     )
-    force: bool = option(False, "Replace the output if it is there.", short="-f")
 
 
 def run(context: StageContext, options: SuggestOptions) -> Result:
@@ -40,10 +38,10 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     from plant_cli.artefacts.thresholds import read_thresholds
     from plant_cli.inference.texts import load_model
 
-    output = _writable(options)
+    output = _writable(options, force=context.force)
     ids, texts = _texts(context, options)
     corpus = context.corpus()
-    folder = context.input("finetune", options.tag)
+    folder = context.input("finetune", context.tag)
     model = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
     top = model.score(
         texts,
@@ -61,7 +59,7 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     return _report(found, ids, output, top.cut)
 
 
-def _writable(options: SuggestOptions) -> Path | None:
+def _writable(options: SuggestOptions, *, force: bool) -> Path | None:
     """The output's path, refused before any work where it could not be written."""
     from plant_cli.kit.tables import output_format
 
@@ -73,7 +71,7 @@ def _writable(options: SuggestOptions) -> Path | None:
             todo="`plant suggest new.csv`, or `plant suggest --text 'acute bronchitis with cough'`",
         )
     output = None if options.output is None else Path(options.output)
-    if output is not None and output.exists() and not options.force:
+    if output is not None and output.exists() and not force:
         raise UsageError(
             "the output is there already", where=str(output), expected="a file that does not exist", todo="choose another -O, or --force"
         )
@@ -217,6 +215,7 @@ SPECS = (
         run=run,
         sections=("machine",),
         writes=False,
+        takes=("tag", "force"),
         examples=("plant suggest new.csv -O suggestions.csv", "plant suggest --text 'acute bronchitis with cough'"),
     ),
 )

@@ -130,7 +130,7 @@ def test_a_group_without_a_stage_of_its_own(plant: Any, capsys: pytest.CaptureFi
     [
         (["dgi"], 2, "error: there is no command 'dgi'", "did you mean 'dig'?"),
         (["dig", "--dept", "3"], 2, "error: there is no option '--dept'", "did you mean '--depth'"),
-        (["dig", "show", "-dash"], 2, "error: there is no option '-d'", "stands after --"),
+        (["dig", "show", "-dash"], 2, "error: there is no option '-d'", "before a value that begins with a dash"),
         (["dig", "--depth", "deep"], 3, "error: the value of --depth is not valid", "expected:   a valid integer"),
         (["dig", "--tool", "spoon"], 3, "error: the value of --tool is not valid", "'spade'"),
         (["dig", "show"], 2, "error: LABEL is missing", "plant dig show [OPTIONS]"),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from plant_cli.api import SilentReporter
+from plant_cli.api import Request, SilentReporter
 from plant_cli.console.commands import StageGroup
 from plant_cli.main import build
 from plant_cli.registry import installed
@@ -80,7 +80,7 @@ def test_recipes_are_valid(text: str, tmp_path: Path) -> None:
     recipe = tmp_path / "shown.yaml"
     recipe.write_text(text, "utf-8")
     flags = {"recipe check": {"recipe": str(recipe)}}
-    run_stage(registry=installed(), run_path=tmp_path / "run", name="recipe check", flags=flags, reporter=SilentReporter())
+    run_stage(Request(registry=installed(), run_path=tmp_path / "run", flags=flags, reporter=SilentReporter()), "recipe check")
 
 
 def test_readme_says_what_contributing_says_and_ci_runs() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from plant_cli.api import SilentReporter
+from plant_cli.api import Request, SilentReporter
 from plant_cli.registry import installed
 from plant_cli.running.runner import run_stage
 
@@ -24,7 +24,7 @@ from pathlib import Path
 import accelerate, torch, transformers, scipy.sparse, polars
 import plant_cli.stages.finetune, plant_cli.training.loop, plant_cli.evaluation.score, plant_cli.inference.scoring, plant_cli.stages.mig
 import plant_cli.corpus.counts, plant_cli.relevance.engine, plant_cli.artefacts.relevance, plant_cli.model.hardware
-from plant_cli.api import SilentReporter
+from plant_cli.api import Request, SilentReporter
 from plant_cli.registry import installed
 from plant_cli.running.runner import run_stage
 
@@ -36,7 +36,7 @@ step = torch.optim.AdamW([torch.nn.Parameter(torch.ones(1))], fused=True)  # loa
 step.param_groups[0]["params"][0].sum().backward(); step.step()
 before = status("VmRSS")
 Path("/proc/self/clear_refs").write_text("5")
-run_stage(registry=installed(), run_path=Path(run), name=name, sets=sets, reporter=SilentReporter())
+run_stage(Request(registry=installed(), run_path=Path(run), sets=sets, reporter=SilentReporter()), name)
 print("MEASURED", status("VmHWM") - before)
 """
 SHARED = ["machine.precision=fp32", "machine.device=cpu", "machine.threads=1", "finetune.init=random", "finetune.epochs=1"]
@@ -84,8 +84,8 @@ def measure(run: Path, name: str, sets: list[str]) -> int:
 def test_planned_peak_memory_is_the_measured_one(tmp_path: Path, sizes: dict[str, int], sets: list[str], dominant: str) -> None:
     write_corpus(tmp_path / "data.parquet", **sizes)
     sets = [f"data.path={tmp_path / 'data.parquet'}", *SHARED, *sets]
-    run_stage(registry=installed(), run_path=tmp_path / "run", name="mig", sets=[*sets, "mig.k=1"], reporter=SilentReporter())
-    result = run_stage(registry=installed(), run_path=tmp_path / "run", name="plan", sets=sets, reporter=SilentReporter())
+    run_stage(Request(registry=installed(), run_path=tmp_path / "run", sets=[*sets, "mig.k=1"], reporter=SilentReporter()), "mig")
+    result = run_stage(Request(registry=installed(), run_path=tmp_path / "run", sets=sets, reporter=SilentReporter()), "plan")
     planned = result.data["finetune"]["memory_bytes"]
     measured = measure(tmp_path / "run", "finetune", sets)
     assert max((size, part) for part, size in planned.items() if part not in ("peak", "label_attention"))[1] == dominant
@@ -106,7 +106,7 @@ def test_planned_memory_of_relevance_is_the_measured_one(tmp_path: Path, distinc
     frame = pl.DataFrame(rows, schema=["split", "doc_id", "text", "labels"], orient="row")
     frame.write_parquet(tmp_path / "data.parquet", row_group_size=1000)
     sets = [f"data.path={tmp_path / 'data.parquet'}", "machine.device=cpu", "machine.threads=1", "mig.k=100"]
-    result = run_stage(registry=installed(), run_path=tmp_path / "run", name="plan", sets=sets, reporter=SilentReporter())
+    result = run_stage(Request(registry=installed(), run_path=tmp_path / "run", sets=sets, reporter=SilentReporter()), "plan")
     planned = result.data["mig"]["memory_bytes"]
     measured = measure(tmp_path / "run", "mig", sets)
     assert max((size, part) for part, size in planned.items() if part != "peak")[1] == dominant

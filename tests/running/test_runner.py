@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plant_cli.api import ArtefactError, ComponentError, DataError, RecipeError, ResourceError, SilentReporter, UsageError
+from plant_cli.api import ArtefactError, ComponentError, DataError, RecipeError, Request, ResourceError, SilentReporter, UsageError
 from plant_cli.base.files import replacing
 from plant_cli.running.runner import print_config
 from plant_cli.runs.folder import Run
@@ -170,7 +170,7 @@ def test_the_runs_recipe_puts_inputs_before_what_reads_them(laboratory):
 
 def test_print_config_shows_what_would_run(laboratory):
     request = {"registry": laboratory.registry, "run_path": laboratory.path, "flags": {"alpha": {"k": 9}}}
-    text = print_config(name="alpha", tag="x", **request)
+    text = print_config(Request(**request), "alpha", "x")
     assert "alpha-x:\n  k: 9\n" in text
     assert not laboratory.path.exists()
 

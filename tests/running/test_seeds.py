@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from plant_cli.api import Interrupted, RecipeError, SilentReporter
+from plant_cli.api import Interrupted, RecipeError, Request, SilentReporter
 from plant_cli.base.files import read_json
 from plant_cli.registry import installed
 from plant_cli.running.runner import run_stage
@@ -42,7 +42,7 @@ def test_a_stop_between_seeds_is_continued(laboratory, recipe, statuses):
     laboratory.on["beta"] = lambda context: os.kill(os.getpid(), signal.SIGINT) if context.tag == "seed3" else None
     with pytest.raises(Interrupted, match="stopped before 'beta-twice-seed3'"):
         laboratory.run("run", options={"recipe": str(recipe), "seeds": 2})
-    result = laboratory.run("run", options={"recipe": str(recipe), "seeds": 2, "resume": True})
+    result = laboratory.run("run", options={"recipe": str(recipe), "seeds": 2}, resume=True)
     assert [name for name, status in statuses(result).items() if status == "done"] == ["beta-twice-seed3"]
 
 
@@ -102,7 +102,7 @@ def test_two_seeds_of_a_real_experiment(clinic, tmp_path, statuses):
     with pytest.raises(Interrupted):
         clinic("run", reporter=Stopping(5), flags={"run": request})  # in finetune of the second seed
     assert read_json(clinic.path / "finetune-seed1" / "stage.json", "r")["status"] == "interrupted"
-    result = clinic("run", flags={"run": {**request, "resume": True}})
+    result = clinic("run", flags={"run": request}, resume=True)
     found = statuses(result)
     names = ["pretrain-attn", "finetune", "finetune-baseline", "eval", "eval-baseline"]
     done = ["finetune-seed1", "finetune-baseline-seed1", "eval-seed1", "eval-baseline-seed1", "significance-seeds2"]
@@ -132,6 +132,8 @@ def test_a_recipe_without_comparison_is_given_one(clinic, tmp_path, statuses):
     sets = ["data.dataset.documents=40", "data.dataset.labels=5"]
     flags = {"run": {"recipe": str(path), "seeds": 2}}
     keep = [text for text in clinic.sets if not text.startswith("pretrain")]
-    result = run_stage(registry=installed(), run_path=clinic.path, name="run", sets=[*keep, *sets], flags=flags, reporter=SilentReporter())
+    result = run_stage(
+        Request(registry=installed(), run_path=clinic.path, sets=[*keep, *sets], flags=flags, reporter=SilentReporter()), "run"
+    )
     assert list(statuses(result)) == ["finetune", "finetune-seed1", "significance-seeds2"]
     assert result.tables[0].title == "Over 2 seeds"

@@ -6,15 +6,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from plant_cli.api import ArtefactError, ComponentError, DataError, PlantError, Result, SilentReporter, UsageError
+from plant_cli.api import ArtefactError, ComponentError, DataError, PlantError, Request, Result, SilentReporter, UsageError
 from plant_cli.registry import installed
 from plant_cli.running.runner import run_stage
 
 
 def act(name: str, reporter: SilentReporter | None = None, data: dict[str, Any] | None = None, **options: Any) -> Result:
-    name = f"data {name}"
+    name, force = f"data {name}", options.pop("force", False)
     flags = {name: options, "data": data or {}}
-    return run_stage(registry=installed(), run_path=Path("nowhere"), name=name, flags=flags, reporter=reporter or SilentReporter())
+    reporter = reporter or SilentReporter()
+    return run_stage(Request(registry=installed(), run_path=Path("nowhere"), flags=flags, reporter=reporter, force=force), name)
 
 
 @pytest.fixture

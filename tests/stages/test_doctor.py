@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from plant_cli.api import NoOptions
-from plant_cli.registry import PluginRecord, Registry
+from plant_cli.api import NoOptions, PluginRecord
+from plant_cli.registry import installed
 from plant_cli.stages import doctor
+from plant_cli.testing.contexts import make_context
 
 
 def test_every_finding_that_warns_says_what_to_do() -> None:
-    result = doctor.examine(None, NoOptions())  # type: ignore[arg-type]
+    result = doctor.examine(make_context(components=installed()), NoOptions())
     findings = result.data["findings"]
     assert {f["topic"] for f in findings} == {"system", "device", "precision", "package", "plugin", "feature"}
     assert all(f["todo"] for f in findings if f["state"] == "warn")
@@ -40,11 +41,9 @@ def test_a_source_tree_that_was_never_installed(monkeypatch: pytest.MonkeyPatch)
     assert [f.todo for f in doctor.check_packages()] == ["pip install ."]
 
 
-def test_broken_plugins_are_findings(monkeypatch: pytest.MonkeyPatch) -> None:
-    registry = Registry()
-    registry.plugins = [PluginRecord(name="rose", components=[("loss", "thorn")]), PluginRecord(name="weed", error="ImportError: no")]
-    monkeypatch.setattr(doctor, "installed", lambda: registry)
-    assert [(f.name, f.state) for f in doctor.check_plugins()] == [("rose", "ok"), ("weed", "warn")]
+def test_broken_plugins_are_findings() -> None:
+    plugins = [PluginRecord(name="rose", components=(("loss", "thorn"),)), PluginRecord(name="weed", error="ImportError: no")]
+    assert [(f.name, f.state) for f in doctor.check_plugins(plugins)] == [("rose", "ok"), ("weed", "warn")]
 
 
 def test_low_disk_and_memory_warn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,10 +137,10 @@ def test_only_an_export_is_replaced_and_only_by_force(clinic: Any, trained: Call
         clinic("export", f"export.folder={folder}")
     assert "--force" in caught.value.todo
     (folder / "stray.txt").write_text("of the first")
-    clinic("export", f"export.folder={folder}", "export.force=true")
+    clinic("export", f"export.folder={folder}", force=True)
     assert not (folder / "stray.txt").exists()
     with pytest.raises(UsageError, match="something else than an export"):
-        clinic("export", f"export.folder={own}", "export.force=true")
+        clinic("export", f"export.folder={own}", force=True)
     assert (own / "thesis.txt").read_text() == "ten years"
     assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".")) == []
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from plant_cli.api import ArtefactError, ComponentError, Interrupted, ResourceError, SilentReporter, TrainingError, UsageError
+from plant_cli.api import ArtefactError, ComponentError, Interrupted, Request, ResourceError, SilentReporter, TrainingError, UsageError
 from plant_cli.inference.lexical import LEXICAL, load_lexicon, save_lexicon
 from plant_cli.registry import installed
 from plant_cli.running.runner import run_stage
@@ -240,19 +240,21 @@ def test_the_test_split_changes_nothing_that_is_trained(clinic: Any, tmp_path: P
     clinics = []
     for name in ("one", "other"):
         run_stage(
-            registry=installed(),
-            run_path=tmp_path / "nowhere",
-            name="data make",
-            flags={
-                "data make": {
-                    "dataset": "synthetic-clinic",
-                    "documents": 160,
-                    "labels": 16,
-                    "seed": 3,
-                    "output": str(tmp_path / f"{name}.parquet"),
-                }
-            },
-            reporter=SilentReporter(),
+            Request(
+                registry=installed(),
+                run_path=tmp_path / "nowhere",
+                flags={
+                    "data make": {
+                        "dataset": "synthetic-clinic",
+                        "documents": 160,
+                        "labels": 16,
+                        "seed": 3,
+                        "output": str(tmp_path / f"{name}.parquet"),
+                    }
+                },
+                reporter=SilentReporter(),
+            ),
+            "data make",
         )
     path = tmp_path / "other.parquet"
     frame = pl.read_parquet(path)

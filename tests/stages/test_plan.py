@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from transformers import DeepseekV3Config, MistralConfig, ModernBertConfig, Phi3Config
 
-from plant_cli.api import RecipeError, Result, SilentReporter
+from plant_cli.api import RecipeError, Request, Result, SilentReporter
 from plant_cli.base.files import read_json
 from plant_cli.registry import installed
 from plant_cli.running.runner import run_stage
@@ -65,7 +65,7 @@ def plan_recipe(clinic: Any, tmp_path: Path, text: str) -> Result:
     (tmp_path / "recipe.yaml").write_text(text)
     sets = [given for given in clinic.sets if given.startswith(("data.", "model.", "machine."))]
     flags = {"plan": {"recipe": str(tmp_path / "recipe.yaml")}}
-    return run_stage(registry=installed(), run_path=clinic.path, name="plan", sets=sets, flags=flags, reporter=SilentReporter())
+    return run_stage(Request(registry=installed(), run_path=clinic.path, sets=sets, flags=flags, reporter=SilentReporter()), "plan")
 
 
 def test_a_recipe_is_planned_with_its_own_steps(clinic: Any, tmp_path: Path) -> None:

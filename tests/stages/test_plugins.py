@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from plant_cli.api import ComponentError, LossSpec, NoOptions, Options, PluginError, hookimpl, option
-from plant_cli.registry import PluginRecord, Registry
+from plant_cli.api import ComponentError, LossSpec, NoOptions, Options, PluginError, PluginRecord, hookimpl, option
+from plant_cli.registry import Registry
 from plant_cli.stages import plugins
+from plant_cli.testing.contexts import make_context
 
 
 class ThornOptions(Options):
@@ -30,21 +31,20 @@ def _module(*specs: Any) -> ModuleType:
     return module
 
 
-@pytest.fixture(autouse=True)
-def registry(monkeypatch: pytest.MonkeyPatch) -> Registry:
+@pytest.fixture
+def registry() -> Registry:
     made = Registry()
     made.register(_module(_loss("thorn"), _loss("prick")), name="rose")
     made.plugins.append(PluginRecord(name="weed", distribution="weeds", version="2", error="ImportError: no"))
-    monkeypatch.setattr(plugins, "installed", lambda: made)
     return made
 
 
-def _show(**options: Any) -> Any:
-    return plugins.show_component(None, plugins.ShowOptions(**options))  # type: ignore[arg-type]
+def _show(registry: Registry, **options: Any) -> Any:
+    return plugins.show_component(make_context(components=registry), plugins.PluginShowOptions(**options))
 
 
-def test_list_names_components_and_what_is_broken() -> None:
-    result = plugins.list_plugins(None, NoOptions())  # type: ignore[arg-type]
+def test_list_names_components_and_what_is_broken(registry: Registry) -> None:
+    result = plugins.list_plugins(make_context(components=registry), NoOptions())
     rows = [row[:5] for row in result.tables[0].rows]
     assert rows[0][0] == "rose"
     assert rows[0][3:] == ("ok", "loss: thorn, prick")
@@ -53,8 +53,8 @@ def test_list_names_components_and_what_is_broken() -> None:
     assert result.data["plugins"][1]["error"] == "ImportError: no"
 
 
-def test_show_has_every_option_with_type_default_limits_help() -> None:
-    result = _show(name="thorn")
+def test_show_has_every_option_with_type_default_limits_help(registry: Registry) -> None:
+    result = _show(registry, name="thorn")
     assert result.tables[0].rows == [
         ("sharpness", "number", "0.5", "> 0 and <= 1", "How sharp."),
         ("bush", "text", "required", "", "Which bush."),
@@ -63,14 +63,14 @@ def test_show_has_every_option_with_type_default_limits_help() -> None:
     assert result.data["components"][0]["plugin"] == "rose"
 
 
-def test_unknown_component_and_kind_offer_near_names() -> None:
+def test_unknown_component_and_kind_offer_near_names(registry: Registry) -> None:
     with pytest.raises(ComponentError, match="did you mean 'thorn'"):
-        _show(name="thron")
+        _show(registry, name="thron")
     with pytest.raises(ComponentError, match="did you mean 'loss'"):
-        _show(name="thorn", kind="los")
+        _show(registry, name="thorn", kind="los")
 
 
 def test_two_owners_are_explained(registry: Registry) -> None:
     registry.register(_module(_loss("thorn")), name="bramble")
     with pytest.raises(PluginError, match=r"rose.*and bramble"):
-        _show(name="thorn")
+        _show(registry, name="thorn")

@@ -17,7 +17,7 @@ import torch
 from plant_tiny.network import TinyBackbone
 from safetensors.torch import load_file
 
-from plant_cli.api import ArtefactError, DataError, SilentReporter, UsageError
+from plant_cli.api import ArtefactError, DataError, Request, SilentReporter, UsageError
 from plant_cli.base.files import read_json
 from plant_cli.registry import installed
 from plant_cli.running.runner import run_stage
@@ -123,7 +123,7 @@ def test_the_frozen_backbone_reads_once_for_both_trainings(clinic: Any, monkeypa
     monkeypatch.setattr(TinyBackbone, "module", lambda backbone: module(backbone).requires_grad_(False))
 
     def run(name: str, *sets: str) -> list[str]:
-        run_stage(registry=installed(), run_path=clinic.path, name=name, sets=[*sets, "machine.device=cpu"], reporter=SilentReporter())
+        run_stage(Request(registry=installed(), run_path=clinic.path, sets=[*sets, "machine.device=cpu"], reporter=SilentReporter()), name)
         return sorted(folder.name for folder in clinic.path.glob("cache/hidden-*"))
 
     run("mig", clinic.sets[0])

@@ -32,7 +32,7 @@ def test_what_has_changed_is_refused_then_replaced_with_all_that_reads_it(labora
         laboratory.run("run", **changed)
     assert "k was 4 and is now 5" in caught.value.where
     assert "--tag" not in caught.value.todo
-    changed["options"]["force"] = True
+    changed["force"] = True
     assert set(statuses(laboratory.run("run", **changed)).values()) == {"done"}
     assert laboratory.text("beta-twice") == "55"
 
@@ -47,7 +47,7 @@ def test_a_stage_made_anew_with_equal_outputs_changes_nothing_downstream(laborat
 def test_a_tag_alone_can_change(laboratory, recipe, statuses):
     laboratory.run("run", options={"recipe": str(recipe)})
     recipe.write_text(recipe.read_text().replace("epochs: 2", "epochs: 3"))
-    result = laboratory.run("run", options={"recipe": str(recipe), "force": True})
+    result = laboratory.run("run", options={"recipe": str(recipe)}, force=True)
     assert statuses(result) == {"alpha": "unchanged", "beta": "unchanged", "beta-twice": "done"}
 
 
@@ -62,7 +62,7 @@ def test_an_unfinished_step_is_continued_with_resume(laboratory, recipe, statuse
         laboratory.run("run", options={"recipe": str(recipe)})
     resumed = []
     laboratory.on["beta"] = lambda context: resumed.append(context.resume)
-    result = laboratory.run("run", options={"recipe": str(recipe), "resume": True})
+    result = laboratory.run("run", options={"recipe": str(recipe)}, resume=True)
     assert resumed == [True, False]
     assert statuses(result) == {"alpha": "unchanged", "beta": "done", "beta-twice": "done"}
 
@@ -72,7 +72,7 @@ def test_a_stop_is_obeyed_between_steps(laboratory, recipe, statuses):
     with pytest.raises(Interrupted, match="stopped before 'beta'"):
         laboratory.run("run", options={"recipe": str(recipe)})
     assert laboratory.record("alpha")["status"] == "done"
-    result = laboratory.run("run", options={"recipe": str(recipe), "resume": True})
+    result = laboratory.run("run", options={"recipe": str(recipe)}, resume=True)
     assert statuses(result)["alpha"] == "unchanged"
 
 
@@ -85,7 +85,7 @@ def test_all_steps_are_checked_before_the_first_runs(laboratory, recipe):
 
 def test_earlier_stages_of_the_run_do_not_colour_a_recipe(laboratory, recipe):
     laboratory.run("gamma", flags={"machine": {"precision": "bf16"}})
-    laboratory.run("run", options={"recipe": str(recipe), "force": True})
+    laboratory.run("run", options={"recipe": str(recipe)}, force=True)
     assert laboratory.record("beta")["sections"]["machine"]["precision"] == "auto"
 
 

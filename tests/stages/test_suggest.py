@@ -21,8 +21,8 @@ def trained(clinic: Any) -> Any:
         clinic(stage)
     clinic("finetune", "finetune.epochs=1")
 
-    def suggest(*, reporter: Any = None, **options: Any) -> Any:
-        return clinic("suggest", reporter=reporter, flags={"suggest": options})
+    def suggest(*, reporter: Any = None, tag: str | None = None, **options: Any) -> Any:
+        return clinic("suggest", reporter=reporter, tag=tag, flags={"suggest": options})
 
     suggest.run = clinic
     return suggest
@@ -127,7 +127,7 @@ def test_the_ids_of_the_runs_corpus_are_not_lost(clinic: Any, listener: Listener
     clinic("suggest", flags={"suggest": given}, reporter=listener)
     assert pl.read_parquet(out)["doc_id"].to_list() == ["17", "4"]
     table.write_text("case_id,text\n21,fever\n")
-    clinic("suggest", flags={"suggest": {**given, "id_column": None, "force": True}}, reporter=listener)
+    clinic("suggest", flags={"suggest": {**given, "id_column": None}}, reporter=listener, force=True)
     assert pl.read_parquet(out)["doc_id"].to_list() == ["21"]
     assert listener.warnings == []
 
