@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import ComponentError, DecoderShape
-from plant_cli.base.padding import LABEL_MULTIPLE, round_up
 from plant_cli.kit.attention import gather_states, label_attention, log_attention, pooling_matrix
+from plant_cli.kit.padding import LABEL_MULTIPLE, round_up
 from plant_decoders.options import LabelAttentionOptions
 
 PRIOR_MARGIN = 1e-6
@@ -183,7 +183,7 @@ class FoldedLabelAttention(nn.Module):
 
 
 def _in_tiles(labels: Tensor) -> Tensor:
-    """Labels [l], the last of them repeated up to whole tiles (`plant_cli.base.padding`): none that was not asked for is touched."""
+    """Labels [l], the last of them repeated up to whole tiles (`plant_cli.kit.padding`): none that was not asked for is touched."""
     return torch.cat([labels, labels[-1:].expand(round_up(len(labels), LABEL_MULTIPLE) - len(labels))])
 
 
