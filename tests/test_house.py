@@ -35,6 +35,16 @@ def test_every_room_has_its_place_in_the_layers() -> None:
     assert placed == sorted(rooms)
 
 
+def test_plugins_may_import_the_contract_the_kit_and_the_checks_alone() -> None:
+    contracts = {c["name"]: c for c in PYPROJECT["tool"]["importlinter"]["contracts"]}
+    rooms = {f"plant_cli.{path.parent.name}" for path in (ROOT / "plant_cli").glob("*/__init__.py")} | {
+        "plant_cli.main",
+        "plant_cli.registry",
+    }
+    allowed = {f"plant_cli.{room}" for room in ("api", "kit", "testing")}
+    assert set(contracts["Plugins see api, kit and testing only"]["forbidden_modules"]) == rooms - allowed
+
+
 def test_modules_are_short() -> None:
     lengths = {shown(path): path.read_text("utf-8").count("\n") for path in MODULES}
     assert {path: lines for path, lines in lengths.items() if lines > LONGEST_FILE} == {}

@@ -34,6 +34,12 @@ def test_help_is_cheap() -> None:
     assert min(float(seconds) for _, seconds, *_ in measured) < BUDGET
 
 
+def test_the_contract_imports_no_heavy_library() -> None:
+    code = f"import sys, plant_cli.api, plant_cli.api.kinds, plant_cli.registry; print(*(m for m in {(*HEAVY, 'typer')!r} if m in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
 def test_version() -> None:
     text, (code, *_) = _probe("--version")
     assert text == f"plant {plant_cli.__version__}\n"

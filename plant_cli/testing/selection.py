@@ -1,4 +1,4 @@
-"""The pytest option `--plugin`: which plugin the conformance checks look at (pytest finds this module by its entry point)."""
+"""The pytest option `--plant-plugin`: which plugin the conformance checks look at (pytest finds this module by its entry point)."""
 
 from __future__ import annotations
 
@@ -6,5 +6,7 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare `--plugin`."""
-    parser.getgroup("plant").addoption("--plugin", default=None, metavar="NAME", help="check only this plugin of `plant` (default: all)")
+    """Declare `--plant-plugin`."""
+    parser.getgroup("plant").addoption(
+        "--plant-plugin", default=None, metavar="NAME", help="check only this plugin of `plant` (default: all)"
+    )

@@ -11,9 +11,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test for each case."""
     if "case" in metafunc.fixturenames:
         try:
-            cases = find_cases(metafunc.config.getoption("plugin"))
+            cases = find_cases(metafunc.config.getoption("plant_plugin"))
         except LookupError as error:
-            raise pytest.UsageError(f"--plugin: {error.args[0]}") from error
+            raise pytest.UsageError(f"--plant-plugin: {error.args[0]}") from error
         metafunc.parametrize("case", cases, ids=str)
 
 

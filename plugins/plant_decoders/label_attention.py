@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import ComponentError, DecoderShape, Reading
-from plant_cli.base.padding import LABEL_MULTIPLE, round_up
 from plant_cli.kit.attention import gather_states, label_attention, log_attention, pooling_matrix
+from plant_cli.kit.padding import LABEL_MULTIPLE, round_up
 from plant_decoders.options import LabelAttentionOptions
 
 PRIOR_MARGIN = 1e-6

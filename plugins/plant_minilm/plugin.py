@@ -37,7 +37,7 @@ def weights_folder() -> Path:
     from pathlib import Path
 
     from plant_cli.api import ComponentError
-    from plant_cli.base.hashing import hash_file
+    from plant_cli.kit.files import hash_file
 
     found = find_spec(PACKAGE)
     if found is None or found.origin is None:

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import ComponentError, TokenBatch
-from plant_cli.base.hashing import hash_strings
 from plant_cli.kit import layers
+from plant_cli.kit.files import hash_strings
 from plant_cli.kit.windows import check_overlap, cut, join
 from plant_tiny.plugin import TinyOptions
 

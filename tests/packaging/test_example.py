@@ -67,7 +67,7 @@ def test_its_stage_has_a_command_flags_and_a_folder(environment: dict[str, str],
 
 
 def test_it_passes_the_published_checks(environment: dict[str, str], tmp_path: Path) -> None:
-    pytest_run = ["-m", "pytest", "-p", "no:cacheprovider", "--pyargs", "plant_cli.testing", "--plugin", "example", "-rs"]
+    pytest_run = ["-m", "pytest", "-p", "no:cacheprovider", "--pyargs", "plant_cli.testing", "--plant-plugin", "example", "-rs"]
     shown = _python(environment, tmp_path, *pytest_run)
     passed = re.search(r"(\d+) passed", shown)
     assert passed is not None

@@ -13,7 +13,7 @@ class LabelCardOptions(Options):
 
 def run(context: StageContext, options: LabelCardOptions) -> Result:
     """Count the training documents of each label and write them to `label-card/labels.tsv`."""
-    from plant_cli.base.files import replacing
+    from plant_cli.kit.files import replacing
 
     corpus = context.corpus()
     labels, documents = corpus.labels, corpus.sizes["train"]
