@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, Union, get_args, get_origin
 
@@ -17,11 +17,13 @@ from plant_cli.api.kinds import KINDS
 from plant_cli.api.option_table import default_text
 from plant_cli.api.options import former_names
 from plant_cli.api.sections import SHARED_SECTIONS
+from plant_cli.recipe.sources import parse_sets
 from plant_cli.registry import Registry
 
 Format = Literal["table", "json", "jsonl", "csv", "tsv", "md", "latex"]
 GENERAL = "general"
 SCALARS = (str, int, float, bool, Path)
+MAPPING = dict[str, dict[str, Any]]  # options of several components by name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +34,13 @@ class Flag:
         section: the recipe section (`mig`, `data`, …), or `general` for what every command has.
         field: the option's name in that section.
         positional: true for an argument, false for a `--flag`.
+        mapping: true if it is given as `name.key=value` texts, as `--set` is, and fills a mapping of mappings.
     """
 
     section: str
     field: str
     positional: bool
+    mapping: bool = False
     parameter: inspect.Parameter
 
 
@@ -71,13 +75,14 @@ def given_values(flags: Sequence[Flag], values: dict[str, Any]) -> dict[str, dic
     for flag in flags:
         value = values.get(flag.parameter.name)
         if value is not None and value != []:
-            given.setdefault(flag.section, {})[flag.field] = value
+            read = parse_sets(value, f"--{_dashed(flag.field)}").values if flag.mapping else value
+            given.setdefault(flag.section, {})[flag.field] = read
     return given
 
 
 def _option_flag(section: str, name: str, info: FieldInfo, spec: StageSpec, registry: Registry) -> Flag | None:
     extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
-    kind = flag_type(info.annotation)
+    kind, mapping = flag_type(info.annotation), info.annotation == MAPPING
     if kind is None:
         return None
     text = _help_text(info, extra.get("kind"), registry)
@@ -88,8 +93,9 @@ def _option_flag(section: str, name: str, info: FieldInfo, spec: StageSpec, regi
     long = f"--{_dashed(name)}"
     names = [f"{long}/--no-{long[2:]}"] if kind is bool else [long]
     short = extra.get("short")
-    settings = typer.Option(*([str(short)] if short else []), *names, help=text, show_default=False)
-    return _flag(section, name, kind, settings)
+    metavar = "NAME.KEY=VALUE" if mapping else None
+    settings = typer.Option(*([str(short)] if short else []), *names, help=text, show_default=False, metavar=metavar)
+    return replace(_flag(section, name, kind, settings), mapping=mapping)
 
 
 def _dashed(name: str) -> str:
@@ -98,6 +104,8 @@ def _dashed(name: str) -> str:
 
 def flag_type(annotation: Any) -> Any:
     """The type Typer parses for an option's annotation; None when it has no flag and is reached with `--set`."""
+    if annotation == MAPPING:
+        return list[str]
     origin, args = get_origin(annotation), [a for a in get_args(annotation) if a is not type(None)]
     if origin in (Union, types.UnionType):
         kinds = [flag_type(a) for a in args]

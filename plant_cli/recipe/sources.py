@@ -64,19 +64,25 @@ def load_recipe(name: str) -> Recipe:
     return Recipe(name=name, summary="" if summary is None else str(summary), layer=layer.only(sections))
 
 
-def parse_sets(sets: Sequence[str]) -> Layer:
-    """The layer of `--set section.key=value` texts; values are read as in a recipe."""
-    return merge(*(_parse_set(text) for text in sets))
+def parse_sets(sets: Sequence[str], flag: str = "--set") -> Layer:
+    """The layer of `--set section.key=value` texts; values are read as in a recipe.
+
+    Args:
+        sets: what was given.
+        flag: the flag that it was given to, for messages: one that fills a mapping is read in the same way.
+
+    Raises:
+        RecipeError: a text is not of this form, or its value cannot be read.
+    """
+    return merge(*(_parse_set(text, flag) for text in sets))
 
 
-def _parse_set(text: str) -> Layer:
+def _parse_set(text: str, flag: str) -> Layer:
     key, equals, value = text.partition("=")
-    path = tuple(part.strip() for part in key.split("."))
+    path, given = tuple(part.strip() for part in key.split(".")), f"{flag} {text}"
     if not equals or len(path) < 2 or not all(path):
-        raise RecipeError(
-            f"'--set {text}' sets nothing", where=f"--set {text}", expected="section.key=value", todo="for example --set finetune.epochs=3"
-        )
-    return nest(path, parse_value(value, f"--set {text}"), f"--set {text}")
+        raise RecipeError(f"'{given}' sets nothing", where=given, expected="section.key=value", todo=f"write it like {flag} name.key=3")
+    return nest(path, parse_value(value, given), given)
 
 
 def _load(path: Path, chain: list[Path]) -> Layer:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from plant_cli.api import Choice, Options, Result, StageSpec, choice, option
+from plant_cli.api import Choice, Options, RecipeError, Result, StageSpec, choice, option
 from plant_cli.console.flags import GENERAL, flag_type, given_values, stage_flags
 from plant_cli.registry import installed
 
@@ -20,6 +20,7 @@ class Cooking(Options):
     lid: bool | None = option(None, "Whether there is a lid.")
     spices: list[str] = option([], "What goes in (repeatable).")
     nested: dict[str, int] = option({}, "Nothing for a command line.")
+    by_name: dict[str, dict[str, Any]] = option({}, "Options of several components.")
     loss: Choice = choice("loss", "bce", "The loss.")
 
 
@@ -39,6 +40,7 @@ SPEC = StageSpec(name="cook", summary="Cooks.", options=Cooking, run=lambda cont
         (Choice, str),
         (Path, Path),
         (dict[str, int], None),
+        (dict[str, dict[str, Any]], list[str]),
         (list[dict[str, int]], None),
     ],
     ids=str,
@@ -79,3 +81,12 @@ def test_only_what_the_user_gave_is_handed_on_and_no_is_an_answer() -> None:
         "machine__seed": 3,
     }
     assert given_values(flags, values) == {"cook": {"minutes": 0, "lid": False}, "machine": {"seed": 3}}
+
+
+def test_a_mapping_is_given_name_by_name() -> None:
+    flags = stage_flags(SPEC, installed())
+    texts = {"cook__by_name": ["salt.grams=3", "salt.kind=[sea, rock]", "oil.grams=0.5"]}
+    assert given_values(flags, texts) == {"cook": {"by_name": {"salt": {"grams": 3, "kind": ["sea", "rock"]}, "oil": {"grams": 0.5}}}}
+    with pytest.raises(RecipeError, match="'--by-name salt=3' sets nothing") as caught:
+        given_values(flags, {"cook__by_name": ["salt=3"]})
+    assert "--by-name name.key=3" in caught.value.todo

@@ -107,11 +107,11 @@ def test_scores_that_do_not_fit_are_refused_before_the_work(trained: Any) -> Non
     assert not (trained.path / "predict" / "predictions.parquet").exists()
 
 
-def test_damaged_weights_are_told_and_earlier_predictions_stay(trained: Any) -> None:
+def test_damaged_weights_are_refused_and_earlier_predictions_stay(trained: Any) -> None:
     trained("predict")
     before = read(trained)
     (trained.path / "finetune" / "model.safetensors").write_bytes(b"broken")
-    with pytest.raises(ArtefactError, match="weights cannot be read"):
+    with pytest.raises(ArtefactError, match="is damaged"):
         trained("predict", force=True)
     assert read(trained).equals(before)
 
