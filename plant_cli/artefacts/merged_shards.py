@@ -11,7 +11,8 @@ import polars as pl
 from scipy.sparse import csr_array
 
 from plant_cli.api.errors import ArtefactError, UsageError
-from plant_cli.artefacts.shards import COUNTS, LABELS, WORDS, ShardRecord, read_record
+from plant_cli.artefacts.guard import require_same
+from plant_cli.artefacts.shards import COUNTS, LABELS, RECORD, WORDS, ShardRecord, read_record
 from plant_cli.relevance.counting import CACHED_PAIRS, Ints, Margins, Pairs
 from plant_cli.relevance.shard import Shard
 from plant_cli.relevance.vocabulary import merge_vocabularies, number_words
@@ -33,9 +34,10 @@ def open_shards(folders: Sequence[Path], *, data_hash: str, label_hash: str, wit
     """
     records = {folder: read_record(folder) for folder in folders}
     for folder, record in records.items():
-        for what, found, wanted in (("data", record.data_hash, data_hash), ("label", record.label_hash, label_hash)):
-            if found != wanted:
-                raise _refuse(folder, f"is of another corpus: {what} hash {found[:12]}, not {wanted[:12]}")
+        if record.data_hash != data_hash:
+            raise _refuse(folder, f"is of another corpus: data hash {record.data_hash[:12]}, not {data_hash[:12]}")
+        todo = "count it again from this corpus: `plant mig --shard i/n --force`"
+        require_same(record.model_dump(), path=folder / RECORD, what=f"the shard in '{folder.name}'", todo=todo, labels=label_hash)
         if with_occurrences and not record.occurrences:
             raise _refuse(folder, "does not say how often words occur, which this signal needs")
     _require_all({folder: record.shard for folder, record in records.items()})

@@ -1,6 +1,6 @@
 """The files of the folder `mig`: `mig.parquet` (kept words), `words.parquet` (vocabulary) and `labels.parquet`.
 
-`mig.parquet` is sorted by label index, then rank. Its metadata carry the format and the hash of the ordered label ids.
+`mig.parquet` is sorted by label index, then rank.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from plant_cli.api.corpus import LabelIndex
 from plant_cli.api.errors import ArtefactError
 from plant_cli.artefacts.edits import LabelEdits, read_edits
 from plant_cli.artefacts.frames import write_frames
+from plant_cli.artefacts.guard import require_same, stamp
+from plant_cli.artefacts.integrity import require_recorded
 from plant_cli.base.files import replacing
 from plant_cli.relevance.counting import Margins
 from plant_cli.relevance.kept import KeptWords
 from plant_cli.relevance.table import RelevanceTable
 
-FORMAT = 1
 MIG, WORDS, LABELS = "mig.parquet", "words.parquet", "labels.parquet"
 SCHEMA = {
     "label": pl.String(),
@@ -48,7 +49,7 @@ def write_relevance(folder: Path, blocks: Iterable[Weighed], margins: Margins, l
     Returns:
         How many words each label keeps [L].
     """
-    metadata = {"plant.format": str(FORMAT), "plant.label_hash": labels.hash}
+    metadata = stamp(labels=labels.hash)
     ids = pl.Series("label", labels.ids, dtype=pl.String)
     words = pl.Series("word", margins.words, dtype=pl.String)
     lengths: list[npt.NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
@@ -95,9 +96,10 @@ def load_relevance(folder: Path, label_hash: str) -> RelevanceTable:
         label_hash: hash of the ordered label ids of the corpus.
 
     Raises:
-        ArtefactError: a file is missing, damaged, of a newer format or made for other labels.
+        ArtefactError: a file is missing, damaged, of another format or made for other labels.
     """
-    _check(folder / MIG, label_hash)
+    _refuse_other_labels(folder / MIG, label_hash)
+    require_recorded(folder, MIG, WORDS, LABELS)
     words = tuple(_read(folder / WORDS)["word"].to_list())
     index = _read(folder / LABELS)
     rows = _read(folder / MIG, columns=("word", "relevance"))
@@ -155,7 +157,7 @@ def _write(frame: pl.DataFrame, path: Path, metadata: dict[str, str]) -> None:
 
 def _read(path: Path, rows: pl.Expr | None = None, columns: Sequence[str] = ("*",)) -> pl.DataFrame:
     try:
-        frame = pl.scan_parquet(path)
+        frame = pl.scan_parquet(path, glob=False)
         return (frame if rows is None else frame.filter(rows)).select(*columns).collect()
     except FileNotFoundError as error:
         raise ArtefactError(
@@ -165,26 +167,17 @@ def _read(path: Path, rows: pl.Expr | None = None, columns: Sequence[str] = ("*"
         raise _damaged(path, str(error)) from error
 
 
-def _check(path: Path, label_hash: str) -> None:
+def _refuse_other_labels(path: Path, label_hash: str) -> None:
     """Refuse another format or another label order before anything is read."""
     _read(path, pl.lit(False))
-    metadata = pl.read_parquet_metadata(path)
-    written = metadata.get("plant.format", "none")
-    if written != str(FORMAT):
-        raise ArtefactError(
-            f"the relevance has format {written}",
-            where=str(path),
-            expected=f"format {FORMAT}, which this version of plant reads",
-            todo="run `plant mig --force`, or use the version of plant that wrote it",
-        )
-    found = metadata.get("plant.label_hash", "none")
-    if found != label_hash:
-        raise ArtefactError(
-            f"the relevance was made for other labels: label hash {found[:12]}, not {label_hash[:12]}",
-            where=f"{path} against {path.parents[1] / 'corpus' / LABELS}",
-            expected="one label index, in one order, for the whole run",
-            todo="run `plant mig --force` for this corpus, or choose another run with --run",
-        )
+    require_same(
+        pl.read_parquet_metadata(path),
+        path=path,
+        what="the relevance",
+        todo="run `plant mig --force` for this corpus, or choose another run with --run",
+        labels=label_hash,
+        against=path.parents[1] / "corpus" / LABELS,
+    )
 
 
 def _damaged(path: Path, why: str) -> ArtefactError:

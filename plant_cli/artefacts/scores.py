@@ -10,19 +10,20 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from plant_cli.api import ArtefactError, ResourceError
+from plant_cli.artefacts.guard import require_same, stamp
+from plant_cli.artefacts.integrity import require_recorded
 from plant_cli.base.files import read_json, replacing, write_json
 from plant_cli.base.hashing import hash_strings
 from plant_cli.base.sizes import show_size
 
 SCORES = "scores.bin"
 DESCRIPTION = "scores.json"
-FORMAT = 1
 STORED = np.dtype("<f4")
 COMMAND = "plant predict --auc"
 
@@ -51,7 +52,7 @@ def writing_scores(folder: Path, doc_ids: Sequence[str], labels: int, label_hash
     with replacing(folder / SCORES) as partial, partial.open("wb") as file:
         file.truncate(len(doc_ids) * labels * STORED.itemsize)
         yield ScoreWriter(file, labels)
-    write_json(folder / DESCRIPTION, _describe(doc_ids, labels, label_hash))
+    write_json(folder / DESCRIPTION, {**stamp(labels=label_hash), "documents": hash_strings(doc_ids), "labels": labels})
 
 
 def open_scores(folder: Path, doc_ids: Sequence[str], label_hash: str) -> npt.NDArray[np.float32] | None:
@@ -65,11 +66,14 @@ def open_scores(folder: Path, doc_ids: Sequence[str], label_hash: str) -> npt.ND
     known = read_json(folder / DESCRIPTION, "the description of the scores")
     labels = known.get("labels") if isinstance(known, dict) else None
     if not isinstance(labels, int):
-        raise _refused("the description of the scores is damaged: it lacks a key", folder / DESCRIPTION, "format, labels and hashes")
-    for key, wanted in _describe(doc_ids, labels, label_hash).items():
-        if known.get(key) != wanted:
-            place, expected = f"{folder / DESCRIPTION}, {key} {str(known.get(key))[:12]}", f"{str(wanted)[:12]}, as in the run's corpus"
-            raise _refused(f"the scores are not those of this corpus: another {key.replace('_', ' ')}", place, expected)
+        raise _refused(
+            "the description of the scores is damaged: it lacks the number of labels", folder / DESCRIPTION, "format, labels and hashes"
+        )
+    todo = f"`{COMMAND} --force` writes them again"
+    require_same(known, path=folder / DESCRIPTION, what="the file of scores", todo=todo, labels=label_hash)
+    if known.get("documents") != hash_strings(doc_ids):
+        raise _refused("the scores are of other documents", folder / DESCRIPTION, "the documents of this split, in their order")
+    require_recorded(folder, DESCRIPTION, SCORES)
     path = folder / SCORES
     need, found = len(doc_ids) * labels * STORED.itemsize, path.stat().st_size if path.exists() else 0
     if found != need:
@@ -96,10 +100,6 @@ def require_room(folder: Path, documents: int, labels: int, budget: int) -> None
         expected=f"room for {show_size(need)} (4 bytes a score); {show_size(free)} are free, the limit is {show_size(budget)}",
         todo=f"`{COMMAND}` with {enough}, or leave --auc out: all other metrics need the best labels only",
     )
-
-
-def _describe(doc_ids: Sequence[str], labels: int, label_hash: str) -> dict[str, Any]:
-    return {"format": FORMAT, "documents": hash_strings(doc_ids), "labels": labels, "label_hash": label_hash}
 
 
 def _refused(what: str, place: Path | str, expected: str) -> ArtefactError:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -18,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from plant_cli.api.errors import ArtefactError
 from plant_cli.artefacts.frames import write_frames
+from plant_cli.artefacts.guard import FORMAT, require_same
 from plant_cli.base.files import read_json, replacing, write_json
 from plant_cli.base.hashing import hash_file
 from plant_cli.relevance.blocks import cut_blocks, work_ahead
@@ -45,7 +45,7 @@ class ShardRecord(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    format: Literal[1] = 1
+    format: int = FORMAT
     number: int
     of: int
     data_hash: str
@@ -124,6 +124,7 @@ def read_record(folder: Path) -> ShardRecord:
     except ValidationError as error:
         first = error.errors()[0]
         raise _damaged(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    require_same({"format": record.format}, path=path, what="the record of a shard", todo="count the shard again with --force")
     for name, known in record.files.items():
         if not (folder / name).is_file():
             raise _damaged(folder / name, "it is not there")

@@ -105,7 +105,7 @@ def test_shards_of_another_corpus_or_counted_otherwise_are_refused(tmp_path: Pat
     folders = write_shards(tmp_path, texts, gold, 2, occurrences=False)
     with pytest.raises(ArtefactError, match="another corpus: data hash dddddddddddd, not eeeeeeeeeeee"):
         merge(folders, data_hash="e" * 64)
-    with pytest.raises(ArtefactError, match="another corpus: label hash llllllllllll, not mmmmmmmmmmmm"):
+    with pytest.raises(ArtefactError, match="made for another label order"):
         merge(folders, label_hash="m" * 64)
     with pytest.raises(ArtefactError, match="how often words occur") as caught:
         merge(folders, with_occurrences=True)

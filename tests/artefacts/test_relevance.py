@@ -13,6 +13,7 @@ from plant_cli.artefacts.edits import LabelEdits, write_edits
 from plant_cli.artefacts.relevance import load_relevance, read_label_index, read_label_words, read_vocabulary, write_relevance
 from plant_cli.relevance.counting import Margins
 from plant_cli.relevance.kept import KeptWords
+from tests.artefacts.conftest import record_outputs
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def test_files_hold_what_the_design_says(folder: Path) -> None:
     assert read_label_index(folder).rows() == [("A", "first", 2, 2), ("B", None, 0, 0), ("C", "third", 1, 2)]
     assert read_label_words(folder, "C")["word"].to_list() == ["z", "y"]
     for name in ("mig", "words", "labels"):
-        assert pl.read_parquet_metadata(folder / f"{name}.parquet")["plant.label_hash"] == Labels.hash
+        assert pl.read_parquet_metadata(folder / f"{name}.parquet")["label_hash"] == Labels.hash
 
 
 def test_blocks_of_labels_make_the_same_files(folder: Path, tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ def test_kept_words_are_written_as_they_come(tmp_path: Path) -> None:
 
 
 def test_another_label_order_is_refused_and_both_files_named(folder: Path) -> None:
-    with pytest.raises(ArtefactError, match="other labels") as caught:
+    with pytest.raises(ArtefactError, match="another label order") as caught:
         load_relevance(folder, "f" * 64)
     assert "mig.parquet" in caught.value.where
     assert "corpus/labels.parquet" in caught.value.where
@@ -150,7 +151,7 @@ def test_a_vocabulary_of_another_run_of_mig_is_refused(folder: Path) -> None:
 
 def test_a_newer_format_is_refused(folder: Path) -> None:
     path = folder / "mig.parquet"
-    pl.read_parquet(path).write_parquet(path, metadata={"plant.format": "2", "plant.label_hash": Labels.hash})
+    pl.read_parquet(path).write_parquet(path, metadata={"format": "2", "label_hash": Labels.hash})
     with pytest.raises(ArtefactError, match="format 2"):
         load_relevance(folder, Labels.hash)
 
@@ -159,3 +160,22 @@ def test_nothing_kept(tmp_path: Path) -> None:
     nothing = KeptWords(offsets=np.zeros(4, dtype=np.int64), words=KEPT.words[:0], values=KEPT.values[:0], both=KEPT.both[:0])
     write_relevance(tmp_path, [(nothing, RELEVANCE[:0])], MARGINS, Labels())
     assert load_relevance(tmp_path, Labels.hash).matrix.nnz == 0
+
+
+@pytest.mark.parametrize("name", ["g[1]", "r?", "*", "{a,b}"])
+def test_a_run_may_be_named_like_a_pattern(name: str, tmp_path: Path) -> None:
+    """Another run whose name the pattern would fit is not read with it."""
+    for run in (name, "r2"):
+        write_relevance(tmp_path / run / "mig", [(KEPT, RELEVANCE)], MARGINS, Labels())
+    assert load_relevance(tmp_path / name / "mig", Labels.hash).matrix.toarray().tolist() == EXPECTED
+    assert len(read_vocabulary(tmp_path / name / "mig")) == 4
+
+
+@pytest.mark.parametrize("name", ["mig.parquet", "words.parquet", "labels.parquet"])
+def test_files_that_are_not_what_mig_recorded_are_refused(name: str, folder: Path) -> None:
+    record_outputs(folder, "mig")
+    load_relevance(folder, Labels.hash)
+    path = folder / name
+    pl.read_parquet(path).write_parquet(path, metadata=pl.read_parquet_metadata(path), compression="uncompressed")
+    with pytest.raises(ArtefactError, match=f"the file '{name}' of the stage 'mig' is damaged, or was changed"):
+        load_relevance(folder, Labels.hash)

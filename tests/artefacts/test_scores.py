@@ -11,6 +11,7 @@ import pytest
 from plant_cli.api import ArtefactError, ResourceError
 from plant_cli.artefacts.scores import open_scores, require_room, writing_scores
 from plant_cli.base.files import read_json, write_json
+from tests.artefacts.conftest import record_outputs
 
 IDS = ["a", "b", "c"]
 VALUES = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
@@ -44,7 +45,7 @@ def test_an_interrupted_writer_leaves_nothing(kept: Path) -> None:
 
 @pytest.mark.parametrize(
     ("ids", "label_hash", "said"),
-    [(["a", "c", "b"], "hash", "another documents"), (IDS, "other", "another label hash"), (IDS[:2], "hash", "another documents")],
+    [(["a", "c", "b"], "hash", "other documents"), (IDS, "other", "another label order"), (IDS[:2], "hash", "other documents")],
 )
 def test_scores_of_another_corpus_are_refused(kept: Path, ids: list[str], label_hash: str, said: str) -> None:
     with pytest.raises(ArtefactError, match=said) as caught:
@@ -62,10 +63,21 @@ def test_a_truncated_or_damaged_file_is_refused(kept: Path) -> None:
     with pytest.raises(ArtefactError, match="0 bytes, not 60"):
         open_scores(kept, IDS, "hash")
     write_json(kept / "scores.json", {**read_json(kept / "scores.json", "it"), "format": 9})
-    with pytest.raises(ArtefactError, match="another format"):
+    with pytest.raises(ArtefactError, match="has format 9"):
         open_scores(kept, IDS, "hash")
     write_json(kept / "scores.json", ["odd"])
-    with pytest.raises(ArtefactError, match="lacks a key"):
+    with pytest.raises(ArtefactError, match="lacks the number of labels"):
+        open_scores(kept, IDS, "hash")
+
+
+@pytest.mark.parametrize("name", ["scores.bin", "scores.json"])
+def test_a_flipped_bit_is_told(kept: Path, name: str) -> None:
+    record_outputs(kept, "predict")
+    assert open_scores(kept, IDS, "hash") is not None
+    content = bytearray((kept / name).read_bytes())
+    content[-2] ^= 16
+    (kept / name).write_bytes(content)
+    with pytest.raises(ArtefactError, match="damaged"):
         open_scores(kept, IDS, "hash")
 
 
