@@ -1,22 +1,28 @@
-"""What a run keeps of its corpus: not the texts, but the hashes by which to know them again."""
+"""The folder `corpus`: the label index, gold evidence and statistics, and of the texts the hashes by which to know them again."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+from polars.exceptions import PolarsError
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from plant_cli.api.corpus import SplitName
 from plant_cli.api.errors import ArtefactError
-from plant_cli.base.files import read_json, write_json
-from plant_cli.base.hashing import hash_json, hash_strings
+from plant_cli.artefacts.integrity import examine_file
+from plant_cli.base.files import read_json, replacing, write_json
+from plant_cli.base.hashing import hash_file, hash_json, hash_strings
 
 LABELS_FILE = "labels.parquet"
 EVIDENCE_FILE = "evidence.parquet"
 SPLITS_FILE = "splits.json"
 STATISTICS_FILE = "statistics.json"
+LABELS = ("label", "title", "train_count")
+EVIDENCE = {"doc_id": pl.String(), "label": pl.String(), "start": pl.Int64(), "end": pl.Int64()}
+NEW_RUN = "start a new run: --run NEW"
 
 
 class SplitRecord(BaseModel):
@@ -53,7 +59,7 @@ class CorpusRecord(BaseModel):
         splits: fingerprints of the source's splits, before any hold-out.
         held_out: ids of the training documents that serve as validation; empty when the source has a validation split.
         label_hash: of the ordered label ids of train.
-        evidence_hash: of the spans of gold evidence; None if there are none.
+        outputs: SHA-256 of each other file of the folder.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -63,7 +69,7 @@ class CorpusRecord(BaseModel):
     splits: dict[SplitName, SplitRecord]
     held_out: list[str]
     label_hash: str
-    evidence_hash: str | None = None
+    outputs: dict[str, str] = {}
 
     @property
     def data_hash(self) -> str:
@@ -90,10 +96,59 @@ class CorpusRecord(BaseModel):
         return record
 
 
+def write_tables(folder: Path, labels: pl.DataFrame, evidence: pl.DataFrame | None, statistics: Mapping[str, Any]) -> dict[str, str]:
+    """Write labels.parquet, statistics.json and, where there is evidence, evidence.parquet.
+
+    Args:
+        folder: `corpus` in the run folder.
+        labels: one row for each label of train, in the order of the label index: at least the columns `LABELS`.
+        evidence: spans with the columns `EVIDENCE`; None: the corpus has no gold evidence.
+        statistics: what `plant data stats` says of the corpus.
+
+    Returns:
+        SHA-256 of each file, for `CorpusRecord.outputs`.
+    """
+    tables = {LABELS_FILE: labels, EVIDENCE_FILE: evidence}
+    written = {name: table for name, table in tables.items() if table is not None}
+    for name, table in written.items():
+        with replacing(folder / name) as temporary:
+            table.write_parquet(temporary)
+    write_json(folder / STATISTICS_FILE, dict(statistics))
+    return {name: hash_file(folder / name) for name in (*written, STATISTICS_FILE)}
+
+
+def require_outputs(folder: Path, record: CorpusRecord) -> None:
+    """Refuse a folder whose files are not, byte for byte, those that were written; `ArtefactError` names the first that is not."""
+    for name, recorded in record.outputs.items():
+        file = examine_file(folder / name, recorded)
+        if file.state != "whole":
+            raise file.error("the run's corpus", NEW_RUN)
+
+
+def read_labels(folder: Path) -> pl.DataFrame:
+    """One row for each label of train, in the order of the label index: columns `LABELS`; `ArtefactError` if it cannot be read."""
+    return _read_table(folder / LABELS_FILE, "the label index", LABELS)
+
+
+def read_evidence(folder: Path) -> pl.DataFrame | None:
+    """Spans of gold evidence with the columns `EVIDENCE`; None if there are none; `ArtefactError` if they cannot be read."""
+    path = folder / EVIDENCE_FILE
+    return _read_table(path, "the gold evidence", tuple(EVIDENCE)) if path.exists() else None
+
+
+def _read_table(path: Path, what: str, columns: Sequence[str]) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(path, glob=False).select(*columns)
+    except (OSError, PolarsError) as error:
+        raise ArtefactError(
+            f"{what} cannot be read", where=str(path), expected=f"columns {', '.join(columns)}", todo=f"restore the file, or {NEW_RUN}"
+        ) from error
+
+
 def _changed(path: Path, why: str) -> ArtefactError:
     return ArtefactError(
         f"the record of the run's corpus is damaged: {why}",
         where=str(path),
         expected="the file as `plant` wrote it",
-        todo="start a new run: --run NEW",
+        todo=NEW_RUN,
     )

@@ -40,7 +40,7 @@ class FileState:
 
         Args:
             owner: what the file belongs to: "the stage 'finetune'".
-            todo: what makes it again.
+            todo: what to do where the file cannot be restored.
         """
         return ArtefactError(
             f"the file '{self.name}' of {owner} is gone"
@@ -48,7 +48,7 @@ class FileState:
             else f"the file '{self.name}' of {owner} is damaged, or was changed: it is not what was written",
             where=str(self.path),
             expected=f"contents with SHA-256 {self.recorded[:12]}…",
-            todo=f"restore the file, or make it again: {todo}",
+            todo=f"restore the file, or {todo}",
         )
 
 
@@ -98,7 +98,7 @@ def require_recorded(folder: Path, *names: str) -> None:
     command = f"plant {record.stage}" + (f" --tag {record.tag}" if record.tag else "")
     for file in examine(folder, record, names or None, fully=True):
         if file.state != "whole":
-            raise file.error(f"the stage '{folder.name}'", f"{command} --force")
+            raise file.error(f"the stage '{folder.name}'", f"make it again: {command} --force")
 
 
 def _find_state(path: Path, recorded: str, facts: Facts | None) -> State:

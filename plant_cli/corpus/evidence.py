@@ -9,12 +9,11 @@ import polars as pl
 
 from plant_cli.api.corpus import Dataset, Evidence
 from plant_cli.api.errors import DataError, near_names
-from plant_cli.base.hashing import hash_strings
+from plant_cli.artefacts.corpus import EVIDENCE
 from plant_cli.corpus.checks import Finding, show_some
 from plant_cli.corpus.frames import Frames
 from plant_cli.kit.tables import collect
 
-SCHEMA = {"doc_id": pl.String(), "label": pl.String(), "start": pl.Int64(), "end": pl.Int64()}
 _OTHER_TABLE = "mend these rows, or name another table with --evidence"
 _LEFT_OUT = "nothing, if that is as it should be; else name the right table with --evidence"
 
@@ -36,24 +35,24 @@ def read_evidence(dataset: Dataset, frames: Frames) -> tuple[pl.DataFrame | None
     if dataset.evidence is None:
         return None, []
     given = collect(dataset.evidence, "the evidence")
-    for name in SCHEMA:
+    for name in EVIDENCE:
         if name not in given.columns:
             raise DataError(
                 f"the evidence has no column '{name}'",
                 where=f"columns {', '.join(given.columns[:12])}",
                 expected=near_names(name, given.columns),
-                todo=f"the dataset must yield the columns {', '.join(SCHEMA)}",
+                todo=f"the dataset must yield the columns {', '.join(EVIDENCE)}",
             )
     documents = pl.concat(f.select("doc_id", size=pl.col("text").str.len_chars(), owned="labels") for f in frames.values())
     spans = (
-        given.select(pl.col(name).cast(kind, strict=False) for name, kind in SCHEMA.items())
+        given.select(pl.col(name).cast(kind, strict=False) for name, kind in EVIDENCE.items())
         .with_columns(pl.col("label").str.strip_chars())
         .with_row_index("row", offset=1)
         .join(documents, on="doc_id", how="left", maintain_order="left")
     )
     known = pl.col("size").is_not_null()
     kept = spans.filter(known & pl.col("owned").list.contains(pl.col("label")))
-    return kept.select(*SCHEMA).unique(maintain_order=True), list(_examine(spans, kept))
+    return kept.select(*EVIDENCE).unique(maintain_order=True), list(_examine(spans, kept))
 
 
 def _examine(spans: pl.DataFrame, kept: pl.DataFrame) -> Iterator[Finding]:
@@ -92,11 +91,6 @@ def _find(rows: pl.DataFrame, *, what: str, expected: str, todo: str, fatal: boo
         examples = [f"row {row}: '{doc_id}', '{label}', {start} to {end}" for row, doc_id, label, start, end in named]
         where = f"evidence: {show_some(examples, rows.height)}"
         yield Finding(what=what, where=where, count=rows.height, expected=expected, todo=todo, level="fatal" if fatal else "warning")
-
-
-def hash_evidence(spans: pl.DataFrame) -> str:
-    """SHA-256 of spans, in their order."""
-    return hash_strings(spans.select(pl.concat_str(list(SCHEMA), separator="\t")).to_series())
 
 
 def encode_evidence(spans: pl.DataFrame, doc_ids: pl.Series) -> Evidence:

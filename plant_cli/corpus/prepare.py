@@ -12,11 +12,10 @@ import polars as pl
 from plant_cli.api.corpus import SPLITS, Dataset, SplitName
 from plant_cli.api.reporting import Reporter
 from plant_cli.api.sections import DataSection
-from plant_cli.artefacts.corpus import EVIDENCE_FILE, LABELS_FILE, STATISTICS_FILE, CorpusRecord, SplitRecord
-from plant_cli.base.files import replacing, write_json
+from plant_cli.artefacts.corpus import CorpusRecord, SplitRecord, write_tables
 from plant_cli.base.hashing import hash_strings
 from plant_cli.corpus.checks import REQUIRED, Finding, examine
-from plant_cli.corpus.evidence import hash_evidence, read_evidence
+from plant_cli.corpus.evidence import read_evidence
 from plant_cli.corpus.frames import Frames, read_frames, tidy
 from plant_cli.corpus.labels import count_labels
 from plant_cli.corpus.statistics import describe
@@ -50,19 +49,14 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
     titles = read_titles(dataset, reporter)
     labels = _index_labels(frames, titles)
     warn_untitled(labels, titles, reporter)
-    with replacing(folder / LABELS_FILE) as temporary:
-        labels.write_parquet(temporary)
-    if evidence is not None:
-        with replacing(folder / EVIDENCE_FILE) as temporary:
-            evidence.write_parquet(temporary)
-    write_json(folder / STATISTICS_FILE, asdict(describe(frames)))
+    outputs = write_tables(folder, labels, evidence, asdict(describe(frames)))
     CorpusRecord(
         source=section.model_dump(mode="json"),
         files=list(dataset.files),
         splits={name: SplitRecord.of(frame) for name, frame in source.items()},
         held_out=held_out,
         label_hash=hash_strings(labels["label"]),
-        evidence_hash=None if evidence is None else hash_evidence(evidence),
+        outputs=outputs,
     ).write(folder)
     return open_corpus(folder, lambda: dataset)
 

@@ -8,13 +8,21 @@ from functools import cached_property
 from pathlib import Path
 
 import polars as pl
-from polars.exceptions import PolarsError
 
 from plant_cli.api.corpus import SPLITS, Dataset, Split, SplitName
 from plant_cli.api.errors import ArtefactError, DataError
-from plant_cli.artefacts.corpus import EVIDENCE_FILE, LABELS_FILE, SPLITS_FILE, CorpusRecord, SplitRecord
-from plant_cli.corpus.evidence import SCHEMA as EVIDENCE
-from plant_cli.corpus.evidence import encode_evidence, hash_evidence
+from plant_cli.artefacts.corpus import (
+    LABELS_FILE,
+    NEW_RUN,
+    SPLITS_FILE,
+    CorpusRecord,
+    SplitRecord,
+    read_evidence,
+    read_labels,
+    require_outputs,
+)
+from plant_cli.artefacts.guard import require_same, stamp
+from plant_cli.corpus.evidence import encode_evidence
 from plant_cli.corpus.frames import read_frame, tidy
 from plant_cli.corpus.labels import LabelTable, encode_labels
 
@@ -114,49 +122,18 @@ def open_corpus(folder: Path, load: Callable[[], Dataset]) -> StoredCorpus:
         ArtefactError: a file is missing or damaged, or the labels are not those of the record.
     """
     record = CorpusRecord.read(folder)
-    labels = _read_labels(folder / LABELS_FILE)
-    if labels.hash != record.label_hash:
-        raise ArtefactError(
-            "the label index is not the one that the run was made with",
-            where=f"{folder / LABELS_FILE} against {folder / SPLITS_FILE}",
-            expected=f"label hash {record.label_hash[:12]}, found {labels.hash[:12]}",
-            todo="start a new run: --run NEW",
-        )
-    evidence = _read_evidence(folder / EVIDENCE_FILE, record.evidence_hash) if record.evidence_hash else None
-    return StoredCorpus(folder=folder, record=record, labels=labels, load=load, evidence=evidence)
-
-
-def _read_labels(path: Path) -> LabelTable:
-    try:
-        frame = pl.read_parquet(path, glob=False)
-        return LabelTable(ids=frame["label"].to_list(), titles=frame["title"].to_list(), train_counts=frame["train_count"].to_list())
-    except (OSError, PolarsError) as error:
-        raise ArtefactError(
-            "the label index cannot be read",
-            where=str(path),
-            expected="columns label, title, train_count",
-            todo="start a new run: --run NEW",
-        ) from error
-
-
-def _read_evidence(path: Path, evidence_hash: str) -> pl.DataFrame:
-    try:
-        spans = pl.read_parquet(path, glob=False).select(*EVIDENCE)
-    except (OSError, PolarsError) as error:
-        raise ArtefactError(
-            "the gold evidence cannot be read",
-            where=str(path),
-            expected=f"columns {', '.join(EVIDENCE)}",
-            todo="start a new run: --run NEW",
-        ) from error
-    if hash_evidence(spans) != evidence_hash:
-        raise ArtefactError(
-            "the gold evidence is not that which the run was made with",
-            where=f"{path} against {path.parent / SPLITS_FILE}",
-            expected=f"evidence hash {evidence_hash[:12]}",
-            todo="put the file back as it was, or start a new run: --run NEW",
-        )
-    return spans
+    require_outputs(folder, record)
+    index = read_labels(folder)
+    labels = LabelTable(ids=index["label"].to_list(), titles=index["title"].to_list(), train_counts=index["train_count"].to_list())
+    require_same(
+        stamp(labels=labels.hash),
+        path=folder / LABELS_FILE,
+        what="the label index",
+        todo=NEW_RUN,
+        labels=record.label_hash,
+        against=folder / SPLITS_FILE,
+    )
+    return StoredCorpus(folder=folder, record=record, labels=labels, load=load, evidence=read_evidence(folder))
 
 
 def _other_source(what: str, where: str) -> ArtefactError:
@@ -164,5 +141,5 @@ def _other_source(what: str, where: str) -> ArtefactError:
         what,
         where=where,
         expected="the corpus that the run was made from",
-        todo="put the corpus back as it was, or start a new run: --run NEW",
+        todo=f"put the corpus back as it was, or {NEW_RUN}",
     )

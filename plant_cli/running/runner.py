@@ -221,7 +221,7 @@ class Session:
             if not damage:
                 return "pass over"
             if not self.request.force:
-                raise damage[0].error(f"the stage '{folder.name}'", "repeat the command with --force")
+                raise damage[0].error(f"the stage '{folder.name}'", "make it again: repeat the command with --force")
         if self.request.force or not (done or folder.holds_work()):
             return "fresh"
         if record is not None and not done and self.request.resume and not changes:

@@ -147,5 +147,5 @@ class StageFolder:
             state = "has not run" if record is None else f"is not done: {record.status}"
             raise ArtefactError(f"the stage '{self.name}' {state}", where=str(self.path), expected="a finished stage", todo=todo)
         for file in self.find_damage(record):
-            raise file.error(f"the stage '{self.name}'", f"{todo} --force")
+            raise file.error(f"the stage '{self.name}'", f"make it again: {todo} --force")
         return record

@@ -11,6 +11,7 @@ from plant_cli.api.corpus import Dataset, SplitName
 from plant_cli.api.errors import ArtefactError, DataError
 from plant_cli.api.reporting import SilentReporter
 from plant_cli.api.sections import DataSection
+from plant_cli.base.hashing import hash_file
 from plant_cli.corpus import store
 from plant_cli.corpus.frames import read_frame
 from plant_cli.corpus.prepare import prepare
@@ -76,19 +77,30 @@ def test_an_unknown_split_and_an_unknown_label_are_named(dataset: Dataset, tmp_p
     assert caught.value.expected == "known: A9, B1, C1"
 
 
+@pytest.mark.parametrize("name", ["labels.parquet", "statistics.json"])
+def test_a_changed_or_lost_file_is_told(folder: Path, dataset: Dataset, name: str) -> None:
+    """Also a count of documents that nothing else is compared with."""
+    content = bytearray((folder / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (folder / name).write_bytes(content)
+    with pytest.raises(ArtefactError, match=f"the file '{name}' of the run's corpus is damaged") as caught:
+        open_corpus(folder, lambda: dataset)
+    assert caught.value.where == str(folder / name)
+    (folder / name).unlink()
+    with pytest.raises(ArtefactError, match=f"the file '{name}' of the run's corpus is gone"):
+        open_corpus(folder, lambda: dataset)
+
+
 def test_a_changed_label_order_is_noticed(folder: Path, dataset: Dataset) -> None:
-    path = folder / "labels.parquet"
+    """Also if somebody writes the hash of the changed file into the record."""
+    path, record = folder / "labels.parquet", folder / "splits.json"
+    before = hash_file(path)
     pl.read_parquet(path).reverse().write_parquet(path)
-    with pytest.raises(ArtefactError, match="label index is not the one") as caught:
+    record.write_text(record.read_text().replace(before, hash_file(path)))
+    with pytest.raises(ArtefactError, match="the label index was made for another label order") as caught:
         open_corpus(folder, lambda: dataset)
     assert "labels.parquet" in caught.value.where
     assert "splits.json" in caught.value.where
-
-
-def test_a_damaged_label_index_is_explained(folder: Path, dataset: Dataset) -> None:
-    (folder / "labels.parquet").write_bytes(b"PAR1")
-    with pytest.raises(ArtefactError, match="cannot be read"):
-        open_corpus(folder, lambda: dataset)
 
 
 @pytest.mark.parametrize(("key", "value"), [("held_out", ["a"]), ("splits", 3), ("new_key", 1), ("data_hash", "0")])
