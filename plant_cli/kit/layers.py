@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file, save_file
 from torch import nn
 
 from plant_cli.api import ArtefactError
-from plant_cli.base.files import replacing
+from plant_cli.base.tensors import read_tensors, write_tensors
 
 DEFAULT_POSITIONS = 512  # of a model whose configuration names no limit
 LAYER_NUMBER = re.compile(r"\.(?:layer|layers|h|blocks)\.(\d+)\.")
@@ -41,14 +40,14 @@ def readable_positions(network: Any) -> int:
 def save_trainable(module: nn.Module, path: Path) -> None:
     """Write the trainable parameters of a network as safetensors."""
     changed = {n: p.detach().contiguous().cpu() for n, p in module.named_parameters() if p.requires_grad}
-    with replacing(path) as partial:
-        save_file(changed, str(partial))
+    write_tensors(path, changed)
 
 
 def restore_trainable(module: nn.Module, path: Path) -> None:
     """Read back what `save_trainable` wrote; every name and shape must fit."""
     known = dict(module.named_parameters())
-    for name, tensor in load_file(str(path)).items():
+    saved, _ = read_tensors(path, "the trained weights of the backbone", "restore the file, or run the stage again with --force")
+    for name, tensor in saved.items():
         if name not in known or known[name].shape != tensor.shape:
             raise ArtefactError(
                 f"the saved backbone has a parameter '{name}' of shape {list(tensor.shape)} that this backbone has not",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from plant_cli.artefacts.edits import LabelEdits
 
 SHOWN = 5  # labels in a message
+WAIT = 10.0  # seconds that an edit waits for another one to end
 
 
 class MigShowOptions(Options):
@@ -72,18 +73,21 @@ def show(context: StageContext, options: MigShowOptions) -> Result:
 def edit(context: StageContext, options: EditOptions) -> Result:
     """Deny or allow words of a label; the same command twice changes nothing more."""
     from plant_cli.artefacts.edits import LabelEdits, read_edits, write_edits
+    from plant_cli.runs.lock import hold_lock
 
     folder = context.input("mig")
     label = None if options.label is None else _find_label(context, folder, options.label, partly=False)["label"]
     later = LabelEdits(deny=frozenset(options.deny), allow=dict(map(_parse_allowed, options.allow)))
     _check_edit(folder, options, label, later)
-    if options.clear and label is None and not options.list:
-        return _list_edits({}, None, changed=True, notes=[_clear_edits(folder)])
-    edits = read_edits(folder)
-    if label is not None and not options.list:
+    if options.list:
+        return _list_edits(read_edits(folder), label, changed=False)
+    with hold_lock(folder.parent, "mig edit", wait=WAIT):
+        if label is None:
+            return _list_edits({}, None, changed=True, notes=[_clear_edits(folder)])
+        edits = read_edits(folder)
         edits[label] = (LabelEdits() if options.clear else edits.get(label, LabelEdits())).then(later)
         write_edits(folder, edits)
-    return _list_edits(edits, label, changed=not options.list)
+    return _list_edits(edits, label, changed=True)
 
 
 def _clear_edits(folder: Path) -> str:

@@ -1,21 +1,23 @@
-"""Checkpoints that count only when whole: weights, optimiser state and position, then a `DONE` mark."""
+"""Checkpoints that count only when whole: weights, optimiser state and position, then a `DONE` mark with their hashes."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import nn
 
-from plant_cli.base.files import read_json, replacing, write_json
+from plant_cli.api import ArtefactError, PlantError
+from plant_cli.artefacts.marks import examine_marked, require_marked, write_mark
+from plant_cli.base.files import read_json, remove, replacing, write_json
+from plant_cli.base.tensors import read_tensors, write_tensors
 from plant_cli.parallel.group import gather_full
 
 DONE = "DONE"
+EARLIER = "go on from an earlier checkpoint"
 
 
 @dataclass(kw_only=True)
@@ -75,18 +77,17 @@ def save_checkpoint(
             _gather(tensors, keep=False)
         return
     place = folder / f"step-{position.step:08d}"
-    shutil.rmtree(place, ignore_errors=True)
+    remove(place)
     place.mkdir(parents=True)
     for name, tensors in (("weights", weights), ("best", best)):
         if tensors:
-            with replacing(place / f"{name}.safetensors") as partial:
-                save_file(_gather(tensors, keep=True), str(partial))
+            write_tensors(place / f"{name}.safetensors", _gather(tensors, keep=True))
     with replacing(place / "optimizer.pt") as partial, partial.open("wb") as file:  # given a path, torch hides that the disk is full
         torch.save(learned, file)
     write_json(place / "position.json", asdict(position))
-    (place / DONE).touch()
+    write_mark(place / DONE)
     for old in whole_checkpoints(folder)[:-2]:
-        shutil.rmtree(old)
+        remove(old)
 
 
 def _gather(tensors: Mapping[str, torch.Tensor], *, keep: bool) -> dict[str, torch.Tensor]:
@@ -100,8 +101,19 @@ def _gather(tensors: Mapping[str, torch.Tensor], *, keep: bool) -> dict[str, tor
 
 
 def whole_checkpoints(folder: Path) -> list[Path]:
-    """Finished checkpoints, oldest first; half-written ones are passed over."""
+    """Finished checkpoints with all their files, oldest first; half-written ones and those that lost a file are passed over."""
+    return [place for place in _marked_checkpoints(folder) if _has_all_files(place)]
+
+
+def _marked_checkpoints(folder: Path) -> list[Path]:
     return sorted(mark.parent for mark in folder.glob(f"step-*/{DONE}"))
+
+
+def _has_all_files(place: Path) -> bool:
+    try:
+        return all(file.state != "missing" for file in examine_marked(place / DONE))
+    except ArtefactError:  # a damaged mark
+        return False
 
 
 def load_checkpoint(
@@ -109,18 +121,21 @@ def load_checkpoint(
 ) -> tuple[Position, dict[str, torch.Tensor]] | None:
     """Continue from the last whole checkpoint; None if there is none.
 
-    One that cannot be read (a damaged disk) is passed over for the one before it; `warn` is told.
+    One with a file that is missing, or not byte for byte what was written, is passed over for the one before it; `warn` is told.
     """
-    for place in reversed(whole_checkpoints(folder)):
+    for place in reversed(_marked_checkpoints(folder)):
         try:
-            weights = load_file(str(place / "weights.safetensors"))
+            require_marked(place / DONE, "the checkpoint", EARLIER, fully=True)
+            weights, _ = read_tensors(place / "weights.safetensors", "the weights of a checkpoint", EARLIER)
             state = torch.load(place / "optimizer.pt", weights_only=True, map_location="cpu")
             position = Position(**read_json(place / "position.json", "the position of a checkpoint"))
-            best = load_file(str(place / "best.safetensors")) if (place / "best.safetensors").exists() else {}
+            best = place / "best.safetensors"
+            kept = read_tensors(best, "the best weights of a checkpoint", EARLIER)[0] if best.exists() else {}
         except Exception as error:  # whatever a damaged file makes of its reader
-            warn(f"the checkpoint {place} is damaged and is passed over ({type(error).__name__}: {error})")
+            why = error.what if isinstance(error, PlantError) else f"{type(error).__name__}: {error}"
+            warn(f"the checkpoint {place} is damaged and is passed over ({why})")
             continue
         load_state(network, weights)
         optimizer.load_state_dict(state)
-        return position, best
+        return position, kept
     return None

@@ -1,3 +1,4 @@
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -6,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plant_cli.api import DataError, UsageError
+from plant_cli.api import ArtefactError, DataError, UsageError
 from plant_cli.artefacts.relevance import load_relevance, write_relevance
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.relevance.counting import Margins
 from plant_cli.relevance.kept import KeptWords
+from plant_cli.runs.lock import hold_lock
 from plant_cli.stages.mig_words import EditOptions, MigShowOptions, edit, show
 
 LABELS = LabelTable(ids=["flu", "trauma"], titles=["Influenza with cough", "Broken bones"], train_counts=[3, 2])
@@ -174,3 +176,22 @@ def test_wrong_edits_are_refused_and_change_nothing(options: EditOptions, what: 
     assert not (context.folder / "edits.yaml").exists()
     if "fevre" in what:
         assert "'fever'" in caught.value.expected
+
+
+def test_edits_at_one_time_are_all_kept(context: Any) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda word: edit(context, EditOptions(label="flu", deny=(word,))), MARGINS.words))
+    assert [row[1] for row in edit(context, EditOptions(list=True)).tables[0].rows] == sorted(MARGINS.words)
+
+
+def test_an_edit_of_a_run_that_is_being_written_is_refused(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plant_cli.stages.mig_words.WAIT", 0.01)
+    for options in (EditOptions(label="flu", deny=("and",)), EditOptions(clear=True)):
+        with (
+            hold_lock(context.folder.parent, "finetune"),
+            pytest.raises(ArtefactError, match="another process is writing to this run: finetune"),
+        ):
+            edit(context, options)
+    assert not (context.folder / "edits.yaml").exists()
+    with hold_lock(context.folder.parent, "finetune"):
+        assert list(edit(context, EditOptions(list=True)).tables[0].rows) == []

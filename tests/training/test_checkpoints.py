@@ -91,7 +91,7 @@ def test_a_half_written_one_does_not_count(tmp_path: Path) -> None:
 def test_a_damaged_one_is_passed_over_for_the_one_before(tmp_path: Path, file: str) -> None:
     layer, optimizer = trained()
     save_checkpoint(tmp_path, *kept(layer, optimizer), Position(step=1), {})
-    save_checkpoint(tmp_path, *kept(layer, optimizer), Position(step=2), {})
+    save_checkpoint(tmp_path, *kept(layer, optimizer), Position(step=2), {"weight": torch.ones(2, 3)})
     (tmp_path / "step-00000002" / file).write_bytes(b"\x00damaged")
     told: list[str] = []
     position, _ = load_checkpoint(tmp_path, layer, optimizer, told.append) or pytest.fail("no checkpoint")
@@ -103,3 +103,58 @@ def test_a_damaged_one_is_passed_over_for_the_one_before(tmp_path: Path, file: s
 def test_nothing_to_resume_from(tmp_path: Path) -> None:
     layer, optimizer = trained()
     assert load_checkpoint(tmp_path, layer, optimizer, pytest.fail) is None
+
+
+@pytest.mark.parametrize("file", ["weights.safetensors", "optimizer.pt", "best.safetensors"])
+def test_one_flipped_bit_is_told_and_not_trained_on(tmp_path: Path, file: str) -> None:
+    layer, optimizer = trained()
+    for step in (1, 2):
+        save_checkpoint(tmp_path, *kept(layer, optimizer), Position(step=step), {"weight": torch.ones(2, 3)})
+    path = tmp_path / "step-00000002" / file
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    told: list[str] = []
+    position, _ = load_checkpoint(tmp_path, layer, optimizer, told.append) or pytest.fail("no checkpoint")
+    assert position.step == 1
+    assert f"the file '{file}' of the checkpoint is damaged" in told[0]
+
+
+def test_one_without_the_weights_of_the_best_epoch_is_not_whole(tmp_path: Path) -> None:
+    layer, optimizer = trained()
+    for step in (1, 2):
+        save_checkpoint(tmp_path, *kept(layer, optimizer), Position(step=step, best=0.3), {"weight": torch.ones(2, 3)})
+    (tmp_path / "step-00000002" / "best.safetensors").unlink()
+    assert [place.name for place in whole_checkpoints(tmp_path)] == ["step-00000001"]
+    told: list[str] = []
+    position, best = load_checkpoint(tmp_path, layer, optimizer, told.append) or pytest.fail("no checkpoint")
+    assert (position.step, list(best)) == (1, ["weight"])
+    assert "'best.safetensors' of the checkpoint is gone" in told[0]
+
+
+def test_a_mark_without_hashes_does_not_count(tmp_path: Path) -> None:
+    layer, optimizer = trained()
+    save_checkpoint(tmp_path, *kept(layer, optimizer), Position(step=1), {})
+    (tmp_path / "step-00000001" / "DONE").write_text("")
+    assert whole_checkpoints(tmp_path) == []
+    told: list[str] = []
+    assert load_checkpoint(tmp_path, layer, optimizer, told.append) is None
+    assert len(told) == 1
+
+
+def test_a_link_in_the_place_of_a_checkpoint_is_replaced(tmp_path: Path) -> None:
+    layer, optimizer = trained()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "step-00000001").symlink_to(tmp_path / "elsewhere")
+    save_checkpoint(tmp_path / "checkpoints", *kept(layer, optimizer), Position(step=1), {})
+    assert len(whole_checkpoints(tmp_path / "checkpoints")) == 1
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_equal_checkpoints_are_equal_bytes(tmp_path: Path) -> None:
+    layer, optimizer = trained()
+    for name in ("one", "two"):
+        save_checkpoint(tmp_path / name, *kept(layer, optimizer), Position(step=1), {"weight": torch.ones(2, 3)})
+    one, two = ((tmp_path / name / "step-00000001" / "weights.safetensors").read_bytes() for name in ("one", "two"))
+    assert one == two
