@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from plant_cli.api.errors import PlantError
+
 Cell = str | int | float | None
 
 
@@ -32,10 +34,12 @@ class Result:
     """What a stage or action gives back.
 
     `tables` go to stdout; `data` is what `--format json` prints (default: the tables); `next_step` is one line that
-    tells a person at a terminal what they may want to do now; `summary` is recorded in stage.json.
+    tells a person at a terminal what they may want to do now; `summary` is recorded in stage.json. `failure` is told after the tables
+    and decides the exit code, for an action that shows what is wrong.
     """
 
     tables: Sequence[Table] = ()
     data: Any = None
     next_step: str | None = None
     summary: dict[str, Any] = field(default_factory=dict)
+    failure: PlantError | None = None

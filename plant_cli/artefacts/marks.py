@@ -13,6 +13,9 @@ from plant_cli.artefacts.records import Facts, InnerPath, Record, read_record
 from plant_cli.base.files import write_json
 from plant_cli.base.hashing import hash_file
 
+CHECKPOINT_MARK = "DONE"
+CACHE, CACHE_MARK = "cache", "done.json"
+
 
 class Mark(Record):
     """What a mark says.

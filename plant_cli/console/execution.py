@@ -58,6 +58,8 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
             if not (spec.writes or spec.parallel):
                 raise
             silence(sys.stdout)  # the work is done and recorded, whether or not somebody reads of it
+        if result.failure is not None:
+            raise result.failure
 
 
 def _in_run(next_step: str | None, run: Path) -> str | None:

@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from plant_cli.artefacts.marks import CACHE
 from plant_cli.artefacts.records import STAGE_FILE
 from plant_cli.base.files import read_json
 from plant_cli.runs.folder import HEADER_NAME, Run
 from plant_cli.runs.stage import SCRATCH
-
-CACHE = "cache"
 
 
 @contextmanager

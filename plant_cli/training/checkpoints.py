@@ -11,12 +11,11 @@ import torch
 from torch import nn
 
 from plant_cli.api import ArtefactError, PlantError
-from plant_cli.artefacts.marks import examine_marked, require_marked, write_mark
+from plant_cli.artefacts.marks import CHECKPOINT_MARK, examine_marked, require_marked, write_mark
 from plant_cli.base.files import read_json, remove, replacing, write_json
 from plant_cli.base.tensors import read_tensors, write_tensors
 from plant_cli.parallel.group import gather_full
 
-DONE = "DONE"
 EARLIER = "go on from an earlier checkpoint"
 
 
@@ -85,7 +84,7 @@ def save_checkpoint(
     with replacing(place / "optimizer.pt") as partial, partial.open("wb") as file:  # given a path, torch hides that the disk is full
         torch.save(learned, file)
     write_json(place / "position.json", asdict(position))
-    write_mark(place / DONE)
+    write_mark(place / CHECKPOINT_MARK)
     for old in whole_checkpoints(folder)[:-2]:
         remove(old)
 
@@ -106,12 +105,12 @@ def whole_checkpoints(folder: Path) -> list[Path]:
 
 
 def _marked_checkpoints(folder: Path) -> list[Path]:
-    return sorted(mark.parent for mark in folder.glob(f"step-*/{DONE}"))
+    return sorted(mark.parent for mark in folder.glob(f"step-*/{CHECKPOINT_MARK}"))
 
 
 def _has_all_files(place: Path) -> bool:
     try:
-        return all(file.state != "missing" for file in examine_marked(place / DONE))
+        return all(file.state != "missing" for file in examine_marked(place / CHECKPOINT_MARK))
     except ArtefactError:  # a damaged mark
         return False
 
@@ -125,7 +124,7 @@ def load_checkpoint(
     """
     for place in reversed(_marked_checkpoints(folder)):
         try:
-            require_marked(place / DONE, "the checkpoint", EARLIER, fully=True)
+            require_marked(place / CHECKPOINT_MARK, "the checkpoint", EARLIER, fully=True)
             weights, _ = read_tensors(place / "weights.safetensors", "the weights of a checkpoint", EARLIER)
             state = torch.load(place / "optimizer.pt", weights_only=True, map_location="cpu")
             position = Position(**read_json(place / "position.json", "the position of a checkpoint"))

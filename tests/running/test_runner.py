@@ -1,11 +1,22 @@
 from __future__ import annotations
 
 import errno
+import shutil
 from pathlib import Path
 
 import pytest
 
-from plant_cli.api import ArtefactError, ComponentError, DataError, RecipeError, Request, ResourceError, SilentReporter, UsageError
+from plant_cli.api import (
+    ArtefactError,
+    ComponentError,
+    DataError,
+    Interrupted,
+    RecipeError,
+    Request,
+    ResourceError,
+    SilentReporter,
+    UsageError,
+)
 from plant_cli.base.files import replacing
 from plant_cli.running.runner import print_config
 from plant_cli.runs.folder import Run
@@ -191,3 +202,44 @@ def test_a_corpus_that_is_not_there_blocks_nothing_later(laboratory):
     assert laboratory.record("alpha")["status"] == "done"
     assert isinstance(laboratory.reporter, SilentReporter)
     assert Path(laboratory.record("alpha")["sections"]["data"]["path"]) == laboratory.data
+
+
+@pytest.mark.parametrize("damage", ["flip", "empty", "remove"])
+def test_damaged_or_missing_results_are_not_passed_over(laboratory, damage):
+    laboratory.run("alpha")
+    path = laboratory.path / "alpha" / "alpha.txt"
+    if damage == "remove":
+        path.unlink()
+    else:
+        path.write_text({"flip": "2", "empty": ""}[damage])
+    with pytest.raises(ArtefactError, match=r"the file 'alpha.txt' of the stage 'alpha' is") as caught:
+        laboratory.run("alpha", resume=True)
+    assert caught.value.todo == "restore the file, or make it again: repeat the command with --force"
+    with pytest.raises(ArtefactError, match=r"alpha\.txt"):
+        laboratory.run("beta")
+    laboratory.run("alpha", force=True)
+    assert laboratory.text("alpha") == "3"
+    laboratory.run("beta")
+
+
+def test_leftovers_of_a_kill_are_no_outputs(laboratory):
+    def die(context):
+        (context.folder / f".{'a' * 32}-alpha.txt").write_text("half")
+        raise KeyboardInterrupt
+
+    laboratory.on["alpha"] = die
+    with pytest.raises(Interrupted):
+        laboratory.run("alpha")
+    del laboratory.on["alpha"]
+    laboratory.run("alpha", resume=True)
+    assert laboratory.record("alpha")["outputs"].keys() == {"alpha.txt"}
+    assert sorted(path.name for path in (laboratory.path / "alpha").iterdir()) == ["alpha.txt", "stage.json"]
+
+
+def test_a_copied_run_goes_on(laboratory):
+    laboratory.run("alpha")
+    copy = laboratory.path.with_name("copy")
+    shutil.copytree(laboratory.path, copy, copy_function=shutil.copyfile)
+    laboratory.path = copy
+    laboratory.run("beta")
+    assert laboratory.text("beta") == "3"
