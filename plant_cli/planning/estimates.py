@@ -12,7 +12,7 @@ from plant_cli.planning.jobs import Job
 from plant_cli.planning.outline import Outline
 from plant_cli.planning.sharing import ALONE, Shares, Sharing, size_of
 from plant_cli.planning.trace import Reading, Trace, trace_reading, trace_step
-from plant_cli.training.prototypes import CELLS
+from plant_cli.training.prototypes import NUMBERS
 
 MOMENTS = 2  # AdamW keeps two numbers for each that learns
 CHECKPOINTS = 2  # that are kept
@@ -173,5 +173,5 @@ def _planting(job: Job, sketch: Outline, documents: Documents) -> int:
         return 0
     hidden = network.backbone.hidden_size
     longest = max(len(ids) for ids in documents.longest.ids)
-    gathered = min(CELLS, network.labels * job.micro_batch * (longest + hidden))
+    gathered = min(NUMBERS, network.labels * job.micro_batch * (longest + hidden))
     return 2 * size_of(network.decoder.parameters()) + 4 * (TABLES * network.labels * hidden + gathered)

@@ -57,7 +57,7 @@ def literal(decoder: LabelAttention) -> LiteralHead:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"norm": "none"}, {"prior_bias": False}, {"label_rank": 2}, {"pool": 4, "heads": 1}, {"cells": 1}], ids=str
+    "options", [{}, {"norm": "none"}, {"prior_bias": False}, {"label_rank": 2}, {"pool": 4, "heads": 1}, {"elements": 1}], ids=str
 )
 def test_equals_the_literal_network(options: dict[str, object]) -> None:
     decoder = build(dtype=torch.float64, **options)
