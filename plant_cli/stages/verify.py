@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from plant_cli.api import ArtefactError, Column, Options, Result, StageContext, StageSpec, Table, option
 
@@ -46,7 +46,7 @@ def verify(context: StageContext, options: VerifyOptions) -> Result:
 def _count(run: Path, found: dict[str, list[FileState]]) -> Table:
     counts = {name: Counter(file.state for file in files) for name, files in found.items()}
     columns = [Column(name="folder"), *(Column(name=name, kind="count") for name in ("files", "whole", "changed", "missing"))]
-    states = ("whole", "changed", "missing")
+    states: tuple[Literal["whole", "changed", "missing"], ...] = ("whole", "changed", "missing")
     rows: list[list[str | int]] = [[name, number.total(), *(number[state] for state in states)] for name, number in counts.items()]
     return Table(title=f"Recorded files of {run}", columns=columns, rows=rows)
 

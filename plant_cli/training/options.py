@@ -132,6 +132,7 @@ class FinetuneOptions(TrainingOptions):
     tune: Literal["micro-F1", "macro-F1", "per-label"] = option(
         "micro-F1",
         "What the decision threshold, tuned on validation, maximises. per-label: one threshold for each label, for the label's own F1.",
+        was="threshold",
     )
 
     @property

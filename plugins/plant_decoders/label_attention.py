@@ -41,7 +41,7 @@ class LabelAttention(nn.Module):
         super().__init__()
         _check_heads(options.heads, shape.hidden)
         labels, hidden = shape.labels, shape.hidden
-        self.heads, self.cells = options.heads, options.cells
+        self.heads, self.elements = options.heads, options.elements
         self.dropout = nn.Dropout(options.dropout)
         self.norm = nn.LayerNorm(hidden) if options.norm == "layer" else nn.Identity()
         queries, basis = _initial_queries(options, shape)
@@ -63,7 +63,7 @@ class LabelAttention(nn.Module):
         queries, directions, constant = self.terms(None if labels is None else _fill_up(labels))
         states = self._states(reading.hidden)
         keys, values = self.to_key(states), self.to_value(states)
-        logits = label_attention(queries, directions, keys, values, reading.mask, heads=self.heads, elements=self.cells) + constant
+        logits = label_attention(queries, directions, keys, values, reading.mask, heads=self.heads, elements=self.elements) + constant
         return logits if labels is None else logits[:, : len(labels)]
 
     def terms(self, labels: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
@@ -167,7 +167,7 @@ class FoldedLabelAttention(nn.Module):
 
     def __init__(self, decoder: LabelAttention) -> None:
         super().__init__()
-        self.heads, self.cells = decoder.heads, decoder.cells
+        self.heads, self.elements = decoder.heads, decoder.elements
         self.norm, self.to_key, self.to_value = decoder.norm, decoder.to_key, decoder.to_value
         for name, tensor in zip(("queries", "directions", "constant"), decoder.terms(), strict=True):
             self.register_buffer(name, tensor.detach())
@@ -178,7 +178,7 @@ class FoldedLabelAttention(nn.Module):
         tables = [self.get_buffer(name) for name in ("queries", "directions", "constant")]
         queries, directions, constant = tables if labels is None else [table.index_select(0, labels) for table in tables]
         keys, values = self.to_key(states), self.to_value(states)
-        return label_attention(queries, directions, keys, values, reading.mask, heads=self.heads, elements=self.cells) + constant
+        return label_attention(queries, directions, keys, values, reading.mask, heads=self.heads, elements=self.elements) + constant
 
 
 def _fill_up(labels: Tensor) -> Tensor:

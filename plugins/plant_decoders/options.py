@@ -17,4 +17,6 @@ class LabelAttentionOptions(Options):
     label_rank: int | None = option(None, "Label queries of this low rank instead of free ones, for very many labels.", ge=1)
     dropout: float = option(0.0, "Share of the hidden states' values zeroed in training.", ge=0, lt=1)
     init_scale: float = option(0.03, "Standard deviation of random label queries.", gt=0)
-    cells: int | None = option(None, "Numbers (labels x hidden size) that label attention holds at a time (default: by device).", ge=1)
+    elements: int | None = option(
+        None, "Numbers (labels x hidden size) that label attention holds at a time (default: by device).", ge=1, was="cells"
+    )

@@ -17,7 +17,7 @@ from plant_decoders.options import LabelAttentionOptions
 from torch import Tensor, nn
 from torch.nn import functional
 
-from plant_cli.api import DecoderShape
+from plant_cli.api import DecoderShape, Reading
 from plant_cli.attention import LiteralHead, literal_logits
 from tests.benchmarks.contenders import Contender, run
 
@@ -44,14 +44,14 @@ def backward_of(decoder: nn.Module, hidden: Tensor, forward: Callable[[], Tensor
 
 def ours(options: argparse.Namespace) -> Callable[[], object]:
     decoder, hidden, mask = decoder_and_batch(options)
-    return backward_of(decoder, hidden, lambda: decoder(hidden, mask), torch.randn(options.documents, options.labels))
+    return backward_of(decoder, hidden, lambda: decoder(Reading.of(hidden, mask)), torch.randn(options.documents, options.labels))
 
 
 def selected(options: argparse.Namespace) -> Callable[[], object]:
     decoder, hidden, mask = decoder_and_batch(options)
     upstream = torch.randn(options.documents, options.labels)
     chosen = torch.rand(upstream.shape).argsort(1) < min(SELECTED, options.labels)
-    return backward_of(decoder, hidden, lambda: decoder(hidden, mask), upstream * chosen)
+    return backward_of(decoder, hidden, lambda: decoder(Reading.of(hidden, mask)), upstream * chosen)
 
 
 def reference(options: argparse.Namespace) -> Callable[[], object]:

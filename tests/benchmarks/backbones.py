@@ -35,7 +35,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
-from plant_cli.api import DecoderShape, MachineSection, ModelSection, PlantError, Split, TokenBatch
+from plant_cli.api import DecoderShape, MachineSection, ModelSection, PlantError, Reading, Split, TokenBatch
 from plant_cli.base.memory import peak_memory_gb
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.kit.profile import CausalOptions
@@ -146,9 +146,9 @@ def planting(case: Case) -> Step:
     decoder = case.decoder()
     sizes = torch.from_numpy(lengths(case.tokens)).to(case.hardware.device)
     mask = torch.arange(int(sizes.max()), device=sizes.device) < sizes.unsqueeze(1)
-    kept = torch.randn(*mask.shape, case.config.hidden_size, device=sizes.device, dtype=case.hardware.dtype), mask
+    kept = Reading.of(torch.randn(*mask.shape, case.config.hidden_size, device=sizes.device, dtype=case.hardware.dtype), mask)
     planter = Planter(relevance_of(case.labels), case.split, case.tokens, contrast=64, labels_per_document=64)
-    network: Any = SimpleNamespace(typed_decoder=decoder)  # the backbone has done its work
+    network: Any = SimpleNamespace(decoder=decoder)  # the backbone has done its work
     reader: Any = SimpleNamespace(read=lambda rows: kept)
     step = Planting(network, reader, planter, build_lambda(LambdaOptions()), case.hardware)
     return training(list(decoder.parameter_roles()["attention"]), lambda: step(case.rows, epoch=0, seed=0)[0])

@@ -21,8 +21,8 @@ from plant_losses.options import FocalOptions
 from torch import Tensor, nn
 from torch.nn import functional
 
-from plant_cli.api import DecoderShape
-from plant_cli.model.label_scores import score_all, score_candidates, score_cells
+from plant_cli.api import DecoderShape, Reading
+from plant_cli.model.label_scores import score_all, score_candidates, score_pairs
 from plant_cli.parallel.gradients import clip_gradients
 from plant_cli.training.optimiser import RowAdamW
 from tests.benchmarks.contenders import Contender, run
@@ -75,20 +75,20 @@ def training(options: argparse.Namespace, network: nn.Module, loss: Callable[[],
 
 def ours(options: argparse.Namespace) -> Callable[[], object]:
     hidden, mask, targets = batch(options)
-    decoder = _decoder(options)
+    reading, decoder = Reading.of(hidden, mask), _decoder(options)
     focal = Focal(FocalOptions())
 
     def loss() -> Tensor:
-        logits = decoder(hidden, mask)
+        logits = decoder(reading)
         return focal(logits, targets, focal.select(logits.detach(), targets, torch.Generator().manual_seed(0)))
 
     return training(options, decoder, loss, fused=True)
 
 
 def sparse(options: argparse.Namespace, candidates: int | None = None) -> Callable[[], object]:
-    """Scored without gradient, the selected cells once more with it; label tables are updated row by row."""
+    """Scored without gradient, the selected pairs once more with it; label tables are updated row by row."""
     hidden, mask, targets = batch(options)
-    decoder = _decoder(options)
+    reading, decoder = Reading.of(hidden, mask), _decoder(options)
     decoder.sparse = True
     focal, parameters = Focal(FocalOptions()), list(decoder.parameters())
     proposed = [torch.randperm(options.labels)[:candidates].sort().values for _ in hidden]
@@ -98,13 +98,13 @@ def sparse(options: argparse.Namespace, candidates: int | None = None) -> Callab
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=options.dtype == "bfloat16"):
             with torch.no_grad():
                 if candidates is None:
-                    logits = score_all(decoder, hidden, mask, options.labels)
+                    logits = score_all(decoder, reading, options.labels)
                 else:
-                    logits = score_candidates(decoder, hidden, mask, proposed, options.labels)
+                    logits = score_candidates(decoder, reading, proposed, options.labels)
             selected = focal.select(logits, targets, torch.Generator().manual_seed(0))
             chosen = [row.nonzero().squeeze(1) for row in selected]
-            scored = score_cells(decoder, hidden, mask, chosen)
-            logits = torch.stack([row.index_copy(0, *cells) for row, *cells in zip(logits, chosen, scored, strict=True)])
+            scored = score_pairs(decoder, reading, chosen)
+            logits = torch.stack([row.index_copy(0, *pairs) for row, *pairs in zip(logits, chosen, scored, strict=True)])
             value = focal(logits, targets, selected)
         value.backward()  # type: ignore[no-untyped-call]
         clip_gradients(parameters, 1.0)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from plant_cli.api import Interrupted, SilentReporter
+from plant_cli.api import Interrupted, Reading, SilentReporter
 from plant_cli.inference.lexical import LexicalScores, make_lexicon
 from plant_cli.inference.scoring import TopLabels, score_mixtures, top_labels
 from plant_cli.model.hardware import Hardware
@@ -22,10 +22,10 @@ CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 TEXTS = ["a fever", "a cough and a fever and much more to be said about it all", "", "leg", "word " * 30, "a b c"]
 
 
-def run(network: Any, k: int = 4, batch: int = 2, context: Any = None) -> TopLabels:
+def run(network: Any, k: int = 4, batch: int = 2, **options: Any) -> TopLabels:
     reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU)
     reporter = SilentReporter()
-    return score_mixtures(network, reader, CPU, k=k, batch=batch, reporter=reporter, description="scoring test", context=context)[0]
+    return score_mixtures(network, reader, CPU, k=k, batch=batch, reporter=reporter, description="scoring test", **options)[0]
 
 
 def test_the_best_come_first_and_ties_follow_the_label_index_also_at_the_last_place() -> None:
@@ -53,7 +53,8 @@ def test_scores_depend_neither_on_the_batch_nor_on_its_padding(small_network: Ca
     network.eval()
     with torch.no_grad():
         for text in TEXTS:
-            alone.append(torch.sigmoid(network.decoder(*network.backbone.encode(network.backbone.tokenize([text]))).double())[0])
+            reading = Reading.of(*network.backbone.encode(network.backbone.tokenize([text])))
+            alone.append(torch.sigmoid(network.decoder(reading).double())[0])
     expected = torch.stack(alone).numpy()
     found = run(network, batch=batch)
     assert np.allclose(found.scores, np.take_along_axis(expected, found.labels, axis=1), atol=1e-6)
@@ -61,7 +62,7 @@ def test_scores_depend_neither_on_the_batch_nor_on_its_padding(small_network: Ca
     assert found.assigned_share == pytest.approx((expected >= 0.5).mean())
 
 
-def test_the_votes_of_words_are_added_to_the_logits_by_their_weight(small_network: Callable[..., Any]) -> None:
+def test_lexical_scores_are_added_to_the_logits_by_their_weight(small_network: Callable[..., Any]) -> None:
     network = small_network()
     relevance = np.array([[1, 0], [0, 1], [0.6, 0.8], [0, 0]], dtype=np.float32)
     lexicon = make_lexicon(
@@ -91,11 +92,8 @@ def test_only_the_k_best_are_kept(small_network: Callable[..., Any]) -> None:
 
 
 def test_scoring_stops_when_it_is_asked_to(small_network: Callable[..., Any]) -> None:
-    class Stopping:
-        stopping = True
-
     with pytest.raises(Interrupted):
-        run(small_network(), context=Stopping())
+        run(small_network(), should_stop=lambda: True)
 
 
 def test_what_is_kept_are_the_logits_under_the_first_weight_once(small_network: Callable[..., Any]) -> None:

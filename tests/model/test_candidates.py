@@ -24,7 +24,7 @@ def test_recall_is_that_of_a_plain_loop(small_network: Callable[..., Any], monke
     reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU)
     network.eval()
     with torch.no_grad():
-        exact = [network.decoder(*reader.read(np.array([row])))[0].topk(4).indices.tolist() for row in range(4)]
+        exact = [network.decoder(reader.read(np.array([row])))[0].topk(4).indices.tolist() for row in range(4)]
     proposed = [[0, 1, 2], [3, 4, 5, 6, 7, 8], [], list(range(9))]
     found = Candidates([np.array(labels, dtype=np.int64) for labels in proposed])
     expected = [len(set(best) & set(labels)) / 4 for best, labels in zip(exact, proposed, strict=True)]

@@ -13,7 +13,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from plant_cli.api import ArtefactError
+from plant_cli.api import ArtefactError, Reading
+from plant_cli.corpus.labels import LabelTable
 from plant_cli.model.network import described_section, restore_network, save_network, title_queries
 
 Make = Callable[..., Any]
@@ -22,7 +23,9 @@ Make = Callable[..., Any]
 def score(network: Any) -> torch.Tensor:
     network.eval()
     with torch.no_grad():
-        logits: torch.Tensor = network.decoder(*network.backbone.encode(network.backbone.tokenize(["a fever and a cough", "a leg"])))
+        logits: torch.Tensor = network.decoder(
+            Reading.of(*network.backbone.encode(network.backbone.tokenize(["a fever and a cough", "a leg"])))
+        )
     return logits
 
 
@@ -31,7 +34,7 @@ def test_what_was_saved_scores_the_same(small_network: Make, tmp_path: Path, fro
     saved, other = small_network(seed=0), small_network(seed=1)
     if frozen:
         saved.freeze_backbone()
-        other.reader.load_state_dict(saved.reader.state_dict())
+        other.backbone_module.load_state_dict(saved.backbone_module.state_dict())
     save_network(saved, tmp_path)
     assert (tmp_path / "backbone.safetensors").exists() is not frozen
     assert not torch.equal(score(saved), score(other))
@@ -115,20 +118,16 @@ def test_a_description_that_lacks_a_key_is_damaged(small_network: Make, tmp_path
 
 def test_a_frozen_backbone_stays_in_evaluation_mode(small_network: Make) -> None:
     network = small_network()
-    assert network.train().reader.training
+    assert network.train().backbone_module.training
     network.freeze_backbone()
     network.train()
     assert (network.backbone_module.training, network.decoder.training, network.backbone_is_frozen) == (False, True, True)
 
 
 def test_title_queries_are_means_of_hidden_states_whatever_the_batch(small_network: Make) -> None:
-    class Titled:
-        class labels:
-            ids = ("a", "b", "c")
-            titles = ("cough and fever", None, "leg")
-
+    labels = LabelTable(ids=["a", "b", "c"], titles=["cough and fever", None, "leg"], train_counts=[1, 1, 1])
     backbone = small_network().backbone
-    together, alone = title_queries(backbone, Titled, batch=64), title_queries(backbone, Titled, batch=1)
+    together, alone = (title_queries(backbone, labels, batch=size) for size in (64, 1))
     assert torch.allclose(together, alone, atol=1e-6)
     hidden, _ = backbone.encode(backbone.tokenize(["b"]))
     assert torch.allclose(together[1], hidden[0].mean(0), atol=1e-6)

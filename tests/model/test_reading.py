@@ -31,9 +31,9 @@ def test_tokens_do_not_depend_on_the_batch_and_what_is_cut_is_told(small_network
 def test_documents_longer_than_a_window_are_not_cut(small_network: Callable[..., Any]) -> None:
     network, reporter = small_network(window=8, max_tokens=64), SilentReporter()
     tokens = tokenize(network, ["word " * 60, "six"], reporter, "test")
-    hidden, mask = LiveReader(network, tokens, CPU).read(np.array([0, 1]))
-    assert mask.sum(1).tolist() == [60, 1]
-    assert bool(hidden[0][mask[0]].abs().sum(-1).all())
+    reading = LiveReader(network, tokens, CPU).read(np.array([0, 1]))
+    assert reading.mask.sum(1).tolist() == [60, 1]
+    assert bool(reading.hidden[0][reading.mask[0]].abs().sum(-1).all())
     assert (measure_cut(tokens), reporter.warnings) == (Cut(), [])
 
 
@@ -45,9 +45,9 @@ def test_batches_hold_every_row_once_the_longest_first() -> None:
 def test_gradients_flow_through_a_live_reader_unless_the_backbone_is_frozen(small_network: Callable[..., Any]) -> None:
     network = small_network()
     reader = LiveReader(network, tokenize(network, ["a fever"], SilentReporter(), "train"), CPU)
-    assert reader.read(np.array([0]))[0].requires_grad
+    assert reader.read(np.array([0])).hidden.requires_grad
     network.freeze_backbone()
-    assert not reader.read(np.array([0]))[0].requires_grad
+    assert not reader.read(np.array([0])).hidden.requires_grad
 
 
 def test_documents_of_all_lengths_come_in_few_shapes(small_network: Callable[..., Any]) -> None:
@@ -55,6 +55,6 @@ def test_documents_of_all_lengths_come_in_few_shapes(small_network: Callable[...
     tokens = tokenize(network, ["word " * length for length in range(1, 41)], SilentReporter(), "train")
     reader = LiveReader(network, tokens, CPU)
     found = [reader.read(np.array([row])) for row in range(40)]
-    assert {hidden.shape[1] for hidden, _ in found} == {16, 32, 48}
-    assert [int(mask.sum()) for _, mask in found] == list(range(1, 41))
-    assert all(not hidden[~mask].any() for hidden, mask in found)
+    assert {reading.hidden.shape[1] for reading in found} == {16, 32, 48}
+    assert [int(reading.mask.sum()) for reading in found] == list(range(1, 41))
+    assert all(not reading.hidden[~reading.mask].any() for reading in found)

@@ -15,7 +15,7 @@ from plant_decoders.options import LabelAttentionOptions
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, LlamaConfig
 
-from plant_cli.api import ComponentError, DecoderShape, SilentReporter, UsageError
+from plant_cli.api import ComponentError, DecoderShape, Reading, SilentReporter, UsageError
 from plant_cli.base.hashing import hash_file
 from plant_cli.model import network as networks
 
@@ -44,17 +44,17 @@ def trained(clinic: Any, small_model: Callable[..., Path]) -> Callable[..., Path
 def scored(monkeypatch: pytest.MonkeyPatch) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Hidden states and logits of `TEXT` by the run's own network, taken when it is restored for the export."""
     found: list[tuple[torch.Tensor, torch.Tensor]] = []
-    restored = networks.restored
+    load_network = networks.load_network
 
     def watching(*arguments: Any) -> Any:
-        network = restored(*arguments)
+        network = load_network(*arguments)
         network.eval()
         with torch.no_grad():
             hidden, mask = network.backbone.encode(network.backbone.tokenize([TEXT]))
-            found.append((hidden, network.decoder(hidden, mask)))
+            found.append((hidden, network.decoder(Reading.of(hidden, mask))))
         return network
 
-    monkeypatch.setattr(networks, "restored", watching)
+    monkeypatch.setattr(networks, "load_network", watching)
     return found
 
 

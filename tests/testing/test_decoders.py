@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from plant_cli.api import DecoderShape, DecoderSpec
+from plant_cli.api import DecoderShape, DecoderSpec, Reading
 from plant_cli.testing import decoders
 
 
@@ -22,20 +22,20 @@ class Averaging(nn.Module):
         self.head = nn.Parameter(torch.randn(shape.labels, shape.hidden))
         self.fault = fault
 
-    def rank(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
-        scores = torch.einsum("bth,lh->blt", hidden, self.query[labels])
-        return scores.masked_fill(~mask[:, None], float("-inf")).log_softmax(-1)
+    def rank(self, reading: Reading, labels: Tensor) -> Tensor:
+        scores = torch.einsum("bth,lh->blt", reading.hidden, self.query[labels])
+        return scores.masked_fill(~reading.mask[:, None], float("-inf")).log_softmax(-1)
 
-    def attention(self, hidden: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
-        weights = self.rank(hidden, mask, labels).exp()
+    def attention(self, reading: Reading, labels: Tensor) -> Tensor:
+        weights = self.rank(reading, labels).exp()
         return weights * 2 if self.fault == "attention" else weights
 
-    def forward(self, hidden: Tensor, mask: Tensor, labels: Tensor | None = None) -> Tensor:
+    def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
         chosen = torch.arange(len(self.query)) if labels is None or self.fault == "labels" else labels
-        weights = self.attention(hidden, mask, chosen)
+        weights = self.attention(reading, chosen)
         if self.fault == "padding":
             weights = weights + 0.1
-        logits = torch.einsum("blt,bth,lh->bl", weights, hidden, self.head[chosen])
+        logits = torch.einsum("blt,bth,lh->bl", weights, reading.hidden, self.head[chosen])
         return logits - logits.mean(0) if self.fault == "batch" else logits
 
     def parameter_roles(self) -> dict[str, list[nn.Parameter]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,12 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from plant_cli.api import SilentReporter
+from plant_cli.api import Reading, SilentReporter, Split
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
 from plant_cli.relevance.table import RelevanceTable
 from plant_cli.training.attention_quality import AttentionMeasure
+from plant_cli.training.materials import Material
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 TEXTS = ["fever cough leg arm", "arm leg fever", ""]
@@ -26,11 +26,11 @@ def measure(network: Any, order: Callable[[str], float], gold: list[list[int]], 
     """The measure of a network whose attention on a token is what `order` says of its word."""
     tokens = tokenize(network, TEXTS, SilentReporter(), "validation")
 
-    def rank(hidden: torch.Tensor, mask: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        scores = torch.full((len(hidden), len(labels), hidden.shape[1]), -torch.inf)
-        for place, row in enumerate(rank.rows):  # type: ignore[attr-defined]
+    def rank(reading: Reading, labels: torch.Tensor) -> torch.Tensor:
+        scores = torch.full((len(reading), len(labels), reading.mask.shape[1]), -torch.inf)
+        for number, row in enumerate(rank.rows):  # type: ignore[attr-defined]
             for token, (start, end) in enumerate(tokens.spans[row]):
-                scores[place, :, token] = order(TEXTS[row][start:end])
+                scores[number, :, token] = order(TEXTS[row][start:end])
         return torch.log_softmax(scores, dim=-1)
 
     class Reader(LiveReader):
@@ -41,7 +41,8 @@ def measure(network: Any, order: Callable[[str], float], gold: list[list[int]], 
     network.decoder.rank = rank
     words = tuple(RELEVANCE)
     matrix = csr_array(np.array([[RELEVANCE[w] for w in words], [0, 0, 0]], dtype=np.float32))
-    material: Any = SimpleNamespace(reader=Reader(network, tokens, CPU), split=SimpleNamespace(texts=TEXTS, gold=csr_array(np.array(gold))))
+    split = Split(name="validation", doc_ids=["a", "b", "c"], texts=TEXTS, gold=csr_array(np.array(gold)), unseen=csr_array((3, 0)))
+    material = Material(split=split, reader=Reader(network, tokens, CPU))
     return AttentionMeasure(network, material, RelevanceTable(words=words, matrix=matrix), CPU, k=1000, batch=batch)()
 
 

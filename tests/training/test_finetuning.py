@@ -1,9 +1,9 @@
-"""Stage 2's loss of a batch: exactly that of the cells that count, with the anchor fading out beside it."""
+"""Stage 2's loss of a batch: exactly that of the pairs that count, with the anchor fading out beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from plant_losses.options import BceOptions, FocalOptions
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from plant_cli.api import SilentReporter
+from plant_cli.api import SilentReporter, Split
 from plant_cli.model.candidates import Candidates
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
@@ -26,29 +26,37 @@ GOLD = csr_array(np.array([[1, 0, 0, 0, 0, 0], [0, 1, 1, 0, 0, 0], [0, 0, 1, 0, 
 ROWS = np.array([2, 1])
 
 
+@dataclass(frozen=True)
+class Parts:
+    network: Any
+    reader: LiveReader
+    split: Split
+
+
 @pytest.fixture
-def parts(small_network: Callable[..., Any]) -> Any:
+def parts(small_network: Callable[..., Any]) -> Parts:
     network = small_network(labels=6)
     reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "train"), CPU)
-    return SimpleNamespace(network=network, reader=reader, split=SimpleNamespace(gold=GOLD))
+    split = Split(name="train", doc_ids=["a", "b", "c"], texts=TEXTS, gold=GOLD, unseen=csr_array((3, 0)))
+    return Parts(network, reader, split)
 
 
-def step(parts: Any, loss: Any, anchor: Anchor | None = None) -> FineTuning:
+def step(parts: Parts, loss: Any, anchor: Anchor | None = None) -> FineTuning:
     return FineTuning(parts.network, parts.reader, parts.split, loss, CPU, anchor)
 
 
-def test_it_is_the_loss_over_all_labels_where_none_is_left_out(parts: Any) -> None:
+def test_it_is_the_loss_over_all_labels_where_none_is_left_out(parts: Parts) -> None:
     loss = Bce(BceOptions(hard_negatives=0))
     found, weight = step(parts, loss)(ROWS, epoch=0, seed=1)
-    logits = parts.network.decoder(*parts.reader.read(ROWS))
+    logits = parts.network.decoder(parts.reader.read(ROWS))
     assert weight == 2.0
     assert torch.allclose(found, loss(logits, torch.tensor(GOLD[ROWS].toarray(), dtype=torch.float32)))
 
 
-def test_only_positives_and_the_hardest_negatives_count(parts: Any) -> None:
+def test_only_positives_and_the_hardest_negatives_count(parts: Parts) -> None:
     loss = Focal(FocalOptions(hard_negatives=2, random_negatives=0))
     found, _ = step(parts, loss)(ROWS, epoch=0, seed=1)
-    logits = parts.network.decoder(*parts.reader.read(ROWS))
+    logits = parts.network.decoder(parts.reader.read(ROWS))
     targets = torch.tensor(GOLD[ROWS].toarray(), dtype=torch.float32)
     expected = loss(logits, targets, loss.select(logits.detach(), targets))
     assert torch.allclose(found, expected)
@@ -60,7 +68,7 @@ def test_only_positives_and_the_hardest_negatives_count(parts: Any) -> None:
 
 
 @pytest.mark.parametrize("normaliser", ["selected", "labels"])
-def test_sparse_updates_give_the_loss_and_gradients_of_one_pass(parts: Any, normaliser: str) -> None:
+def test_sparse_updates_give_the_loss_and_gradients_of_one_pass(parts: Parts, normaliser: str) -> None:
     """Scored once with a dense gradient, or twice with a sparse one: the same numbers, and no gradient with a row for every label."""
     loss = Focal(FocalOptions(hard_negatives=2, random_negatives=1, normaliser=normaliser))
     found = {}
@@ -79,7 +87,7 @@ def test_sparse_updates_give_the_loss_and_gradients_of_one_pass(parts: Any, norm
     assert sparse_ones == {n for n, p in parts.network.named_parameters() if id(p) in tables}
 
 
-def test_with_candidates_hard_negatives_are_the_hardest_of_them(parts: Any) -> None:
+def test_with_candidates_hard_negatives_are_the_hardest_of_them(parts: Parts) -> None:
     """Whatever is not proposed counts only as a positive; all labels proposed is the loss without a shortlist."""
     loss = Focal(FocalOptions(hard_negatives=2, random_negatives=0))
     proposed = {1: [0, 1, 3, 5], 2: [0, 1, 4]}  # of the documents in these rows
@@ -88,18 +96,18 @@ def test_with_candidates_hard_negatives_are_the_hardest_of_them(parts: Any) -> N
         lists = [np.array(found.get(row, []), dtype=np.int64) for row in range(3)]
         return FineTuning(parts.network, parts.reader, parts.split, loss, CPU, candidates=Candidates(lists))(ROWS, epoch=0, seed=1)[0]
 
-    logits = parts.network.decoder(*parts.reader.read(ROWS)).detach()
+    logits = parts.network.decoder(parts.reader.read(ROWS)).detach()
     targets = torch.tensor(GOLD[ROWS].toarray(), dtype=torch.float32)
     selected = targets > 0
-    for place, row in enumerate(ROWS):
-        negatives = [label for label in proposed[row] if not targets[place, label]]
-        selected[place, sorted(negatives, key=lambda label: -float(logits[place, label]))[:2]] = True
+    for number, row in enumerate(ROWS):
+        negatives = [label for label in proposed[row] if not targets[number, label]]
+        selected[number, sorted(negatives, key=lambda label: -float(logits[number, label]))[:2]] = True
     torch.testing.assert_close(with_candidates(proposed), loss(logits, targets, selected))
     everything = step(parts, loss)(ROWS, epoch=0, seed=1)[0]
     torch.testing.assert_close(with_candidates({row: list(range(6)) for row in range(3)}), everything)
 
 
-def test_random_negatives_follow_from_the_seed(parts: Any) -> None:
+def test_random_negatives_follow_from_the_seed(parts: Parts) -> None:
     tuning = step(parts, Focal(FocalOptions(hard_negatives=1, random_negatives=1)))
     losses = [tuning(ROWS, epoch=0, seed=seed)[0].item() for seed in (3, 3, *range(10, 20))]
     assert losses[0] == losses[1]
@@ -111,7 +119,7 @@ def test_the_anchor_fades_out_linearly() -> None:
     assert [anchor.strength(epoch) for epoch in range(6)] == pytest.approx([0.8, 0.6, 0.4, 0.2, 0.0, 0.0])
 
 
-def test_random_negatives_do_not_follow_what_was_drawn_before(parts: Any) -> None:
+def test_random_negatives_do_not_follow_what_was_drawn_before(parts: Parts) -> None:
     tuning = step(parts, Focal(FocalOptions(hard_negatives=1, random_negatives=1)))
     losses = set()
     for before in range(8):

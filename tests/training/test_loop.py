@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ import torch
 
 from plant_cli.api import MachineSection, SilentReporter, TrainingError
 from plant_cli.model.hardware import Hardware
+from plant_cli.runs.session import Session
 from plant_cli.training import loop
 from plant_cli.training.loop import Training, TrainingResult, make_plan
 from plant_cli.training.options import TrainingOptions
@@ -30,7 +32,7 @@ class Played:
         self.network = network
         self.folder = folder
         self.values = values
-        self.context = SimpleNamespace(folder=folder, run_path=folder.parent, resume=False, reporter=SilentReporter(), stopping=False)
+        self.session = Session(reporter=SilentReporter(), run_path=folder.parent, folder=folder)
         self.plan = make_plan(
             TrainingOptions(**{"epochs": len(values), "batch": 4, "micro_batch": 2} | options),
             MachineSection(),
@@ -53,7 +55,7 @@ class Played:
         return {"value": self.values[epoch]}
 
     def run(self, plant: Callable[[], dict[str, float]] | None = None) -> TrainingResult:
-        training = Training(self.context, self.network, CPU, self.plan, LENGTHS, frozenset({"attention"}))  # type: ignore[arg-type]
+        training = Training(self.session, self.network, CPU, self.plan, LENGTHS, frozenset({"attention"}))
         return training.run(self.step, self.validate, plant=plant)
 
 
@@ -92,7 +94,7 @@ def test_a_planted_start_competes_as_epoch_0(play: Callable[..., Played]) -> Non
 def test_curves_are_drawn_and_trackers_told_on_request(play: Callable[..., Played], monkeypatch: pytest.MonkeyPatch) -> None:
     played = play(0.1, 0.5, 0.2, curves=True)
     notes: list[str] = []
-    monkeypatch.setattr(played.context.reporter, "note", notes.append)
+    monkeypatch.setattr(played.session.reporter, "note", notes.append)
     told: list[tuple[int, dict[str, float]]] = []
     accelerator = SimpleNamespace(log=lambda values, step: told.append((step, values)), trackers=[])
     monkeypatch.setattr(loop, "open_tracker", lambda *_, **__: accelerator)
@@ -120,7 +122,7 @@ def test_only_the_chosen_roles_learn(play: Callable[..., Played]) -> None:
     played.run()
     moved = {name for name, p in played.network.named_parameters() if not torch.equal(p, before[name])}
     assert "decoder.queries" in moved
-    attention = {id(p) for p in played.network.typed_decoder.parameter_roles()["attention"]}
+    attention = {id(p) for p in played.network.decoder.parameter_roles()["attention"]}
     assert all(id(dict(played.network.named_parameters())[name]) in attention for name in moved)
 
 
@@ -154,7 +156,7 @@ def test_every_micro_batch_draws_for_itself(play: Callable[..., Played], monkeyp
 def test_a_resumed_run_still_has_its_best_epoch(play: Callable[..., Played]) -> None:
     first, again = play(0.9, 0.1, 0.2), play(0.9, 0.1, 0.2)
     first.run()
-    again.context.resume = True
+    again.session = replace(again.session, resume=True)
     assert again.run().best_epoch == 0
     assert torch.equal(again.network.decoder.queries, first.queries[0])
 

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Split, TokenBatch
 from plant_cli.relevance.table import RelevanceTable
-from plant_cli.training.planting import OUTSIDE, Planter, match_words, positives_only
+from plant_cli.training.planting import Planter, positives_only
 
 TEXT = "Fever and cough, fever again"
 WORDS = ("again", "cough", "fever")
@@ -21,24 +21,6 @@ def planter(relevance: list[list[float]], *, contrast: int = -1, labels: int = -
     split = Split(name="train", doc_ids=["d"], texts=[TEXT], gold=gold, unseen=csr_array((1, 0), dtype=np.int64))
     tokens = TokenBatch(ids=[np.arange(8, dtype=np.int32)], spans=[SPANS], dropped=[0])
     return Planter(table, split, tokens, contrast=contrast, labels_per_document=labels, score=score)
-
-
-def test_words_are_tied_to_the_tokens_that_spell_them() -> None:
-    found = match_words(TEXT, SPANS, {w: i for i, w in enumerate(WORDS)})
-    assert found.vocabulary.tolist() == [2, OUTSIDE, 1, 0]  # fever, and, cough, again
-    pairs = {(int(t), int(w)) for t, w in zip(found.token, found.word, strict=True)}
-    assert pairs == {(0, 0), (1, 0), (5, 0), (6, 0), (2, 1), (3, 2), (7, 3)}
-
-
-def test_tokens_that_hold_a_leading_blank_still_meet_their_word() -> None:
-    spans = np.array([[0, 5], [5, 9], [9, 15]], dtype=np.int32)  # "Fever" " and" " cough"
-    found = match_words("Fever and cough", spans, {"cough": 0})
-    assert {(int(t), int(w)) for t, w in zip(found.token, found.word, strict=True)} == {(0, 0), (1, 1), (2, 2)}
-
-
-def test_words_beyond_the_last_token_are_no_items() -> None:
-    found = match_words(TEXT, SPANS[:3], {"cough": 0, "fever": 1})
-    assert found.vocabulary.tolist() == [1, OUTSIDE]
 
 
 def test_a_words_score_is_the_log_of_its_attention_mass() -> None:

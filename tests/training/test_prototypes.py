@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,12 @@ import torch
 from scipy.sparse import csr_array
 from torch import nn
 
-from plant_cli.api import ComponentError, Interrupted, SilentReporter
+from plant_cli.api import ComponentError, Interrupted, Reading, SilentReporter, Split
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
+from plant_cli.runs.session import Session
 from plant_cli.training import prototypes
+from plant_cli.training.materials import Material
 from plant_cli.training.prototypes import SCALE, Prototypes
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
@@ -23,31 +25,27 @@ TEXTS = ["a fever and a cough", "fever", "a leg, broken in two places, and the a
 GOLD = np.array([[1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 1, 0], [0, 1, 0, 0]])  # nobody has the last label
 
 
-class Split(SimpleNamespace):
-    def __len__(self) -> int:
-        return len(self.texts)
-
-
 def make(network: Any, stopping: bool = False, batch: int = 2) -> Prototypes:
     reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "train"), CPU)
-    train: Any = SimpleNamespace(split=Split(texts=TEXTS, gold=csr_array(GOLD)), reader=reader)
-    context: Any = SimpleNamespace(reporter=SilentReporter(), stopping=stopping, folder="run/finetune")
-    return Prototypes(network, train, CPU, seed=0, batch=batch, context=context)
+    ids = [str(row) for row in range(len(TEXTS))]
+    split = Split(name="train", doc_ids=ids, texts=TEXTS, gold=csr_array(GOLD), unseen=csr_array((len(TEXTS), 0)))
+    session = Session(reporter=SilentReporter(), run_path=Path("run"), folder=Path("run/finetune"), should_stop=lambda: stopping)
+    return Prototypes(network, Material(split=split, reader=reader), CPU, seed=0, batch=batch, session=session)
 
 
 def gathered(network: Any, text: str) -> torch.Tensor:
-    hidden, mask = network.backbone.encode(network.backbone.tokenize([text]))
-    return network.decoder.gather(hidden, mask, torch.arange(4))[0]
+    reading = Reading.of(*network.backbone.encode(network.backbone.tokenize([text])))
+    return network.decoder.gather(reading, torch.arange(4))[0]
 
 
 def logits(network: Any, text: str) -> torch.Tensor:
     with torch.no_grad():
-        return network.decoder(*network.backbone.encode(network.backbone.tokenize([text])))[0]
+        return network.decoder(Reading.of(*network.backbone.encode(network.backbone.tokenize([text]))))[0]
 
 
-@pytest.mark.parametrize("cells", [1, 1 << 20])
-def test_equals_a_plain_loop_over_documents(small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
-    monkeypatch.setattr(prototypes, "CELLS", cells)
+@pytest.mark.parametrize("numbers", [1, 1 << 20])
+def test_equals_a_plain_loop_over_documents(small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, numbers: int) -> None:
+    monkeypatch.setattr(prototypes, "NUMBERS", numbers)
     network = small_network().eval()
     with torch.no_grad():
         all_gathered = torch.stack([gathered(network, text) for text in TEXTS])

@@ -1,45 +1,43 @@
-"""Validation figures, the weight of words' lexical and thresholds, on scores that are played."""
+"""Validation figures, the weight of lexical scores and thresholds, on scores that are given."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from plant_cli.api import TrainingError
+from plant_cli.api import Split, TrainingError
+from plant_cli.corpus.labels import LabelTable
 from plant_cli.inference.scoring import TopLabels
 from plant_cli.registry import installed
 from plant_cli.training import validation
-from plant_cli.training.validation import WEIGHTS, Validation
+from plant_cli.training.materials import Material
+from plant_cli.training.validation import WEIGHTS, Validation, find_families
 
+LEXICAL: Any = object()  # lexical scores that nobody asks: what is scored under each weight is given
 GOLD = np.array([[1, 0, 0], [0, 1, 0]])
 RIGHT = TopLabels(labels=np.array([[0, 1], [1, 2]]), scores=np.array([[0.9, 0.3], [0.8, 0.2]]), assigned_share=1 / 3)
 WRONG = TopLabels(labels=np.array([[2, 1], [0, 2]]), scores=np.array([[0.9, 0.3], [0.8, 0.2]]), assigned_share=1 / 3)
 
 
-class Training:
-    def __len__(self) -> int:
-        return 10
-
-
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """`played(by_weight)`: a validation whose best labels under each weight of the lexical are given; others are wrong."""
+    """`played(by_weight)`: a validation whose best labels under each weight of lexical scores are given; others are wrong."""
 
     def make(by_weight: dict[float, TopLabels], objective: Any = "micro-F1") -> Validation:
         def score_mixtures(*_: Any, weights: Sequence[float] | None, **__: Any) -> list[TopLabels]:
             return [by_weight.get(weight, WRONG) for weight in weights or [0.0]]
 
         monkeypatch.setattr(validation, "score_mixtures", score_mixtures)
-        corpus = SimpleNamespace(labels=SimpleNamespace(train_counts=[5, 3, 2]), sizes={"train": 10})
-        context: Any = SimpleNamespace(component=installed().resolve, corpus=lambda: corpus, folder="run/finetune")
-        split = SimpleNamespace(gold=csr_array(GOLD), unseen=csr_array((2, 0), dtype=np.int32))
-        material: Any = SimpleNamespace(reader=None, split=split)
-        return Validation(context, None, material, None, batch=2, objective=objective)  # type: ignore[arg-type]
+        split = Split(name="validation", doc_ids=["a", "b"], texts=["", ""], gold=csr_array(GOLD), unseen=csr_array((2, 0), dtype=np.int32))
+        labels = LabelTable(ids=["a", "b", "c"], titles=[None] * 3, train_counts=[5, 3, 2])
+        families = find_families(installed().resolve)
+        nothing: Any = None  # the scores are given
+        material = Material(split=split, reader=nothing)
+        return Validation(nothing, material, nothing, labels, 10, families, batch=2, objective=objective)
 
     return make
 
@@ -49,15 +47,15 @@ def test_figures_are_those_at_the_best_threshold(played: Any) -> None:
 
 
 @pytest.mark.parametrize("weight", [0.0, 4.0, 128.0])
-def test_the_weight_of_the_votes_is_the_one_under_which_the_figure_is_highest(played: Any, weight: float) -> None:
+def test_the_weight_of_lexical_scores_is_the_one_under_which_the_figure_is_highest(played: Any, weight: float) -> None:
     assert weight in WEIGHTS
-    chosen, figures = played({weight: RIGHT}).weigh(SimpleNamespace(weight=1.0), "MAP")
+    chosen, figures = played({weight: RIGHT}).weigh(LEXICAL, "MAP")
     assert chosen == weight
     assert figures["MAP"] == 1.0
 
 
-def test_votes_that_change_nothing_get_no_weight(played: Any) -> None:
-    assert played({}).weigh(SimpleNamespace(weight=1.0), "MAP")[0] == 0.0
+def test_lexical_scores_that_change_nothing_get_no_weight(played: Any) -> None:
+    assert played({}).weigh(LEXICAL, "MAP")[0] == 0.0
 
 
 def test_thresholds_for_all_labels_and_for_each(played: Any) -> None:

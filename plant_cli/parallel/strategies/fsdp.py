@@ -13,14 +13,17 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.export import register_dataclass
 
+from plant_cli.api import Reading
 from plant_cli.kit.quantization import can_be_sharded
 from plant_cli.parallel.group import gather_full
 from plant_cli.parallel.strategies.data_parallel import DataParallel
 from plant_cli.parallel.strategies.strategy import Trainable
 
-FACES = ("rank", "attention", "gather")
+METHODS = ("rank", "attention", "gather")
 """Methods of a decoder that read its parameters, beside `forward`."""
+register_dataclass(Reading)  # so that FSDP finds the hidden states in what the decoder is given, and their gradients
 
 
 def blocks(backbone: nn.Module) -> list[nn.Module]:
@@ -82,7 +85,7 @@ def _shard(trained: Trainable, mesh: DeviceMesh) -> None:
     for part in (*blocks(trained.backbone), trained.backbone):
         fully_shard(part, mesh=mesh, reshard_after_forward=True, ignored_params=kept)
     fully_shard(trained.decoder, mesh=mesh, reshard_after_forward=False)
-    for name in FACES:
+    for name in METHODS:
         if hasattr(trained.decoder, name):
             register_fsdp_forward_method(trained.decoder, name)
 

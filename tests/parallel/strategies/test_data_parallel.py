@@ -76,7 +76,7 @@ def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dic
     strategy = choose_strategy(trained, accelerator, SilentReporter())
 
     def loss_of(number: int) -> torch.Tensor:
-        logits = network.decoder(*network.backbone.encode(network.backbone.tokenize(TEXTS[number])))
+        logits = network.decoder(Reading.of(*network.backbone.encode(network.backbone.tokenize(TEXTS[number]))))
         return torch.nn.functional.softplus(torch.tensor([1.0, -1.0] * 3 + [1.0]) * logits).mean()  # whose gradient does not vanish
 
     groups = [replace(group, parameters=found) for group, found in zip(groups, strategy.groups, strict=True)]

@@ -7,9 +7,9 @@ import torch
 from plant_decoders.label_attention import LabelAttention
 from plant_decoders.options import LabelAttentionOptions
 from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
+from torch import nn
 
-from plant_cli.api import ComponentError, Decoder, DecoderShape, FoldableDecoder, PlantableDecoder
+from plant_cli.api import ComponentError, Decoder, DecoderShape, FoldableDecoder, PlantableDecoder, Reading
 from plant_cli.attention import LiteralHead, literal_logits, pooling_matrix
 
 LABELS, HIDDEN = 11, 12
@@ -30,12 +30,12 @@ def build(
     return decoder
 
 
-def batch(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+def batch(dtype: torch.dtype = torch.float32) -> Reading:
     hidden = torch.randn(4, 6, HIDDEN, generator=torch.Generator().manual_seed(9), dtype=torch.float64).to(dtype)
     mask = torch.ones(4, 6, dtype=torch.bool)
     mask[1, 3:] = False
     mask[2, 0] = False
-    return hidden, mask
+    return Reading.of(hidden, mask)
 
 
 def literal(decoder: LabelAttention) -> LiteralHead:
@@ -57,15 +57,15 @@ def literal(decoder: LabelAttention) -> LiteralHead:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"norm": "none"}, {"prior_bias": False}, {"label_rank": 2}, {"pool": 4, "heads": 1}, {"cells": 1}], ids=str
+    "options", [{}, {"norm": "none"}, {"prior_bias": False}, {"label_rank": 2}, {"pool": 4, "heads": 1}, {"elements": 1}], ids=str
 )
 def test_equals_the_literal_network(options: dict[str, object]) -> None:
     decoder = build(dtype=torch.float64, **options)
     decoder.pooling = pooling_matrix(HIDDEN, len(decoder.projection))  # the decoder's own is in fp32
-    hidden, mask = batch(torch.float64)
-    logits, weights = literal_logits(literal(decoder), decoder.norm(hidden), mask)
-    torch.testing.assert_close(decoder(hidden, mask), logits, rtol=0, atol=1e-10)
-    torch.testing.assert_close(decoder.attention(hidden, mask, torch.arange(LABELS)), weights, rtol=0, atol=1e-10)
+    reading = batch(torch.float64)
+    logits, weights = literal_logits(literal(decoder), decoder.norm(reading.hidden), reading.mask)
+    torch.testing.assert_close(decoder(reading), logits, rtol=0, atol=1e-10)
+    torch.testing.assert_close(decoder.attention(reading, torch.arange(LABELS)), weights, rtol=0, atol=1e-10)
 
 
 def test_fulfils_the_protocol() -> None:
@@ -74,9 +74,9 @@ def test_fulfils_the_protocol() -> None:
 
 def test_chosen_labels_are_rows_of_all_labels_with_the_same_gradients() -> None:
     decoder = build(label_rank=4)
-    hidden, mask = batch()
+    reading = batch()
     labels = torch.tensor([7, 2, 10])
-    every, some = decoder(hidden, mask), decoder(hidden, mask, labels)
+    every, some = decoder(reading), decoder(reading, labels)
     torch.testing.assert_close(some, every[:, labels])
     parameters = list(decoder.parameters())
     upstream = torch.randn(4, 3)
@@ -88,12 +88,13 @@ def test_chosen_labels_are_rows_of_all_labels_with_the_same_gradients() -> None:
 
 def test_padding_and_batch_order_change_nothing() -> None:
     decoder = build()
-    hidden, mask = batch()
-    expected = decoder(hidden, mask)
-    padded = decoder(torch.cat([hidden, torch.randn(4, 3, HIDDEN)], 1), torch.cat([mask, torch.zeros(4, 3, dtype=torch.bool)], 1))
+    reading = batch()
+    expected = decoder(reading)
+    hidden = torch.cat([reading.hidden, torch.randn(4, 3, HIDDEN)], 1)
+    padded = decoder(Reading.of(hidden, torch.cat([reading.mask, torch.zeros(4, 3, dtype=torch.bool)], 1)))
     torch.testing.assert_close(padded, expected, rtol=0, atol=1e-5)
-    torch.testing.assert_close(decoder(hidden.flip(0), mask.flip(0)), expected.flip(0), rtol=0, atol=1e-5)
-    torch.testing.assert_close(torch.cat([decoder(hidden[i : i + 1], mask[i : i + 1]) for i in range(4)]), expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(decoder(reading.select(torch.tensor([3, 2, 1, 0]))), expected.flip(0), rtol=0, atol=1e-5)
+    torch.testing.assert_close(torch.cat([decoder(reading.select(slice(i, i + 1))) for i in range(4)]), expected, rtol=0, atol=1e-5)
 
 
 def test_a_single_position_takes_all_attention() -> None:
@@ -103,17 +104,17 @@ def test_a_single_position_takes_all_attention() -> None:
 
 
 def test_attention_rows_sum_to_one_over_real_positions() -> None:
-    hidden, mask = batch()
-    weights = build().attention(hidden, mask, torch.arange(LABELS))
+    reading = batch()
+    weights = build().attention(reading, torch.arange(LABELS))
     torch.testing.assert_close(weights.sum(-1), torch.ones(4, LABELS))
-    assert not weights.masked_select(~mask[:, None, :]).any()
+    assert not weights.masked_select(~reading.mask[:, None, :]).any()
 
 
 def test_a_document_without_positions_gets_the_constant_part() -> None:
     decoder = build()
-    hidden, mask = batch()
-    mask[0] = False
-    logits = decoder(hidden, mask)
+    reading = batch()
+    reading.mask[0] = False
+    logits = decoder(reading)
     logits.sum().backward()
     assert torch.isfinite(logits).all()
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in decoder.parameters())
@@ -148,27 +149,28 @@ def test_every_parameter_has_exactly_one_role(options: dict[str, object]) -> Non
 
 def test_stage_1_trains_the_attention_role_alone() -> None:
     decoder = build()
-    decoder.rank(*batch(), torch.arange(LABELS))[:, :, 1].sum().backward()
+    decoder.rank(batch(), torch.arange(LABELS))[:, :, 1].sum().backward()
     touched = {id(p) for p in decoder.parameters() if p.grad is not None}
     assert touched == {id(p) for p in decoder.parameter_roles()["attention"]}
 
 
 def test_half_precision_is_near_and_gives_fp32_logits() -> None:
     decoder = build()
-    hidden, mask = batch()
+    reading = batch()
+    coarse_reading = Reading.of(reading.hidden.bfloat16(), reading.mask)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        coarse = decoder(hidden.bfloat16(), mask)
+        coarse = decoder(coarse_reading)
     assert coarse.dtype == torch.float32
-    expected = decoder(hidden, mask)
+    expected = decoder(reading)
     assert (coarse - expected).abs().max() < 0.05 * expected.abs().max()
-    assert torch.equal(decoder(hidden.bfloat16(), mask), decoder(hidden.bfloat16().float(), mask))
+    assert torch.equal(decoder(coarse_reading), decoder(Reading.of(coarse_reading.hidden.float(), reading.mask)))
 
 
 def test_saved_and_loaded_gives_equal_logits(tmp_path: Path) -> None:
     decoder, other = build(seed=0, label_rank=4), build(seed=1, label_rank=4)
     save_file(decoder.state_dict(), tmp_path / "decoder.safetensors")
     other.load_state_dict(load_file(tmp_path / "decoder.safetensors"))
-    assert torch.equal(decoder(*batch()), other(*batch()))
+    assert torch.equal(decoder(batch()), other(batch()))
 
 
 def test_heads_that_do_not_divide_are_refused_with_what_would() -> None:
@@ -184,14 +186,14 @@ def test_planted_tables_score_by_how_far_a_document_lies_from_background_to_prot
     decoder = build(dtype=torch.float64, **options)
     decoder.pooling = pooling_matrix(HIDDEN, len(decoder.projection))
     assert isinstance(decoder, PlantableDecoder)
-    hidden, mask = batch(torch.float64)
+    reading = batch(torch.float64)
     draw = torch.Generator().manual_seed(1)
     prototypes, background = (torch.randn(LABELS, HIDDEN, generator=draw, dtype=torch.float64) for _ in range(2))
     decoder.plant_tables(prototypes, background, 10.0)
-    gathered = decoder.gather(hidden, mask, torch.arange(LABELS))
+    gathered = decoder.gather(reading, torch.arange(LABELS))
     away = prototypes - background
     share = ((gathered - background) * away).sum(-1) / away.square().sum(-1)
-    torch.testing.assert_close(decoder(hidden, mask), 10.0 * (share - 0.5), rtol=0, atol=1e-9)
+    torch.testing.assert_close(decoder(reading), 10.0 * (share - 0.5), rtol=0, atol=1e-9)
 
 
 def test_a_label_that_no_document_tells_apart_gets_no_endless_table() -> None:
@@ -206,10 +208,10 @@ def test_a_label_that_no_document_tells_apart_gets_no_endless_table() -> None:
 
 def test_sharpness_scales_the_scores_and_keeps_the_order() -> None:
     decoder = build(dtype=torch.float64, heads=1)
-    hidden, mask = batch(torch.float64)
-    before = decoder.rank(hidden, mask, torch.arange(LABELS))
+    reading = batch(torch.float64)
+    before = decoder.rank(reading, torch.arange(LABELS))
     decoder.sharpen(0.25)
-    after = decoder.rank(hidden, mask, torch.arange(LABELS))
+    after = decoder.rank(reading, torch.arange(LABELS))
     expected = torch.log_softmax(before * 0.25, dim=-1)
     torch.testing.assert_close(after, expected, rtol=0, atol=1e-10)
 
@@ -220,8 +222,8 @@ def test_the_folded_form_gives_the_same_logits_from_two_tables(options: dict[str
     decoder = build(**options).eval()
     assert isinstance(decoder, FoldableDecoder)
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=product == torch.bfloat16):
-        expected, folded = decoder(*batch()), decoder.fold()
-        assert torch.equal(folded(*batch()), expected)
+        expected, folded = decoder(batch()), decoder.fold()
+        assert torch.equal(folded(batch()), expected)
     tables = [x for x in (*folded.parameters(), *folded.buffers()) if len(x) == LABELS and x.dim() == 2]
     assert [(tuple(x.shape), x.dtype) for x in tables] == [((LABELS, HIDDEN), product)] * 2
 
@@ -231,9 +233,9 @@ def test_chosen_labels_touch_no_other_row_of_a_table(count: int) -> None:
     """Though their number is filled up to whole tiles: an optimiser of sparse gradients moves every row that is named."""
     decoder = build().double()
     decoder.sparse = True
-    hidden, mask = batch(torch.float64)
+    reading = batch(torch.float64)
     labels = torch.arange(LABELS).flip(0)[:count]
-    logits, logs = decoder(hidden, mask, labels), decoder.rank(hidden, mask, labels)
+    logits, logs = decoder(reading, labels), decoder.rank(reading, labels)
     assert (logits.shape[1], logs.shape[1]) == (count, count)
     (logits.sum() + logs[logs.isfinite()].square().sum()).backward()
     for table in (decoder.queries, decoder.boost_scale, decoder.boost_shift):
