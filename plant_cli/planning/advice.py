@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from plant_cli.api import BackboneSpec, Choice, DecoderSpec
+from plant_cli.model.design import ComponentLookup
 from plant_cli.planning.estimates import Change, Estimate
 from plant_cli.planning.jobs import Job
-from plant_cli.planning.outline import Find
 
 SHORTEST = 512
 """Tokens of a document below which cutting is no advice."""
@@ -20,7 +20,7 @@ HELPS = 0.98
 Proposal = tuple[str, Job]
 
 
-def advise(job: Job, found: Estimate, limit: int, again: Callable[[Job], Estimate], find: Find) -> list[Change]:
+def advise(job: Job, found: Estimate, limit: int, again: Callable[[Job], Estimate], find: ComponentLookup) -> list[Change]:
     """Changes, one upon the other, until the stage fits; all that help if it never does.
 
     Args:
@@ -41,20 +41,20 @@ def advise(job: Job, found: Estimate, limit: int, again: Callable[[Job], Estimat
     return list(changes.values())
 
 
-def fewer_documents(job: Job, find: Find) -> Proposal | None:
+def fewer_documents(job: Job, find: ComponentLookup) -> Proposal | None:
     """Half the documents in memory at once; gradients are summed over more micro-batches instead."""
     half = job.micro_batch // 2
     return (f"--micro-batch {half}", replace(job, micro_batch=half)) if half else None
 
 
-def checkpointing(job: Job, find: Find) -> Proposal | None:
+def checkpointing(job: Job, find: ComponentLookup) -> Proposal | None:
     """Recompute activations in the backward pass."""
     if getattr(find(BackboneSpec, job.model.backbone)[1], "gradient_checkpointing", True) or not job.roles:
         return None
     return _set(job, "backbone", gradient_checkpointing=True)
 
 
-def four_bits(job: Job, find: Find) -> Proposal | None:
+def four_bits(job: Job, find: ComponentLookup) -> Proposal | None:
     """Frozen weights in 4 bits."""
     options = find(BackboneSpec, job.model.backbone)[1]
     if getattr(options, "quantization", "nf4") == "nf4":
@@ -63,14 +63,14 @@ def four_bits(job: Job, find: Find) -> Proposal | None:
     return _set(job, "backbone", quantization="nf4", **adapter)
 
 
-def low_rank_labels(job: Job, find: Find) -> Proposal | None:
+def low_rank_labels(job: Job, find: ComponentLookup) -> Proposal | None:
     """Label queries of low rank."""
     if getattr(find(DecoderSpec, job.model.decoder)[1], "label_rank", LABEL_RANK) is not None:
         return None
     return _set(job, "decoder", label_rank=LABEL_RANK)
 
 
-def shorter_documents(job: Job, find: Find) -> Proposal | None:
+def shorter_documents(job: Job, find: ComponentLookup) -> Proposal | None:
     """Half the tokens of each document."""
     half = int(getattr(find(BackboneSpec, job.model.backbone)[1], "max_tokens", 0)) // 2
     return _set(job, "backbone", max_tokens=half) if half >= SHORTEST else None

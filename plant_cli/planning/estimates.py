@@ -93,7 +93,7 @@ def estimate(
     hardware = machine.hardware
     network, probe = sketch.network, Probe(sketch=sketch, job=job, documents=documents, hardware=hardware, timed=timed)
     kept = documents.mean * network.backbone.hidden_size * hardware.dtype.itemsize
-    cacheable = bool(job.roles) and "backbone" not in job.roles and job.documents * kept <= job.cache_limit * 1e9
+    cacheable = bool(job.roles) and sketch.fixed and job.documents * kept <= job.cache_limit * 1e9
     source: Source = "cached" if cacheable else "frozen" if network.backbone_is_frozen else "trained"
     cost = probe.measure(source)
     padding = documents.padding(job.micro_batch)

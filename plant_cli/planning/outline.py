@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import nn
 
-from plant_cli.api import BackboneSpec, Choice, ComponentError, DecoderShape, DecoderSpec, LabelIndex, Options
-from plant_cli.api.components import SpecT
+from plant_cli.api import ComponentError, LabelIndex
 from plant_cli.kit.profile import HuggingFaceOptions
 from plant_cli.kit.quantization import short_parameters
-from plant_cli.model.network import Network
+from plant_cli.model.design import ComponentLookup, find_design
+from plant_cli.model.network import Network, assemble
 from plant_cli.planning.jobs import Job
-
-
-class Find(Protocol):
-    """Looks up a component, as `StageContext.component` does."""
-
-    def __call__(self, kind: type[SpecT], chosen: Choice, /) -> tuple[SpecT, Options]:
-        """The spec of a component and its validated options."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +35,7 @@ class Outline:
         parts: backbone, adapter, label tables and so on.
         changed: bytes of what training changes in any epoch.
         learning: bytes of what it changes in the last epoch.
+        fixed: whether the backbone stays as it is in every epoch.
         unpacked: bytes of the largest weight that is held in 4 or 8 bits, in the format in which it computes; 0 if there is none.
     """
 
@@ -51,6 +43,7 @@ class Outline:
     parts: tuple[Part, ...]
     changed: int
     learning: int
+    fixed: bool
     unpacked: int
 
     @property
@@ -59,7 +52,7 @@ class Outline:
         return sum(part.size for part in self.parts)
 
 
-def outline(find: Find, job: Job, labels: LabelIndex) -> Outline:
+def outline(find: ComponentLookup, job: Job, labels: LabelIndex) -> Outline:
     """Build a job's network without weights.
 
     Args:
@@ -70,22 +63,20 @@ def outline(find: Find, job: Job, labels: LabelIndex) -> Outline:
     Raises:
         ComponentError: the backbone cannot be built on torch's meta device.
     """
-    backbone_spec, backbone_options = find(BackboneSpec, job.model.backbone)
-    decoder_spec, decoder_options = find(DecoderSpec, job.model.decoder)
+    section = job.model.model_copy(update={"label_queries": "random"})  # titles need not be read
+    design = find_design(section, find)
+    spec, options = design.backbone
     with torch.device("meta"):
         try:
-            backbone = backbone_spec.load(backbone_options, job.machine)
+            network = assemble(design, job.machine, labels, documents=1)
         except (NotImplementedError, RuntimeError) as error:
             raise ComponentError(
-                f"the backbone '{backbone_spec.name}' cannot be built without its weights: {str(error).splitlines()[0]}",
-                where=f"backbone '{backbone_spec.name}', load under torch.device('meta')",
+                f"the backbone '{spec.name}' cannot be built without its weights: {str(error).splitlines()[0]}",
+                where=f"backbone '{spec.name}', load under torch.device('meta')",
                 expected="a backbone whose load makes tensors on torch's default device",
                 todo="plan another backbone, or train it for one epoch and see `peak_memory_gb` in stage.json",
             ) from error
-        shape = DecoderShape(hidden=backbone.hidden_size, labels=len(labels), prior=torch.empty(len(labels)))
-        network = Network(backbone, decoder_spec.build(decoder_options, shape), job.model, labels)
-    quantised = backbone_options if isinstance(backbone_options, HuggingFaceOptions) else None
-    short = short_parameters(network.backbone_module, quantised) if quantised else {}
+    short = short_parameters(network.backbone_module, options) if isinstance(options, HuggingFaceOptions) else {}
     parts = _parts(network, short)
     for parameter in short:
         parameter.data = parameter.data.to(torch.bfloat16)  # the format in which they compute
@@ -95,6 +86,7 @@ def outline(find: Find, job: Job, labels: LabelIndex) -> Outline:
         parts=parts,
         changed=size_of(changed),
         learning=size_of(learning),
+        fixed=not {id(p) for p in changed} & {id(p) for p in network.backbone_module.parameters()},
         unpacked=max(map(size_of_one, short), default=0),
     )
 

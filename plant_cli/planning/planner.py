@@ -10,12 +10,13 @@ from plant_cli.api import Corpus
 from plant_cli.base.hashing import hash_json
 from plant_cli.base.memory import available_memory, resident_memory
 from plant_cli.measuring.rates import matrix_rate
+from plant_cli.model.design import ComponentLookup
 from plant_cli.model.hardware import Hardware
 from plant_cli.planning.advice import advise
 from plant_cli.planning.documents import Documents, read_documents
 from plant_cli.planning.estimates import Estimate, Machine, estimate
 from plant_cli.planning.jobs import Job
-from plant_cli.planning.outline import Find, outline
+from plant_cli.planning.outline import outline
 from plant_cli.planning.sharing import Sharing
 
 
@@ -31,7 +32,7 @@ class Planner:
         timed: whether to measure time.
     """
 
-    def __init__(self, find: Find, corpus: Corpus, hardware: Hardware, sharing: Sharing, *, free: int, timed: bool) -> None:
+    def __init__(self, find: ComponentLookup, corpus: Corpus, hardware: Hardware, sharing: Sharing, *, free: int, timed: bool) -> None:
         self.notes: list[str] = []
         self._find, self._corpus, self._sharing, self._free, self._timed = find, corpus, sharing, free, timed
         self._train = corpus.split("train")

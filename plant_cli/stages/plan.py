@@ -142,11 +142,12 @@ def _job(context: StageContext, step: Step, corpus: Corpus) -> Job:
 
     options: Any = step.options
     sizes = corpus.sizes
-    job = Job(model=step.model, machine=step.machine, kind="score", documents=0, batch=options.batch, micro_batch=options.batch)
+    batch = getattr(options, "batch", options.micro_batch)
+    job = Job(model=step.model, machine=step.machine, kind="score", documents=0, batch=batch, micro_batch=options.micro_batch)
     if not isinstance(options, PretrainOptions | FinetuneOptions):
         return replace(job, documents=sizes.get(options.split, 0), every_score=options.auc)
     read = sizes["train"] + sizes.get("validation", 0)
-    job = replace(job, documents=sizes["train"], read=read, **options.model_dump(include={"epochs", "micro_batch", "cache_limit"}))
+    job = replace(job, documents=sizes["train"], read=read, **options.model_dump(include={"epochs", "cache_limit"}))
     positives = int(np.diff(corpus.split("train").gold.indptr).max())
     if isinstance(options, PretrainOptions):
         sampled = options.labels_per_document
