@@ -17,3 +17,8 @@ def peak_memory_gb() -> float:
 def available_memory() -> int:
     """Bytes of main memory that a new process may take without swapping."""
     return int(psutil.virtual_memory().available)
+
+
+def resident_memory() -> int:
+    """Bytes of main memory that this process holds now."""
+    return int(psutil.Process().memory_info().rss)

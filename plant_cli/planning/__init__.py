@@ -1,1 +1,1 @@
-"""What a run will take, told before it starts: parameters, memory, disk, operations and time, from shapes instead of weights."""
+"""What a stage will take before it starts: parameters and their memory from shapes, the rest from a short measurement."""

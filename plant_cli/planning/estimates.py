@@ -1,62 +1,44 @@
-"""Memory, disk and operations of one stage, from its job, the outline of its network and the documents."""
+"""Memory, disk, operations and time of one stage that trains or scores."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from plant_cli.api import PlantableDecoder
+import torch
+
 from plant_cli.model.hardware import Hardware
-from plant_cli.model.network import Network
 from plant_cli.planning.documents import Documents
 from plant_cli.planning.jobs import Job
-from plant_cli.planning.outline import Outline
-from plant_cli.planning.sharing import ALONE, Shares, Sharing, size_of
-from plant_cli.planning.trace import Reading, Trace, trace_reading, trace_step
-from plant_cli.training.prototypes import NUMBERS
+from plant_cli.planning.outline import Outline, Part
+from plant_cli.planning.probe import Probe, Source
+from plant_cli.planning.sharing import ALONE, Sharing
 
-MOMENTS = 2  # AdamW keeps two numbers for each that learns
+MOMENTS = 2  # AdamW keeps two numbers for each that is trained
 CHECKPOINTS = 2  # that are kept
-READING_BATCH = 16  # documents that are read at once when hidden states are cached
-TABLES = 7
-"""Arrays of the size of a label table that are in hand while tables are planted."""
-SCORED_ON_DISK = 12  # bytes of a label's name and score in predictions.parquet
-LOGIT = 4  # bytes of a score in scores.bin
-VALIDATION = 1 / 3
-"""A forward pass, as a share of a step."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Memory:
-    """Bytes of memory of one process by part.
+class Machine:
+    """Where stages run.
 
     Args:
-        weights: as they are held, quantised or not.
-        gradients, optimiser: of what learns by the last epoch.
-        gathered: what is spread over the processes and whole in this one for a time: weights, and their gradients in a pass.
-        best: the copy of the best epoch's weights.
-        activations: what reading a micro-batch of the longest documents leaves for the backward pass.
-        label_attention: what scoring labels and the backward pass add to that at most.
-        reading: at most, while a frozen backbone reads documents for the cache.
-        planting: at most, while label tables are planted.
-        saving: the copy that is written to a checkpoint, or becomes the next best.
+        hardware: device and number format.
+        rate: operations a second of a large matrix product.
+        process: bytes of main memory of a process that has read the corpus, before it builds a network.
     """
 
-    weights: int
-    gradients: int = 0
-    optimiser: int = 0
-    gathered: int = 0
-    best: int = 0
-    activations: int = 0
-    label_attention: int = 0
-    reading: int = 0
-    planting: int = 0
-    saving: int = 0
+    hardware: Hardware
+    rate: float
+    process: int
 
-    @property
-    def peak(self) -> int:
-        """The most that is held at any time: while reading, while planting, in a step of training, or in saving after one."""
-        passing = self.gradients + self.gathered + self.activations + self.label_attention
-        return self.weights + max(self.reading, self.planting, self.optimiser + self.best + max(passing, self.saving))
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """Options as they are written on the command line, and the peak memory in bytes once these and those before are set."""
+
+    options: str
+    peak: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,114 +46,80 @@ class Estimate:
     """What one stage takes.
 
     Args:
-        job: the stage.
-        memory: of one process, by part.
-        reading: where hidden states come from.
-        cache: bytes of hidden states on disk.
-        disk: bytes of checkpoints and of the result.
-        tokens: that one epoch reads.
-        padding: share of positions that are padding.
-        once: operations before the first epoch: filling the cache.
-        steps: operations of one epoch's steps.
-        scoring: operations of one epoch's validation, or of scoring alone.
+        memory: bytes of one process by part; all are held at the same time.
+        disk: bytes by what is written.
+        work: documents, tokens, operations and so on.
+        seconds: of the whole stage, validation not counted; the least that it can take unless they are `measured`.
+        measured: whether seconds are those of runs on this machine.
+        parts: of the network.
+        changes: what makes the stage fit.
     """
 
-    job: Job
-    memory: Memory
-    reading: Reading
-    cache: int
-    disk: int
-    tokens: float
-    padding: float
-    once: float
-    steps: float
-    scoring: float
+    memory: Mapping[str, int]
+    disk: Mapping[str, int]
+    work: Mapping[str, float]
+    seconds: float
+    measured: bool
+    parts: Sequence[Part] = ()
+    changes: Sequence[Change] = ()
 
     @property
-    def epoch(self) -> float:
-        """Operations of one epoch with its validation."""
-        return self.steps + self.scoring
-
-    @property
-    def operations(self) -> float:
-        """Of the whole stage, by all processes."""
-        return self.waited(Shares())
-
-    def waited(self, shares: Shares) -> float:
-        """Operations that the longest of several processes does; planting label tables costs about as much as an epoch."""
-        epochs = self.steps * shares.steps + self.scoring * shares.reading
-        return epochs * self.job.epochs + (self.once + self.epoch * self.job.planting) * shares.reading
+    def peak(self) -> int:
+        """The most that one process holds."""
+        return sum(self.memory.values())
 
 
-def estimate(job: Job, sketch: Outline, documents: Documents, hardware: Hardware, sharing: Sharing = ALONE) -> Estimate:
+def estimate(
+    job: Job,
+    sketch: Outline,
+    documents: Documents,
+    machine: Machine,
+    sharing: Sharing = ALONE,
+    *,
+    filled: bool = False,
+    timed: bool = False,
+) -> Estimate:
     """Estimate a stage.
 
     Args:
         job: the stage.
-        sketch: its network; comes back unfrozen as the stage's is.
+        sketch: its network.
         documents: the training documents.
-        hardware: where it runs.
+        machine: where it runs.
         sharing: the processes that share it.
+        filled: whether an earlier stage has filled the cache of hidden states.
+        timed: whether to measure seconds.
     """
-    network = sketch.network
-    may, learning = job.thaw(network)
-    read = documents.train + documents.validation if learning else 0
-    cache = int(read * documents.mean * network.backbone.hidden_size * hardware.dtype.itemsize)
-    fits = read and cache * documents.train / read <= job.cache_limit * 1e9
-    fixed = not {id(p) for p in may} & {id(p) for p in network.backbone_module.parameters()}
-    reading: Reading = "cached" if fixed and fits else "frozen" if network.backbone_is_frozen else "trained"
-    step = trace_step(sketch, job, documents.heaviest(job.micro_batch), hardware, reading, learning, gathered=sharing.passes(job) > 1)
-    once = trace_reading(sketch, documents.heaviest(READING_BATCH), hardware) if reading == "cached" else None
-    tokens = documents.mean * (documents.train if learning else documents.count(job.split))
+    hardware = machine.hardware
+    network, probe = sketch.network, Probe(sketch=sketch, job=job, documents=documents, hardware=hardware, timed=timed)
+    kept = documents.mean * network.backbone.hidden_size * hardware.dtype.itemsize
+    cacheable = bool(job.roles) and sketch.fixed and job.documents * kept <= job.cache_limit * 1e9
+    source: Source = "cached" if cacheable else "frozen" if network.backbone_is_frozen else "trained"
+    cost = probe.measure(source)
     padding = documents.padding(job.micro_batch)
-    operations = step.operations * tokens / (1 - padding)
+    positions = job.documents * job.epochs / (1 - padding)
+    operations, seconds = (positions * figure for figure in cost.each(job.micro_batch))
+    if cacheable and not filled:
+        once = probe.measure("reading").each(job.micro_batch)
+        operations, seconds = operations + job.read * once[0], seconds + job.read * once[1]
+    sharing = sharing if job.roles else replace(sharing, sharded=False)
+    learned, changed = sharing.share(sketch.learning), sharing.share(sketch.changed)
+    memory = {
+        "process and texts": machine.process if hardware.device.type == "cpu" else 0,
+        "weights": sketch.size,
+        "weights, shared out": sharing.share(sketch.size) if sharing.sharded else 0,
+        "gradients": learned,
+        "optimiser": MOMENTS * learned,
+        "best": changed,
+        "activations": cost.memory(job.micro_batch) + sketch.unpacked,
+    }
+    disk = {
+        "cache": int(job.read * kept) if cacheable else 0,
+        "checkpoints": CHECKPOINTS * (2 * sketch.changed + MOMENTS * sketch.learning) if job.roles else 0,
+        "result": sketch.changed if job.roles else job.documents * network.labels * torch.float32.itemsize * job.every_score,
+    }
+    work = {"epochs": job.epochs, "tokens": job.documents * job.epochs * documents.mean, "padding": padding, "operations": operations}
+    alone = seconds if timed else operations / machine.rate
     return Estimate(
-        job=job,
-        memory=_memory(job, sketch, documents, sharing.of(job), step, once),
-        reading=reading,
-        cache=cache if reading == "cached" else 0,
-        disk=_disk(job, network, documents, size_of(may), size_of(learning)),
-        tokens=tokens,
-        padding=padding,
-        once=once.operations * read * documents.mean if once else 0.0,
-        steps=operations if learning else 0.0,
-        scoring=operations * (VALIDATION * documents.validation / documents.train if learning else 1.0),
+        memory=memory, disk=disk, work=work, seconds=alone / sharing.speedup(job, hardware.device), measured=timed, parts=sketch.parts
     )
-
-
-def _memory(job: Job, sketch: Outline, documents: Documents, sharing: Sharing, step: Trace, once: Trace | None) -> Memory:
-    network = sketch.network
-    may, learning = job.thaw(network)
-    grown, kept = sharing.held(learning, sketch), sharing.held(may, sketch)
-    weights = sharing.weights(sketch)
-    return Memory(
-        weights=weights,
-        gradients=grown,
-        optimiser=MOMENTS * grown,
-        gathered=sharing.gathered(learning, sketch),
-        best=kept,
-        activations=step.activations,
-        label_attention=step.peak - step.activations,
-        reading=once.peak if once else 0,
-        planting=_planting(job, sketch, documents) + (sketch.size - weights) * job.planting,  # nothing is spread before
-        saving=kept,
-    )
-
-
-def _disk(job: Job, network: Network, documents: Documents, changed: int, grown: int) -> int:
-    """Checkpoints and the trained weights, or predictions."""
-    if job.kind != "score":
-        return CHECKPOINTS * (2 * changed + MOMENTS * grown) + changed
-    kept = SCORED_ON_DISK * min(job.top_k, network.labels) + (LOGIT * network.labels if job.every_score else 0)
-    return documents.count(job.split) * kept
-
-
-def _planting(job: Job, sketch: Outline, documents: Documents) -> int:
-    """The start and the best so far, tables of prototypes, and what the attention gathers of some documents."""
-    network = sketch.network
-    if not job.planting or not isinstance(network.decoder, PlantableDecoder):
-        return 0
-    hidden = network.backbone.hidden_size
-    longest = max(len(ids) for ids in documents.longest.ids)
-    gathered = min(NUMBERS, network.labels * job.micro_batch * (longest + hidden))
-    return 2 * size_of(network.decoder.parameters()) + 4 * (TABLES * network.labels * hidden + gathered)

@@ -1,4 +1,4 @@
-"""What a stage asks of the machine: which network, which of its parts learn, in which batches, for how long."""
+"""What a stage asks of the machine: which network, which of its parts are trained, in which batches, for how long."""
 
 from __future__ import annotations
 
@@ -8,48 +8,44 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from plant_cli.api import MachineSection, ModelSection, Reading, SplitName
+from plant_cli.api import MachineSection, ModelSection, Reading
 from plant_cli.model.network import Network
 from plant_cli.training.unfreezing import Rates, factors, make_groups
 
-Kind = Literal["rank", "label", "score"]
 EQUAL = Rates(head=1.0, boost=1.0, attention=1.0, backbone=1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One stage.
+    """One stage that trains or scores.
 
     Args:
-        name: its section in the recipe.
-        kind: ranking words (stage 1), assigning labels (stage 2), or scoring without learning.
-        roles: which parts of the network learn.
+        model, machine: sections of the recipe.
+        kind: ranking words (stage 1), assigning labels (stage 2), or scoring without training.
+        documents: that an epoch trains on, or that are scored.
+        read: documents whose hidden states a cache holds: those of train and validation.
+        roles: parts of the network that are trained; none when scoring.
         epochs: at most.
         batch: documents of one optimiser step.
         micro_batch: documents in memory at once.
-        labels: labels of a document that a step looks at (stage 1), or whose score has a gradient (stage 2; 0: all).
+        labels: labels that a step of stage 1 ranks, or labels of a document whose score has a gradient in stage 2 (0: all).
         schedule: of unfreezing.
-        planting: whether label tables start from prototypes.
-        cache_limit: GB of disk for the hidden states of one split.
-        split: the documents that are scored.
-        top_k: labels kept of each of them.
-        every_score: whether the scores of all labels are kept, too.
+        cache_limit: 10⁹ bytes of disk for the hidden states of one split.
+        every_score: whether the scores of all labels are kept.
     """
 
-    name: str
     model: ModelSection
     machine: MachineSection
-    kind: Kind
+    kind: Literal["rank", "label", "score"]
+    documents: int
+    read: int = 0
     roles: frozenset[str] = frozenset()
     epochs: int = 1
     batch: int
     micro_batch: int
     labels: int = 0
     schedule: Literal["gradual", "all"] = "all"
-    planting: bool = False
     cache_limit: float = 0.0
-    split: SplitName = "test"
-    top_k: int = 0
     every_score: bool = False
 
     @property
@@ -57,25 +53,26 @@ class Job:
         """Of one optimiser step."""
         return max(1, round(self.batch / self.micro_batch))
 
-    def thaw(self, network: Network) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-        """Parameters that may learn, and those of them that do by the last epoch; all others are frozen."""
+    def unfreeze(self, network: Network) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+        """Set which parameters are trained in the last epoch; gives those trained in any epoch, and those trained in the last."""
         groups = [group for group in make_groups(network, EQUAL) if group.role in self.roles]
         active = factors(groups, self.epochs - 1, self.schedule, 1.0)
         network.requires_grad_(False)
         for group, factor in zip(groups, active, strict=True):
             for parameter in group.parameters:
                 parameter.requires_grad_(factor > 0)
-        may = [parameter for group in groups for parameter in group.parameters]
-        return may, [parameter for parameter in may if parameter.requires_grad]
+        ever = [parameter for group in groups for parameter in group.parameters]
+        return ever, [parameter for parameter in ever if parameter.requires_grad]
 
-    def judge(self, network: Network, hidden: Tensor, mask: Tensor) -> Tensor:
-        """A number whose forward and backward pass costs what the loss of this stage costs: the loss itself adds next to nothing."""
+    def score(self, network: Network, reading: Reading) -> Tensor:
+        """A number whose forward and backward pass costs what the stage's loss costs: the loss itself adds next to nothing.
+
+        Args:
+            network: the network.
+            reading: the documents of a micro-batch.
+        """
+        chosen = min(self.labels or network.labels, network.labels)
         if self.kind == "rank":
-            labels = torch.arange(min(self.labels or network.labels, network.labels), device=hidden.device)
-            return network.decoder.rank(Reading.of(hidden, mask), labels).exp().sum()
-        logits: Tensor = network.decoder(Reading.of(hidden, mask)).float()
-        return logits.topk(self.chosen(network), dim=1).values.sum()
-
-    def chosen(self, network: Network) -> int:
-        """Labels of a document whose score has a gradient."""
-        return min(self.labels or network.labels, network.labels)
+            return network.decoder.rank(reading, torch.arange(chosen, device=reading.hidden.device)).exp().sum()
+        logits: Tensor = network.decoder(reading).float()
+        return logits.topk(chosen, dim=1).values.sum()

@@ -1,92 +1,185 @@
-"""Twenty real steps of a stage on this machine, for a time that is measured instead of reckoned."""
+"""A short measurement of a stage with random weights: one and two documents, through one and two layers of each kind.
+
+Memory, operations and time grow linearly with documents and with layers of a kind, so these few runs stand for the whole network,
+whose weights need not be there.
+"""
 
 from __future__ import annotations
 
-import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import cycle, islice
+from functools import partial
+from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
 import torch
+from torch import Tensor, nn
 
-from plant_cli.api import Corpus, StageContext
-from plant_cli.model.design import find_design
+from plant_cli.api import ComponentError, Reading, TokenBatch
+from plant_cli.base.padding import TOKEN_MULTIPLE, round_up
+from plant_cli.measuring.clock import time_fastest
+from plant_cli.measuring.counting import count_operations, peak_allocated
 from plant_cli.model.hardware import Hardware
-from plant_cli.model.network import assemble
 from plant_cli.model.reading import pad_to_multiple
 from plant_cli.planning.documents import Documents
-from plant_cli.planning.estimates import Estimate
-from plant_cli.planning.jobs import EQUAL
-from plant_cli.planning.sharing import Shares
-from plant_cli.training.batches import make_batches
-from plant_cli.training.unfreezing import make_groups, make_optimizer
+from plant_cli.planning.jobs import Job
+from plant_cli.planning.outline import Outline, size_of
 
-STEPS = 20
-WARM_UP = 2  # steps that are not counted
+Source = Literal["trained", "frozen", "cached", "reading"]
+"""Where hidden states come from: a backbone that is trained, a frozen one, the cache; or the frozen backbone reads and nothing else."""
+Figures = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Speed:
-    """Seconds for one position of a padded batch: of a step, and of reading alone."""
+class Cost:
+    """Bytes, operations and seconds [3] of a micro-batch: `fixed`, and more with every document."""
 
-    step: float
-    reading: float
+    fixed: Figures
+    document: Figures
 
-    def seconds(self, found: Estimate, documents: Documents, shares: Shares) -> float:
-        """Of the whole stage, as its processes share it."""
-        job = found.job
-        epoch = self.step * found.tokens / (1 - found.padding)
-        scoring = found.scoring / max(found.steps, found.scoring)  # as a share of the longer of the two, which was measured
-        steps = float(found.steps > 0)
-        read = (documents.train + documents.validation) * documents.mean if found.once else 0.0
-        trained = job.epochs * epoch * (steps * shares.steps + scoring * shares.reading)
-        return trained + (job.planting * epoch * (steps + scoring) + self.reading * read) * shares.reading
+    def memory(self, documents: int) -> int:
+        """Bytes held at most, beside weights and gradients."""
+        return max(0, int(self.fixed[0] + documents * self.document[0]))
 
-
-def probe(context: StageContext, corpus: Corpus, found: Estimate, documents: Documents, hardware: Hardware) -> Speed:
-    """Build the network for real and train it for `STEPS` micro-batches of the sample; nothing of it is kept."""
-    job = found.job
-    design = find_design(job.model, context.component)
-    network = assemble(design, job.machine, corpus.labels, corpus.sizes["train"]).to(hardware.device)
-    _, learning = job.thaw(network)
-    network.train(bool(learning))
-    optimizer = make_optimizer([g for g in make_groups(network, EQUAL) if g.role in job.roles], 0.0) if learning else None
-    batches = cycle(make_batches(documents.lengths, job.micro_batch, seed=job.machine.seed, epoch=0))
-    clock = Clock(hardware)
-    with context.reporter.progress(f"trying {job.name}", STEPS, "steps") as task:
-        for number, rows in enumerate(islice(batches, STEPS)):
-            with hardware.autocast(), torch.set_grad_enabled(found.reading == "trained" and bool(learning)):
-                hidden, mask = pad_to_multiple(*network.backbone.encode(documents.tokens.select(rows)))
-            read = clock.lap()
-            with hardware.autocast(), torch.set_grad_enabled(bool(learning)):
-                loss = job.judge(network, hidden, mask)
-            if learning:
-                loss.backward()  # type: ignore[no-untyped-call]
-            if optimizer is not None and (number + 1) % max(1, job.batch // job.micro_batch) == 0:
-                optimizer.step()
-                optimizer.zero_grad(set_to_none=True)
-            clock.count(read, clock.lap(), mask.numel(), counted=number >= WARM_UP)
-            task.advance(1)
-    reading, step = clock.reading / clock.positions, clock.step / clock.positions
-    return Speed(step=step if found.reading == "cached" else step + reading, reading=reading)
+    def each(self, documents: int) -> tuple[float, float]:
+        """Operations and seconds of one document of typical length, in micro-batches of so many."""
+        operations, seconds = np.maximum(0.0, self.fixed[1:] / documents + self.document[1:])
+        return float(operations), float(seconds)
 
 
-class Clock:
-    """Seconds of laps on a device, summed up."""
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """Measures stages.
 
-    def __init__(self, hardware: Hardware) -> None:
-        self.reading = self.step = 0.0
-        self.positions = 0
-        self._device = hardware.device
-        self._last = time.perf_counter()
+    Args:
+        sketch: the network; its weights come and go.
+        job: the stage.
+        documents: the training documents.
+        hardware: where it runs.
+        timed: whether to measure seconds, too.
+    """
 
-    def lap(self) -> float:
-        """Seconds since the last lap, work that a GPU still has to do included."""
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
-        before, self._last = self._last, time.perf_counter()
-        return self._last - before
+    sketch: Outline
+    job: Job
+    documents: Documents
+    hardware: Hardware
+    timed: bool
 
-    def count(self, reading: float, step: float, positions: int, *, counted: bool) -> None:
-        """Add a step."""
-        if counted:
-            self.reading, self.step, self.positions = self.reading + reading, self.step + step, self.positions + positions
+    def measure(self, source: Source) -> Cost:
+        """The cost of a micro-batch.
+
+        Args:
+            source: where hidden states come from.
+
+        Raises:
+            ComponentError: the network does not run with random weights, or with fewer layers.
+        """
+        blocks = Blocks(self.sketch.network.backbone_module)
+        one, two = (self._extrapolate(blocks, count, source) for count in (1, 2))
+        return Cost(fixed=2 * one - two, document=two - one)
+
+    def _extrapolate(self, blocks: Blocks, count: int, source: Source) -> Figures:
+        """Figures of all blocks, from one of each kind and from one more of each."""
+        if source == "cached":
+            return self._run(self.sketch.network.decoder, count, source)
+        with blocks.keep():
+            total = least = self._run(self.sketch.network, count, source)
+        for kind, number in blocks.kinds.items():
+            if number > 1:
+                with blocks.keep(kind):
+                    total = total + (number - 1) * (self._run(self.sketch.network, count, source) - least)
+        return total
+
+    def _run(self, part: nn.Module, count: int, source: Source) -> Figures:
+        """Figures of a micro-batch of so many documents: bytes for the longest, the rest for typical ones."""
+        network, device = self.sketch.network, self.hardware.device
+        section = network.section
+        longest, typical = (batch.select([0] * count) for batch in (self.documents.longest, self.documents.typical))
+        try:
+            part.to_empty(device=device)
+            _draw(part)
+            network.train(bool(self.job.roles) and source != "reading")
+            learning = [] if source == "reading" else [p for p in part.parameters() if p.requires_grad]
+            passes = min(2, self.job.micro_batches) if learning else 1
+            peak = peak_allocated(partial(self._pass, longest, source, passes), device) - size_of(learning)
+            once = partial(self._pass, typical, source, 1)
+            return np.array([peak, count_operations(once), time_fastest(once, device) if self.timed else 0.0])
+        except (NotImplementedError, RuntimeError, IndexError) as error:
+            raise ComponentError(
+                f"this network cannot be tried with random weights: {(str(error).splitlines() or [''])[0]}",
+                where=f"backbone '{section.backbone.name}', decoder '{section.decoder.name}'",
+                expected="a network that runs with one layer of each kind, and that fits into memory so",
+                todo="train it for one epoch and see `peak_memory_gb` in stage.json",
+            ) from error
+        finally:
+            part.to("meta")
+
+    def _pass(self, batch: TokenBatch, source: Source, passes: int) -> None:
+        network, learns = self.sketch.network, bool(self.job.roles) and source != "reading"
+        for _ in range(passes):
+            with self._autocast(), torch.set_grad_enabled(learns):
+                reading = Reading.of(*self._read(batch, source))
+                found = None if source == "reading" else self.job.score(network, reading)
+            if found is not None and found.requires_grad:
+                found.backward()  # type: ignore[no-untyped-call]
+        network.zero_grad(set_to_none=True)
+
+    def _autocast(self) -> torch.autocast:
+        half = self.hardware.dtype == torch.bfloat16 or bool(self.sketch.unpacked)  # weights in few bits compute in bf16
+        return torch.autocast(self.hardware.device.type, dtype=torch.bfloat16, enabled=half)
+
+    def _read(self, batch: TokenBatch, source: Source) -> tuple[Tensor, Tensor]:
+        backbone, device = self.sketch.network.backbone, self.hardware.device
+        if source != "cached":
+            with torch.set_grad_enabled(source == "trained" and torch.is_grad_enabled()):
+                return pad_to_multiple(*backbone.encode(batch))
+        length = round_up(len(batch.ids[0]), TOKEN_MULTIPLE)
+        mask = (torch.arange(length, device=device) < len(batch.ids[0])).expand(len(batch), -1)
+        return torch.randn(len(batch), length, backbone.hidden_size, dtype=self.hardware.dtype, device=device), mask
+
+
+class Blocks:
+    """The layers of a backbone: its largest list of modules. Layers are of one kind if their shapes and what is trained of them agree.
+
+    Args:
+        module: the backbone, its parameters unfrozen as in training.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        lists = [(name, part) for name, part in module.named_modules() if isinstance(part, nn.ModuleList) and name]
+        name, found = max(lists, key=lambda item: sum(p.numel() for p in item[1].parameters()), default=("", nn.ModuleList()))
+        self._owner, self._name = module.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]
+        self._all = list(found)
+        self._kinds = [tuple((n, p.shape, p.requires_grad) for n, p in block.named_parameters()) for block in self._all]
+        self.kinds = Counter(self._kinds)
+
+    @contextmanager
+    def keep(self, twice: object = None) -> Iterator[None]:
+        """Leave one block of each kind in the backbone, in their order, and two of the kind `twice`."""
+        seen: Counter[object] = Counter()
+        kept: list[nn.Module] = []
+        for block, kind in zip(self._all, self._kinds, strict=True):
+            seen[kind] += 1
+            if seen[kind] <= 1 + (kind == twice):
+                kept.append(block)
+        self._put(kept)
+        try:
+            yield
+        finally:
+            self._put(self._all)
+
+    def _put(self, blocks: Sequence[nn.Module]) -> None:
+        if self._all:
+            setattr(self._owner, self._name, nn.ModuleList(blocks))
+
+
+@torch.no_grad()
+def _draw(module: nn.Module) -> None:
+    """Small random weights: memory and time do not depend on them, but numbers that are none slow a processor down."""
+    for parameter in module.parameters():
+        parameter.normal_(std=0.02) if parameter.is_floating_point() else parameter.zero_()
+    for buffer in module.buffers():
+        buffer.zero_()

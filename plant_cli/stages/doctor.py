@@ -1,4 +1,4 @@
-"""`plant doctor`: looks at this machine and this installation, and says what will work and how to mend what will not."""
+"""`plant doctor`: checks this machine and this installation, and says what works and how to repair what does not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import platform
 import re
 import shutil
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -30,7 +29,7 @@ REQUIREMENT = re.compile(r"""^([A-Za-z0-9._-]+)\s*([^;]*?)\s*(?:;.*extra\s*==\s*
 
 @dataclass(frozen=True, kw_only=True)
 class CheckResult:
-    """One thing looked at. `todo` is a command or an advice; empty where all is well."""
+    """The result of one check. `todo` is a command or advice, and empty where nothing has to be done."""
 
     topic: str
     name: str
@@ -59,10 +58,9 @@ def check_system() -> Iterator[CheckResult]:
     """Python, memory, disk and the terminal's encoding."""
     yield CheckResult(topic="system", name="python", state="ok", found=f"{platform.python_version()} on {platform.platform(terse=True)}")
     memory = available_memory()
-    if memory is not None:
-        low = memory < LOW_MEMORY
-        todo = "close other programs, or use a smaller backbone and batch" if low else ""
-        yield CheckResult(topic="system", name="free memory", state="warn" if low else "ok", found=f"{memory / GIB:.1f} GiB", todo=todo)
+    low = memory < LOW_MEMORY
+    todo = "close other programs, or use a smaller backbone and batch" if low else ""
+    yield CheckResult(topic="system", name="free memory", state="warn" if low else "ok", found=f"{memory / GIB:.1f} GiB", todo=todo)
     disk = shutil.disk_usage(os.getcwd()).free
     low = disk < LOW_DISK
     todo = "free some space, or keep the run elsewhere with --run DIR" if low else ""
@@ -74,7 +72,7 @@ def check_system() -> Iterator[CheckResult]:
 
 
 def check_devices() -> Iterator[CheckResult]:
-    """What torch can compute on, and whether bf16 pays there."""
+    """The devices that torch can use, and whether bf16 is faster there."""
     import torch
 
     devices = [torch.device("cpu")]
@@ -88,34 +86,21 @@ def check_devices() -> Iterator[CheckResult]:
         devices.append(torch.device("mps"))
         yield CheckResult(topic="device", name="mps", state="ok", found="available")
     if len(devices) == 1:
-        todo = "fine for encoders up to MiniLM's size; larger ones want a GPU"
+        todo = "fine for encoders up to the size of MiniLM; larger ones need a GPU"
         yield CheckResult(topic="device", name="gpu", state="warn", found="none", todo=todo)
     yield from map(compare_precisions, devices)
 
 
 def compare_precisions(device: torch.device) -> CheckResult:
-    """Time a matrix product in bf16 and in fp32."""
+    """Compare the matrix rates in bf16 and in fp32."""
     import torch
 
-    slow, fast = time_product(device, torch.float32), time_product(device, torch.bfloat16)
-    pays = fast < slow
-    found = f"bf16 {slow / fast:.1f}x the speed of fp32"
-    return CheckResult(
-        topic="precision", name=str(device), state="ok", found=found, todo="" if pays else "--precision fp32 is the faster one here"
-    )
+    from plant_cli.measuring.rates import matrix_rate
 
-
-def time_product(device: torch.device, kind: torch.dtype, size: int = 512, repeats: int = 4) -> float:
-    """Seconds of one [size, size] matrix product: the best of a few, so that warm-up does not count."""
-    import torch
-
-    left = torch.ones(size, size, device=device, dtype=kind)
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.perf_counter()
-        (left @ left)[0, 0].item()  # reading a value waits for the device
-        best = min(best, time.perf_counter() - start)
-    return best
+    full, half = matrix_rate(device, torch.float32), matrix_rate(device, torch.bfloat16)
+    found = f"bf16 {half / full:.1f}x the speed of fp32 ({full / 1e9:,.0f} GFLOP/s in fp32)"
+    todo = "" if half > full else "--precision fp32 is faster here"
+    return CheckResult(topic="precision", name=str(device), state="ok", found=found, todo=todo)
 
 
 def check_packages() -> Iterator[CheckResult]:
@@ -143,19 +128,19 @@ def check_plugins(plugins: Sequence[PluginRecord]) -> Iterator[CheckResult]:
     """Every plugin, and whether it could be loaded."""
     for record in plugins:
         if record.error:
-            todo = f"mend or uninstall distribution {record.distribution}"
+            todo = f"repair or uninstall the distribution {record.distribution}"
             yield CheckResult(topic="plugin", name=record.name, state="warn", found=record.error, todo=todo)
         else:
             yield CheckResult(topic="plugin", name=record.name, state="ok", found=f"{len(record.components)} components")
 
 
 def check_features() -> Iterator[CheckResult]:
-    """What larger undertakings need."""
+    """What large models and downloads need."""
     import torch
 
     cuda, quantises = torch.cuda.is_available(), installed_version("bitsandbytes") is not None
     found = "bitsandbytes is missing" if not quantises else "cuda and bitsandbytes" if cuda else "bitsandbytes, but no cuda device"
-    slow = "" if cuda else "small ones run on the processor; billions of parameters want an NVIDIA GPU, or use an encoder such as minilm"
+    slow = "" if cuda else "small ones run on the processor; billions of parameters need an NVIDIA GPU, or use an encoder such as minilm"
     todo = slow if quantises else "pip install bitsandbytes"
     yield CheckResult(topic="feature", name="4-bit language models", state="warn" if todo else "ok", found=found, todo=todo)
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")

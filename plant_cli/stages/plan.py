@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,10 +15,8 @@ from plant_cli.base.sizes import read_size
 
 if TYPE_CHECKING:
     from plant_cli.api import Corpus
-    from plant_cli.model.hardware import Hardware
+    from plant_cli.planning.estimates import Estimate
     from plant_cli.planning.jobs import Job
-    from plant_cli.planning.sharing import Sharing
-    from plant_cli.planning.words import WordsJob
     from plant_cli.recipe.steps import Step
     from plant_cli.stages.mig import MigOptions
 
@@ -28,37 +27,42 @@ class PlanOptions(Options):
     """What to plan."""
 
     recipe: str | None = option(None, "The recipe: a file, or a shipped one's name (default: the run as it is).", argument=True)
-    probe: bool = option(
-        False, "Measure the time of 20 steps of each stage with real weights, and of some labels of mig, instead of reckoning it."
-    )
+    probe: bool = option(False, "Measure the time of each stage's steps on this machine; without it, hours are the least that is possible.")
     launch: str | None = option(None, "Plan for the processes that this file of `accelerate config` describes; none is started.", path=True)
 
 
 def run(context: StageContext, options: PlanOptions) -> Result:
-    """No weights are read (but with --probe): shapes alone tell parameters, memory and operations. Nothing is written to the run.
+    """Plan with random weights: none are read, and nothing is written to the run.
 
     plant plan recipe.yaml
     plant plan --probe
     """
-    from plant_cli.corpus.counts import Counter
     from plant_cli.model.hardware import choose_hardware
-    from plant_cli.planning.planner import Planner
+    from plant_cli.planning.planner import Planner, free_memory
     from plant_cli.planning.sharing import ALONE, read_sharing
-    from plant_cli.planning.tables import Plans, report
+    from plant_cli.planning.tables import report
 
     recipe = options.recipe or context.request.recipe
     sharing = ALONE if options.launch is None else read_sharing(Path(options.launch))
     steps = _steps(context, recipe)
     hardware = choose_hardware(steps[0].machine)
-    free = _free_memory(hardware, sharing)
+    free = free_memory(hardware, sharing)
     with _corpus(context, steps[0], recipe) as corpus:
-        counter = Counter(corpus=corpus, min_df=1, occurrences=False, memory=0, reporter=context.reporter, check=lambda: None)
-        count = partial(counter.read_words, min_df=1)
-        planner = Planner(context, corpus, hardware, sharing)
-        words = {s.name: planner.plan_words(_words_job(context, s, sharing), count, probe=options.probe) for s in steps if _counts(s)}
-        planned = {s.name: planner.plan(partial(_job, context, s), probe=options.probe) for s in steps if not _counts(s)}
-        changes = {name: planner.advise(found, free) for name, found in planned.items()} if free is not None else {}
-    return report(Plans(words=words, stages=planned, changes=changes, free=free, hardware=hardware, sharing=sharing, told=planner.told))
+        planner = Planner(context.component, corpus, hardware, sharing, free=free, timed=options.probe)
+        plans = {step.name: _words(context, step, corpus) if _counts(step) else planner.plan(_job(context, step, corpus)) for step in steps}
+    place = f"{hardware.device} in {str(hardware.dtype).removeprefix('torch.')}"
+    each = f" for each of {sharing.processes} processes" if sharing.processes > 1 else ""
+    return report(plans, free, place + each, [*_explain(plans), *planner.notes])
+
+
+def _explain(plans: Mapping[str, Estimate]) -> Iterator[str]:
+    """On what the figures rest."""
+    if any(not found.parts for found in plans.values()):
+        yield "mig was run on a sample of at most 2,000 documents; what grows with them is scaled up, so its figures are on the high side"
+    if any(found.parts for found in plans.values()):
+        yield "activations are measured with random weights: one and two of the longest documents, one and two layers of each kind"
+    if any(not found.measured for found in plans.values()):
+        yield "hours marked ≥ are operations at the speed of one large matrix product, the least that is possible; --probe measures"
 
 
 def _steps(context: StageContext, recipe: str | None) -> list[Step]:
@@ -89,7 +93,7 @@ def _steps(context: StageContext, recipe: str | None) -> list[Step]:
 
 @contextmanager
 def _corpus(context: StageContext, step: Step, recipe: str | None) -> Iterator[Corpus]:
-    """The run's corpus if it has one and no recipe says otherwise, else one that is prepared aside and forgotten."""
+    """The run's corpus if it has one and no recipe says otherwise, else one that is prepared in a temporary folder."""
     from plant_cli.artefacts.corpus import SPLITS_FILE
     from plant_cli.corpus.prepare import prepare
 
@@ -106,59 +110,53 @@ def _counts(step: Step) -> bool:
     return step.spec.name == "mig"
 
 
-def _words_job(context: StageContext, step: Step, sharing: Sharing) -> WordsJob:
-    """What a stage `mig` asks of the machine."""
-    from plant_cli.corpus.counts import choose_jobs
-    from plant_cli.planning.words import WordsJob
+def _words(context: StageContext, step: Step, corpus: Corpus) -> Estimate:
+    """What a stage `mig` takes."""
+    from plant_cli.corpus.counts import Counter, choose_jobs
+    from plant_cli.planning.words import plan_words
     from plant_cli.relevance.engine import Selection
     from plant_cli.stages.mig import bind_signal
 
     options: MigOptions = cast("MigOptions", step.options)
     signal, signal_options = context.component(SignalSpec, options.signal)
-    jobs = choose_jobs(step.machine, options.jobs, sharing.processes)
-    return WordsJob(
-        name=step.name,
-        signal=bind_signal(signal, signal_options),
+    memory, jobs = read_size(options.memory), choose_jobs(step.machine, options.jobs)
+    counter = Counter(
+        corpus=corpus, min_df=1, occurrences=signal.needs_occurrences, memory=memory, reporter=context.reporter, check=lambda: None
+    )
+    return plan_words(
+        corpus.split("train"),
+        corpus.labels,
+        partial(counter.read_words, min_df=options.min_df),
+        bind_signal(signal, signal_options),
+        Selection(k=options.k, sign=options.sign, memory=memory, jobs=jobs),
         occurrences=signal.needs_occurrences,
-        selection=Selection(k=options.k, sign=options.sign, memory=read_size(options.memory), jobs=jobs),
-        min_df=options.min_df,
-        passes=2 if options.norm == "global-max" else 1,
     )
 
 
-def _job(context: StageContext, step: Step, positives: int) -> Job:
-    """What a step asks of the machine; `positives`: the most labels of a document."""
+def _job(context: StageContext, step: Step, corpus: Corpus) -> Job:
+    """What a step that trains or scores asks of the machine."""
+    import numpy as np
+
     from plant_cli.planning.jobs import Job
     from plant_cli.training.options import ROLES, FinetuneOptions, PretrainOptions
 
     options: Any = step.options
-    shared: dict[str, Any] = {"name": step.name, "model": step.model, "machine": step.machine}
+    sizes = corpus.sizes
+    batch = getattr(options, "batch", options.micro_batch)
+    job = Job(model=step.model, machine=step.machine, kind="score", documents=0, batch=batch, micro_batch=options.micro_batch)
     if not isinstance(options, PretrainOptions | FinetuneOptions):
-        kept = {"split": options.split, "top_k": options.top_k, "every_score": options.auc}
-        return Job(**shared, **kept, kind="score", batch=options.batch, micro_batch=options.batch)
-    shared |= options.model_dump(include={"epochs", "batch", "micro_batch", "cache_limit"})
+        return replace(job, documents=sizes.get(options.split, 0), every_score=options.auc)
+    read = sizes["train"] + sizes.get("validation", 0)
+    job = replace(job, documents=sizes["train"], read=read, **options.model_dump(include={"epochs", "cache_limit"}))
+    positives = int(np.diff(corpus.split("train").gold.indptr).max())
     if isinstance(options, PretrainOptions):
         sampled = options.labels_per_document
         labels = sampled + positives * options.micro_batch if sampled >= 0 else 0
-        return Job(
-            **shared, kind="rank", roles=frozenset({"attention"} if options.freeze_backbone else {"attention", "backbone"}), labels=labels
-        )
+        return replace(job, kind="rank", roles=frozenset({"attention", *(() if options.freeze_backbone else ("backbone",))}), labels=labels)
     loss: Any = context.component(LossSpec, options.loss)[1]
     hard = getattr(loss, "hard_negatives", 0)
     labels = positives + hard + getattr(loss, "random_negatives", 0) if hard else 0
-    return Job(**shared, kind="label", roles=ROLES, labels=labels, schedule=options.unfreeze, planting=options.plants_tables)
-
-
-def _free_memory(hardware: Hardware, sharing: Sharing) -> int | None:
-    """Bytes that are free for each process; None where that cannot be told."""
-    import torch
-
-    from plant_cli.base.memory import available_memory
-
-    if hardware.device.type == "cuda":
-        return torch.cuda.mem_get_info(hardware.device)[0]
-    free = available_memory()
-    return None if free is None else free // sharing.neighbours
+    return replace(job, kind="label", roles=ROLES, labels=labels, schedule=options.unfreeze)
 
 
 SPECS = (

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import flop_registry
 
 from plant_cli.base.memory import peak_memory_gb
+from plant_cli.measuring.counting import count_operations
+from plant_cli.measuring.rates import matrix_rate
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader, Rows, lengths
 from plant_cli.training.cache import CachedReader
 from plant_cli.training.loop import BatchLoss, TrainingResult
-
-SIDE = {"cpu": 1024, "cuda": 8192}
-"""Side of the matrices whose product tells the machine's rate: under a tenth of a second."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,52 +87,24 @@ def measure_throughput(
     """
     sizes = lengths(reader.tokens)
     order = np.argsort(sizes, kind="stable")
-    middle = np.sort(order[max(0, len(order) // 2 - batch // 2) :][:batch])  # documents of middling length stand for all
+    middle = np.sort(order[max(0, len(order) // 2 - batch // 2) :][:batch])  # documents of median length stand for all
     tokens_per_second = outcome.documents_per_second * float(sizes.mean())
-    per_token = count_operations(network, step, middle) / max(1, int(sizes[middle].sum()))
+    operations = count_operations(lambda: _run_once(step, middle))
+    network.zero_grad(set_to_none=True)
+    per_token = operations / max(1, int(sizes[middle].sum()))
     return Throughput(
         documents_per_second=outcome.documents_per_second,
         tokens_per_second=tokens_per_second,
         padding_share=outcome.padding,
-        share_of_peak=tokens_per_second * per_token / (matrix_rate(hardware) * hardware.processes.count),
+        share_of_peak=tokens_per_second * per_token / (matrix_rate(hardware.device, hardware.dtype) * hardware.processes.count),
         peak_memory_gb=torch.cuda.max_memory_allocated(hardware.device) / 1e9 if hardware.device.type == "cuda" else peak_memory_gb(),
         cache_seconds=reader.filled_in if isinstance(reader, CachedReader) else None,
         epoch_seconds=outcome.epoch_seconds,
     )
 
 
-def count_operations(network: Network, step: BatchLoss, rows: Rows) -> int:
-    """Operations of the matrix products in one micro-batch, forward and backward; gradients are thrown away."""
-    with _Operations() as counted:
-        loss, weight = step(rows, epoch=0, seed=0)
-        if weight and loss.requires_grad:
-            loss.backward()  # type: ignore[no-untyped-call]
-    network.zero_grad(set_to_none=True)
-    return int(counted.total)
-
-
-class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts as `torch.utils.flop_counter.FlopCounterMode` does, which cannot follow modules that are run without gradient too."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.total = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        count = flop_registry.get(func._overloadpacket)
-        self.total += int(count(*args, **(kwargs or {}), out_val=result)) if count else 0
-        return result
-
-
-def matrix_rate(hardware: Hardware) -> float:
-    """Operations a second of one large matrix product in the number format of training, the best of three."""
-    side = SIDE.get(hardware.device.type, SIDE["cpu"])
-    left, right = (torch.randn(side, side, dtype=hardware.dtype, device=hardware.device) for _ in range(2))
-    times = []
-    for _ in range(4):  # the first warms up
-        began = time.perf_counter()
-        product = left @ right
-        float(product[0, 0])  # waits for the device
-        times.append(time.perf_counter() - began)
-    return 2 * side**3 / min(times[1:])
+def _run_once(step: BatchLoss, rows: Rows) -> None:
+    """One micro-batch, forward and backward."""
+    loss, weight = step(rows, epoch=0, seed=0)
+    if weight and loss.requires_grad:
+        loss.backward()  # type: ignore[no-untyped-call]

@@ -14,7 +14,6 @@ import argparse
 import gc
 import json
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
@@ -33,13 +32,15 @@ from plant_losses.rank import build_lambda
 from scipy.sparse import csr_array
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils.flop_counter import FlopCounterMode
 
 from plant_cli.api import DecoderShape, MachineSection, ModelSection, PlantError, Reading, Split, TokenBatch
 from plant_cli.base.memory import peak_memory_gb
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.kit.profile import CausalOptions
 from plant_cli.kit.quantization import add_adapter
+from plant_cli.measuring.clock import time_fastest
+from plant_cli.measuring.counting import count_operations
+from plant_cli.measuring.rates import matrix_rate
 from plant_cli.model.hardware import Hardware, choose_hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import LiveReader, lengths
@@ -201,12 +202,11 @@ def measure(case: Case, prepare: Callable[[Case], Step], repeats: int, rate: flo
     """Seconds, documents and tokens a second, peak memory and share of the matrix rate."""
     torch.manual_seed(0)
     step = prepare(case)
-    operations = count_operations(step)
+    operations = count_products(step)
     gpu = case.hardware.device.type == "cuda"
     if gpu:
         torch.cuda.reset_peak_memory_stats(case.hardware.device)
-    step()
-    seconds = min(time_once(step, case.hardware.device) for _ in range(repeats))
+    seconds = time_fastest(step, case.hardware.device, repeats)
     return {
         "seconds": seconds,
         "documents_per_second": len(case.split) / seconds,
@@ -216,34 +216,15 @@ def measure(case: Case, prepare: Callable[[Case], Step], repeats: int, rate: flo
     }
 
 
-def count_operations(step: Step) -> int:
+def count_products(step: Step) -> int:
     """Additions and multiplications of a step's matrix products, 4-bit ones and recomputed ones included."""
     import bitsandbytes  # noqa: F401  (registers its products)
 
     def quantised(read: Sequence[int], packed: Sequence[int], weight: Sequence[int], *rest: object, **more: object) -> int:
         return 2 * math.prod(read) * weight[0]
 
-    counter = FlopCounterMode(display=False, custom_mapping={torch.ops.bitsandbytes.gemm_4bit: quantised})
-    with patch("plant_cli.attention.fused.uses_triton", return_value=False), counter:  # a kernel of its own cannot be looked into
-        step()
-    return int(counter.get_total_flops())
-
-
-def time_once(step: Step, device: torch.device) -> float:
-    """Seconds of a step, to the end of what it left the device to do."""
-    wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
-    wait()
-    start = time.perf_counter()
-    step()
-    wait()
-    return time.perf_counter() - start
-
-
-def matrix_rate(hardware: Hardware) -> float:
-    """Operations a second of one large matrix product in the number format of the run."""
-    size = 8192 if hardware.device.type == "cuda" else 1024
-    left = torch.randn(size, size, device=hardware.device, dtype=hardware.dtype)
-    return 2 * size**3 / min(time_once(lambda: left @ left, hardware.device) for _ in range(10))
+    with patch("plant_cli.attention.fused.uses_triton", return_value=False):  # a kernel of our own cannot be looked into
+        return count_operations(step, {torch.ops.bitsandbytes.gemm_4bit: quantised})
 
 
 def run_cases(options: argparse.Namespace, hardware: Hardware, rate: float) -> Iterator[dict[str, Any]]:
@@ -287,7 +268,7 @@ def main(arguments: list[str] | None = None) -> None:
         hardware = choose_hardware(MachineSection(device=options.device))
     except PlantError as error:
         raise SystemExit(str(error)) from error
-    rate = matrix_rate(hardware)
+    rate = matrix_rate(hardware.device, hardware.dtype, repeats=10)
     print(f"{describe_device()['device']}: {rate / 1e12:.2f} TFLOP/s in {hardware.dtype}")
     cases = list(run_cases(options, hardware, rate))
     if options.json:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-SIDE = {"cpu": 2048, "cuda": 8192}
-"""Rows and columns of the matrices."""
+from plant_cli.measuring.rates import SIDE
 
 COPIED = {"cpu": 1 << 28, "cuda": 1 << 31}
 """Bytes that are read and then written."""

@@ -53,7 +53,7 @@ def test_products_are_counted_with_those_of_four_bit_weights_and_adapters() -> N
     attention = 2 * 4 * 32 * 16 * 2  # a place with 32 places, queries with keys and weights with values; not counted everywhere
     places, layers = 2 * 32, 2
     least = 2 * places * layers * (maps + adapters)
-    assert least <= backbones.count_operations(backbones.reading(case)) <= least + 2 * places * layers * attention
+    assert least <= backbones.count_products(backbones.reading(case)) <= least + 2 * places * layers * attention
 
 
 def test_without_a_gpu_the_real_sizes_are_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

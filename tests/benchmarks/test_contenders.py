@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from plant_cli.measuring.rates import SIDE
 from tests.benchmarks import attention, prediction, ranking, training
 from tests.benchmarks.contenders import measure
-from tests.benchmarks.machine import COPIED, SIDE, rates
+from tests.benchmarks.machine import COPIED, rates
 
 SIZES = {"labels": 12, "documents": 2, "positions": 6, "hidden": 8, "heads": 2}
 
