@@ -54,7 +54,7 @@ def held(tensors: Sequence[torch.Tensor]) -> int:
 
 def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dict[str, Any]:
     """Three micro-batches a step, two steps an epoch, unfrozen gradually; goes on from the checkpoint in `out`, if there is one."""
-    from plant_cli.api import MachineSection, SilentReporter
+    from plant_cli.api import MachineSection, Reading, SilentReporter
     from plant_cli.model.hardware import choose_hardware
     from plant_cli.parallel.strategies.choice import choose_strategy, sharing_mode
     from plant_cli.training import checkpoints, unfreezing
