@@ -137,9 +137,9 @@ class HuggingFaceBackbone:
             layers.save_trainable(self.network, folder / "backbone.safetensors")
 
     def export(self, folder: Path, *, merge: bool) -> Mapping[str, Any]:
-        """See `plant_cli.api.ExportableBackbone.export`."""
+        """See `plant_cli.api.ExportableBackbone.export`; of a packed model always whole weights: no hub has just these."""
         written = None
-        if merge or self.options.adapter == "full":
+        if merge or self.options.adapter == "full" or self.profile.packed is not None:
             written = "backbone"
             self.network = quantization.merge(self.network, self.options)
             self.network.save_pretrained(str(folder / written), safe_serialization=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from plant_cli.api import ComponentError
-from plant_cli.api.hashing import hash_file
 
 INSTALL = "pip install 'plant-cli[multilingual]'"
 
@@ -45,7 +45,8 @@ class PackagedFile:
         path = Path(str(installed))
         if not path.is_file():
             raise self._damaged(f"the package {self.package} is installed, but its file with the {self.content} is not there", path)
-        digest = hash_file(path)
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
         if digest != self.sha256:
             raise self._damaged(f"the installed {self.content} have SHA-256 {digest[:16]}…, not that of {self.requirement}", path)
         return path

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 PUBLISHED = "intfloat/multilingual-e5-small"
 REVISION = "fd1525a9fd15316a2d503bf26ab031a61d056e98"
+# As the model's card lists them: those of XLM-RoBERTa, whose vocabulary it has (Conneau et al. 2020, table 6).
+LANGUAGES = (
+    "af am ar as az be bg bn br bs ca cs cy da de el en eo es et eu fa fi fr fy ga gd gl gu ha he hi hr hu hy id is it ja jv ka kk km kn "
+    "ko ku ky la lo lt lv mg mk ml mn mr ms my ne nl no om or pa pl ps pt ro ru sa sd si sk sl so sq sr su sv sw ta te th tl tr ug uk ur "
+    "uz vi xh yi zh"
+)
 TARGETS = ("query", "key", "value", "attention.output.dense")
 
 
@@ -70,5 +76,6 @@ def plant_register_backbones() -> Sequence[BackboneSpec]:
             options=MultilingualOptions,
             source="Wang et al. 2024, arXiv:2402.05672; intfloat/multilingual-e5-small",
             load=load,
+            languages=tuple(LANGUAGES.split()),
         )
     ]

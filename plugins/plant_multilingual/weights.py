@@ -94,13 +94,22 @@ class Header:
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         """Shape of every tensor that the model must have, by its name in the file."""
         hidden, inner = self.hidden, self.inner
-        maps = {"q": (hidden, hidden), "k": (hidden, hidden), "v": (hidden, hidden), "ao": (hidden, hidden)}
-        maps |= {"aln": (hidden,), "fi": (inner, hidden), "fo": (hidden, inner), "oln": (hidden,)}
+        square, norm = (hidden, hidden), (hidden,)
+        parts = {
+            "q": square,
+            "k": square,
+            "v": square,
+            "ao": square,
+            "aln": norm,
+            "fi": (inner, hidden),
+            "fo": (hidden, inner),
+            "oln": norm,
+        }
         rows = {"emb.word": self.vocabulary, "emb.pos": self.positions, "emb.type": self.types}
         found: dict[str, tuple[int, ...]] = {name: (count, hidden) for name, count in rows.items()}
-        found |= {"emb.ln.w": (hidden,), "emb.ln.b": (hidden,)}
+        found |= {"emb.ln.w": norm, "emb.ln.b": norm}
         for layer in range(self.layers):
-            for part, shape in maps.items():
+            for part, shape in parts.items():
                 found |= {f"l{layer}.{part}.w": shape, f"l{layer}.{part}.b": shape[:1]}
         return found
 

