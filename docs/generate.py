@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from plant_cli.api import Backbone, Decoder, LabelLoss, Options, PlantError, RankLoss, Shortlist, Spec, StageSpec, errors
+from plant_cli.api import Backbone, BackboneSpec, Decoder, LabelLoss, Options, PlantError, RankLoss, Shortlist, Spec, StageSpec, errors
 from plant_cli.api.components import SpecT
 from plant_cli.api.hooks import HOOKS
 from plant_cli.api.kinds import TABLE
@@ -77,6 +77,8 @@ def component_pages() -> Iterator[str]:
             yield from (f"### {kind.name.capitalize()} `{spec.name}`", "", spec.summary, "")
             if spec.source:
                 yield from (f"Source: {spec.source}.", "")
+            if isinstance(spec, BackboneSpec) and spec.languages:
+                yield from (f"Languages: {', '.join(spec.languages)}.", "")
             yield from option_table([(f"`{row.name}`", row) for row in option_rows(spec.options)], "option")
 
 

@@ -31,6 +31,7 @@ from plant_cli.api.model import (
     Reading,
     SparseDecoder,
     TokenBatch,
+    TracedBackbone,
     WordDecoder,
 )
 from plant_cli.api.options import Choice, NoOptions, Options, choice, option

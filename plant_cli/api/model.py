@@ -103,6 +103,16 @@ class Backbone(Protocol):
 
 
 @runtime_checkable
+class TracedBackbone(Protocol):
+    """A backbone that says which weights it read, for people and for the record. Optional."""
+
+    @property
+    def origin(self) -> str:
+        """Hub id and revision, folder, or package and version; and how exact a copy it is, if it is one."""
+        ...
+
+
+@runtime_checkable
 class ExportableBackbone(Protocol):
     """A backbone that can be left in a layout which its own library reads without `plant`. Optional."""
 

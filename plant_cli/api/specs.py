@@ -54,9 +54,15 @@ class StageSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class BackboneSpec(Spec):
-    """`load(options, machine) -> Backbone`; torch is imported inside, random weights follow torch's generator."""
+    """`load(options, machine) -> Backbone`; torch is imported inside, random weights follow torch's generator.
+
+    Args:
+        languages: ISO 639-1 codes of the languages that its default model was trained on (None: not stated). Training warns of a corpus in
+            another language, and names the backbones that state it.
+    """
 
     load: Callable[[Any, MachineSection], Backbone]
+    languages: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,7 @@ class Family:
         models: published models by a short name, each as `ID@REVISION`; the first is the default (none: the user must name a model).
         targets: the linear layers that get low-rank adapters.
         other_targets: the same for architectures (`model_type` in config.json) that call them otherwise.
+        languages: ISO 639-1 codes of the languages that the first model was trained on (None: not stated).
         kind: whether its models read in both directions or from left to right; decides the options' defaults.
     """
 
@@ -34,11 +35,19 @@ class Family:
     models: Mapping[str, str] = field(default_factory=dict)
     targets: tuple[str, ...] = ATTENTION
     other_targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    languages: tuple[str, ...] | None = None
     kind: Literal["encoder", "causal"] = "causal"
 
     def spec(self) -> BackboneSpec:
         """The backbone to register."""
-        return BackboneSpec(name=self.name, summary=self.summary, source=self.source, options=self.options(), load=self.load)
+        return BackboneSpec(
+            name=self.name,
+            summary=self.summary,
+            source=self.source,
+            options=self.options(),
+            load=self.load,
+            languages=self.languages,
+        )
 
     def options(self) -> type[EncoderOptions]:
         """The options model; its default model is the family's first."""

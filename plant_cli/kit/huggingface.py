@@ -21,17 +21,39 @@ from plant_cli.kit.windows import check_overlap, cut, join
 
 
 @dataclass(frozen=True, kw_only=True)
+class Packed:
+    """A model in a file format that transformers does not know, as a plugin reads it.
+
+    Args:
+        architecture: the class of transformers that the weights fill, such as `BertModel`.
+        config: its configuration.
+        tokenizer: its fast tokenizer.
+        weights: gives the weights by the names that the architecture has for them; not called where shapes are enough.
+        origin: where they come from and how exact they are, for people.
+    """
+
+    architecture: Any
+    config: Any
+    tokenizer: Any
+    weights: Callable[[], Mapping[str, Tensor]]
+    origin: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Profile:
     """Which model, and what its architecture calls its parts.
 
     Args:
-        model: hub id or local folder.
+        model: hub id or local folder; of a packed model, the id under which the original is published.
         adapter_targets: names of the linear maps that get adapters (q, k, v, o).
         other_targets: the same for architectures (`model_type`) that call them otherwise.
         window: positions of one window (None: what the model's configuration says).
         revision: commit, tag or branch of a hub model (None: the newest).
         published: hub id under which others find the same weights, where `model` is a folder.
         device: where quantised weights are made (auto: the first GPU, else the processor).
+        prompt: words that the model was trained to read first, such as `passage:`; they stand in every window, and their hidden states
+            are left out. No space at the end: the tokenizer puts one before the text that follows.
+        packed: the model itself, if a plugin has read it; else it is loaded from `model`.
     """
 
     model: str
@@ -42,6 +64,8 @@ class Profile:
     published: str | None = None
     kind: Literal["encoder", "causal"] = "encoder"
     device: str = "auto"
+    prompt: str = ""
+    packed: Packed | None = None
 
 
 class HuggingFaceBackbone:
@@ -57,13 +81,22 @@ class HuggingFaceBackbone:
         self.max_length = options.max_tokens
         self.hidden_size = int(config.hidden_size)
         self.tokenizer_hash = hash_strings([self.tokenizer.backend_tokenizer.to_str()])
-        self.prefix, self.suffix = special_tokens(self.tokenizer)
+        first, self.suffix = special_tokens(self.tokenizer)
+        self.prefix = [*first, *self.tokenizer(profile.prompt, add_special_tokens=False)["input_ids"]]
         check_overlap(self.window, self.overlap, len(self.prefix) + len(self.suffix))
         pad = self.tokenizer.pad_token_id
         self.pad = int(pad if pad is not None else self.tokenizer.eos_token_id or 0)
         self.adapted = options.adapter in ("lora", "dora")
         self.profile = profile
         self.options = options
+
+    @property
+    def origin(self) -> str:
+        """See `plant_cli.api.TracedBackbone.origin`."""
+        if self.profile.packed is not None:
+            return self.profile.packed.origin
+        revision = f" at revision {self.profile.revision}" if self.profile.revision else ""
+        return f"{self.profile.published or self.profile.model}{revision}"
 
     def tokenize(self, texts: Sequence[str]) -> TokenBatch:
         """See `plant_cli.api.Backbone.tokenize`."""
@@ -104,9 +137,9 @@ class HuggingFaceBackbone:
             layers.save_trainable(self.network, folder / "backbone.safetensors")
 
     def export(self, folder: Path, *, merge: bool) -> Mapping[str, Any]:
-        """See `plant_cli.api.ExportableBackbone.export`."""
+        """See `plant_cli.api.ExportableBackbone.export`; of a packed model always whole weights: no hub has just these."""
         written = None
-        if merge or self.options.adapter == "full":
+        if merge or self.options.adapter == "full" or self.profile.packed is not None:
             written = "backbone"
             self.network = quantization.merge(self.network, self.options)
             self.network.save_pretrained(str(folder / written), safe_serialization=True)
@@ -120,6 +153,8 @@ class HuggingFaceBackbone:
             "merged": written == "backbone",
             "base_model": self.profile.published or self.profile.model,
             "revision": self.profile.revision,
+            "origin": self.origin,
+            "prompt": self.profile.prompt,
             "architecture": self.network.config.model_type,
             "dtype": str(next(self.network.parameters()).dtype).removeprefix("torch.") if written == "backbone" else None,
             **self.options.model_dump(include={"adapter", "quantization", "overlap", "max_tokens"}),
@@ -143,6 +178,8 @@ def load_tokenizer(profile: Profile, options: HuggingFaceOptions) -> Any:
     """
     from transformers import AutoTokenizer
 
+    if profile.packed is not None:
+        return profile.packed.tokenizer
     with _explained(profile):
         tokenizer = AutoTokenizer.from_pretrained(profile.model, revision=profile.revision, trust_remote_code=options.trust_remote_code)
         if not tokenizer("a")["input_ids"]:  # some classes come up empty where tokenizer.json is missing
@@ -191,14 +228,26 @@ def prepare_network(network: Any, profile: Profile, options: HuggingFaceOptions)
 def _from_pretrained(profile: Profile, options: HuggingFaceOptions, arguments: dict[str, Any]) -> Any:
     from transformers import AutoModel
 
+    if profile.packed is not None:
+        return _from_memory(profile, profile.packed, arguments)
     _read_config(profile, options)
     fixed = {"revision": profile.revision, "trust_remote_code": options.trust_remote_code}
     return _without_pooling(lambda **extra: AutoModel.from_pretrained(profile.model, **fixed, **arguments, **extra), profile)
 
 
+def _from_memory(profile: Profile, packed: Packed, arguments: dict[str, Any]) -> Any:
+    given = {"config": packed.config, "state_dict": dict(packed.weights())}
+    network = _without_pooling(lambda **extra: packed.architecture.from_pretrained(None, **given, **arguments, **extra), profile)
+    network.name_or_path = profile.model  # what an adapter says that it belongs to
+    return network
+
+
 def _from_config(profile: Profile, options: HuggingFaceOptions) -> Any:
     from transformers import AutoModel
 
+    packed = profile.packed
+    if packed is not None:
+        return _without_pooling(lambda **extra: packed.architecture(packed.config, **extra), profile)
     config = _read_config(profile, options)
     return _without_pooling(lambda **extra: AutoModel.from_config(config, trust_remote_code=options.trust_remote_code, **extra), profile)
 

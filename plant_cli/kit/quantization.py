@@ -19,6 +19,7 @@ from plant_cli.base.hashing import hash_strings
 from plant_cli.kit.profile import HuggingFaceOptions
 
 BASE = "base.json"
+ADAPTER_ALONE: dict[str, Any] = {"save_embedding_layers": False}  # by default peft asks the hub whether the vocabulary has grown
 SAMPLED = 4096  # numbers of the embedding that its fingerprint is made of
 
 
@@ -138,7 +139,7 @@ def add_adapter(network: Any, model: str, targets: Sequence[str], options: Huggi
 
 def save_adapter(network: Any, folder: Path) -> None:
     """Write an adapter in peft's layout, with a fingerprint of the weights that it was trained on."""
-    network.save_pretrained(str(folder), safe_serialization=True)
+    network.save_pretrained(str(folder), safe_serialization=True, **ADAPTER_ALONE)
     write_json(folder / BASE, {"model": network.get_base_model().name_or_path, "embedding": _fingerprint(network)})
 
 
@@ -164,7 +165,7 @@ def restore_adapter(network: Any, folder: Path) -> None:
             expected=f"an adapter of the weights in {network.get_base_model().name_or_path}",
             todo="give the model that the adapter was trained on: --set model.backbone.model=FOLDER",
         )
-    ours = {name: tuple(tensor.shape) for name, tensor in get_peft_model_state_dict(network).items()}
+    ours = {name: tuple(tensor.shape) for name, tensor in get_peft_model_state_dict(network, **ADAPTER_ALONE).items()}
     weights = load_peft_weights(str(folder), device="cpu")
     theirs = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     wrong = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
@@ -206,7 +207,7 @@ def merge(network: Any, options: HuggingFaceOptions) -> Any:
     with TemporaryDirectory() as folder:
         adapted = isinstance(network, PeftModel)
         if adapted:
-            network.save_pretrained(folder, safe_serialization=True)
+            network.save_pretrained(folder, safe_serialization=True, **ADAPTER_ALONE)
             network = network.unload()
         if options.quantization != "none":
             network = network.dequantize(dtype=torch.bfloat16)

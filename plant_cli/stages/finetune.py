@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plant_cli.api import Column, Result, StageContext, StageSpec, Table, UsageError
+from plant_cli.api import BackboneSpec, Column, Result, StageContext, StageSpec, Table, UsageError
 from plant_cli.model.design import find_design
 from plant_cli.running.session import open_session
 from plant_cli.training.options import FinetuneOptions
@@ -17,6 +17,7 @@ FIGURES = ("MAP", "P@5", "micro-F1", "macro-F1")
 
 def run(context: StageContext, options: FinetuneOptions) -> Result:
     """Fine-tune, keep the best epoch on validation, and tune the decision threshold there."""
+    from plant_cli.model.languages import warn_of_languages
     from plant_cli.model.word_statistics import load_statistics
     from plant_cli.training.inputs import Inputs
     from plant_cli.training.stage2 import finetune
@@ -33,6 +34,7 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
         statistics=None if relevance is None else load_statistics(relevance, corpus),
         planted=context.input("pretrain-attn") if options.init == "planted" else None,
     )
+    warn_of_languages(given.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
     return _report(finetune(given, options), options)
 
 

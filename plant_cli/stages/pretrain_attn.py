@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plant_cli.api import Column, Result, StageContext, StageSpec, Table
+from plant_cli.api import BackboneSpec, Column, Result, StageContext, StageSpec, Table
 from plant_cli.model.design import find_design
 from plant_cli.running.session import open_session
 from plant_cli.training.options import PretrainOptions
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 def run(context: StageContext, options: PretrainOptions) -> Result:
     """Train label queries and attention maps so that attention ranks a document's words by their relevance for each label."""
+    from plant_cli.model.languages import warn_of_languages
     from plant_cli.model.word_statistics import load_statistics
     from plant_cli.training.inputs import Inputs
     from plant_cli.training.stage1 import plant_attention
@@ -29,6 +30,7 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
         component=context.component,
         statistics=statistics,
     )
+    warn_of_languages(given.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
     return _report(plant_attention(given, options, statistics.table))
 
 

@@ -20,6 +20,14 @@ TEXTS = (
 RTOL, ATOL = 1e-3, 1e-4
 
 
+def languages_are_codes(spec: BackboneSpec) -> None:
+    """The languages that it states are two-letter codes of ISO 639-1, each once."""
+    stated = spec.languages or ()
+    wrong = [code for code in stated if len(code) != 2 or not (code.isascii() and code.isalpha() and code.islower())]
+    assert not wrong, f"no codes of ISO 639-1: {', '.join(wrong)}"
+    assert len(set(stated)) == len(stated), "a language is stated twice"
+
+
 def spans_point_into_the_text(spec: BackboneSpec) -> None:
     """Every token has a span of at least one character, in order, inside its document."""
     batch = _loaded(spec).tokenize(TEXTS)
@@ -156,6 +164,7 @@ def _states(backbone: Any, texts: tuple[str, ...]) -> Any:
 
 
 CHECKS = (
+    languages_are_codes,
     spans_point_into_the_text,
     every_word_is_covered,
     hidden_states_have_their_shape,

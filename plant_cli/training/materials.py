@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plant_cli.api import SPLITS, ArtefactError, Split, SplitName
+from plant_cli.api import SPLITS, ArtefactError, Split, SplitName, TracedBackbone
 from plant_cli.model.cuts import cut_summary, measure_cut
 from plant_cli.model.design import find_design
 from plant_cli.model.hardware import Hardware, choose_hardware
@@ -60,6 +60,8 @@ def set_up(given: Inputs, *, freeze_backbone: bool, cache_limit: float) -> Setup
     corpus = given.corpus
     hardware = choose_hardware(given.machine)
     network = assemble(given.design, given.machine, corpus.labels, corpus.sizes["train"]).to(hardware.device)
+    if isinstance(network.backbone, TracedBackbone):
+        given.session.reporter.note(f"backbone {network.section.backbone.name}: reads with {network.backbone.origin}")
     if given.planted is not None:
         _restore_planted(network, given.planted, given)
     if freeze_backbone:

@@ -77,5 +77,6 @@ def plant_register_backbones() -> Sequence[BackboneSpec]:
             options=MiniLMOptions,
             source="Wang et al. 2020, arXiv:2002.10957; sentence-transformers/all-MiniLM-L6-v2",
             load=load,
+            languages=("en",),
         )
     ]

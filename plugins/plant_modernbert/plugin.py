@@ -13,6 +13,7 @@ MODERNBERT = Family(
     source="Warner et al. 2024, arXiv:2412.13663",
     models={"base": "answerdotai/ModernBERT-base@8949b909ec900327062f0ebf497f51aef5e6f0c8"},
     targets=("attn.Wqkv", "attn.Wo"),
+    languages=("en",),
     kind="encoder",
 )
 

@@ -43,6 +43,11 @@ def test_the_first_model_is_the_default_and_all_are_named_in_the_help() -> None:
         options(nonsense=1)
 
 
+def test_languages_are_those_of_the_spec() -> None:
+    assert FAMILY.spec().languages is None
+    assert Family(name="any", summary="Any.", languages=("en", "de")).spec().languages == ("en", "de")
+
+
 def test_a_family_without_models_must_be_told_one() -> None:
     with pytest.raises(ValidationError, match="model"):
         Family(name="any", summary="Any.").options()()

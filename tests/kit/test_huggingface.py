@@ -20,7 +20,7 @@ from transformers import (
 )
 
 from plant_cli.api import ComponentError, ResourceError
-from plant_cli.kit.huggingface import HuggingFaceBackbone, Profile
+from plant_cli.kit.huggingface import HuggingFaceBackbone, Packed, Profile
 from plant_cli.kit.profile import HuggingFaceOptions
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnopqrstuvwxyz", "fever", "cough", "patient"]
@@ -89,6 +89,41 @@ def test_hidden_states_are_those_of_the_model_without_special_tokens(encoder: Pa
     whole = backbone.network(input_ids=ids).last_hidden_state
     torch.testing.assert_close(hidden[0, :2], whole[0, 1:3])
     assert mask.tolist() == [[True, True], [True, False]]
+
+
+def test_a_prompt_stands_in_every_window_and_has_no_states(encoder: Path) -> None:
+    backbone = HuggingFaceBackbone(
+        Profile(model=str(encoder), adapter_targets=ENCODER_TARGETS, prompt="patient a"), HuggingFaceOptions(window=12, overlap=4)
+    )
+    backbone.module().eval()
+    batch = backbone.tokenize(["a b c d e f g"])
+    hidden, mask = backbone.encode(batch)
+    window = [2, WORDS.index("patient"), WORDS.index("a"), *batch.ids[0].tolist(), 3]
+    assert mask.sum() == 7
+    torch.testing.assert_close(hidden[0], backbone.network(input_ids=torch.tensor([window])).last_hidden_state[0, 3:-1])
+
+
+def test_a_packed_model_is_read_as_the_same_model_in_a_folder(encoder: Path) -> None:
+    whole, calls = BertModel.from_pretrained(encoder, add_pooling_layer=False), []
+    packed = Packed(
+        architecture=BertModel,
+        config=whole.config,
+        tokenizer=AutoTokenizer.from_pretrained(encoder),
+        weights=lambda: calls.append("read") or whole.state_dict(),  # type: ignore[func-returns-value]
+        origin="a file of its own",
+    )
+    profile = Profile(model="org/original", adapter_targets=ENCODER_TARGETS, packed=packed)
+    with torch.device("meta"):
+        assert next(HuggingFaceBackbone(profile, HuggingFaceOptions(overlap=4)).module().parameters()).is_meta
+    assert calls == []
+    backbone = HuggingFaceBackbone(profile, HuggingFaceOptions(overlap=4))
+    backbone.module().eval()
+    expected = load(encoder)
+    expected.module().eval()
+    batch = expected.tokenize(["fever cough", "patient"])
+    torch.testing.assert_close(backbone.encode(batch)[0], expected.encode(batch)[0], rtol=0, atol=0)
+    assert (backbone.origin, backbone.network.name_or_path) == ("a file of its own", "org/original")
+    assert expected.origin == str(encoder)
 
 
 def test_a_document_longer_than_the_model_is_read_to_its_end(encoder: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from peft.utils import save_and_load
 from transformers import LlamaConfig, LlamaModel
 
 from plant_cli.api import ArtefactError, ComponentError
@@ -143,3 +145,12 @@ def test_bytes_of_short_weights_follow_from_shapes(tmp_path: Any) -> None:
     assert short_parameters(plain, options(quantization="none")) == {}
     eight = short_parameters(plain, options(quantization="int8"))
     assert eight[plain.layers[0].mlp.down_proj.weight] == 64 * 128 + 4 * 64
+
+
+def test_saving_and_reading_an_adapter_asks_no_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(save_and_load, "check_file_exists_on_hf_hub", lambda *asked: pytest.fail(f"the hub was asked for {asked}"))
+    network = add_adapter(small(), "m", TARGETS, options())
+    network.get_base_model().name_or_path = network.peft_config["default"].base_model_name_or_path = "org/model"
+    save_adapter(network, tmp_path)
+    restore_adapter(network, tmp_path)
+    merge(network, options(quantization="none"))

@@ -13,9 +13,10 @@ from plant_cli.api import Backbone, BackboneSpec, MachineSection
 TEXTS = ["patient fever a b", "cough c"]
 
 
-def load(spec: BackboneSpec, folder: Path, **options: Any) -> Any:
-    """A family's backbone on a local model."""
-    return spec.load(spec.options(model=str(folder), lora_dropout=0.0, **options), MachineSection(device="cpu"))
+def load(spec: BackboneSpec, folder: Path | None, **options: Any) -> Any:
+    """A family's backbone on a local model (None: on the model that it reads when none is named)."""
+    model = {} if folder is None else {"model": str(folder)}
+    return spec.load(spec.options(lora_dropout=0.0, **model, **options), MachineSection(device="cpu"))
 
 
 def train(backbone: Any, steps: int) -> Iterator[float]:
@@ -39,7 +40,7 @@ def train(backbone: Any, steps: int) -> Iterator[float]:
 def learns(tmp_path: Path) -> Callable[..., set[str]]:
     """Two training steps, saving and restoring: `learns(spec, folder, quantization="nf4")`; returns the names of the adapted maps."""
 
-    def check(spec: BackboneSpec, folder: Path, **options: Any) -> set[str]:
+    def check(spec: BackboneSpec, folder: Path | None, **options: Any) -> set[str]:
         import torch
         from safetensors.torch import load_file
 

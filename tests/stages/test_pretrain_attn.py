@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 
 from plant_cli.api import ArtefactError, DataError, Request, SilentReporter, UsageError
 from plant_cli.base.files import read_json
+from plant_cli.model import languages
 from plant_cli.registry import installed
 from plant_cli.running.runner import run_stage
 
@@ -35,6 +36,25 @@ def test_it_leaves_attention_and_history_and_no_backbone(clinic: Any) -> None:
     assert result.next_step == "plant finetune"
     assert result.summary["best_epoch"] in (1, 2)
     assert [column.name for column in result.tables[0].columns][2:4] == ["nDCG@1000", "in random order"]
+
+
+@pytest.mark.parametrize("stage", ["pretrain-attn", "finetune"])
+def test_training_looks_at_the_language_of_its_documents_and_names_the_weights(
+    clinic: Any, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    seen: list[Any] = []
+    clinic("mig")
+    monkeypatch.setattr(languages, "warn_of_languages", lambda *given: seen.append(given))
+    monkeypatch.setattr(TinyBackbone, "origin", "org/model at revision abc", raising=False)
+    reporter = SilentReporter()
+    clinic(stage, f"{stage}.epochs=1", *(["finetune.init=random"] if stage == "finetune" else []), reporter=reporter)
+    [(design, known, texts, told)] = seen
+    assert design.backbone[0].name == "tiny"
+    assert {"minilm", "multilingual"} <= {spec.name for spec in known}
+    assert len(texts) > 0
+    told.warn("a word")
+    assert reporter.warnings[-1] == "a word"
+    assert "backbone tiny: reads with org/model at revision abc" in reporter.notes
 
 
 def test_the_cut_of_its_measure_can_be_chosen(clinic: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,9 @@ def _backbone(fault: str = "") -> BackboneSpec:
 def test_backbones(stopped: Callable[[Any, Any, str], None]) -> None:
     backbones.groups_hold_every_trainable_parameter_once(_backbone())
     backbones.long_documents_are_not_cut_in_silence(_backbone())
+    backbones.languages_are_codes(replace(_backbone(), languages=("en", "fi")))
+    stopped(backbones.languages_are_codes, replace(_backbone(), languages=("en", "ger")), "ger")
+    stopped(backbones.languages_are_codes, replace(_backbone(), languages=("en", "en")), "twice")
     stopped(backbones.spans_point_into_the_text, _backbone("spans"), "beyond the text")
     stopped(backbones.long_documents_are_not_cut_in_silence, _backbone("silent"), "50 kept and 0 dropped")
     stopped(backbones.groups_hold_every_trainable_parameter_once, _backbone("groups"), "in no group")

@@ -1,0 +1,72 @@
+"""A corpus in a language that the backbone was not trained on is told, with a backbone that was."""
+
+from typing import Any
+
+import pytest
+
+from plant_cli.api import BackboneSpec, DecoderSpec, ModelSection, NoOptions, Options, SilentReporter, option
+from plant_cli.model.design import Design
+from plant_cli.model.languages import warn_of_languages
+
+SPANISH = "El paciente fue ingresado en el hospital con una fiebre que no se trató."
+ENGLISH = "The patient was admitted to the hospital with a fever that was not treated."
+GERMAN = "Der Patient wurde mit Fieber in das Krankenhaus aufgenommen und ist nicht bei der Arbeit."
+
+
+def spec(name: str, languages: tuple[str, ...] | None) -> BackboneSpec:
+    def load(options: Any, machine: Any) -> Any:
+        raise AssertionError("nothing is loaded for this")
+
+    return BackboneSpec(name=name, summary="A backbone.", load=load, languages=languages)
+
+
+KNOWN = [spec("english", ("en",)), spec("many", ("de", "en", "es")), spec("silent", None), spec("two", ("en", "es"))]
+
+
+def warnings(backbone: BackboneSpec, texts: list[str], options: Options | None = None) -> list[str]:
+    decoder = DecoderSpec(name="d", summary="A decoder.", build=lambda options, shape: None)  # type: ignore[arg-type,return-value]
+    design = Design(section=ModelSection(), backbone=(backbone, options or NoOptions()), decoder=(decoder, NoOptions()))
+    reporter = SilentReporter()
+    warn_of_languages(design, KNOWN, texts, reporter)
+    return reporter.warnings
+
+
+def test_another_language_is_told_with_the_backbones_that_know_it() -> None:
+    [message] = warnings(KNOWN[0], [SPANISH] * 9 + [ENGLISH])
+    assert message == (
+        "of the documents, 90% in Spanish (told by script and function words): the backbone 'english' was not trained on this language; "
+        "'many' and 'two' were (--backbone many)"
+    )
+
+
+def test_several_languages_need_a_backbone_that_knows_all_of_them() -> None:
+    [message] = warnings(KNOWN[0], [SPANISH] * 3 + [GERMAN] * 2)
+    assert "60% in Spanish, 40% in German" in message
+    assert message.endswith("these languages; 'many' was (--backbone many)")
+
+
+def test_where_no_backbone_knows_it_the_message_says_so() -> None:
+    [message] = warnings(KNOWN[0], ["病人因发烧住院治疗。"])
+    assert "no installed backbone" in message
+
+
+@pytest.mark.parametrize("texts", [[ENGLISH], [ENGLISH] * 19 + [SPANISH], ["12.5 mg"], []])
+def test_nothing_is_said_where_the_language_fits_or_cannot_be_told(texts: list[str]) -> None:
+    assert warnings(KNOWN[0], texts) == []
+
+
+def test_a_backbone_that_states_no_languages_is_not_judged() -> None:
+    assert warnings(KNOWN[2], [SPANISH]) == []
+
+
+def test_a_strayed_document_does_not_rule_a_backbone_out() -> None:
+    [message] = warnings(KNOWN[0], [SPANISH] * 199 + ["病人因发烧住院治疗。"])
+    assert "'many' and 'two' were" in message
+
+
+def test_a_model_of_the_users_own_is_not_what_the_spec_speaks_of() -> None:
+    class WithModel(Options):
+        model: str = option("published", "The model.")
+
+    assert len(warnings(KNOWN[0], [SPANISH], WithModel())) == 1
+    assert warnings(KNOWN[0], [SPANISH], WithModel(model="folder")) == []
