@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import tomllib
 from pathlib import Path
@@ -13,8 +14,18 @@ ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 MODULES = sorted(path for folder in ("plant_cli", "plugins", "docs", "tests") for path in (ROOT / folder).rglob("*.py"))
 SOURCES = [path for path in MODULES if path.relative_to(ROOT).parts[0] in ("plant_cli", "plugins")]
+ROOMS = {path.parent.name for path in (ROOT / "plant_cli").glob("*/__init__.py")} | {"main", "registry"}
 FORBIDDEN = {"utils", "util", "helpers", "helper", "common", "misc"}
-LONGEST_FILE, LONGEST_FUNCTION = 400, 60
+LONGEST_FILE, LONGEST_FUNCTION, DEEPEST = 400, 60, 3
+COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match)
+RETIRED = re.compile(
+    r"\b(reckon\w*|heirs?|heed\w*|knobs?|valleys?|bearers?|ledgers?|shelf|shelves|furnish\w*|keeping[ _]books|survival"
+    r"|warned of|told (of|with))\b",
+    re.IGNORECASE,
+)
+HOMES = {room: ROOT / "plant_cli" / room for room in ROOMS if (ROOT / "plant_cli" / room).is_dir()} | {
+    f"plugins/{path.parent.name}": path.parent for path in (ROOT / "plugins").glob("*/__init__.py")
+}
 OWN_ROOMS = {"docs", "packaging", "benchmarks", "golden", "web"}
 
 
@@ -31,18 +42,13 @@ def parse(path: Path) -> ast.Module:
 def test_every_room_has_its_place_in_the_layers() -> None:
     contract = next(c for c in PYPROJECT["tool"]["importlinter"]["contracts"] if c["type"] == "layers")
     placed = sorted(room for layer in contract["layers"] for room in layer.split(" | "))
-    rooms = {path.parent.name for path in (ROOT / "plant_cli").glob("*/__init__.py")} | {"main", "registry"}
-    assert placed == sorted(rooms)
+    assert placed == sorted(ROOMS)
 
 
 def test_plugins_may_import_the_contract_the_kit_and_the_checks_alone() -> None:
     contracts = {c["name"]: c for c in PYPROJECT["tool"]["importlinter"]["contracts"]}
-    rooms = {f"plant_cli.{path.parent.name}" for path in (ROOT / "plant_cli").glob("*/__init__.py")} | {
-        "plant_cli.main",
-        "plant_cli.registry",
-    }
-    allowed = {f"plant_cli.{room}" for room in ("api", "kit", "testing")}
-    assert set(contracts["Plugins see api, kit and testing only"]["forbidden_modules"]) == rooms - allowed
+    forbidden = contracts["Plugins see api, kit and testing only"]["forbidden_modules"]
+    assert sorted(forbidden) == sorted(f"plant_cli.{room}" for room in ROOMS - {"api", "kit", "testing"})
 
 
 def test_modules_are_short() -> None:
@@ -64,12 +70,65 @@ def test_functions_are_short() -> None:
     assert {place: lines for place, lines in lengths.items() if lines >= LONGEST_FUNCTION} == {}
 
 
-def test_tests_mirror_the_tree() -> None:
+def test_functions_nest_at_most_three_deep() -> None:
+    """Loops, conditions, `with`, `try` and `match` within one another; an `elif` is as deep as its `if`."""
+    functions = [(path, node) for path in SOURCES for node in ast.walk(parse(path)) if isinstance(node, ast.FunctionDef)]
+    depths = {f"{shown(path)}:{node.lineno} {node.name}": depth(node.body) for path, node in functions}
+    assert {place: found for place, found in depths.items() if found > DEEPEST} == {}
+
+
+def depth(body: list[ast.stmt]) -> int:
+    """How many compound statements stand within one another; functions within a function are counted by themselves."""
+    return max((1 + max(depth(part) for part in parts(node)) for node in body if isinstance(node, COMPOUND)), default=0)
+
+
+def parts(node: ast.stmt) -> list[list[ast.stmt]]:
+    """The bodies of a compound statement; the branches of an `elif` stand beside those of its `if`."""
+    other = getattr(node, "orelse", [])
+    if isinstance(node, ast.If) and len(other) == 1 and isinstance(other[0], ast.If):
+        return [node.body, *parts(other[0])]
+    branches = [*getattr(node, "handlers", []), *getattr(node, "cases", [])]
+    return [getattr(node, "body", []), other, getattr(node, "finalbody", []), *(branch.body for branch in branches)]
+
+
+def test_folders_of_tests_mirror_the_tree() -> None:
     """A folder of tests stands where what it tests stands; only those that test no module alone have rooms of their own."""
     folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
     mirrored = [folder for folder in folders if folder.parts and folder.parts[0] not in OWN_ROOMS]
     places = {folder: ROOT / folder if folder.parts[0] == "plugins" else ROOT / "plant_cli" / folder for folder in mirrored}
     assert [str(folder) for folder, place in places.items() if not place.is_dir()] == []
+
+
+@pytest.mark.parametrize("room", sorted(HOMES))
+def test_every_module_has_its_tests_and_every_test_its_module(room: str) -> None:
+    """`plant_cli/a/b.py` is tested by `tests/a/test_b.py`; a module that only declares (no function with a body) may have none."""
+    home, tests = HOMES[room], ROOT / "tests" / room
+    modules = {path.relative_to(home) for path in home.rglob("*.py") if not path.stem.startswith(("__", "test_"))}
+    tested = {path.relative_to(tests).with_name(path.name.removeprefix("test_")) for path in tests.rglob("test_*.py")}
+    untested = [str(module) for module in sorted(modules - tested) if does_something(parse(home / module))]
+    assert (untested, sorted(map(str, tested - modules))) == ([], [])
+
+
+def does_something(module: ast.Module) -> bool:
+    """Whether any function of a module has a body beyond its docstring and `...`."""
+    bodies = [node.body for node in ast.walk(module) if isinstance(node, ast.FunctionDef)]
+    return any(not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)) for body in bodies for line in body)
+
+
+@pytest.mark.parametrize("folder", ["README.md", "docs", "recipes", *sorted(HOMES)])
+def test_texts_use_the_words_of_the_field(folder: str) -> None:
+    """No docstring, help, message or page uses a word that was replaced by one that every reader of the field knows."""
+    home = HOMES.get(folder, ROOT / folder)
+    pages = [home] if home.is_file() else [path for suffix in ("md", "yaml") for path in home.rglob(f"*.{suffix}")]
+    said = [(path, number, line) for path in pages for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)]
+    said += [(path, line, text) for path in home.rglob("*.py") for line, text in literals(parse(path))]
+    assert [f"{shown(path)}:{line}: {found[0]}" for path, line, text in said for found in RETIRED.finditer(text)] == []
+
+
+def literals(module: ast.Module) -> list[tuple[int, str]]:
+    """Every text in a module, with its line."""
+    found = [node for node in ast.walk(module) if isinstance(node, ast.Constant)]
+    return [(node.lineno, node.value) for node in found if isinstance(node.value, str)]
 
 
 def test_nothing_in_the_repository_is_a_build_product() -> None:

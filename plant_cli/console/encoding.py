@@ -1,4 +1,4 @@
-"""Arguments and names of files that are no text: the system hands on any bytes, and only some of them are letters."""
+"""Arguments and file names that are not valid text: the system passes on any bytes, and not all of them are characters."""
 
 from __future__ import annotations
 
@@ -13,30 +13,29 @@ from plant_cli.api import UsageError
 
 @contextmanager
 def refused_bytes(given: Mapping[str, Mapping[str, Any]]) -> Iterator[None]:
-    """Refuse what the user gave if it is no text, before the block, and inside it names of other files that are none.
+    """Refuse arguments that are not valid text, and inside the block file names that are not.
 
     Args:
         given: values by recipe section and option.
 
     Raises:
-        UsageError: with the bytes.
+        UsageError: shows the bytes and the encoding that was expected.
     """
-    for options in given.values():
-        for name, value in options.items():
-            for text in map(str, value if isinstance(value, list | tuple) else [value]):
-                if _holds_bytes(text):
-                    raise _refused(text, f"the command line, {name.replace('_', '-')}")
+    for name, value in (pair for options in given.values() for pair in options.items()):
+        wrong = next(filter(_holds_bytes, map(str, value if isinstance(value, list | tuple) else [value])), None)
+        if wrong is not None:
+            raise _refused(wrong, f"the command line, {name.replace('_', '-')}")
     try:
         yield
     except UnicodeEncodeError as error:
         line = next(filter(_holds_bytes, error.object.splitlines()), None)
         if line is None:
             raise
-        raise _refused(line, "a path that the command meets: of this folder, or of a file of the corpus") from error
+        raise _refused(line, "a path: of this folder, or of a file of the corpus") from error
 
 
 def _holds_bytes(text: str) -> bool:
-    return any("\udc80" <= letter <= "\udcff" for letter in text)  # how Python keeps bytes that it cannot read as letters
+    return any("\udc80" <= letter <= "\udcff" for letter in text)  # how Python keeps bytes that it cannot decode
 
 
 def _refused(text: str, where: str) -> UsageError:

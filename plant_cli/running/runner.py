@@ -30,28 +30,28 @@ Start = Literal["fresh", "resume", "pass over"]
 
 def run_stage(request: Request, name: str, tag: str | None = None) -> Result:
     """Run a stage or an action. See `plant_cli.api.Runner.run_stage`."""
-    return Session(request).run(name, tag).result
+    return RequestRunner(request).run(name, tag).result
 
 
 def run_recipe(request: Request) -> list[StepResult]:
     """Run all steps of the request's recipe. See `plant_cli.api.Runner.run_recipe`."""
-    return list(Session(request).run_all())
+    return list(RequestRunner(request).run_all())
 
 
 def print_config(request: Request, name: str, tag: str | None = None) -> str:
     """What `run_stage` would run with, as a recipe in YAML."""
-    step = Session(request).resolve(name, tag)
+    step = RequestRunner(request).resolve(name, tag)
     return write_recipe(step.spec.summary, [DoneStep(section=step.name, stage=name, options=step.values, sections=step.sections)])
 
 
-class SessionRunner:
-    """What a stage is given as `context.runner`: every call is a session of its own."""
+class FreshRunner:
+    """What a stage is given as `context.runner`: every call runs a request of its own."""
 
     run_stage = staticmethod(run_stage)
     run_recipe = staticmethod(run_recipe)
 
 
-class Session:
+class RequestRunner:
     """Runs steps in one run folder; several share the lock, the signals and the corpus in memory.
 
     Args:
@@ -162,7 +162,7 @@ class Session:
     def _context(self, step: Step, run: Run | None, folder: Path, *, resume: bool) -> RunContext:
         return RunContext(
             request=self.request,
-            runner=SessionRunner(),
+            runner=FreshRunner(),
             step=step,
             run=run,
             folder=folder,

@@ -7,6 +7,5 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare `--plant-plugin`."""
-    parser.getgroup("plant").addoption(
-        "--plant-plugin", default=None, metavar="NAME", help="check only this plugin of `plant` (default: all)"
-    )
+    text = "check only this plugin of `plant` (default: all)"
+    parser.getgroup("plant").addoption("--plant-plugin", default=None, metavar="NAME", help=text)
