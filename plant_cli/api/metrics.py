@@ -81,7 +81,7 @@ class MetricValue:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeighedMetric:
+class WeightedMetric:
     """One metric that no sums over documents can give, such as AUC: a function of how often each document counts.
 
     Args:
@@ -99,4 +99,4 @@ class WeighedMetric:
     remark: str = ""
 
 
-Metric = MetricValue | WeighedMetric
+Metric = MetricValue | WeightedMetric

@@ -43,7 +43,12 @@ class Bin:
 
 
 def measure_bins(data: MetricInput, bounds: Bounds = BOUNDS) -> list[Bin]:
-    """The bins that hold any label; `bounds` are (name, least, most training documents)."""
+    """The bins that hold any label.
+
+    Args:
+        data: predictions beside gold.
+        bounds: name of each bin, least and most training documents of its labels (both included).
+    """
     counters = count_assignments(data)
     width = data.gold.shape[1]
     top = data.top[:, : max(CUT_OFFS)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from plant_cli.api.metrics import Metric, MetricValue, WeighedMetric
+from plant_cli.api.metrics import Metric, MetricValue, WeightedMetric
 from plant_cli.kit.metrics import Floats
 
 BLOCK_BYTES = 64 * 2**20
@@ -28,7 +28,7 @@ class Sums:
         self._sparse = {key: c.T.tocsr() for key, c in distinct.items() if isinstance(c, csr_array)}
         dense = {key: c for key, c in distinct.items() if not isinstance(c, csr_array)}
         ends = np.cumsum([0, *(c.shape[1] for c in dense.values())])
-        self._places = {key: slice(a, b) for key, a, b in zip(dense, ends[:-1], ends[1:], strict=True)}
+        self._columns = {key: slice(a, b) for key, a, b in zip(dense, ends[:-1], ends[1:], strict=True)}
         self._dense = np.hstack(list(dense.values())) if dense else np.zeros((self.documents, 0))
         self._widest = max([self.documents, self._dense.shape[1], *(s.shape[0] for s in self._sparse.values())])
 
@@ -43,7 +43,7 @@ class Sums:
         dense = weights @ self._dense
         columns = np.ascontiguousarray(weights.T) if self._sparse else weights
         sparse = {key: (s @ columns).T for key, s in self._sparse.items()}
-        return [sparse[key] if key in sparse else dense[:, self._places[key]] for key in self._keys]
+        return [sparse[key] if key in sparse else dense[:, self._columns[key]] for key in self._keys]
 
 
 def resample(
@@ -67,8 +67,14 @@ def resample(
     return np.concatenate(parts, axis=1)
 
 
-def weigh(metric: WeighedMetric, replicates: int, generator: np.random.Generator) -> tuple[float, Floats]:
-    """A metric on the documents as they are, and on the draws [replicates] that `resample` makes from an equal generator."""
+def weigh(metric: WeightedMetric, replicates: int, generator: np.random.Generator) -> tuple[float, Floats]:
+    """A metric on the documents as they are, and on the draws [replicates] that `resample` makes from an equal generator.
+
+    Args:
+        metric: of N documents.
+        replicates: how many times the documents are drawn.
+        generator: the source of randomness.
+    """
     block = max(1, BLOCK_BYTES // (8 * metric.documents))
     sizes = [min(block, replicates - start) for start in range(0, replicates, block)]
     drawn = (draw_weights(metric.documents, size, generator) for size in sizes)
@@ -77,7 +83,13 @@ def weigh(metric: WeighedMetric, replicates: int, generator: np.random.Generator
 
 
 def draw_weights(documents: int, replicates: int, generator: np.random.Generator) -> Floats:
-    """How often each document is drawn in each replicate [replicates, documents]; rows sum to the number of documents."""
+    """How often each document is drawn in each replicate [replicates, documents]; rows sum to the number of documents.
+
+    Args:
+        documents: N.
+        replicates: how many times N documents are drawn with replacement.
+        generator: the source of randomness.
+    """
     drawn = generator.integers(0, documents, size=(replicates, documents))
     drawn += np.arange(replicates)[:, None] * documents
     return np.bincount(drawn.ravel(), minlength=replicates * documents).reshape(replicates, documents).astype(np.float64)
@@ -108,6 +120,6 @@ def interval(
 
 def averages_labels(metric: Metric) -> bool:
     """Whether a metric is an average over labels (from per-label counters) and not over documents."""
-    if isinstance(metric, WeighedMetric):
+    if isinstance(metric, WeightedMetric):
         return metric.labels is not None
     return isinstance(metric.contributions, csr_array)

@@ -43,7 +43,16 @@ def _parse(text: str) -> Gate:
 
 
 def check_gates(gates: Sequence[Gate], values: Mapping[str, float | None], where: str) -> None:
-    """Raise `GateFailed` with every requirement that was not met; an undefined metric (None) meets none."""
+    """Check every requirement; an undefined metric (None) meets none.
+
+    Args:
+        gates: the requirements.
+        values: every metric that they name, as fractions.
+        where: the folder of the evaluation, for the message.
+
+    Raises:
+        GateFailed: with every requirement that was not met.
+    """
     reached = {g: values[g.metric] for g in gates}
     failed = [g for g, value in reached.items() if value is None or not _SIGNS[g.sign](value, g.bound)]
     if failed:

@@ -46,6 +46,10 @@ class Gold:
 def read_gold(corpus: Corpus, split: SplitName) -> Gold:
     """The gold labels of one split of a corpus.
 
+    Args:
+        corpus: a prepared corpus.
+        split: name of the split.
+
     Raises:
         DataError: the corpus has no split of that name.
     """
@@ -74,7 +78,12 @@ def join_gold(split: Split) -> csr_array:
 
 
 def pad_counts(train_counts: Sequence[int], gold: csr_array) -> Integers:
-    """The training documents [L] of the labels of train, with 0 for the further columns of gold [N, L + U]: [L + U]."""
+    """The training documents of each column of gold [L + U]: 0 for labels that no training document has.
+
+    Args:
+        train_counts: of the labels of train [L].
+        gold: csr [N, L + U].
+    """
     return np.pad(np.asarray(train_counts, dtype=np.int64), (0, gold.shape[1] - len(train_counts)))
 
 

@@ -41,6 +41,12 @@ def randomise(
 
     p = (1 + permutations with a difference at least as large) / (1 + permutations).
 
+    Args:
+        pairs: one metric of the two systems, for each metric and pair of systems; all of the same N documents.
+        permutations: how many times outputs are swapped at random.
+        generator: the source of randomness.
+        advance: called with how many permutations were done.
+
     Source: Noreen 1989, Computer-Intensive Methods for Testing Hypotheses, section 2.
     """
     between: dict[tuple[int, int], object] = {}
@@ -65,7 +71,12 @@ def _total(metric: MetricValue) -> Floats:
 
 
 def compare_ranks(a: Floats, b: Floats) -> SignedRank:
-    """Wilcoxon's signed-rank test of per-document values; documents on which either is undefined (NaN) are left out."""
+    """Wilcoxon's signed-rank test of values per document; documents on which either is undefined (NaN) are left out.
+
+    Args:
+        a: of the first system [N].
+        b: of the second [N].
+    """
     both = ~(np.isnan(a) | np.isnan(b))
     differences = (a - b)[both]
     differences = differences[np.abs(differences) > ROUNDING]
@@ -89,7 +100,7 @@ def _exact_signed_rank(differences: Floats) -> float:
 
 
 def adjust_holm(p_values: Floats) -> Floats:
-    """Holm's step-down adjusted p-values, in the order given: the family-wise error holds under any dependence."""
+    """Holm's step-down adjusted p-values [n], in the order given: the family-wise error holds under any dependence (Holm 1979)."""
     order = np.argsort(p_values, kind="stable")
     steps = np.maximum.accumulate(p_values[order] * np.arange(p_values.size, 0, -1))
     adjusted = np.empty_like(p_values)

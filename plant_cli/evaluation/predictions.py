@@ -108,7 +108,12 @@ def build_input(
 
 
 def keep_documents(gold: Gold, convention: Convention) -> npt.NDArray[np.bool_]:
-    """Which documents [N] count under a convention."""
+    """Which documents [N] count under a convention.
+
+    Args:
+        gold: of the split.
+        convention: it says whether documents without gold count.
+    """
     return np.ones(len(gold.doc_ids), dtype=bool) if convention.keeps_empty else gold.sizes > 0
 
 
@@ -133,7 +138,7 @@ def _read_frame(path: Path) -> pl.DataFrame:
 
 
 def _parse_lists(frame: pl.DataFrame, name: str, path: Path) -> pl.Series:
-    """Lists of a column of CSV or TSV, where they stand as JSON; an empty cell is an empty list."""
+    """The lists of a column of CSV or TSV, which holds them as JSON; an empty cell is an empty list."""
     what, example, dtype = ("strings", '["a", "b"]', pl.String) if name == "labels" else ("numbers", "[0.9, 0.2]", pl.Float64)
     lists = []
     for row, cell in enumerate(frame[name], start=1):

@@ -155,7 +155,13 @@ def show_options(options: Mapping[str, Any]) -> str:
 
 
 def write_per_label(path: Path, data: MetricInput, gold: Gold) -> None:
-    """Counters, precision, recall and F1 of each label, as tab-separated text."""
+    """Counters, precision, recall and F1 of each label, as tab-separated text.
+
+    Args:
+        path: the TSV file.
+        data: predictions beside gold.
+        gold: of the same split, for ids and titles of the labels [L + U].
+    """
     sums = np.asarray(count_assignments(data).sum(axis=0), dtype=np.float64).reshape(1, -1)
     tp, assigned, positives = (part[0] for part in split_counters(sums))
     frame = pl.DataFrame(
@@ -177,7 +183,13 @@ def write_per_label(path: Path, data: MetricInput, gold: Gold) -> None:
 
 
 def write_per_document(path: Path, metrics: Sequence[Metric], doc_ids: Sequence[str]) -> None:
-    """The value of each metric for each document, null where undefined; pooled metrics have none."""
+    """The value of each metric for each document, null where undefined; pooled metrics have none.
+
+    Args:
+        path: the Parquet file.
+        metrics: of N documents.
+        doc_ids: their ids, N of them.
+    """
     columns = {
         m.name: pl.Series(m.per_document).fill_nan(None) for m in metrics if isinstance(m, MetricValue) and m.per_document is not None
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from plant_cli.api.metrics import Metric, MetricInput, MetricValue, WeighedMetric
+from plant_cli.api.metrics import Metric, MetricInput, MetricValue, WeightedMetric
 from plant_cli.evaluation.bins import Bin, measure_bins
 from plant_cli.evaluation.bootstrap import averages_labels, interval, resample, weigh
 from plant_cli.evaluation.families import Families, Missing, choose, compute_families, find_missing
@@ -96,10 +96,10 @@ def evaluate(
         labels_averaged={
             "macro-F1": int(counted.sum()),
             "macro-F1-present": int((counted & (data.gold.sum(axis=0) > 0)).sum()),
-            **{m.name: m.labels for m in chosen if isinstance(m, WeighedMetric) and m.labels is not None},
+            **{m.name: m.labels for m in chosen if isinstance(m, WeightedMetric) and m.labels is not None},
         },
         missing=missing,
-        remarks=[m.remark for m in chosen if isinstance(m, WeighedMetric) and m.remark],
+        remarks=[m.remark for m in chosen if isinstance(m, WeightedMetric) and m.remark],
     )
 
 
@@ -113,7 +113,7 @@ def _score(
     if replicates == 0:
         return {m.name: Score(name=m.name, value=none_if_undefined(compute_value(m))) for m in metrics}
     sums = [m for m in metrics if isinstance(m, MetricValue)]
-    found = {m.name: weigh(m, replicates, deepcopy(generator)) for m in metrics if isinstance(m, WeighedMetric)}
+    found = {m.name: weigh(m, replicates, deepcopy(generator)) for m in metrics if isinstance(m, WeightedMetric)}
     if sums:
         drawn_sums = resample(sums, replicates, generator, advance)
         found |= {m.name: (compute_value(m), drawn) for m, drawn in zip(sums, drawn_sums, strict=True)}

@@ -110,7 +110,12 @@ def _describe(metric: str, system: str, values: Floats) -> Spread:
 
 
 def compare_seeds(spreads: Sequence[Spread], level: float) -> list[SeedDifference]:
-    """The first system of each metric beside the others, paired by seed; intervals cover `level`, if differences are normal."""
+    """The first system of each metric beside the others, paired by seed.
+
+    Args:
+        spreads: from `summarise`.
+        level: coverage of the t intervals, which hold if differences are normal.
+    """
     firsts: dict[str, Spread] = {}
     found = []
     for other in spreads:
@@ -142,7 +147,12 @@ def as_json(values: Sequence[Spread] | Sequence[SeedDifference]) -> list[dict[st
 
 
 def make_spread_table(spreads: Sequence[Spread], seeds: Sequence[int]) -> Table:
-    """Mean, spread, lowest and highest of every metric and system."""
+    """Mean, spread, lowest and highest of every metric and system.
+
+    Args:
+        spreads: from `summarise`.
+        seeds: the seeds, for the note under the table.
+    """
     names = ("mean", "spread", "lowest", "highest")
     rows: list[list[Cell]] = [[s.metric, s.system, s.mean, s.spread, s.lowest, s.highest] for s in spreads]
     return Table(
@@ -154,7 +164,12 @@ def make_spread_table(spreads: Sequence[Spread], seeds: Sequence[int]) -> Table:
 
 
 def make_difference_table(differences: Sequence[SeedDifference], level: float) -> Table:
-    """One table of the differences of two systems, seed by seed."""
+    """One table of the differences of two systems, seed by seed.
+
+    Args:
+        differences: of one pair of systems.
+        level: coverage of their intervals, for the note under the table.
+    """
     first = differences[0]
     seeds = len(first.differences)
     names = ("A - B", "spread", "low", "high")

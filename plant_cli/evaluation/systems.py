@@ -48,7 +48,7 @@ class System:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Location:
     """Where a system lies: in a file of predictions, or in the stages of one tag in a run.
 
     Args:
@@ -64,17 +64,17 @@ class Place:
     tag: str | None = None
 
 
-def locate(name: str) -> Place:
+def locate(name: str) -> Location:
     """What a name means: a folder of the run (`finetune-baseline`), a tag (`baseline`), a folder of another run, or a file."""
     path, stage = Path(name), _STAGE.fullmatch(name)
     if stage:
-        return Place(name=name, tag=stage["tag"])
+        return Location(name=name, tag=stage["tag"])
     if path.is_file():
-        return Place(name=name, file=path)
+        return Location(name=name, file=path)
     if path.is_dir():
-        run, tag = _split_place(path)
-        return Place(name=name, run=run, tag=tag)
-    return Place(name=name, tag=name)
+        run, tag = _split_folder(path)
+        return Location(name=name, run=run, tag=tag)
+    return Location(name=name, tag=name)
 
 
 def find_seeds(run: Path, name: str, count: int) -> dict[int, str]:
@@ -90,18 +90,18 @@ def find_seeds(run: Path, name: str, count: int) -> dict[int, str]:
     Raises:
         ArtefactError: not trained, or with fewer seeds.
     """
-    place = locate(name)
-    if place.file is not None:
+    location = locate(name)
+    if location.file is not None:
         return {}
-    opened = Run.open(place.run or run)
+    opened = Run.open(location.run or run)
     todo = f"plant run RECIPE --seeds {count} --run {shlex.quote(str(opened.path))}"
-    first = opened.stage("finetune", place.tag)
+    first = opened.stage("finetune", location.tag)
     found = {first.require(todo).seed: name}
     records = [record for folder in opened.stages() if (record := folder.record()) is not None and record.stage == "finetune"]
-    marked = [(seed, record) for record in records for base, seed in [split_seed(record.tag)] if base == place.tag and seed is not None]
+    marked = [(seed, record) for record in records for base, seed in [split_seed(record.tag)] if base == location.tag and seed is not None]
     for seed, record in sorted(marked, key=lambda pair: pair[0]):
         folder = f"finetune-{record.tag}"
-        found.setdefault(seed, folder if place.run is None else str(place.run / folder))
+        found.setdefault(seed, folder if location.run is None else str(location.run / folder))
     if len(found) < count:
         raise ArtefactError(
             f"'{name}' was not trained with {count} seeds",
@@ -131,7 +131,12 @@ def own_system(name: str, predict: Path, finetune: Path, split: SplitName, label
 
 
 def file_system(path: Path, threshold: float | None = None) -> System:
-    """Predictions of another tool, with the threshold that the user gives (0.5 if none)."""
+    """Predictions of another tool.
+
+    Args:
+        path: the file.
+        threshold: as the user gives it; None: 0.5.
+    """
     value = FOREIGN_THRESHOLD if threshold is None else threshold
     origin = f"threshold {value:g} " + ("given" if threshold is not None else "by default: another tool's scores may need another one")
     return System(name=str(path), predictions=path, threshold=value, origin=origin)
@@ -166,7 +171,7 @@ def other_system(name: str, run: Path, tag: str | None, split: SplitName, label_
     return System(name=name, predictions=predictions, threshold=threshold, origin=origin)
 
 
-def _split_place(path: Path) -> tuple[Path, str | None]:
+def _split_folder(path: Path) -> tuple[Path, str | None]:
     """The run and the tag that a folder stands for: that of a run, or that of a stage in one."""
     stage = _STAGE.fullmatch(path.name)
     return (path.parent, stage["tag"]) if stage and (path.parent / HEADER_NAME).exists() else (path, None)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, hstack
 
 from plant_cli.api.errors import DataError
-from plant_cli.api.metrics import Metric, MetricInput, MetricValue, WeighedMetric
+from plant_cli.api.metrics import Metric, MetricInput, MetricValue, WeightedMetric
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -34,8 +34,8 @@ def find_hits(top: Integers, gold: csr_array) -> Booleans:
     if gold_keys.size == 0:
         return np.zeros(top.shape, dtype=bool)
     keys = np.arange(len(top), dtype=np.int64)[:, None] * width + top
-    places = np.minimum(np.searchsorted(gold_keys, keys), gold_keys.size - 1)
-    hits: Booleans = (gold_keys[places] == keys) & (top >= 0)
+    nearest = np.minimum(np.searchsorted(gold_keys, keys), gold_keys.size - 1)
+    hits: Booleans = (gold_keys[nearest] == keys) & (top >= 0)
     return hits
 
 
@@ -73,14 +73,25 @@ def divide(numerator: npt.NDArray[Any], denominator: npt.NDArray[Any]) -> Floats
 
 
 def mean_of_documents(name: str, values: Floats) -> MetricValue:
-    """A mean over documents; NaN marks a document on which the metric is undefined."""
+    """A mean over documents.
+
+    Args:
+        name: of the metric.
+        values: one a document [N]; NaN marks a document on which the metric is undefined.
+    """
     defined = ~np.isnan(values)
     contributions = np.column_stack([np.where(defined, values, 0.0), defined.astype(np.float64)])
     return MetricValue(name=name, contributions=contributions, combine=_first_over_second, per_document=values)
 
 
 def ratio_of_sums(name: str, numerator: Floats, denominator: Floats) -> MetricValue:
-    """Numerators summed over documents, divided by the summed denominators; per document the ratio where there is one."""
+    """Numerators summed over documents, divided by the summed denominators; per document the ratio where there is one.
+
+    Args:
+        name: of the metric.
+        numerator: one a document [N].
+        denominator: one a document [N]; 0 where the document says nothing.
+    """
     per_document = np.where(denominator > 0, divide(numerator, denominator), np.nan)
     contributions = np.column_stack([numerator, denominator]).astype(np.float64)
     return MetricValue(name=name, contributions=contributions, combine=_first_over_second, per_document=per_document)
@@ -104,9 +115,9 @@ def count_assignments(data: MetricInput) -> csr_array:
 
 
 def _mark(data: MetricInput, chosen: Booleans) -> csr_array:
-    rows, places = np.nonzero(chosen)
+    rows, ranks = np.nonzero(chosen)
     ones = np.ones(rows.size, dtype=np.float64)
-    return csr_array((ones, (rows, data.top[rows, places])), shape=data.gold.shape)
+    return csr_array((ones, (rows, data.top[rows, ranks])), shape=data.gold.shape)
 
 
 def split_counters(sums: Floats) -> tuple[Floats, Floats, Floats]:
@@ -116,12 +127,17 @@ def split_counters(sums: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def score_f1(tp: Floats, assigned: Floats, gold: Floats) -> Floats:
-    """F1 from counters, 0 for what is neither gold nor assigned."""
+    """F1 from counters of one shape, 0 for what is neither gold nor assigned."""
     return divide(2 * tp, assigned + gold)
 
 
 def average_present_f1(sums: Floats, counted: Booleans | bool = True) -> Floats:
-    """Mean F1 [R] of the labels counted that some document of the (resampled) split has, from counters [R, 3 M]; NaN if none."""
+    """Mean F1 [R] of the labels counted that some document of the (resampled) split has; NaN if none.
+
+    Args:
+        sums: summed counters of `count_assignments` [R, 3 M].
+        counted: which labels count [M], or all.
+    """
     tp, assigned, gold = split_counters(sums)
     present = (gold > 0) & counted
     return _divide_or_nan((score_f1(tp, assigned, gold) * present).sum(axis=1), present.sum(axis=1))
@@ -161,7 +177,7 @@ class ScoreTable:
 
 def compute_value(metric: Metric) -> float:
     """The metric on the documents as they are, each with weight 1; NaN where it is undefined."""
-    if isinstance(metric, WeighedMetric):
+    if isinstance(metric, WeightedMetric):
         return float(metric.compute(np.ones((1, metric.documents)))[0])
     sums = np.asarray(metric.contributions.sum(axis=0), dtype=np.float64).reshape(1, -1)
     combine: Callable[[Floats], Floats] = metric.combine

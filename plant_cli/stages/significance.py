@@ -115,13 +115,13 @@ def _find(context: StageContext, name: str, options: SignificanceOptions, gold: 
     """The system of a name; its predictions are made if it is one of this run and has none."""
     from plant_cli.evaluation.systems import file_system, locate, other_system, own_system
 
-    place = locate(name)
-    if place.file is not None:
-        return file_system(place.file)
-    if place.run is not None:
-        return other_system(name, place.run, place.tag, options.split, gold.label_hash, context.run_path / "corpus")
-    predict = context.ensure("predict", place.tag, {"split": options.split})
-    return own_system(name, predict, context.input("finetune", place.tag), options.split, gold.label_hash)
+    location = locate(name)
+    if location.file is not None:
+        return file_system(location.file)
+    if location.run is not None:
+        return other_system(name, location.run, location.tag, options.split, gold.label_hash, context.run_path / "corpus")
+    predict = context.ensure("predict", location.tag, {"split": options.split})
+    return own_system(name, predict, context.input("finetune", location.tag), options.split, gold.label_hash)
 
 
 def _measure(context: StageContext, options: SignificanceOptions, name: str, gold: Gold, families: Families) -> list[MetricValue]:

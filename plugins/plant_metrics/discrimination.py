@@ -7,12 +7,12 @@ from functools import partial
 import numpy as np
 from scipy.sparse import csr_array
 
-from plant_cli.api import MetricInput, WeighedMetric
+from plant_cli.api import MetricInput, WeightedMetric
 from plant_cli.kit.ranking import average_auc, pooled_auc
 
 
-def compute_auc(data: MetricInput, options: object) -> list[WeighedMetric]:
-    """macro-AUC, the mean over labels that some documents have and others have not, and micro-AUC, of all cells as one pool.
+def compute_auc(data: MetricInput, options: object) -> list[WeightedMetric]:
+    """macro-AUC, the mean over labels that some documents have and others have not, and micro-AUC, of all documents and labels as one pool.
 
     Both are about the labels that have scores: those of train. A resample averages the labels that it gives both sides.
     """
@@ -24,6 +24,6 @@ def compute_auc(data: MetricInput, options: object) -> list[WeighedMetric]:
     averaged = int(((counts > 0) & (counts < documents)).sum())
     left_out = f"macro-AUC leaves out {labels - averaged} of {labels} labels: every document has them, or none" if averaged < labels else ""
     return [
-        WeighedMetric(name="macro-AUC", documents=documents, compute=partial(average_auc, scores, gold), labels=averaged, remark=left_out),
-        WeighedMetric(name="micro-AUC", documents=documents, compute=partial(pooled_auc, scores, gold)),
+        WeightedMetric(name="macro-AUC", documents=documents, compute=partial(average_auc, scores, gold), labels=averaged, remark=left_out),
+        WeightedMetric(name="micro-AUC", documents=documents, compute=partial(pooled_auc, scores, gold)),
     ]

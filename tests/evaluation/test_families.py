@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plant_cli.api import DataError, MetricSpec, NoOptions, PluginError, UsageError, WeighedMetric
+from plant_cli.api import DataError, MetricSpec, NoOptions, PluginError, UsageError, WeightedMetric
 from plant_cli.evaluation.families import Missing, choose, compute_families, find_missing
 from plant_cli.kit.metrics import ScoreTable, compute_value
 
@@ -53,7 +53,7 @@ def test_what_needs_every_score_says_why_it_is_missing_and_what_to_do(make_rando
 def test_a_strangers_metric_may_ask_for_every_score_too(make_random):
     def highest(data, options):
         found = data.all_scores.read(slice(None), slice(None)).max(axis=1)
-        return [WeighedMetric(name="highest", documents=len(found), compute=lambda weights: weights @ found / weights.sum(axis=1))]
+        return [WeightedMetric(name="highest", documents=len(found), compute=lambda weights: weights @ found / weights.sum(axis=1))]
 
     spec = MetricSpec(name="odd", summary="needs all", compute=highest, needs_all_scores=("highest",))
     data = make_random(0)

@@ -5,7 +5,7 @@ import pytest
 from plant_cli.api import ArtefactError, DataError
 from plant_cli.artefacts.corpus import CorpusRecord, SplitRecord
 from plant_cli.base.files import write_json
-from plant_cli.evaluation.systems import Place, file_system, locate, other_system, own_system
+from plant_cli.evaluation.systems import Location, file_system, locate, other_system, own_system
 
 
 def record(labels_hash="l"):
@@ -15,26 +15,26 @@ def record(labels_hash="l"):
 
 @pytest.mark.parametrize("name", ["finetune-plain", "predict-plain", "eval-plain", "plain"])
 def test_a_folder_or_a_tag_of_the_run(name):
-    assert locate(name) == Place(name=name, tag="plain")
+    assert locate(name) == Location(name=name, tag="plain")
 
 
 def test_a_folder_without_a_tag():
-    assert locate("finetune") == Place(name="finetune")
+    assert locate("finetune") == Location(name="finetune")
 
 
 def test_a_file(save, good):
     path = save(good)
-    assert locate(str(path)) == Place(name=str(path), file=path)
+    assert locate(str(path)) == Location(name=str(path), file=path)
     assert file_system(path).threshold == 0.5
     assert file_system(path, 0.1).origin == "threshold 0.1 given"
 
 
 def test_another_run_or_a_folder_of_one(tmp_path):
-    assert locate(str(tmp_path)) == Place(name=str(tmp_path), run=tmp_path)
+    assert locate(str(tmp_path)) == Location(name=str(tmp_path), run=tmp_path)
     folder = tmp_path / "finetune-x"
     folder.mkdir()
     write_json(tmp_path / "run.json", {})
-    assert locate(str(folder)) == Place(name=str(folder), run=tmp_path, tag="x")
+    assert locate(str(folder)) == Location(name=str(folder), run=tmp_path, tag="x")
 
 
 def test_a_system_of_the_run_knows_its_files_and_where_its_threshold_is_from(run, good):

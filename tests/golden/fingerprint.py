@@ -47,6 +47,9 @@ FOLDERS = (
 FIGURES = {"thresholds.json", "metrics.json", "intervals.json", "significance.json", "history.jsonl"}
 """Files of which only the numbers count; their sentences may be reworded."""
 
+LATER = ("label_indices",)
+"""Columns that were added since the record was made and say nothing new: predictions name the same labels in `labels`."""
+
 METRICS = ("MAP", "nDCG@5", "R@50", "micro-F1", "macro-F1")
 SAMPLED = 8
 TOLERANCE = 0.02
@@ -105,7 +108,7 @@ def take_fingerprint(run: Path) -> dict[str, Any]:
 def hash_content(path: Path) -> str | None:
     """SHA-256 of what a file says, not of how it is packed; None for files that are not results (records, options)."""
     if path.suffix == ".parquet":
-        return hash_frame(pl.read_parquet(path))
+        return hash_frame(pl.read_parquet(path).drop(LATER, strict=False))
     if path.suffix == ".safetensors":
         return hash_tensors(load_file(path))
     if path.name in FIGURES:
