@@ -48,8 +48,9 @@ def read_indexed(path: Path, label_hash: str) -> pl.DataFrame | None:
         label_hash: hash of the ordered label ids that indices must belong to.
     """
     try:
-        if pl.read_parquet_metadata(path).get("label_hash") != label_hash or INDICES not in pl.read_parquet_schema(path):
+        rows = pl.scan_parquet(path, glob=False)
+        if pl.read_parquet_metadata(path).get("label_hash") != label_hash or INDICES not in rows.collect_schema():
             return None
-        return pl.read_parquet(path, columns=["doc_id", INDICES, "scores"])
+        return rows.select("doc_id", INDICES, "scores").collect()
     except (OSError, pl.exceptions.PolarsError):  # whoever reads the names says what is wrong with the file
         return None

@@ -10,6 +10,7 @@ import numpy as np
 
 from plant_cli.api.errors import ArtefactError
 from plant_cli.artefacts.guard import FORMAT, require_same, stamp
+from plant_cli.artefacts.integrity import require_recorded
 from plant_cli.base.files import read_json, write_json
 from plant_cli.kit.metrics import Floats, Integers
 
@@ -52,6 +53,7 @@ def read_thresholds(folder: Path, label_hash: str) -> Thresholds:
     Raises:
         ArtefactError: the file is missing or damaged, or holds a threshold per label in another label order than `label_hash`.
     """
+    require_recorded(folder, THRESHOLDS)
     path = folder / THRESHOLDS
     content = read_json(path, "the decision threshold")
     if not (isinstance(content, dict) and {"value", "objective", "label_hash"} <= content.keys()):

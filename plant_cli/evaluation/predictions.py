@@ -14,6 +14,7 @@ import polars as pl
 from plant_cli.api.errors import DataError, near_names
 from plant_cli.api.metrics import MetricInput
 from plant_cli.api.reporting import Reporter
+from plant_cli.artefacts.integrity import require_recorded
 from plant_cli.artefacts.predictions import INDICES, read_indexed
 from plant_cli.corpus.frames import trim
 from plant_cli.evaluation.conventions import Convention
@@ -57,6 +58,7 @@ def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None) -
         DataError: not a predictions table; documents missing, unknown or repeated; a label repeated in a document; lists of
             different length; a score that is missing or not a number; no predicted label that the corpus has.
     """
+    require_recorded(path.parent, path.name)
     indexed = read_indexed(path, gold.label_hash)
     frame = _read_frame(path) if indexed is None else indexed.rename({INDICES: "labels"})
     _check_documents(frame["doc_id"], gold, path)

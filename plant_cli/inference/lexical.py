@@ -13,17 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 from scipy.sparse import csr_array, diags_array
 
-from plant_cli.api.errors import ArtefactError
-from plant_cli.base.files import replacing
+from plant_cli.artefacts.lexical import StoredLexicon, read_lexicon, write_lexicon
 from plant_cli.corpus.words import count_words
 from plant_cli.relevance.table import RelevanceTable
-
-FORMAT = "1"
-LEXICAL = "lexical.safetensors"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,56 +106,27 @@ class LexicalScores:
 
 def save_lexicon(lexicon: Lexicon, folder: Path, label_hash: str) -> None:
     """Write the lexicon beside the model that it belongs to; atomically."""
-    matrix = csr_array(lexicon.by_word.T)
-    tensors = {
-        "words": np.frombuffer("\n".join(lexicon.words).encode(), dtype=np.uint8),
-        "idf": lexicon.idf,
-        "indptr": matrix.indptr.astype(np.int64),
-        "indices": matrix.indices.astype(np.int32),
-        "data": matrix.data,
-        "silent": lexicon.silent,
-    }
-    with replacing(folder / LEXICAL) as partial:
-        save_file(
-            tensors,
-            str(partial),
-            metadata={"format": FORMAT, "label_hash": label_hash, "weight": repr(lexicon.weight), "centre": repr(lexicon.centre)},
-        )
+    stored = StoredLexicon(
+        words=lexicon.words,
+        idf=lexicon.idf,
+        by_label=csr_array(lexicon.by_word.T),
+        silent=lexicon.silent,
+        weight=lexicon.weight,
+        centre=lexicon.centre,
+    )
+    write_lexicon(folder, stored, label_hash)
 
 
 def load_lexicon(folder: Path, label_hash: str) -> Lexicon | None:
-    """The lexicon of a trained model, or None if it has none.
-
-    Raises:
-        ArtefactError: the file is damaged, of another format or made for another label order.
-    """
-    path = folder / LEXICAL
-    if not path.exists():
+    """The lexicon of a trained model, or None if it has none; errors as `read_lexicon`."""
+    stored = read_lexicon(folder, label_hash)
+    if stored is None:
         return None
-    try:
-        with safe_open(str(path), framework="np") as stored:
-            metadata = stored.metadata() or {}
-            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (not a dict)
-    except (SafetensorError, OSError) as error:
-        raise _refused(path, f"the lexicon cannot be read: {error}", "the file as `plant finetune` wrote it") from error
-    if metadata.get("format") != FORMAT:
-        raise _refused(path, "the lexicon has another format", f"format {FORMAT}, which this version of plant reads")
-    if missing := {"words", "idf", "indptr", "indices", "data", "weight", "centre"} - tensors.keys() - metadata.keys():
-        raise _refused(path, f"the lexicon lacks {', '.join(sorted(missing))}", "the file as `plant finetune` wrote it")
-    if metadata.get("label_hash") != label_hash:
-        raise _refused(path, "the lexicon was made for another label order", f"label hash {label_hash[:12]}, that of the run's corpus")
-    vocabulary = tuple(tensors["words"].tobytes().decode().split("\n")) if len(tensors["words"]) else ()
-    shape = (len(tensors["indptr"]) - 1, len(vocabulary))
-    labels = csr_array((tensors["data"], tensors["indices"], tensors["indptr"]), shape=shape)
     return Lexicon(
-        words=vocabulary,
-        idf=tensors["idf"],
-        by_word=csr_array(labels.T),
-        silent=tensors.get("silent", np.zeros(shape[0], dtype=np.float32)),  # files of before 2026-11-22 have none
-        weight=float(metadata["weight"]),
-        centre=float(metadata["centre"]),
+        words=stored.words,
+        idf=stored.idf,
+        by_word=csr_array(stored.by_label.T),
+        silent=stored.silent,
+        weight=stored.weight,
+        centre=stored.centre,
     )
-
-
-def _refused(path: Path, what: str, expected: str) -> ArtefactError:
-    return ArtefactError(what, where=str(path), expected=expected, todo="restore the file, or train again: plant finetune --force")

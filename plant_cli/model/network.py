@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from plant_cli.api import (
@@ -22,13 +20,9 @@ from plant_cli.api import (
     ModelSection,
     WordDecoder,
 )
-from plant_cli.base.files import read_json, replacing, share_files, write_json
+from plant_cli.artefacts.model import WEIGHTS, ModelDescription, read_description, read_weights, write_model
+from plant_cli.base.files import share_files
 from plant_cli.model.design import ComponentLookup, Design, find_design
-
-FORMAT = "1"
-WEIGHTS = "model.safetensors"
-DESCRIPTION = "model.json"
-
 
 if TYPE_CHECKING:
 
@@ -128,42 +122,17 @@ def title_queries(backbone: Backbone, labels: LabelIndex, batch: int = 64) -> Te
 
 def save_network(network: Network, folder: Path) -> None:
     """Write decoder weights, the backbone's changes and a description; each file atomically."""
-    metadata = {"label_hash": network.label_hash, "tokenizer_hash": network.backbone.tokenizer_hash, "format": FORMAT}
-    tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in network.decoder.state_dict().items()}
-    with replacing(folder / WEIGHTS) as partial:
-        save_file(tensors, str(partial), metadata=metadata)
     changed = not network.backbone_is_frozen
     if changed:
         network.backbone.save(folder)
         share_files(folder)
-    section = network.section
-    description: dict[str, Any] = {
-        "backbone": section.backbone.to_recipe(),
-        "decoder": section.decoder.to_recipe(),
-        "label_queries": section.label_queries,
-        "backbone_changed": changed,
-        "seed": network.seed,
-        **metadata,
-    }
-    write_json(folder / DESCRIPTION, description)
-
-
-def described_section(folder: Path) -> ModelSection:
-    """The model section that a saved network was built from."""
-    known = _description(folder)
-    return ModelSection(**{name: known[name] for name in ModelSection.model_fields})
-
-
-def _description(folder: Path) -> dict[str, Any]:
-    known = read_json(folder / DESCRIPTION, "the description of the saved model")
-    if not (isinstance(known, dict) and {*ModelSection.model_fields, "backbone_changed"} <= known.keys()):
-        raise ArtefactError(
-            "the description of the saved model is damaged: it lacks a key",
-            where=str(folder / DESCRIPTION),
-            expected=f"{', '.join(ModelSection.model_fields)} and backbone_changed, as the stage wrote them",
-            todo="restore the file, or run the stage again with --force",
-        )
-    return known
+    write_model(
+        folder,
+        {name: tensor.detach().contiguous().cpu() for name, tensor in network.decoder.state_dict().items()},
+        ModelDescription(section=network.section, backbone_changed=changed, seed=network.seed),
+        labels=network.label_hash,
+        tokenizer=network.backbone.tokenizer_hash,
+    )
 
 
 def restore_network(network: Network, folder: Path) -> None:
@@ -172,42 +141,10 @@ def restore_network(network: Network, folder: Path) -> None:
     Raises:
         ArtefactError: the file is damaged or of another format, or the weights belong to another label order, tokenizer or shape.
     """
-    path = folder / WEIGHTS
-    metadata, tensors = _read_weights(path)
-    wanted = {"label_hash": network.label_hash, "tokenizer_hash": network.backbone.tokenizer_hash}
-    for name, value in wanted.items():
-        if metadata.get(name) != value:
-            raise ArtefactError(
-                f"the model and the run do not agree on the {name.replace('_hash', '')}s: their hashes differ",
-                where=f"{path} ({metadata.get(name, 'no hash')[:12]}…) and {folder.parent / 'corpus'} ({value[:12]}…)",
-                expected="a model of this corpus, in this label order, with this tokenizer",
-                todo="use the run folder that the model was trained in, or train again with --force",
-            )
-    _load(network.decoder, tensors, path)
-    if _description(folder)["backbone_changed"]:
+    tensors = read_weights(folder, labels=network.label_hash, tokenizer=network.backbone.tokenizer_hash)
+    _load(network.decoder, tensors, folder / WEIGHTS)
+    if read_description(folder).backbone_changed:
         network.backbone.restore(folder)
-
-
-def _read_weights(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
-    try:
-        with safe_open(str(path), framework="pt") as stored:
-            metadata = stored.metadata() or {}
-            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (not a dict)
-    except (SafetensorError, OSError) as error:
-        raise ArtefactError(
-            f"the weights cannot be read: {error}",
-            where=str(path),
-            expected="the file as the stage wrote it",
-            todo="restore the file, or run the stage again with --force",
-        ) from error
-    if metadata.get("format") != FORMAT:
-        raise ArtefactError(
-            f"the weights have format {metadata.get('format', 'none')}",
-            where=str(path),
-            expected=f"format {FORMAT}, which this version of plant reads",
-            todo="use the version of plant that wrote them, or run the stage again with --force",
-        )
-    return metadata, tensors
 
 
 def _load(module: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
@@ -237,7 +174,8 @@ def load_network(folder: Path, component: ComponentLookup, machine: MachineSecti
     Raises:
         ArtefactError: a file is missing or damaged, or the network belongs to another label order or tokenizer.
     """
-    section = described_section(folder).model_copy(update={"label_queries": "random"})  # its weights are read, titles need not be
-    network = assemble(find_design(section, component), machine, labels, documents, _description(folder).get("seed"))
+    description = read_description(folder)
+    section = description.section.model_copy(update={"label_queries": "random"})  # its weights are read, titles need not be
+    network = assemble(find_design(section, component), machine, labels, documents, description.seed)
     restore_network(network, folder)
     return network

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,16 +15,15 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import Interrupted, Reading, TokenBatch
-from plant_cli.base.files import read_json, write_json
+from plant_cli.artefacts.marks import CACHE, CACHE_MARK, is_whole, write_mark
+from plant_cli.base.files import remove
 from plant_cli.base.hashing import hash_json
 from plant_cli.base.padding import TOKEN_MULTIPLE, round_up
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader, LiveReader, Rows, lay_out_words, lengths, sorted_batches
-from plant_cli.runs.process_copy import CACHE
 from plant_cli.runs.session import Session
 
-DONE = "done.json"
 STATES = "hidden.bin"
 SAMPLED = 64  # numbers of each tensor that its fingerprint is made of
 
@@ -138,9 +136,8 @@ def open_reader(
         }
     )
     folder = session.run_path / CACHE / f"hidden-{name}-{key[:16]}"
-    done = folder / DONE
     filled_in = None
-    if hardware.processes.any(not done.exists() or read_json(done, "the mark of a hidden-state cache")["tokens"] != total):
+    if hardware.processes.any(not is_whole(folder / CACHE_MARK, f"the cached hidden states of {name}", session.reporter.warn)):
         began = time.monotonic()
         _fill(folder, live, network.backbone.hidden_size, session, name)
         filled_in = time.monotonic() - began
@@ -165,7 +162,7 @@ def _stored(hardware: Hardware) -> np.dtype[np.int16] | np.dtype[np.float32]:
 def _fill(folder: Path, live: LiveReader, hidden: int, session: Session, name: str) -> None:
     processes = live.hardware.processes
     if processes.first:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
         folder.mkdir(parents=True)
         (folder / STATES).touch()
     processes.any(False)  # the file is there
@@ -193,7 +190,9 @@ def _fill(folder: Path, live: LiveReader, hidden: int, session: Session, name: s
             expected="a finished cache",
             todo="run the same command again with --resume: the cache is made anew",
         )
-    write_json(folder / DONE, {"tokens": int(starts[-1]), "hidden": hidden})
+    if processes.first:
+        write_mark(folder / CACHE_MARK)
+    processes.any(False)  # the mark is there
 
 
 def _to_numpy(states: Tensor, hardware: Hardware) -> np.ndarray[tuple[int, ...], np.dtype[np.int16] | np.dtype[np.float32]]:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from plant_cli.api import SPLITS, ArtefactError, Split, SplitName, TracedBackbone
+from plant_cli.artefacts.model import read_description
 from plant_cli.model.cuts import cut_summary, measure_cut
 from plant_cli.model.design import find_design
 from plant_cli.model.hardware import Hardware, choose_hardware
-from plant_cli.model.network import Network, assemble, described_section, restore_network
+from plant_cli.model.network import Network, assemble, restore_network
 from plant_cli.model.reading import HiddenReader, Rows, lengths, tokenize
 from plant_cli.model.token_words import find_token_words
 from plant_cli.training.cache import CachePolicy, open_reader
@@ -72,7 +73,7 @@ def set_up(given: Inputs, *, freeze_backbone: bool, cache_limit: float) -> Setup
 
 
 def _restore_planted(network: Network, folder: Path, given: Inputs) -> None:
-    planted, wanted = find_design(described_section(folder), given.component), given.design
+    planted, wanted = find_design(read_description(folder).section, given.component), given.design
     pairs = {"backbone": (planted.backbone[1], wanted.backbone[1]), "decoder": (planted.decoder[1], wanted.decoder[1])}
     different = [kind for kind in pairs if getattr(planted, kind) != getattr(wanted, kind)]
     if different:

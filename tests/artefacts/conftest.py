@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from plant_cli.artefacts.records import Facts, StageRecord
-from plant_cli.base.files import write_json
+from plant_cli.base.files import read_json, write_json
 from plant_cli.base.hashing import hash_file
 from tests.relevance.conftest import joined
 
-__all__ = ["joined", "record_outputs"]
+__all__ = ["joined", "record_again", "record_outputs"]
 
 
 def record_outputs(folder: Path, stage: str) -> None:
@@ -27,3 +27,9 @@ def record_outputs(folder: Path, stage: str) -> None:
         facts={name: Facts.of(path) for name, path in files.items()},
     )
     write_json(folder / "stage.json", record.model_dump(mode="json"))
+
+
+def record_again(folder: Path) -> None:
+    """Let the record of a finished stage name the files of its folder as they are now."""
+    record = read_json(folder / "stage.json", "the record of the stage")
+    write_json(folder / "stage.json", {**record, "outputs": {name: hash_file(folder / name) for name in record["outputs"]}, "facts": {}})

@@ -12,7 +12,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import ArtefactError
-from plant_cli.inference.lexical import LEXICAL, LexicalScores, Lexicon, load_lexicon, make_lexicon, save_lexicon
+from plant_cli.artefacts.lexical import LEXICAL
+from plant_cli.inference.lexical import LexicalScores, Lexicon, load_lexicon, make_lexicon, save_lexicon
 from plant_cli.relevance.table import RelevanceTable
 
 WORDS = ("fever", "cough", "straße", "the")
@@ -96,7 +97,7 @@ def test_another_label_order_and_a_cut_file_are_refused(tmp_path: Path) -> None:
         load_lexicon(tmp_path, "other")
     path = tmp_path / LEXICAL
     whole = path.read_bytes()
-    path.write_bytes(whole.replace(b'"centre"', b'"former"'))
+    path.write_bytes(whole.replace(b"centre", b"former", 1))
     with pytest.raises(ArtefactError, match="lacks centre"):
         load_lexicon(tmp_path, "hash")
     path.write_bytes(whole[:-20])

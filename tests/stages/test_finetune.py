@@ -13,13 +13,17 @@ from typing import Any
 import polars as pl
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from plant_cli.api import ArtefactError, ComponentError, Interrupted, Request, ResourceError, SilentReporter, TrainingError, UsageError
-from plant_cli.inference.lexical import LEXICAL, load_lexicon, save_lexicon
+from plant_cli.artefacts.guard import stamp
+from plant_cli.artefacts.lexical import LEXICAL
+from plant_cli.base.tensors import write_tensors
+from plant_cli.inference.lexical import load_lexicon, save_lexicon
 from plant_cli.registry import installed
 from plant_cli.running.runner import run_stage
 from plant_cli.training.prototypes import SHARPNESSES
+from tests.artefacts.conftest import record_again
 
 LONGER = (
     "pretrain-attn.epochs=2",
@@ -198,6 +202,7 @@ def test_prediction_adds_the_votes_of_words_with_the_weight_that_was_kept(traine
     assert summary["MAP with words"] > summary["MAP"]
     with_votes = trained.run("predict") and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
     save_lexicon(replace(lexicon, weight=0.0), trained.path / "finetune", label_hash)
+    record_again(trained.path / "finetune")
     without = trained.run("predict", force=True) and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
     assert (with_votes["scores"].list.sum() != without["scores"].list.sum()).any()
 
@@ -336,7 +341,8 @@ def test_attention_planted_in_another_network_is_refused(trained: Clinic) -> Non
 def test_a_model_of_another_label_order_is_refused(trained: Clinic) -> None:
     trained.planted()
     path = trained.path / "pretrain-attn" / "model.safetensors"
-    save_file(load_file(path), path, metadata={"label_hash": "0" * 64, "tokenizer_hash": "1" * 64, "format": "1"})
+    write_tensors(path, load_file(path), stamp(labels="0" * 64, tokenizer="1" * 64))
+    record_again(path.parent)
     with pytest.raises(ArtefactError) as caught:
         trained.run("finetune")
     assert str(trained.path) in caught.value.where

@@ -13,6 +13,7 @@ from plant_datasets.synthetic_clinic.generator import generate
 from plant_cli.api import ArtefactError, DataError, SilentReporter, UsageError
 from plant_cli.console.tables import format_cell
 from plant_cli.stages.suggest import _write
+from tests.artefacts.conftest import record_again
 
 
 @pytest.fixture
@@ -67,6 +68,7 @@ def test_one_text_is_labelled_on_screen(trained: Any) -> None:
 def test_scores_far_below_a_hundredth_can_be_told_from_the_threshold(trained: Any) -> None:
     path = trained.run.path / "finetune" / "thresholds.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"value": 4.1234e-10}))
+    record_again(path.parent)
     table = trained(text="fever and cough", top_k=3).tables[0]
     assert [column.name for column in table.columns] == ["document", "label", "title", "score", "threshold", "assigned"]
     for row in table.rows:
