@@ -19,7 +19,7 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     """Fine-tune, keep the best epoch on validation, and tune the decision threshold there."""
     from plant_cli.model.languages import warn_of_languages
     from plant_cli.model.word_statistics import load_statistics
-    from plant_cli.training.inputs import Inputs
+    from plant_cli.training.materials import Inputs
     from plant_cli.training.stage2 import finetune
 
     _refuse_useless_sharpness(options)

@@ -17,7 +17,7 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
     """Train label queries and attention maps so that attention ranks a document's words by their relevance for each label."""
     from plant_cli.model.languages import warn_of_languages
     from plant_cli.model.word_statistics import load_statistics
-    from plant_cli.training.inputs import Inputs
+    from plant_cli.training.materials import Inputs
     from plant_cli.training.stage1 import plant_attention
 
     corpus = context.corpus()

@@ -6,16 +6,40 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plant_cli.api import SPLITS, ArtefactError, Split, SplitName, TracedBackbone
+from plant_cli.api import SPLITS, ArtefactError, Corpus, MachineSection, Split, SplitName, TracedBackbone
 from plant_cli.artefacts.model import read_description
 from plant_cli.model.cuts import cut_summary, measure_cut
-from plant_cli.model.design import find_design
+from plant_cli.model.design import ComponentLookup, Design, find_design
 from plant_cli.model.hardware import Hardware, choose_hardware
 from plant_cli.model.network import Network, assemble, restore_network
 from plant_cli.model.reading import HiddenReader, Rows, lengths, tokenize
 from plant_cli.model.token_words import find_token_words
+from plant_cli.model.word_statistics import WordStatistics
+from plant_cli.runs.session import Session
 from plant_cli.training.cache import CachePolicy, open_reader
-from plant_cli.training.inputs import Inputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """What stage 1 and stage 2 work from.
+
+    Args:
+        corpus: the documents.
+        design: the network's components.
+        machine: device, precision and seed.
+        session: of the stage.
+        component: finds losses, metrics and shortlists.
+        statistics: relevance of words for labels, with counts; None if the run has none.
+        planted: folder of the stage 1 that stage 2 starts from; None for a random start.
+    """
+
+    corpus: Corpus
+    design: Design
+    machine: MachineSection
+    session: Session
+    component: ComponentLookup
+    statistics: WordStatistics | None = None
+    planted: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,10 +10,9 @@ from plant_cli.model.network import save_network
 from plant_cli.parallel.strategies.choice import sharing_mode
 from plant_cli.relevance.table import RelevanceTable
 from plant_cli.training.attention_quality import AttentionMeasure
-from plant_cli.training.inputs import Inputs
 from plant_cli.training.loop import Training, TrainingResult, make_plan
 from plant_cli.training.losses import rank_loss
-from plant_cli.training.materials import set_up
+from plant_cli.training.materials import Inputs, set_up
 from plant_cli.training.optimiser import decide_sparse
 from plant_cli.training.options import PretrainOptions
 from plant_cli.training.planting import Planter, Planting

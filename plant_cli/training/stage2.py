@@ -15,10 +15,9 @@ from plant_cli.model.word_statistics import WordStatistics
 from plant_cli.parallel.strategies.choice import sharing_mode
 from plant_cli.training.attention_quality import AttentionMeasure
 from plant_cli.training.finetuning import Anchor, FineTuning
-from plant_cli.training.inputs import Inputs
 from plant_cli.training.loop import Plan, Training, TrainingResult, make_plan
 from plant_cli.training.losses import label_loss, rank_loss
-from plant_cli.training.materials import Setup, set_up
+from plant_cli.training.materials import Inputs, Setup, set_up
 from plant_cli.training.optimiser import decide_sparse
 from plant_cli.training.options import PATIENCE, RATE_BOOST, RATE_HEAD, ROLES, FinetuneOptions
 from plant_cli.training.planting import Planter

@@ -159,7 +159,7 @@ def test_stage_two_learns_and_keeps_a_threshold_from_validation(trained: Clinic)
 
 
 def test_thresholds_per_label_are_tuned_kept_and_used(trained: Clinic) -> None:
-    trained.planted().run("finetune", "finetune.epochs=1", "finetune.threshold=per-label")
+    trained.planted().run("finetune", "finetune.epochs=1", "finetune.tune=per-label")
     found = json.loads((trained.path / "finetune" / "thresholds.json").read_text())["value"]
     assert len(found) == pl.read_parquet(trained.path / "corpus" / "labels.parquet").height
     assert len(set(found)) > 1

@@ -99,7 +99,7 @@ def test_padding_and_batch_order_change_nothing() -> None:
 
 def test_a_single_position_takes_all_attention() -> None:
     decoder = build()
-    weights = decoder.attention(torch.randn(1, 1, HIDDEN), torch.ones(1, 1, dtype=torch.bool), torch.arange(LABELS))
+    weights = decoder.attention(Reading.of(torch.randn(1, 1, HIDDEN), torch.ones(1, 1, dtype=torch.bool)), torch.arange(LABELS))
     torch.testing.assert_close(weights, torch.ones(1, LABELS, 1))
 
 
