@@ -15,7 +15,7 @@ MODULES = sorted(path for folder in ("plant_cli", "plugins", "docs", "tests") fo
 SOURCES = [path for path in MODULES if path.relative_to(ROOT).parts[0] in ("plant_cli", "plugins")]
 FORBIDDEN = {"utils", "util", "helpers", "helper", "common", "misc"}
 LONGEST_FILE, LONGEST_FUNCTION = 400, 60
-OWN_ROOMS = {"docs", "packaging", "benchmarks", "golden", "web"}
+OWN_ROOMS = {"docs", "packaging", "benchmarks", "golden", "web", "faults"}
 
 
 def shown(path: Path) -> str:
