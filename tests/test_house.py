@@ -26,7 +26,7 @@ RETIRED = re.compile(
 HOMES = {room: ROOT / "plant_cli" / room for room in ROOMS if (ROOT / "plant_cli" / room).is_dir()} | {
     f"plugins/{path.parent.name}": path.parent for path in (ROOT / "plugins").glob("*/__init__.py")
 }
-OWN_ROOMS = {"docs", "packaging", "benchmarks", "golden", "web"}
+OWN_ROOMS = {"docs", "packaging", "benchmarks", "golden", "web", "faults"}
 
 
 def shown(path: Path) -> str:

@@ -69,6 +69,12 @@ def former_names(model: type[Options]) -> dict[str, str]:
     return {str(extra["was"]): name for name, extra in found.items() if isinstance(extra, dict) and extra.get("was")}
 
 
+def consent_options(model: type[Options]) -> list[str]:
+    """The options of a model that need the user's consent (`consent=True`)."""
+    found = {name: info.json_schema_extra for name, info in model.model_fields.items()}
+    return [name for name, extra in found.items() if isinstance(extra, dict) and extra.get("consent")]
+
+
 def option(
     default: Any = ...,
     help: str = "",
@@ -77,6 +83,7 @@ def option(
     argument: bool = False,
     path: bool = False,
     was: str | None = None,
+    consent: bool = False,
     **rules: Any,
 ) -> Any:
     """One option of an options model.
@@ -88,9 +95,11 @@ def option(
         argument: true for a positional argument.
         path: true if the value names a file or folder, or is a list of such: a run keeps it absolute (`Options.located`).
         was: the option's former name: a flag or a recipe key of that name is refused with a message that names the new one.
+        consent: true if another value than the default needs the user's consent, since strange code would run: it counts on the command
+            line and in a recipe that the user names, and is refused where a file of a run folder asks for it.
         rules: pydantic's constraints (`ge`, `le`, `gt`, `pattern`, …).
     """
-    extra: dict[str, Any] = {"short": short, "argument": argument, "path": path, "was": was, "kind": None}
+    extra: dict[str, Any] = {"short": short, "argument": argument, "path": path, "was": was, "consent": consent, "kind": None}
     return Field(default, description=help, json_schema_extra=extra, **rules)
 
 

@@ -26,7 +26,12 @@ class HuggingFaceOptions(Options):
         "none", "Frozen weights in fewer bits. nf4: 4 bits, double quantisation, computing in bf16. int8: 8 bits, outliers in fp16."
     )
     gradient_checkpointing: bool = option(False, "Recompute activations in the backward pass: less memory, about a third slower.")
-    trust_remote_code: bool = option(False, "Run code that comes with the model. Only for sources you trust.")
+    trust_remote_code: bool = option(
+        False,
+        "Run code that comes with the model. Only for sources you trust; counts on the command line and in a recipe that you name, never "
+        "from a run folder.",
+        consent=True,
+    )
 
 
 class EncoderOptions(HuggingFaceOptions):

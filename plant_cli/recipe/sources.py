@@ -13,6 +13,7 @@ from plant_cli.recipe.layers import Layer, merge, nest
 from plant_cli.recipe.syntax import parse_value, parse_yaml
 
 SUFFIX = ".yaml"
+RUN_RECIPE = "recipe.yaml"  # of a run folder: what was run in it
 HEADINGS = ("extends", "summary")  # keys of a recipe that are not sections
 
 
@@ -64,6 +65,16 @@ def load_recipe(name: str) -> Recipe:
     return Recipe(name=name, summary="" if summary is None else str(summary), layer=layer.only(sections))
 
 
+def read_run_recipe(run: Path) -> Layer:
+    """What was run in a run folder; empty where nothing was.
+
+    Raises:
+        RecipeError: the file cannot be read, or is not strict YAML.
+    """
+    path = run / RUN_RECIPE
+    return parse_yaml(_read_text(path), str(path)) if path.exists() else Layer()
+
+
 def parse_sets(sets: Sequence[str], flag: str = "--set") -> Layer:
     """The layer of `--set section.key=value` texts; values are read as in a recipe.
 
@@ -90,13 +101,16 @@ def _load(path: Path, chain: list[Path]) -> Layer:
     if resolved in chain:
         loop = " extends ".join(str(p) for p in [*chain, resolved])
         raise RecipeError("a recipe extends itself", where=loop, expected="a chain that ends", todo="remove one `extends:` line")
+    return _read(parse_yaml(_read_text(path), str(path)), path.parent, [*chain, resolved])
+
+
+def _read_text(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RecipeError(
             f"the recipe cannot be read: {error}", where=str(path), expected="a UTF-8 text file", todo="check its rights and encoding"
         ) from error
-    return _read(parse_yaml(text, str(path)), path.parent, [*chain, resolved])
 
 
 def _read(layer: Layer, beside: Path | None, chain: list[Path]) -> Layer:

@@ -26,6 +26,7 @@ from plant_cli.api.components import SpecT
 from plant_cli.api.request import DEFAULT_RUN
 from plant_cli.base.hashing import hash_file, hash_json
 from plant_cli.recipe.components import write_out
+from plant_cli.recipe.consent import Consent
 from plant_cli.recipe.steps import Step
 from plant_cli.runs.changes import trace_stale
 from plant_cli.runs.folder import HEADER_NAME, Run
@@ -83,6 +84,7 @@ class RunContext:
         resume: whether the stage continues what is in its folder.
         interruption: tells whether the user asked to stop.
         corpora: corpora that other steps of this command have loaded.
+        consent: what the user allowed.
         perform: runs another stage of this run unless it is done and still valid: `perform(stage, tag, options)`.
     """
 
@@ -97,6 +99,7 @@ class RunContext:
         resume: bool,
         interruption: Interruption,
         corpora: CorpusCache,
+        consent: Consent,
         perform: Callable[[str, str | None, dict[str, Any]], None],
     ) -> None:
         self.request = request
@@ -117,6 +120,7 @@ class RunContext:
         self._run = run
         self._interruption = interruption
         self._corpora_cache = corpora
+        self._consent = consent
         self._perform = perform
 
     @property
@@ -126,7 +130,9 @@ class RunContext:
 
     def component(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
         """See `StageContext.component`."""
-        return self.request.registry.resolve(kind, chosen)
+        spec, options = self.request.registry.resolve(kind, chosen)
+        self._consent.require(spec, chosen, options, self.run_path)
+        return spec, options
 
     def components(self, kind: type[SpecT]) -> list[SpecT]:
         """See `StageContext.components`."""

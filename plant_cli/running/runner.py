@@ -11,11 +11,12 @@ from typing import Any, Literal
 from plant_cli.api import ArtefactError, Interrupted, PlantError, RecipeError, Request, Result, StageSpec, StepResult, UsageError
 from plant_cli.api.sections import SHARED_SECTIONS
 from plant_cli.artefacts.records import StageRecord
+from plant_cli.recipe.components import find_choices
+from plant_cli.recipe.consent import Consent
 from plant_cli.recipe.layers import Layer, flag_layer, merge
 from plant_cli.recipe.replay import DoneStep, write_recipe
-from plant_cli.recipe.sources import load_recipe, parse_sets
+from plant_cli.recipe.sources import load_recipe, parse_sets, read_run_recipe
 from plant_cli.recipe.steps import Step, check_sections, join_tag, resolve_step, resolve_steps
-from plant_cli.recipe.syntax import parse_yaml
 from plant_cli.running.attempt import attempt
 from plant_cli.running.context import CorpusCache, RunContext
 from plant_cli.running.seeds import repeat
@@ -61,6 +62,7 @@ class RequestRunner:
     def __init__(self, request: Request) -> None:
         self.request = request
         self._recipe = load_recipe(request.recipe).layer if request.recipe is not None else Layer()
+        self._consent = Consent(self._recipe, merge(parse_sets(request.sets), flag_layer(request.flags)))
         self._interruption = Interruption(request.reporter.note)
         self._corpora_cache = CorpusCache()
         self._run: Run | None = None
@@ -129,10 +131,7 @@ class RequestRunner:
         return find_changes(record, options, record.sections, run)
 
     def _earlier_sections(self) -> Layer:
-        path = self.request.run_path / "recipe.yaml"
-        if not path.exists():
-            return Layer()
-        return parse_yaml(path.read_text(encoding="utf-8"), str(path)).only(SHARED_SECTIONS)
+        return read_run_recipe(self.request.run_path).only(SHARED_SECTIONS)
 
     def _recorded(self, name: str, tag: str | None) -> Layer:
         if not (self.request.run_path / HEADER_NAME).exists():
@@ -169,6 +168,7 @@ class RequestRunner:
             resume=resume,
             interruption=self._interruption,
             corpora=self._corpora_cache,
+            consent=self._consent,
             perform=self.ensure,
         )
 
@@ -191,7 +191,15 @@ class RequestRunner:
                 raise shortage from error
             raise
 
+    def _require_consent(self, step: Step) -> None:
+        """Refuse, before anything is written, components that need a consent which the user did not give."""
+        sections = [getattr(step, name) for name in step.spec.sections]
+        for _, kind, chosen in (found for options in (step.options, *sections) for found in find_choices(options)):
+            spec, options = self.request.registry.resolve(kind, chosen)
+            self._consent.require(spec, chosen, options, self.request.run_path)
+
     def _write(self, step: Step, *, pass_over: bool) -> StepResult:
+        self._require_consent(step)
         with self._named_shortages(resumes=True), self._hold(step.name) as run:
             folder = run.stage(step.spec.name, step.tag)
             before = self._record(folder)

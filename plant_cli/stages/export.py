@@ -29,11 +29,11 @@ class ExportOptions(Options):
 
 def run(context: StageContext, options: ExportOptions) -> Result:
     """Nothing is written to the run. The folder is whole or not there."""
+    from plant_cli.artefacts.lexical import LEXICAL
     from plant_cli.artefacts.model import WEIGHTS
     from plant_cli.artefacts.thresholds import THRESHOLDS
     from plant_cli.base.files import replacing_folder, write_json
     from plant_cli.base.hashing import hash_file
-    from plant_cli.inference.lexical import LEXICAL
     from plant_cli.model.network import load_network
 
     target = _writable(options, force=context.force)

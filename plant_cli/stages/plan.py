@@ -42,7 +42,9 @@ def run(context: StageContext, options: PlanOptions) -> Result:
     from plant_cli.planning.sharing import ALONE, read_sharing
     from plant_cli.planning.tables import report
 
-    recipe = options.recipe or context.request.recipe
+    if options.recipe is not None and context.request.recipe != options.recipe:  # a recipe that the user named, like any other
+        return context.runner.run_stage(replace(context.request, recipe=options.recipe), "plan")
+    recipe = context.request.recipe
     sharing = ALONE if options.launch is None else read_sharing(Path(options.launch))
     steps = _steps(context, recipe)
     hardware = choose_hardware(steps[0].machine)
@@ -67,18 +69,15 @@ def _explain(plans: Mapping[str, Estimate]) -> Iterator[str]:
 
 def _steps(context: StageContext, recipe: str | None) -> list[Step]:
     """The steps of the recipe that can be planned; without a recipe those that the run would take now."""
-    from plant_cli.recipe.layers import Layer, flag_layer, merge
-    from plant_cli.recipe.sources import load_recipe, parse_sets
+    from plant_cli.recipe.layers import flag_layer, merge
+    from plant_cli.recipe.sources import load_recipe, parse_sets, read_run_recipe
     from plant_cli.recipe.steps import resolve_step, resolve_steps
-    from plant_cli.recipe.syntax import parse_yaml
 
     request = context.request
     over = merge(parse_sets(request.sets), flag_layer(request.flags))
     over = over.only({section: given for section, given in over.values.items() if section != "plan"})
     if recipe is None:
-        written = request.run_path / "recipe.yaml"
-        layer = parse_yaml(written.read_text(encoding="utf-8"), str(written)) if written.exists() else Layer()
-        merged, registry = merge(layer, over), request.registry
+        merged, registry = merge(read_run_recipe(request.run_path), over), request.registry
         return [resolve_step(merged, registry.find(StageSpec, name), None, registry) for name in STAGES]
     steps = [step for step in resolve_steps(load_recipe(recipe).layer, over, request.registry) if step.spec.name in STAGES]
     if not steps:
