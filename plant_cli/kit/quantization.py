@@ -85,11 +85,11 @@ def freeze(network: Any, options: HuggingFaceOptions) -> None:
         from bitsandbytes.nn.parametrize import replace_parameter_4bit
 
         for part in list(network.modules()):
-            part.support_avx512bf16_for_cpu = False  # read by 4-bit maps only
-            for name, parameter in list(part.named_parameters(recurse=False)):
-                if parameter.ndim == 3:  # transformers quantises linear maps only
-                    parameter.data = parameter.data.float()
-                    replace_parameter_4bit(part, name, compress_statistics=True, quant_type="nf4")
+            part.support_avx512bf16_for_cpu = False  # read by 4-bit layers only
+            experts = {name: p for name, p in part.named_parameters(recurse=False) if p.ndim == 3}  # transformers leaves these as they are
+            for name, parameter in experts.items():
+                parameter.data = parameter.data.float()
+                replace_parameter_4bit(part, name, compress_statistics=True, quant_type="nf4")
     if options.quantization == "int8":
         from bitsandbytes.nn import Linear8bitLt
 
@@ -211,8 +211,8 @@ def merge(network: Any, options: HuggingFaceOptions) -> Any:
             network = network.unload()
         if options.quantization != "none":
             network = network.dequantize(dtype=torch.bfloat16)
-            for part in list(network.modules()):
-                for name in list(getattr(part, "parametrizations", {})):  # experts
-                    parametrize.remove_parametrizations(part, name)
+            experts = [(part, name) for part in network.modules() for name in getattr(part, "parametrizations", {})]
+            for part, name in experts:
+                parametrize.remove_parametrizations(part, name)
             network = network.to(torch.bfloat16)
         return PeftModel.from_pretrained(network, folder).merge_and_unload() if adapted else network

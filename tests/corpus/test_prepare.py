@@ -104,39 +104,3 @@ def test_nothing_is_written_for_a_corpus_that_cannot_be_used(frames: Frames, tmp
         prepare(Dataset(splits={"train": frames["train"].lazy()}), SECTION, tmp_path, 0, SilentReporter())
     assert caught.value.where == "train, 3 documents"
     assert not list(tmp_path.iterdir())
-
-
-def titled(labels: list[str], titles: dict[str, str | None], folder: Path) -> SilentReporter:
-    """What is said of a corpus with these labels and this table of titles."""
-    rows = [f"document {i}" for i in range(len(labels))]
-    train = pl.LazyFrame({"doc_id": rows, "text": rows, "labels": [[label] for label in labels]})
-    table = pl.LazyFrame({"label": list(titles), "title": list(titles.values())}, schema={"label": pl.String, "title": pl.String})
-    reporter = SilentReporter()
-    prepare(Dataset(splits={"train": train, "validation": train.clear()}, labels=table), SECTION, folder, 0, reporter)
-    return reporter
-
-
-def test_titles_that_meet_no_label_are_warned_of(tmp_path: Path) -> None:
-    reporter = titled(["004.1", "004.2"], {"9": "Other", "4.1": "Computing", "4.2": "Programs"}, tmp_path)
-    assert reporter.warnings == [
-        "no label of train has a title in the table of titles (corpus '004.1', table '4.1'): "
-        "are labels written alike in both? (--titles names another table)"
-    ]
-
-
-def test_titles_for_fewer_than_half_of_the_labels_are_warned_of(tmp_path: Path) -> None:
-    reporter = titled(["a", "b", "c"], {"a": "Alpha", "z": "Zeta", "b": None}, tmp_path)
-    assert "only 1 of the 3 labels of train have a title in the table of titles (corpus 'b', table 'z')" in reporter.warnings[0]
-    assert "(corpus 'b'):" in titled(["a", "b", "c"], {"a": "Alpha"}, tmp_path).warnings[0]
-
-
-@pytest.mark.parametrize("titles", [{"a": "Alpha", "z": "Zeta"}, {"x": None}, {}])
-def test_enough_titles_or_none_at_all_are_no_matter(tmp_path: Path, titles: dict[str, str | None]) -> None:
-    reporter = titled(["a", "b"], titles, tmp_path)
-    assert (reporter.warnings, reporter.notes) == ([], [])
-
-
-def test_of_several_titles_of_a_label_the_first_counts_and_is_told(dataset: Dataset, tmp_path: Path) -> None:
-    reporter = SilentReporter()
-    prepare(dataset, SECTION, tmp_path, 0, reporter)
-    assert reporter.notes == ["1 labels have several titles in the table of titles, such as 'A9': the first counts"]

@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from plant_cli.api import ComponentError, UsageError
-from plant_cli.parallel.gradients import clip_gradients
 from plant_cli.training import optimiser
 from plant_cli.training.optimiser import RowAdamW, decide_sparse, sparse_tables
 
@@ -125,22 +123,6 @@ def test_groups_whose_rate_is_zero_rest() -> None:
     assert list(optimizer.state) == [other]  # not even its steps are counted
     assert len(optimizer.param_groups) == 2
     assert torch.equal(parameter, table())
-
-
-@pytest.mark.parametrize("largest", [0.5, 100.0])
-def test_sparse_gradients_are_clipped_as_dense_ones(largest: float) -> None:
-    """Two micro-batches that share a row accumulate; the norm is that of the sum."""
-    parts, dense = ([table(), table(1)] for _ in range(2))
-    for labels in (torch.tensor([0, 2]), torch.tensor([2, 4])):
-        for (rows, other), is_sparse in ((parts, True), (dense, False)):
-            loss = functional.embedding(labels, rows, sparse=is_sparse).square().sum() + other.square().sum()
-            loss.backward()  # type: ignore[no-untyped-call]
-    assert parts[0].grad is not None
-    assert parts[0].grad.is_sparse
-    clip_gradients(parts, largest)
-    torch.nn.utils.clip_grad_norm_(dense, largest)
-    torch.testing.assert_close(parts[0].grad.to_dense(), dense[0].grad, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(parts[1].grad, dense[1].grad, rtol=1e-12, atol=1e-12)
 
 
 def test_updates_are_sparse_where_labels_are_many_and_a_step_selects(
