@@ -23,7 +23,7 @@ DISTINCT = 4  # function words that must be there: one that is repeated may be a
 def find_language(text: str) -> str | None:
     """The language of a text as ISO 639-1 code, or None where neither script nor function words tell.
 
-    Tried on messages of a web framework in 42 languages, 100 words at a time: 99% told rightly, 0.2% as a near relative (Indonesian as
+    Tried on messages of a web framework in 44 languages, 100 words at a time: 99% told rightly, 0.2% as a near relative (Indonesian as
     Malay, Serbian as Macedonian), the rest not at all. Lists, tables and very short texts are often not told.
     """
     beginning = text[:BEGINNING]
