@@ -1,6 +1,7 @@
 """The stages, without a command line: `make_context` gives a stage what `plant` would give it."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 from plant_example import comparison, stage
 
@@ -8,17 +9,10 @@ from plant_cli.api import Result
 from plant_cli.testing.contexts import FakeRunner, make_context
 
 
-class Labels:
-    ids, titles, train_counts = ["fog", "frost"], ["fog reported", None], [3, 1]
-
-
-class Corpus:
-    labels = Labels()
-    sizes = {"train": 4}
-
-
 def test_rare_labels_are_left_out(tmp_path: Path) -> None:
-    result = stage.run(make_context(tmp_path, corpus=Corpus()), stage.LabelCardOptions(minimum=2))
+    labels = SimpleNamespace(ids=["fog", "frost"], titles=["fog reported", None], train_counts=[3, 1])
+    corpus = SimpleNamespace(labels=labels, sizes={"train": 4})
+    result = stage.run(make_context(tmp_path, corpus=corpus), stage.LabelCardOptions(minimum=2))
     assert (tmp_path / "labels.tsv").read_text() == "fog\t3\n"
     assert result.summary == {"labels": 1}
 
