@@ -11,6 +11,7 @@ import dataclasses
 import inspect
 import re
 import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
@@ -177,6 +178,13 @@ def example_file(path: str) -> Iterator[str]:
     yield from (f"```{'toml' if file.suffix == '.toml' else 'python'}", file.read_text("utf-8").strip(), "```", "")
 
 
+def layer_list() -> Iterator[str]:
+    """The rooms of the core, from those that import to those that are imported."""
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf-8"))
+    contract = next(c for c in project["tool"]["importlinter"]["contracts"] if c["type"] == "layers")
+    yield from (" > ".join(f"({layer})" if "|" in layer else layer for layer in contract["layers"]), "")
+
+
 def recipe_list() -> Iterator[str]:
     """The recipes in the wheel."""
     rows = [(f"`{name}`", load_recipe(str(path)).summary) for name, path in shipped_recipes().items()]
@@ -195,6 +203,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "values": value_pages,
     "functions": function_pages,
     "records": record_pages,
+    "layers": layer_list,
     "hello": partial(example_file, "plant-hello/plant_hello.py"),
     "hello-project": partial(example_file, "plant-hello/pyproject.toml"),
     "example": partial(example_file, "plant-example/plant_example/plugin.py"),
