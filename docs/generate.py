@@ -11,13 +11,15 @@ import dataclasses
 import inspect
 import re
 import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from plant_cli.api import Backbone, BackboneSpec, Decoder, LabelLoss, Options, PlantError, RankLoss, Shortlist, Spec, StageSpec, errors
+from plant_cli import api
+from plant_cli.api import BackboneSpec, Options, PlantError, Spec, StageSpec, errors
 from plant_cli.api.components import SpecT
 from plant_cli.api.hooks import HOOKS
 from plant_cli.api.kinds import TABLE
@@ -100,13 +102,60 @@ def spec_pages() -> Iterator[str]:
 
 
 def role_pages() -> Iterator[str]:
-    """What the callables of specs give back: the protocols of the network's parts and the values that pass between them."""
-    for role in (Backbone, Decoder, RankLoss, LabelLoss, Shortlist):
-        yield from (f"### `{role.__name__}`", "", first_sentence(role.__doc__), "")
-        members = [(f"`{name}: {kind}`", "") for name, kind in vars(role).get("__annotations__", {}).items()]
-        methods = [m for name, m in vars(role).items() if inspect.isfunction(m) and (name == "__call__" or not name.startswith("_"))]
-        members += [(code(method.__name__ + signature(method)), first_sentence(method.__doc__)) for method in methods]
-        yield from table(("member", "meaning"), members)
+    """Every protocol of the contract: what a plugin gives and what it is given."""
+    for name, role in exported(lambda value: getattr(value, "_is_protocol", False)):
+        yield from (f"### `{name}`", "", first_sentence(role.__doc__), "")
+        yield from table(("member", "meaning"), [*attributes(role), *members(role)])
+
+
+def value_pages() -> Iterator[str]:
+    """Every value of the contract that is no spec and no error: dataclasses with their fields, options models, other classes."""
+    for name, value in exported(lambda value: dataclasses.is_dataclass(value) and not issubclass(value, Spec)):
+        yield from (f"### `{name}`", "", first_sentence(value.__doc__), "")
+        meanings = argument_meanings(value.__doc__)
+        rows = [(f"`{f.name}`", code(f.type), default_of(f), meanings.get(f.name, "")) for f in dataclasses.fields(value)]
+        yield from table(("field", "type", "default", "meaning"), rows)
+        yield from table(("member", "meaning"), found) if (found := list(members(value))) else ()
+    for name, model in exported(lambda value: inspect.isclass(value) and issubclass(value, Options)):
+        yield from (f"### `{name}`", "", first_sentence(model.__doc__), "")
+        yield from option_table([(f"`{row.name}`", row) for row in option_rows(model)], "option")
+    for name, other in exported(is_plain_class):
+        yield from (f"### `{name}`", "", first_sentence(other.__doc__), "")
+        yield from table(("member", "meaning"), list(members(other)))
+
+
+def is_plain_class(value: Any) -> bool:
+    """Whether a name of the contract is a class that no other part of the page describes."""
+    described = getattr(value, "_is_protocol", False) or dataclasses.is_dataclass(value)
+    return inspect.isclass(value) and not described and not issubclass(value, Options | PlantError)
+
+
+def function_pages() -> Iterator[str]:
+    """Every function of the contract, with its arguments."""
+    for name, function in exported(inspect.isfunction):
+        yield from (f"### `{name}`", "", first_sentence(function.__doc__), "", "```python", f"{name}{signature(function)}", "```", "")
+        meanings = argument_meanings(function.__doc__).items()
+        yield from table(("argument", "meaning"), [(code(key), text) for key, text in meanings]) if meanings else ()
+
+
+def exported(wanted: Callable[[Any], bool]) -> list[tuple[str, Any]]:
+    """The public names of `plant_cli.api` whose values are wanted, by name."""
+    return sorted((name, value) for name, value in vars(api).items() if not name.startswith("_") and wanted(value))
+
+
+def attributes(role: type) -> list[tuple[str, str]]:
+    """The attributes that a protocol declares, with their types."""
+    meanings = argument_meanings(role.__doc__)
+    return [(f"`{name}: {kind}`", meanings.get(name, "")) for name, kind in vars(role).get("__annotations__", {}).items()]
+
+
+def members(role: type) -> Iterator[tuple[str, str]]:
+    """Properties and methods of a class, with the first sentence of each."""
+    for name, member in vars(role).items():
+        if isinstance(member, property) and member.fget is not None:
+            yield f"`{name}: {member.fget.__annotations__['return']}`", first_sentence(member.__doc__)
+        elif inspect.isfunction(member) and (name == "__call__" or not name.startswith("_")):
+            yield code(name + signature(member)), first_sentence(member.__doc__)
 
 
 def record_pages() -> Iterator[str]:
@@ -123,9 +172,17 @@ def error_classes() -> Iterator[str]:
     yield from table(("exit code", "error", "when"), [(str(c.exit_code), f"`{c.__name__}`", first_sentence(c.__doc__)) for c in classes])
 
 
-def example_plugin() -> Iterator[str]:
-    """The module through which `plant` finds the example plugin, whole."""
-    yield from ("```python", (DOCS / "examples/plant-example/plant_example/plugin.py").read_text("utf-8").strip(), "```", "")
+def example_file(path: str) -> Iterator[str]:
+    """A file of the examples, whole."""
+    file = DOCS / "examples" / path
+    yield from (f"```{'toml' if file.suffix == '.toml' else 'python'}", file.read_text("utf-8").strip(), "```", "")
+
+
+def layer_list() -> Iterator[str]:
+    """The rooms of the core, from those that import to those that are imported."""
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf-8"))
+    contract = next(c for c in project["tool"]["importlinter"]["contracts"] if c["type"] == "layers")
+    yield from (" > ".join(f"({layer})" if "|" in layer else layer for layer in contract["layers"]), "")
 
 
 def recipe_list() -> Iterator[str]:
@@ -143,8 +200,14 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "hooks": hook_pages,
     "specs": spec_pages,
     "roles": role_pages,
+    "values": value_pages,
+    "functions": function_pages,
     "records": record_pages,
-    "example": example_plugin,
+    "layers": layer_list,
+    "hello": partial(example_file, "plant-hello/plant_hello.py"),
+    "hello-project": partial(example_file, "plant-hello/pyproject.toml"),
+    "example": partial(example_file, "plant-example/plant_example/plugin.py"),
+    "example-tests": partial(example_file, "plant-example/tests/test_stages.py"),
     "errors": error_classes,
     "recipes": recipe_list,
 }
@@ -205,8 +268,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]
 
 
 def argument_meanings(docstring: str | None) -> dict[str, str]:
-    """What the `Args:` part of a docstring says about each name."""
-    _, _, text = inspect.cleandoc(docstring or "").partition("Args:\n")
+    """What the part `Args:` or `Attributes:` of a docstring says about each name."""
+    text = re.split(r"(?:Args|Attributes):\n", inspect.cleandoc(docstring or ""), maxsplit=1)[-1]
     return dict(re.findall(r"^    (\w[\w, ]*): (.*(?:\n      .*)*)", text, re.MULTILINE))
 
 
@@ -225,7 +288,7 @@ def code(text: object) -> str:
 
 def signature(function: Callable[..., Any]) -> str:
     """A signature as it is written in the source, without the quotes that deferred annotations get."""
-    return str(inspect.signature(function)).replace("'", "")
+    return re.sub(r"(: |-> )(['\"])(.*?)\2", r"\1\3", str(inspect.signature(function))).replace("Ellipsis", "...")
 
 
 def first_sentence(docstring: str | None) -> str:

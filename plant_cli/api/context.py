@@ -14,34 +14,62 @@ from plant_cli.api.sections import DataSection, MachineSection, ModelSection
 
 
 class StageContext(Protocol):
-    """What every stage and action is given.
+    """What every stage and action is given."""
 
-    Attributes:
-        request: what the user asked for; `request.registry` holds all components and plugins.
-        runner: runs other stages and recipes, for an action such as `plant run`.
-        run_path: the run folder.
-        folder: where the stage writes; the run folder for an action.
-        tag: the variant of the stage, or None.
-        resume: true if the stage continues what is in its folder.
-        force: true if the user asked to replace what is there already.
-        reporter: where progress, notes and warnings go.
-        data: the shared section `data`: which corpus.
-        model: the shared section `model`: which network.
-        machine: the shared section `machine`: seed, device, precision.
-    """
+    @property
+    def request(self) -> Request:
+        """What the user asked for; `request.registry` holds all components and plugins."""
+        ...
 
-    request: Request
-    runner: Runner
+    @property
+    def runner(self) -> Runner:
+        """Runs other stages and recipes, for an action such as `plant run`."""
+        ...
 
-    run_path: Path
-    folder: Path
-    tag: str | None
-    resume: bool
-    force: bool
-    reporter: Reporter
-    data: DataSection
-    model: ModelSection
-    machine: MachineSection
+    @property
+    def run_path(self) -> Path:
+        """The run folder."""
+        ...
+
+    @property
+    def folder(self) -> Path:
+        """Where the stage writes; the run folder for an action."""
+        ...
+
+    @property
+    def tag(self) -> str | None:
+        """The variant of the stage, or None."""
+        ...
+
+    @property
+    def resume(self) -> bool:
+        """Whether the stage continues what is in its folder."""
+        ...
+
+    @property
+    def force(self) -> bool:
+        """Whether the user asked to replace what is there already."""
+        ...
+
+    @property
+    def reporter(self) -> Reporter:
+        """Where progress, notes and warnings go."""
+        ...
+
+    @property
+    def data(self) -> DataSection:
+        """The shared section `data`: which corpus."""
+        ...
+
+    @property
+    def model(self) -> ModelSection:
+        """The shared section `model`: which network."""
+        ...
+
+    @property
+    def machine(self) -> MachineSection:
+        """The shared section `machine`: seed, device, precision."""
+        ...
 
     @property
     def stopping(self) -> bool:

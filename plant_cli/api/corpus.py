@@ -24,6 +24,8 @@ class Dataset:
         splits: lazy frames `doc_id: str, text: str, labels: list[str]` (+ any metadata columns) by split name; only "train" is required.
         labels: lazy frame `label: str, title: str | null` (+ description, parents), or None.
         evidence: lazy frame `doc_id, label, start, end, text` of gold spans (character offsets, end exclusive), or None.
+        licence: of the corpus, as an SPDX name where there is one.
+        citation: what a paper that uses it should cite.
         access: `local` files of the user, `bundled` with a package, or fetched from a `hub`.
         files: what was read, for the run's hashes.
         remarks: what was guessed on reading and the user should know (no split column: how it was split).
@@ -89,8 +91,12 @@ class Split:
     """One split in memory.
 
     Args:
+        name: train, validation or test.
+        doc_ids: ids of the documents [N].
+        texts: their texts [N].
         gold: csr [N, L] of 0/1 over the label index (labels of train).
-        unseen: csr [N, U] of 0/1 over `unseen_labels`: gold labels that no training document has.
+        unseen: csr [N, U] of 0/1 over `unseen_labels`.
+        unseen_labels: gold labels that no training document has [U].
         evidence: gold spans, of labels unseen in train, too; None if the corpus has none.
     """
 

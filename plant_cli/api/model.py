@@ -71,7 +71,13 @@ class Reading:
 
 @runtime_checkable
 class Backbone(Protocol):
-    """Reads text. Hidden states are those of content tokens only: special tokens and padding are left out or masked."""
+    """Reads text. Hidden states are those of content tokens only: special tokens and padding are left out or masked.
+
+    Attributes:
+        hidden_size: size H of the hidden states.
+        max_length: tokens of a document that are read; what lies beyond is cut off and counted.
+        tokenizer_hash: equal for tokenizers that cut every text alike.
+    """
 
     hidden_size: int
     max_length: int
@@ -169,6 +175,9 @@ class WordDecoder(Protocol):
     """A decoder that looks at the words of a document. Optional.
 
     Where `needs_words` is true, `Reading.words` says which row of the relevance table each token's word has.
+
+    Attributes:
+        needs_words: true if `Reading.words` is to be filled.
     """
 
     needs_words: bool
@@ -200,6 +209,9 @@ class SparseDecoder(Protocol):
 
     While `sparse` is true, `forward` and `rank` with given labels hand on the gradients of `label_tables` as sparse tensors that
     hold the rows of these labels alone.
+
+    Attributes:
+        sparse: whether gradients of the tables are sparse; set by training.
     """
 
     sparse: bool
@@ -233,7 +245,12 @@ class RankLoss(Protocol):
 
 
 class LabelLoss(Protocol):
-    """Stage 2 loss. `hard_negatives` > 0: only positives, that many hardest negatives and the random ones count."""
+    """Stage 2 loss. `hard_negatives` > 0: only positives, that many hardest negatives and the random ones count.
+
+    Attributes:
+        hard_negatives: negatives of a document with the highest scores that count, 0: all labels count.
+        random_negatives: negatives drawn at random that count beside them.
+    """
 
     hard_negatives: int
     random_negatives: int

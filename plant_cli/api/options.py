@@ -46,8 +46,8 @@ class Choice(Options):
     (`backbone: {name: minilm, max_tokens: 512}`); on the command line the name, with `--set` for the options.
     """
 
-    name: str
-    options: dict[str, Any] = Field(default_factory=dict)
+    name: str = Field(description="The component's name.")
+    options: dict[str, Any] = Field(default_factory=dict, description="Its options, as a recipe gives them.")
 
     @model_validator(mode="before")
     @classmethod

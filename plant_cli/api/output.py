@@ -13,7 +13,13 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """One column of a table. `points`: a fraction shown times 100 with one decimal; `exact`: a number shown as it is."""
+    """One column of a table.
+
+    Args:
+        name: its heading.
+        kind: how its cells are shown: `text`, `count` (a whole number), `points` (a fraction, times 100 with one decimal) or `exact`
+            (a number as it is).
+    """
 
     name: str
     kind: Literal["text", "count", "points", "exact"] = "text"
@@ -21,7 +27,14 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows for a person (or, in another format, for a program)."""
+    """Rows for a person (or, in another format, for a program).
+
+    Args:
+        title: stands above it.
+        columns: their names and how they are shown.
+        rows: one cell for each column.
+        notes: lines below it.
+    """
 
     title: str
     columns: Sequence[Column]
@@ -33,9 +46,12 @@ class Table:
 class Result:
     """What a stage or action gives back.
 
-    `tables` go to stdout; `data` is what `--format json` prints (default: the tables); `next_step` is one line that
-    tells a person at a terminal what they may want to do now; `summary` is recorded in stage.json. `failure` is told after the tables
-    and decides the exit code, for an action that shows what is wrong.
+    Args:
+        tables: go to stdout.
+        data: what `--format json` prints (default: the tables).
+        next_step: one line for a person at a terminal: what to do now.
+        summary: the main figures, recorded in stage.json.
+        failure: shown after the tables, and decides the exit code, for an action that shows what is wrong.
     """
 
     tables: Sequence[Table] = ()

@@ -54,9 +54,10 @@ class StageSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class BackboneSpec(Spec):
-    """`load(options, machine) -> Backbone`; torch is imported inside, random weights follow torch's generator.
+    """A network that turns text into hidden states.
 
     Args:
+        load: `load(options, machine) -> Backbone`; torch is imported inside, random weights follow torch's generator.
         languages: ISO 639-1 codes of the languages that its default model was trained on (None: not stated). Training warns of a corpus in
             another language, and names the backbones that state it.
     """
@@ -67,14 +68,23 @@ class BackboneSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class DecoderSpec(Spec):
-    """`build(options, shape) -> Decoder`."""
+    """A network that turns hidden states into label scores.
+
+    Args:
+        build: `build(options, shape) -> Decoder`.
+    """
 
     build: Callable[[Any, DecoderShape], Decoder]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossSpec(Spec):
-    """`build(options) -> RankLoss` for stage "rank", `LabelLoss` for stage "label"."""
+    """A loss of one of the two stages of training.
+
+    Args:
+        stage: `rank` for stage 1, `label` for stage 2.
+        build: `build(options)` gives a `RankLoss` for the stage `rank`, a `LabelLoss` for the stage `label`.
+    """
 
     stage: Literal["rank", "label"]
     build: Callable[[Any], RankLoss | LabelLoss]
@@ -82,9 +92,10 @@ class LossSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class SignalSpec(Spec):
-    """`score(counts, options) -> values`, same shape as the counts, float64; pure.
+    """How strongly a word indicates a label.
 
     Args:
+        score: `score(counts, options) -> values`, a pure function; the values have the shape of the counts, float64.
         needs_occurrences: true if it reads `Counts.occurrences` and `Counts.words_with_label`.
         needs_pairs: true if it reads `Counts.pairs`; then only words that meet the label are scored.
         signed: true if its values already say which way the association goes (negative = the word's absence tells);
@@ -102,18 +113,21 @@ class SignalSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSpec(Spec):
-    """`load(data, options) -> Dataset`."""
+    """A corpus, or a reader of corpora.
+
+    Args:
+        load: `load(data, options) -> Dataset`; `data` is the recipe section of that name.
+    """
 
     load: Callable[[DataSection, Any], Dataset]
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetricSpec(Spec):
-    """A family of metrics. `compute(input, options) -> values`, each with per-document values where they exist.
-
-    The name is the family (`precision`); the values carry the field's names (`P@1`, `P@5`).
+    """A family of metrics. The spec's name is the family (`precision`); its values have the field's names (`P@1`, `P@5`).
 
     Args:
+        compute: `compute(input, options) -> values`, each with per-document values where they exist.
         needs_all_scores: the names of its values, if they are computed from `MetricInput.all_scores`: where those were not kept the
             family is not computed, and these names are reported as not available.
     """
@@ -124,6 +138,10 @@ class MetricSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class ShortlistSpec(Spec):
-    """`build(options, given) -> Shortlist`."""
+    """A way to propose the labels that are worth scoring.
+
+    Args:
+        build: `build(options, given) -> Shortlist`.
+    """
 
     build: Callable[[Any, ShortlistInput], Shortlist]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plant_cli.api import (
     ArtefactError,
@@ -22,6 +22,7 @@ from plant_cli.api import (
     Result,
     SilentReporter,
     Spec,
+    StageContext,
     StepResult,
     near_names,
 )
@@ -136,6 +137,10 @@ class FakeContext:
             raise ArtefactError(f"the run has no finished '{name}'", where=str(self.run_path), expected=known, todo=f"plant {stage}")
         return self.inputs[name]
 
+    def find_input(self, stage: str, tag: str | None = None) -> Path | None:
+        """See `StageContext.find_input`."""
+        return self.inputs.get(stage if tag is None else f"{stage}-{tag}")
+
     def ensure(self, stage: str, tag: str | None = None, options: dict[str, Any] | None = None) -> Path:
         """See `StageContext.ensure`; nothing is run."""
         self.ensured.append(stage if tag is None else f"{stage}-{tag}")
@@ -165,10 +170,10 @@ def make_context(
     """
     registry = GivenComponents(given=components) if isinstance(components, Sequence) else components
     reporter = reporter or SilentReporter()
-    made = request or Request(registry=registry, reporter=reporter)
+    asked = request or Request(registry=registry, reporter=reporter)
     given = {name: values[name] for name in ("force", "resume") if name in values}
     return FakeContext(
-        request=replace(made, run_path=folder.parent, **given),
+        request=replace(asked, run_path=folder.parent, **given),
         runner=runner or FakeRunner(),
         run_path=folder.parent,
         folder=folder,
@@ -176,3 +181,7 @@ def make_context(
         documents=corpus,
         **values,
     )
+
+
+if TYPE_CHECKING:
+    checked: StageContext = make_context()

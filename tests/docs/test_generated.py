@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from plant_cli import api
 from plant_cli.api import PlantError, errors
 from plant_cli.api.hooks import HOOKS
 
@@ -64,6 +67,16 @@ def test_every_hook_and_every_error_is_documented() -> None:
     for error in PlantError.__subclasses__():
         if error.__module__ == errors.__name__:
             assert f"| {error.exit_code} | `{error.__name__}` |" in failures
+
+
+def test_every_name_of_the_contract_is_explained() -> None:
+    page = (DOCS / "plugins.md").read_text("utf-8")
+    classes = {name for name, value in vars(api).items() if inspect.isclass(value) and not issubclass(value, PlantError)}
+    functions = {name for name, value in vars(api).items() if inspect.isfunction(value)}
+    explained = set(re.findall(r"^### `(\w+)`$", page, re.MULTILINE))
+    assert classes | functions <= explained
+    unexplained = [line for line in page.splitlines() if line.startswith("| `") and line.endswith("|  |")]
+    assert unexplained == []
 
 
 def test_a_cell_cannot_break_its_table(generator: ModuleType) -> None:

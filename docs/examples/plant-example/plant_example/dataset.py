@@ -16,7 +16,7 @@ PHRASES = {
     "rain": "steady showers filled the gutters until evening",
     "snow": "flakes settled on the hills and closed the pass",
 }
-PLACES = ("In the north", "On the coast", "In the quasi_convex", "Around the lake")
+PLACES = ("In the north", "On the coast", "In the lowlands", "Around the lake")
 TEST_PLACE = PLACES[-1]
 
 

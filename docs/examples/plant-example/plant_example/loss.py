@@ -13,11 +13,11 @@ class SquaredHinge:
     random_negatives = 0
 
     def __call__(self, logits: Tensor, targets: Tensor, selected: Tensor | None = None) -> Tensor:
-        """Mean over documents of the mean over the cells that count."""
-        cells = torch.ones_like(logits) if selected is None else selected.to(logits.dtype)
+        """Mean over documents of the mean over the pairs that count."""
+        pairs = torch.ones_like(logits) if selected is None else selected.to(logits.dtype)
         side = 2 * targets.to(logits.dtype) - 1
-        losses = (1 - side * logits).clamp(min=0).square() * cells
-        return (losses.sum(1) / cells.sum(1).clamp(min=1)).mean()
+        losses = (1 - side * logits).clamp(min=0).square() * pairs
+        return (losses.sum(1) / pairs.sum(1).clamp(min=1)).mean()
 
     def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
         return torch.ones_like(logits, dtype=torch.bool)

@@ -1,4 +1,4 @@
-"""What `plant` finds through the entry point: the four components, described but not yet loaded."""
+"""What `plant` finds through the entry point: the components, described but not yet loaded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from plant_cli.api import (
     hookimpl,
     option,
 )
-from plant_example import stage
+from plant_example import comparison, stage
 
 
 class WordBagOptions(Options):
@@ -73,4 +73,4 @@ def plant_register_losses() -> Sequence[LossSpec]:
 
 @hookimpl
 def plant_register_stages() -> Sequence[StageSpec]:
-    return [stage.SPEC]
+    return [stage.SPEC, comparison.SPEC]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from plant_cli.api import Column, Options, Result, StageContext, StageSpec, Table, option
+from plant_cli.kit.files import replacing
 
 
 class LabelCardOptions(Options):
@@ -13,8 +14,6 @@ class LabelCardOptions(Options):
 
 def run(context: StageContext, options: LabelCardOptions) -> Result:
     """Count the training documents of each label and write them to `label-card/labels.tsv`."""
-    from plant_cli.kit.files import replacing
-
     corpus = context.corpus()
     labels, documents = corpus.labels, corpus.sizes["train"]
     rows = [
@@ -27,7 +26,7 @@ def run(context: StageContext, options: LabelCardOptions) -> Result:
     columns = (Column(name="label"), Column(name="title"), Column(name="documents", kind="count"), Column(name="share", kind="points"))
     return Result(
         tables=[Table(title="Labels of train", columns=columns, rows=rows)],
-        next_step="plant mig finds the words that tell of each label",
+        next_step="plant mig finds the words that indicate each label",
         summary={"labels": len(rows)},
     )
 
