@@ -51,7 +51,8 @@ def command_pages() -> Iterator[str]:
         names = flag_names(spec)
         yield from ("```sh", *(spec.examples or (usage(spec),)), "```", "")
         rows = list(option_rows(spec.options))
-        yield from option_table([(names[spec.name, row.name], row) for row in rows], "flag")
+        named = [(names[spec.name, row.name], row) for row in rows]
+        yield from option_table(sorted(named, key=lambda pair: pair[0].startswith("`-")), "flag")  # arguments first
         shared = [f"[`{name}`](#section-{name})" for name in spec.sections]
         yield from (f"Takes also the flags of {', '.join([*shared, '[every command](#general-flags)'])}.", "")
 

@@ -73,13 +73,22 @@ def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None) -
 
 def _rank(rows: Integers, columns: Integers, scores: Floats, documents: int) -> tuple[Integers, Floats]:
     """Predicted pairs [n] as `Predictions.top` and `.scores` [N, K]; ties of score by column, unknown labels (−1) last."""
-    order = np.lexsort((np.where(columns == -1, np.iinfo(np.int64).max, columns), -scores, rows))
-    rows = rows[order]
+    last = np.where(columns == -1, np.iinfo(np.int64).max, columns)
+    if not _in_order(rows, scores, last):  # our own predictions nearly always are
+        order = np.lexsort((last, -scores, rows))
+        rows, columns, scores = rows[order], columns[order], scores[order]
     ranks = np.arange(rows.size) - np.searchsorted(rows, rows)
     shape = (documents, int(ranks.max(initial=0)) + 1)
     top, ranked = np.full(shape, -1, dtype=np.int64), np.full(shape, -np.inf)
-    top[rows, ranks], ranked[rows, ranks] = columns[order], scores[order]
+    top[rows, ranks], ranked[rows, ranks] = columns, scores
     return top, ranked
+
+
+def _in_order(rows: Integers, scores: Floats, columns: Integers) -> bool:
+    """Whether pairs [n] stand by row, then falling score, then column."""
+    same_row, tie = rows[1:] == rows[:-1], scores[1:] == scores[:-1]
+    after = (scores[1:] < scores[:-1]) | (tie & (columns[1:] >= columns[:-1]))
+    return bool(((rows[1:] > rows[:-1]) | (same_row & after)).all())
 
 
 def build_input(
@@ -204,7 +213,7 @@ def _list_pairs(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
 def _number_documents(pairs: pl.DataFrame, gold: Gold) -> pl.DataFrame:
     """Pairs with the row of their document in gold."""
     documents = pl.DataFrame({"doc_id": gold.doc_ids}, schema={"doc_id": pl.String}).with_row_index("row")
-    return pairs.join(documents.cast({"row": pl.Int64}), on="doc_id")
+    return pairs.join(documents.cast({"row": pl.Int64}), on="doc_id", maintain_order="left")
 
 
 def _number_labels(pairs: pl.DataFrame, gold: Gold, path: Path) -> pl.DataFrame:
@@ -214,7 +223,7 @@ def _number_labels(pairs: pl.DataFrame, gold: Gold, path: Path) -> pl.DataFrame:
     repeated = named.filter(pl.struct("row", "name").is_duplicated())
     if len(repeated):
         raise _fault(f"label {repeated['name'][0]} is predicted twice", repeated["doc_id"][0], path, "each label at most once a document")
-    return named.join(labels, on="name", how="left")
+    return named.join(labels, on="name", how="left", maintain_order="left")
 
 
 def _judge_unknown(pairs: pl.DataFrame, gold: Gold, path: Path, reporter: Reporter | None) -> None:

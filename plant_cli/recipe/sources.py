@@ -92,7 +92,8 @@ def _parse_set(text: str, flag: str) -> Layer:
     key, equals, value = text.partition("=")
     path, given = tuple(part.strip() for part in key.split(".")), f"{flag} {text}"
     if not equals or len(path) < 2 or not all(path):
-        raise RecipeError(f"'{given}' sets nothing", where=given, expected="section.key=value", todo=f"write it like {flag} name.key=3")
+        form = "section.key=value" if flag == "--set" else "name.key=value"
+        raise RecipeError(f"'{given}' sets nothing", where=given, expected=form, todo=f"write it like {flag} name.key=3")
     return nest(path, parse_value(value, given), given)
 
 

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plant_cli.api import DataError, MetricSpec, Result, StageContext, StageSpec, option
+from plant_cli.base.files import write_json
 from plant_cli.base.sizes import SIZE_PATTERN, read_size
 from plant_cli.evaluation.conventions import CONVENTIONS
+from plant_cli.evaluation.gates import check_gates, parse_gates
 from plant_cli.evaluation.options import ScoringOptions
+from plant_cli.running.context import command_for
 
 if TYPE_CHECKING:
     from plant_cli.evaluation.gold import Gold
@@ -40,8 +43,6 @@ def run(context: StageContext, options: EvalOptions) -> Result:
     Raises:
         GateFailed: a requirement does not hold; the results are written all the same.
     """
-    from plant_cli.evaluation.gates import check_gates, parse_gates
-
     gates = parse_gates(options.require)
     evaluation, conditions = _evaluate(context, options, required=[gate.metric for gate in gates])
     result = _write(context.folder, evaluation, conditions)
@@ -121,8 +122,6 @@ def _read_scores(system: System, gold: Gold, memory: int) -> ScoreTable | None:
 
 def _keep_scores(context: StageContext, system: System, split: str) -> str:
     """What to do to have the metrics that need every score."""
-    from plant_cli.running.context import command_for
-
     if system.folder is None:
         return "another tool's predictions hold no others"
     other = "" if split == "test" else f" --split {split}"
@@ -130,7 +129,6 @@ def _keep_scores(context: StageContext, system: System, split: str) -> str:
 
 
 def _write(folder: Path, evaluation: Evaluation, conditions: Conditions) -> Result:
-    from plant_cli.base.files import write_json
     from plant_cli.evaluation import report
     from plant_cli.evaluation.predictions import keep_documents
 

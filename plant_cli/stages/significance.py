@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import model_validator
 
 from plant_cli.api import MetricSpec, MetricValue, Result, StageContext, StageSpec, Table, UsageError, option
+from plant_cli.base.files import write_json
 from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.options import ScoringOptions
 
@@ -51,7 +52,6 @@ class SignificanceOptions(ScoringOptions):
 
 def run(context: StageContext, options: SignificanceOptions) -> Result:
     """Test each metric, correct over metrics and systems, and write significance.json."""
-    from plant_cli.base.files import write_json
     from plant_cli.evaluation.comparison import as_json
     from plant_cli.evaluation.gold import read_gold
     from plant_cli.evaluation.seeds import average
