@@ -65,3 +65,16 @@ def test_views_and_changes_in_place_take_nothing() -> None:
 def test_nothing_is_written_to_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
     peak_allocated(lambda: torch.ones(10), CPU)
     assert capfd.readouterr() == ("", "")
+
+
+def test_modules_that_are_called_without_gradients_inside_are_counted_too() -> None:
+    """A step may score all labels without gradients and some of them once more with."""
+    layer, outer = torch.nn.Linear(4, 4, bias=False), torch.nn.Linear(4, 4, bias=False)
+
+    def run() -> None:
+        states = outer(torch.ones(3, 4))
+        with torch.no_grad():
+            layer(states[1:])
+        layer(states).sum().backward()  # type: ignore[no-untyped-call]
+
+    assert count_operations(run) == 2 * 16 * (3 + 2 + 3 + 3 + 3 + 3)
