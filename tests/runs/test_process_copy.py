@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 
 from plant_cli.base.files import read_json, write_json
-from plant_cli.parallel.environment import default_threads, process_count, process_rank
 from plant_cli.runs.folder import Run
 from plant_cli.runs.process_copy import copy_for_process
 
@@ -48,23 +47,3 @@ def test_before_the_first_stage_there_is_but_the_cache_to_come(tmp_path: Path) -
         (run / "cache").mkdir(parents=True)
         (companion / "cache" / "states").touch()
     assert (run / "cache" / "states").exists()
-
-
-def test_the_launcher_says_which_process_this_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RANK", "WORLD_SIZE"):
-        monkeypatch.delenv(name, raising=False)
-    assert (process_rank(), process_count()) == (0, 1)
-    monkeypatch.setenv("RANK", "2")
-    monkeypatch.setenv("WORLD_SIZE", "4")
-    assert (process_rank(), process_count()) == (2, 4)
-
-
-def test_threads_are_what_the_environment_says_or_a_share_of_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(8)), raising=False)
-    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
-    for said, threads in (("3", 3), ("0", 8), ("many", 8), ("", 8)):
-        monkeypatch.setenv("OMP_NUM_THREADS", said)
-        assert default_threads() == threads
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as launchers set it, whatever is free
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
-    assert default_threads() == 2
