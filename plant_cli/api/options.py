@@ -6,14 +6,28 @@ import os
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.fields import FieldInfo
+
+LARGEST = 2**63 - 1  # of the whole numbers that tensors and tables hold
 
 
 class Options(BaseModel):
-    """Base of every options model: immutable, and unknown keys are errors."""
+    """Base of every options model: immutable; unknown keys, infinite numbers and what is not a number are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, defer_build=True, protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False, defer_build=True, protected_namespaces=()
+    )
+
+    @field_validator("*")
+    @classmethod
+    def _refuse_what_nothing_can_hold(cls, value: Any) -> Any:
+        for item in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(item, int) and abs(item) > LARGEST:
+                raise ValueError(f"a whole number from -{LARGEST} to {LARGEST}")
+            if isinstance(item, str) and "\0" in item:
+                raise ValueError("text without the character NUL")
+        return value
 
     def located(self) -> Self:
         """The same options with absolute paths, so that a run finds its files from any working directory.

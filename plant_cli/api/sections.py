@@ -42,12 +42,12 @@ class ModelSection(Options):
 class MachineSection(Options):
     """Randomness and hardware (recipe section `machine`)."""
 
-    seed: int = option(0, "Every random choice follows from this number.", ge=0)
+    seed: int = option(0, "Every random choice follows from this number.", ge=0, le=2**32 - 1)
     device: str = option("auto", "auto, cpu, cuda, cuda:1, mps.")
     precision: Literal["auto", "fp32", "bf16"] = option(
         "auto", "Number format of matrix products; softmax and losses are always fp32. auto: bf16 where the device has it."
     )
-    threads: int | None = option(None, "CPU threads (default: OMP_NUM_THREADS, or all cores).", ge=1)
+    threads: int | None = option(None, "CPU threads (default: OMP_NUM_THREADS, or all cores).", ge=1, le=4096)
 
 
 SHARED_SECTIONS: dict[str, type[Options]] = {"data": DataSection, "model": ModelSection, "machine": MachineSection}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SIZE_PATTERN = r"^\d+(\.\d+)?(KB|MB|GB|TB)$"
+SIZE_PATTERN = r"^\d{1,9}(\.\d{1,9})?(KB|MB|GB|TB)$"
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 

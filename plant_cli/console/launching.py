@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Never
 
 from plant_cli.api import Request, Result, SilentReporter, StageSpec
-from plant_cli.parallel.environment import leave_group, process_count, process_rank
+from plant_cli.parallel.environment import leave_group, process_count, process_rank, was_launched
 from plant_cli.parallel.launch_file import read_launch
 from plant_cli.runs.process_copy import copy_for_process
 
@@ -41,6 +41,8 @@ def run_together(spec: StageSpec, request: Request, tag: str | None) -> Result |
     """
     from plant_cli.running.runner import run_stage
 
+    if not was_launched():
+        leave_group()  # what a scheduler or a notebook left behind would confuse the libraries below
     if process_count() > 1 and not spec.parallel and process_rank() == 0:
         request.reporter.warn(f"`plant {spec.name}` works in one process: the other {process_count() - 1} have nothing to do")
         leave_group()

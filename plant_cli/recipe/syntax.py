@@ -53,7 +53,7 @@ def read_scalar(text: str) -> Any:
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):
-        return int(text)
+        return int(text) if len(text) < 1000 else float(text)  # infinite: whoever wants a number refuses it
     if _FLOAT.fullmatch(text) and not _LEADING_ZEROS.fullmatch(text):
         return float(text)
     if _SPECIAL.fullmatch(text):

@@ -23,6 +23,8 @@ from plant_cli.training.unfreezing import Rates, make_groups, make_optimizer
 def _not_launched(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
+    for name, value in (("RANK", "0"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29500")):
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture
