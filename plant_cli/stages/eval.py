@@ -120,13 +120,12 @@ def _read_scores(system: System, gold: Gold, memory: int) -> ScoreTable | None:
 
 
 def _keep_scores(context: StageContext, system: System, split: str) -> str:
-    """What to do to have the metrics that need every score."""
-    from plant_cli.running.context import command_for
-
+    """What to do to have the metrics that need every score; without the run's place, so that a copied run has the same results."""
     if system.folder is None:
         return "another tool's predictions hold no others"
+    tag = f" --tag {context.tag}" if context.tag else ""
     other = "" if split == "test" else f" --split {split}"
-    return f"`{command_for('predict', context.tag, context.run_path)}{other} --auc --force` keeps them all"
+    return f"`plant predict{tag}{other} --auc --force` in this run keeps them all"
 
 
 def _write(folder: Path, evaluation: Evaluation, conditions: Conditions) -> Result:
