@@ -63,7 +63,8 @@ def write_model(folder: Path, tensors: Mapping[str, Tensor], description: ModelD
 
 
 def read_description(folder: Path) -> ModelDescription:
-    """What `model.json` of a stage's folder says; `ArtefactError` if it is missing or damaged."""
+    """What `model.json` of a stage's folder says; `ArtefactError` if it is missing, damaged or changed."""
+    require_recorded(folder, DESCRIPTION)
     known = read_json(folder / DESCRIPTION, "the description of the saved model")
     try:
         section = ModelSection(**{name: known[name] for name in ModelSection.model_fields})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from plant_cli.api import BackboneSpec, Choice, DecoderSpec, ModelSection, Options
+from plant_cli.api import BackboneSpec, Choice, DecoderSpec, ModelSection, Options, Spec
 from plant_cli.api.components import SpecT
 from plant_cli.recipe.components import write_out
 
@@ -23,7 +23,7 @@ class Design:
     """The components of a network.
 
     Args:
-        section: the recipe section that names them.
+        section: the recipe section that names them, with all their options, given or not.
         backbone: the backbone and its options.
         decoder: the decoder and its options.
     """
@@ -34,14 +34,20 @@ class Design:
 
     def describe_backbone(self) -> dict[str, Any]:
         """The backbone's name and all its options, given or not, as plain JSON."""
-        spec, options = self.backbone
-        return {"name": spec.name, **write_out(options, None)}
+        chosen = self.section.backbone
+        return {"name": chosen.name, **chosen.options}
 
 
 def find_design(section: ModelSection, component: ComponentLookup) -> Design:
-    """The design of a model section.
+    """The design of a model section; its own section names every option, so that one network is described in one way.
 
     Raises:
         ComponentError: a component is not known, or does not take the given options.
     """
-    return Design(section=section, backbone=component(BackboneSpec, section.backbone), decoder=component(DecoderSpec, section.decoder))
+    backbone, decoder = component(BackboneSpec, section.backbone), component(DecoderSpec, section.decoder)
+    whole = section.model_copy(update={"backbone": _name_options(*backbone), "decoder": _name_options(*decoder)})
+    return Design(section=whole, backbone=backbone, decoder=decoder)
+
+
+def _name_options(spec: Spec, options: Options) -> Choice:
+    return Choice(name=spec.name, options=write_out(options, None))

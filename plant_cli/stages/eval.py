@@ -12,7 +12,6 @@ from plant_cli.base.sizes import SIZE_PATTERN, read_size
 from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.gates import check_gates, parse_gates
 from plant_cli.evaluation.options import ScoringOptions
-from plant_cli.running.context import command_for
 
 if TYPE_CHECKING:
     from plant_cli.evaluation.gold import Gold
@@ -121,11 +120,12 @@ def _read_scores(system: System, gold: Gold, memory: int) -> ScoreTable | None:
 
 
 def _keep_scores(context: StageContext, system: System, split: str) -> str:
-    """What to do to have the metrics that need every score."""
+    """What to do to have the metrics that need every score, without the path of the run: a copied run has the same results."""
     if system.folder is None:
         return "another tool's predictions hold no others"
+    tag = f" --tag {context.tag}" if context.tag else ""
     other = "" if split == "test" else f" --split {split}"
-    return f"`{command_for('predict', context.tag, context.run_path)}{other} --auc --force` keeps them all"
+    return f"`plant predict{tag}{other} --auc --force` in this run keeps them all"
 
 
 def _write(folder: Path, evaluation: Evaluation, conditions: Conditions) -> Result:

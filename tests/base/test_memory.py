@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import psutil
+import pytest
 
-from plant_cli.base.memory import available_memory, peak_memory_gb
+from plant_cli.base.memory import available_memory, peak_memory_gb, resident_memory
 
 
 def test_the_peak_is_at_least_what_is_resident_now() -> None:
@@ -20,3 +21,7 @@ def test_the_peak_does_not_fall() -> None:
 
 def test_what_is_available_is_within_what_there_is() -> None:
     assert 0 < available_memory() <= psutil.virtual_memory().total
+
+
+def test_what_is_resident_now_is_that_of_this_process() -> None:
+    assert resident_memory() == pytest.approx(psutil.Process().memory_info().rss, rel=0.2)

@@ -92,6 +92,25 @@ def test_a_half_written_one_is_written_again(frozen: Any, session: Session, mark
     assert torch.equal(opened(frozen, session).read(ROWS).hidden, whole)
 
 
+@pytest.mark.parametrize("damage", ["flip", "halve", "empty", "remove", "[1, 2]"])
+def test_a_damaged_one_is_told_and_written_again(frozen: Any, session: Session, damage: str) -> None:
+    whole = opened(frozen, session).read(ROWS).hidden
+    (folder,) = (session.run_path / "cache").iterdir()
+    path = folder / "hidden.bin"
+    content = path.read_bytes()
+    if damage == "remove":
+        path.unlink()
+    elif damage.startswith("["):
+        (folder / "done.json").write_text(damage)
+    else:
+        flipped = content[:9] + bytes([content[9] ^ 2]) + content[10:]
+        path.write_bytes({"flip": flipped, "halve": content[: len(content) // 2], "empty": b""}[damage])
+    assert torch.equal(opened(frozen, session).read(ROWS).hidden, whole)
+    assert path.read_bytes() == content
+    assert isinstance(session.reporter, SilentReporter)
+    assert [warning for warning in session.reporter.warnings if "the cached hidden states of train are made again" in warning]
+
+
 def test_what_is_too_large_or_learns_is_read_live(frozen: Any, session: Session, small_network: Callable[..., Any]) -> None:
     assert isinstance(opened(frozen, session, limit=1e-9), LiveReader)
     assert "computed again in every epoch" in session.reporter.notes[0]
