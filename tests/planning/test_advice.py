@@ -1,44 +1,49 @@
-"""Knobs are turned one after the other until a stage fits, and only those that help are named."""
+"""Options are changed one after the other until a stage fits, and only those that help are named."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from plant_cli.api import Choice, MachineSection, ModelSection
-from plant_cli.api.kinds import KINDS
+from plant_cli.api import BackboneSpec, Choice, MachineSection, ModelSection
 from plant_cli.kit.profile import HuggingFaceOptions
 from plant_cli.planning.advice import advise
-from plant_cli.planning.estimates import Estimate, Memory
+from plant_cli.planning.estimates import Estimate
 from plant_cli.planning.jobs import Job
 from plant_cli.registry import installed
 
-JOB = Job(name="finetune", model=ModelSection(backbone="minilm"), machine=MachineSection(), kind="label", batch=8, micro_batch=8)
+JOB = Job(
+    model=ModelSection(backbone="minilm"),
+    machine=MachineSection(),
+    kind="label",
+    documents=9,
+    roles=frozenset({"head"}),
+    batch=8,
+    micro_batch=8,
+)
 
 
-def options_of(kind: str, chosen: Choice) -> Any:
-    return HuggingFaceOptions(**chosen.options) if kind == "backbone" else installed().resolve(KINDS[kind].spec, chosen)[1]
+def find(kind: Any, chosen: Choice) -> Any:
+    return (None, HuggingFaceOptions(**chosen.options)) if kind is BackboneSpec else installed().resolve(kind, chosen)
 
 
-def pretend(job: Job) -> Estimate:
+def pretend(job: Job, activations: int = 100) -> Estimate:
     """100 for a document in memory, a tenth of it with checkpointing; 1,000 for weights, 250 in 4 bits."""
-    options = options_of("backbone", job.model.backbone)
-    activations = job.micro_batch * (10 if options.gradient_checkpointing else 100)
-    memory = Memory(weights=250 if options.quantization == "nf4" else 1000, activations=activations)
-    return Estimate(job=job, memory=memory, reading="trained", cache=0, disk=0, tokens=0, padding=0, once=0, steps=0, scoring=0)
+    options = find(BackboneSpec, job.model.backbone)[1]
+    held = job.micro_batch * (activations // 10 if options.gradient_checkpointing else activations)
+    memory = {"weights": 250 if options.quantization == "nf4" else 1000, "activations": held}
+    return Estimate(memory=memory, disk={}, work={}, seconds=0.0, measured=False)
 
 
 def test_a_stage_that_fits_needs_nothing() -> None:
-    assert advise(pretend(JOB), 1800, pretend, options_of) == []
+    assert advise(JOB, pretend(JOB), 1800, pretend, find) == []
 
 
-def test_the_first_knob_is_turned_no_further_than_needed() -> None:
-    assert [(c.knob, c.peak) for c in advise(pretend(JOB), 1400, pretend, options_of)] == [("--micro-batch 4", 1400)]
+def test_the_first_option_is_changed_no_further_than_needed() -> None:
+    assert [(c.options, c.peak) for c in advise(JOB, pretend(JOB), 1400, pretend, find)] == [("--micro-batch 4", 1400)]
 
 
-def test_knobs_add_up_and_weights_go_to_four_bits_with_an_adapter() -> None:
-    found = advise(pretend(JOB), 300, pretend, options_of)
-    assert [(c.knob, c.peak) for c in found] == [
+def test_changes_add_up_and_weights_go_to_four_bits_with_an_adapter() -> None:
+    assert [(c.options, c.peak) for c in advise(JOB, pretend(JOB), 300, pretend, find)] == [
         ("--micro-batch 1", 1100),
         ("--set model.backbone.gradient_checkpointing=true", 1010),
         ("--set model.backbone.quantization=nf4 --set model.backbone.adapter=lora", 260),
@@ -46,5 +51,8 @@ def test_knobs_add_up_and_weights_go_to_four_bits_with_an_adapter() -> None:
 
 
 def test_what_does_not_help_is_not_named() -> None:
-    weights_only = lambda job: replace(pretend(job), memory=Memory(weights=pretend(job).memory.weights))  # noqa: E731
-    assert [c.knob.split()[1] for c in advise(weights_only(JOB), 300, weights_only, options_of)] == ["model.backbone.quantization=nf4"]
+    def weights_only(job: Job) -> Estimate:
+        return pretend(job, activations=0)
+
+    found = advise(JOB, weights_only(JOB), 200, weights_only, find)
+    assert [c.options.split()[1] for c in found] == ["model.backbone.quantization=nf4"]

@@ -1,0 +1,49 @@
+"""A network without weights has all the sizes of the one with weights."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from plant_cli.api import BackboneSpec, ComponentError, MachineSection, ModelSection, NoOptions, Options
+from plant_cli.corpus.labels import LabelTable
+from plant_cli.planning.jobs import Job
+from plant_cli.planning.outline import outline, size_of
+from plant_cli.registry import installed
+
+LABELS = LabelTable(ids=["a", "b", "c"], titles=[None] * 3, train_counts=[1, 2, 3])
+ROLES = frozenset({"head", "boost", "value", "attention", "backbone"})
+
+
+def make_job(**values: object) -> Job:
+    model = ModelSection(backbone={"name": "tiny", "hidden": 16, "heads": 2, "layers": 2, "buckets": 64}, decoder="label-attention")
+    given = {"kind": "label", "documents": 9, "roles": ROLES, "batch": 8, "micro_batch": 4}
+    return Job(model=model, machine=MachineSection(), **(given | values))  # type: ignore[arg-type]
+
+
+def test_nothing_has_values_and_all_has_a_size() -> None:
+    found = outline(installed().resolve, make_job(), LABELS)
+    assert {p.device.type for p in found.network.parameters()} == {"meta"}
+    assert found.size == found.changed == found.learning == size_of(found.network.parameters())
+    assert {part.name: part.parameters for part in found.parts}["label tables"] == 3 * 3 * 16
+    assert not found.fixed
+
+
+def test_what_is_frozen_in_the_last_epoch_has_no_gradient() -> None:
+    head = outline(installed().resolve, make_job(epochs=1, schedule="gradual"), LABELS)
+    assert 0 < head.learning < head.changed
+    scoring = outline(installed().resolve, make_job(roles=frozenset()), LABELS)
+    assert (scoring.learning, scoring.changed, scoring.fixed) == (0, 0, True)
+
+
+def test_a_backbone_that_needs_values_is_refused() -> None:
+    def load(options: Options, machine: MachineSection) -> None:
+        torch.ones(1).item()
+
+    def find(kind: type, chosen: object) -> object:
+        if kind is BackboneSpec:
+            return BackboneSpec(name="greedy", summary="It reads a value.", options=NoOptions, load=load), NoOptions()  # type: ignore[arg-type]
+        return installed().resolve(kind, chosen)  # type: ignore[arg-type]
+
+    with pytest.raises(ComponentError, match=r"greedy.*cannot be built without its weights"):
+        outline(find, make_job(), LABELS)  # type: ignore[arg-type]

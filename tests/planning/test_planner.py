@@ -1,0 +1,75 @@
+"""Stages of one corpus are planned together: documents are tokenised once, and a cache that is filled is not filled again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+
+from plant_cli.api import MachineSection, ModelSection, Split
+from plant_cli.corpus.labels import LabelTable
+from plant_cli.model.hardware import Hardware
+from plant_cli.planning.jobs import Job
+from plant_cli.planning.planner import Planner, free_memory
+from plant_cli.planning.sharing import ALONE, Sharing
+from plant_cli.registry import installed
+
+CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
+JOB = Job(
+    model=ModelSection(backbone={"name": "tiny", "hidden": 16, "heads": 2, "layers": 1, "buckets": 64}, decoder="label-attention"),  # type: ignore[arg-type]
+    machine=MachineSection(),
+    kind="rank",
+    documents=4,
+    read=4,
+    roles=frozenset({"attention"}),
+    batch=4,
+    micro_batch=4,
+    labels=2,
+    cache_limit=1.0,
+)
+
+
+class SmallCorpus:
+    """Four documents of three labels."""
+
+    labels = LabelTable(ids=["a", "b", "c"], titles=[None] * 3, train_counts=[2, 1, 1])
+
+    def split(self, name: str) -> Split:
+        gold = csr_array(np.eye(4, 3))
+        return Split(name="train", doc_ids=list("wxyz"), texts=["a b c", "d e", "f", "g h"], gold=gold, unseen=csr_array((4, 0)))
+
+
+def make_planner(free: int = 10**12) -> Planner:
+    corpus: Any = SmallCorpus()
+    return Planner(installed().resolve, corpus, CPU, ALONE, free=free, timed=False)
+
+
+def test_a_cache_is_filled_once() -> None:
+    planner = make_planner()
+    first, second = planner.plan(JOB), planner.plan(JOB)
+    assert first.disk["cache"] == second.disk["cache"] == 4 * 2 * 16 * 4
+    assert first.work["operations"] > second.work["operations"]
+    assert len(planner.notes) == 1, "documents are read once"
+
+
+def test_a_backbone_that_is_trained_has_no_cache() -> None:
+    found = make_planner().plan(replace(JOB, roles=frozenset({"attention", "backbone"})))
+    assert found.disk["cache"] == 0
+    assert found.memory["gradients"] > 0
+
+
+def test_what_fits_needs_no_change_and_what_does_not_has_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plant_cli.planning.planner.resident_memory", lambda: 0)  # the process itself dwarfs this network
+    large = replace(JOB, micro_batch=64, batch=64, roles=frozenset({"attention", "backbone"}))
+    assert make_planner().plan(large).changes == []
+    assert make_planner(free=1).plan(large).changes[0].options.startswith("--micro-batch ")
+
+
+def test_neighbours_share_the_memory_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plant_cli.planning.planner.available_memory", lambda: 700)
+    monkeypatch.setattr("plant_cli.planning.planner.resident_memory", lambda: 100)
+    assert free_memory(CPU, Sharing(processes=4, machines=2)) == 400
