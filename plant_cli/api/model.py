@@ -192,7 +192,7 @@ class PlantableDecoder(Protocol):
         ...
 
     def sharpen(self, factor: float) -> None:
-        """Multiply the attention's scores by a factor; the order of positions stays."""
+        """Multiply the attention's scores by a factor (its inverse temperature)."""
         ...
 
     def plant_tables(self, prototypes: Tensor, background: Tensor, scale: float) -> None:

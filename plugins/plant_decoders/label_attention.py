@@ -96,7 +96,7 @@ class LabelAttention(nn.Module):
 
     @torch.no_grad()
     def sharpen(self, factor: float) -> None:
-        """Multiply the attention's scores by a factor: above 1 it becomes sharper, below 1 flatter; the order of words stays."""
+        """Multiply the attention's scores by a factor: above 1 it becomes sharper, below 1 flatter."""
         self.to_query.weight.mul_(factor)
         self.to_query.bias.mul_(factor)
 
