@@ -58,8 +58,8 @@ class BackboneSpec(Spec):
 
     Args:
         load: `load(options, machine) -> Backbone`; torch is imported inside, random weights follow torch's generator.
-        languages: ISO 639-1 codes of the languages that its default model was trained on (None: not stated). Training warns of a corpus in
-            another language, and names the backbones that state it.
+        languages: ISO 639-1 codes of the languages that its default model was trained on (None: not declared). Training warns if
+            the documents are in another language, and names the backbones that declare it.
     """
 
     load: Callable[[Any, MachineSection], Backbone]

@@ -25,7 +25,7 @@ class Family:
         models: published models by a short name, each as `ID@REVISION`; the first is the default (none: the user must name a model).
         targets: the linear layers that get low-rank adapters.
         other_targets: the same for architectures (`model_type` in config.json) that call them otherwise.
-        languages: ISO 639-1 codes of the languages that the first model was trained on (None: not stated).
+        languages: ISO 639-1 codes of the languages that the first model was trained on (None: not declared).
         kind: whether its models read in both directions or from left to right; decides the options' defaults.
     """
 

@@ -21,11 +21,11 @@ RTOL, ATOL = 1e-3, 1e-4
 
 
 def languages_are_codes(spec: BackboneSpec) -> None:
-    """The languages that it states are two-letter codes of ISO 639-1, each once."""
-    stated = spec.languages or ()
-    wrong = [code for code in stated if len(code) != 2 or not (code.isascii() and code.isalpha() and code.islower())]
+    """The languages that it declares are two-letter codes of ISO 639-1, without repeats."""
+    declared = spec.languages or ()
+    wrong = [code for code in declared if len(code) != 2 or not (code.isascii() and code.isalpha() and code.islower())]
     assert not wrong, f"no codes of ISO 639-1: {', '.join(wrong)}"
-    assert len(set(stated)) == len(stated), "a language is stated twice"
+    assert len(set(declared)) == len(declared), "a language is declared twice"
 
 
 def spans_point_into_the_text(spec: BackboneSpec) -> None:

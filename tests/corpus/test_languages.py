@@ -1,4 +1,4 @@
-"""Languages of texts, told by script and function words."""
+"""The language of texts, recognised by script and function words."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_a_sentence_is_enough(code: str, text: str) -> None:
         "Qtly div 35 cts vs 35 cts in prior qtr Payable April one Record March 14",
     ],
 )
-def test_what_does_not_tell_is_left_open(text: str) -> None:
+def test_what_is_not_recognised_is_none(text: str) -> None:
     assert find_language(text) is None
 
 
@@ -82,5 +82,5 @@ def test_function_words_are_words_as_texts_are_split_into() -> None:
         assert [spell(word) for word in found] == [[word] for word in found], code
 
 
-def test_a_language_is_told_in_one_way() -> None:
+def test_a_language_is_recognised_in_one_way() -> None:
     assert not SCRIPTS.keys() & FUNCTION_WORDS.keys()

@@ -1,4 +1,4 @@
-"""A corpus in a language that the backbone was not trained on is told, with a backbone that was."""
+"""A corpus in a language that the backbone was not trained on is reported, with a backbone that was."""
 
 from typing import Any
 
@@ -31,18 +31,18 @@ def warnings(backbone: BackboneSpec, texts: list[str], options: Options | None =
     return reporter.warnings
 
 
-def test_another_language_is_told_with_the_backbones_that_know_it() -> None:
+def test_another_language_is_reported_with_the_backbones_that_know_it() -> None:
     [message] = warnings(KNOWN[0], [SPANISH] * 9 + [ENGLISH])
     assert message == (
-        "of the documents, 90% in Spanish (told by script and function words): the backbone 'english' was not trained on this language; "
-        "'many' and 'two' were (--backbone many)"
+        "90% of the documents are in Spanish (by script and function words), which the backbone 'english' was not trained on; "
+        "'many' and 'two' were: --backbone many"
     )
 
 
 def test_several_languages_need_a_backbone_that_knows_all_of_them() -> None:
     [message] = warnings(KNOWN[0], [SPANISH] * 3 + [GERMAN] * 2)
-    assert "60% in Spanish, 40% in German" in message
-    assert message.endswith("these languages; 'many' was (--backbone many)")
+    assert "60% of the documents are in Spanish, 40% in German (" in message
+    assert message.endswith("; 'many' was: --backbone many")
 
 
 def test_where_no_backbone_knows_it_the_message_says_so() -> None:
@@ -51,11 +51,11 @@ def test_where_no_backbone_knows_it_the_message_says_so() -> None:
 
 
 @pytest.mark.parametrize("texts", [[ENGLISH], [ENGLISH] * 19 + [SPANISH], ["12.5 mg"], []])
-def test_nothing_is_said_where_the_language_fits_or_cannot_be_told(texts: list[str]) -> None:
+def test_nothing_is_said_where_the_language_fits_or_is_not_recognised(texts: list[str]) -> None:
     assert warnings(KNOWN[0], texts) == []
 
 
-def test_a_backbone_that_states_no_languages_is_not_judged() -> None:
+def test_a_backbone_that_declares_no_languages_gives_no_warning() -> None:
     assert warnings(KNOWN[2], [SPANISH]) == []
 
 
