@@ -38,7 +38,7 @@ class Step:
         data, model, machine: the shared sections as this step sees them.
         layer: the given values with their origins, under `options`, `data`, `model`, `machine`.
         values: all options written out, components with all theirs.
-        sections: likewise the shared sections that this stage uses; none for an action.
+        sections: the shared sections that this stage uses, written out; none for an action.
     """
 
     spec: StageSpec
@@ -159,7 +159,7 @@ def _require_mapping(layer: Layer, section: str) -> None:
             f"the section '{section}' is {value!r}",
             where=layer.nearest((section,)),
             expected="a mapping of options",
-            todo=f"write `{section}:` and its options indented below, one a line",
+            todo=f"write `{section}:` and its options indented below, one per line",
         )
 
 
