@@ -10,8 +10,8 @@ from typer.main import get_command
 
 import plant_cli
 from plant_cli.console.commands import CONTEXT, StageGroup
-from plant_cli.console.failures import reported_failures
-from plant_cli.console.streams import lasting
+from plant_cli.console.failures import report_failures
+from plant_cli.console.streams import tolerate_lost_reader
 from plant_cli.registry import Registry, installed
 
 SUMMARY = "Extreme multi-label text classification with planted attention, and honest statistics."
@@ -38,8 +38,8 @@ def build(registry: Registry) -> StageGroup:
 
 def main() -> None:
     """Entry point of the `plant` script."""
-    sys.stderr = lasting(sys.stderr)
-    with reported_failures():
+    sys.stderr = tolerate_lost_reader(sys.stderr)
+    with report_failures():
         build(installed())(prog_name="plant")
 
 

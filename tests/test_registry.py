@@ -92,6 +92,16 @@ def test_two_owners_are_an_error_only_when_the_name_is_asked_for(plugins: Regist
     assert "sloe" in caught.value.where
 
 
+def test_a_second_plugin_of_one_name_is_left_out(plugins: Registry, tmp_path: Path) -> None:
+    _load(plugins, tmp_path, rose=GOOD)
+    (tmp_path / "other_rose.py").write_text(GOOD.replace('name="thorn"', 'name="prickle"'))
+    plugins.load([EntryPoint(name="rose", value="other_rose", group="plant")])
+    first, second = plugins.plugins
+    assert (first.state, second.state) == ("ok", "broken")
+    assert "already registered" in (second.error or "")
+    assert [spec.name for spec in plugins.specs(LossSpec)] == ["thorn"]
+
+
 def test_wrong_component_options_name_the_option(plugins: Registry, tmp_path: Path) -> None:
     _load(plugins, tmp_path, rose=GOOD)
     with pytest.raises(ComponentError) as unknown:

@@ -90,7 +90,7 @@ class Interrupted(PlantError):
 
 
 def near_names(name: str, known: Iterable[str]) -> str:
-    """A readable hint from the known names: the closest ones first, whatever their case, else the first few."""
+    """A hint for an unknown name: the closest known names, whatever their case, otherwise the first few."""
     names = sorted(set(known))
     alike: dict[str, list[str]] = {}
     for one in names:

@@ -1,4 +1,4 @@
-"""An options model as rows to read: what `--help`, `plant plugins show` and the docs say about an option."""
+"""The options of a model as rows of text: what `--help`, `plant plugins show` and the docs say about an option."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress and remarks from a stage to whoever runs it, with no knowledge of terminals."""
+"""How a stage reports progress, notes and warnings, without knowing of terminals."""
 
 from __future__ import annotations
 

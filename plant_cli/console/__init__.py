@@ -1,1 +1,1 @@
-"""Everything that a terminal shows: commands and flags, progress, tables, errors. Knows stages; no stage knows it."""
+"""Everything that a terminal shows: commands and flags, progress, tables, errors. No stage imports it."""

@@ -35,7 +35,7 @@ class StageGroup(Explained, TyperGroup):
         self.specs = {s.name.removeprefix(prefix): s for s in specs if s.name.startswith(prefix)}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """First words only, in the order of work; the rest by name."""
+        """First words of the commands: those of the workflow in its order, then the others by name."""
         order = {name: position for position, name in enumerate(WORKFLOW)}
         return sorted({name.split()[0] for name in self.specs}, key=lambda name: (order.get(name, len(order)), name))
 
@@ -58,7 +58,7 @@ class StageGroup(Explained, TyperGroup):
         )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Take two words where they name an action, else one; an unknown one is a usage error with near names."""
+        """Take two words where they name an action, otherwise one; an unknown name is a usage error that shows near names."""
         for words in (2, 1):
             name = " ".join(args[:words])
             if name in self.specs or (words == 1 and self.get_command(ctx, name)):
@@ -71,12 +71,12 @@ class StageGroup(Explained, TyperGroup):
             return super().resolve_command(ctx, args)
         full = self.prefix + name
         owners = self.registry.owner(StageSpec, full)
-        if owners is not None:  # registered twice, else it were listed: the registry says by whom
+        if owners is not None:  # two plugins registered it: the registry says which
             self.registry.find(StageSpec, full)
         broken = _broken_plugins(self.registry)
         raise UsageError(
             f"there is no command '{full}'",
-            where="the command line" + (f"; broken plugins may hold it: {broken}" if broken else ""),
+            where="the command line" + (f"; a broken plugin may hold it: {broken}" if broken else ""),
             expected=near_names(name, self.list_commands(ctx)),
             todo="`plant plugins` says why they are broken" if broken else f"`{ctx.command_path} -h` lists all commands",
         )

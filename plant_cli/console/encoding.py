@@ -12,14 +12,14 @@ from plant_cli.api import UsageError
 
 
 @contextmanager
-def refused_bytes(given: Mapping[str, Mapping[str, Any]]) -> Iterator[None]:
+def refuse_bytes(given: Mapping[str, Mapping[str, Any]]) -> Iterator[None]:
     """Refuse arguments that are not valid text, and inside the block file names that are not.
 
     Args:
         given: values by recipe section and option.
 
     Raises:
-        UsageError: shows the bytes and the encoding that was expected.
+        UsageError: an argument or a file name cannot be read in the terminal's encoding.
     """
     for name, value in (pair for options in given.values() for pair in options.items()):
         wrong = next(filter(_holds_bytes, map(str, value if isinstance(value, list | tuple) else [value])), None)

@@ -11,8 +11,8 @@ from typing import Any
 
 from plant_cli.api import Request, StageSpec
 from plant_cli.api.request import DEFAULT_RUN
-from plant_cli.console.encoding import refused_bytes
-from plant_cli.console.failures import reported_failures
+from plant_cli.console.encoding import refuse_bytes
+from plant_cli.console.failures import report_failures
 from plant_cli.console.flags import GENERAL
 from plant_cli.console.launching import launch, run_together
 from plant_cli.console.streams import silence
@@ -20,13 +20,16 @@ from plant_cli.registry import Registry
 
 
 def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]]) -> None:
-    """Run a stage or action with what the user gave and show its result; errors leave with their exit code.
+    """Run a stage or action with what the user gave, and show its result. An error ends the process with its exit code.
 
-    `given` holds flag values by recipe section, and under `general` those of the command itself.
+    Args:
+        spec: the stage or action.
+        registry: where components are found.
+        given: flag values by recipe section, and under `general` those of the command itself.
     """
     general = given.pop(GENERAL, {})
     owner = registry.owner(StageSpec, spec.name)
-    with reported_failures(owner.distribution if owner else "plant-cli"), refused_bytes({**given, GENERAL: general}):
+    with report_failures(owner.distribution if owner else "plant-cli"), refuse_bytes({**given, GENERAL: general}):
         if "launch" in general:
             launch(general["launch"], sys.argv[1:])
         from plant_cli.console.progress import ConsoleReporter
@@ -57,7 +60,7 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
         except BrokenPipeError:
             if not (spec.writes or spec.parallel):
                 raise
-            silence(sys.stdout)  # the work is done and recorded, whether or not somebody reads of it
+            silence(sys.stdout)  # the work is done and recorded, whether or not somebody reads the result
         if result.failure is not None:
             raise result.failure
 

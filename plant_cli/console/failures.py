@@ -1,4 +1,4 @@
-"""Turns an error into what a person can act on (four lines on stderr) and what a shell can (an exit code)."""
+"""Turns an error into four lines on stderr for a person and an exit code for a shell."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLOSED_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
 
 @contextmanager
-def reported_failures(who: str = "plant-cli") -> Iterator[None]:
+def report_failures(who: str = "plant-cli") -> Iterator[None]:
     """Report whatever is raised inside and leave with its exit code; no trace on the screen.
 
     Args:
@@ -43,12 +43,12 @@ def reported_failures(who: str = "plant-cli") -> Iterator[None]:
 
 
 def describe(error: PlantError) -> str:
-    """The four parts of an error, one a line."""
+    """The four parts of an error, one line each."""
     return f"error: {error.what}\n  where:      {error.where}\n  expected:   {error.expected}\n  what to do: {error.todo}"
 
 
 def _explain(error: Exception) -> PlantError | None:
-    """The error to show for a file that the system refuses where no stage was there to explain it, such as a full disk behind stdout."""
+    """The error to show for a file that the system refuses outside any stage, such as a full disk behind stdout."""
     if not isinstance(error, OSError) or error.errno not in REFUSED:
         return None
     return ResourceError(
@@ -60,7 +60,7 @@ def _explain(error: Exception) -> PlantError | None:
 
 
 def describe_bug(error: Exception, who: str) -> str:
-    """One line about an error that nobody foresaw, and the file that holds its whole trace."""
+    """What to show for an unexpected error, and the file that holds its whole trace."""
     handle, path = tempfile.mkstemp(prefix="plant-trace-", suffix=".txt")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write("".join(traceback.format_exception(error)))
@@ -68,7 +68,7 @@ def describe_bug(error: Exception, who: str) -> str:
     return (
         f"error: a bug: {type(error).__name__}{': ' + first[0] if first else ''}\n"
         f"  where:      {path} holds the trace\n"
-        "  expected:   every failure to be explained\n"
+        "  expected:   an error message that explains the failure\n"
         f"  what to do: report it to the authors of {who}, with that file"
     )
 

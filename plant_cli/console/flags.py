@@ -45,7 +45,9 @@ class Flag:
 
 
 def stage_flags(spec: StageSpec, registry: Registry) -> list[Flag]:
-    """The flags of a stage's command: its own options, its shared sections, and the general ones; a name is given once, first come."""
+    """The flags of a stage's command: its own options, then those of its shared sections, then the general ones. Of two flags with one name
+    the first is kept.
+    """
     sections = {spec.name: spec.options} | {name: SHARED_SECTIONS[name] for name in spec.sections}
     flags = [
         flag
@@ -70,7 +72,7 @@ def former_flags(spec: StageSpec) -> dict[str, str]:
 
 
 def given_values(flags: Sequence[Flag], values: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """What the user really gave, by section: every flag defaults to None, so that recipe and defaults keep their say."""
+    """What the user gave, by section. Every flag defaults to None, so that a flag that was not given overrides nothing."""
     given: dict[str, dict[str, Any]] = {}
     for flag in flags:
         value = values.get(flag.parameter.name)

@@ -1,4 +1,4 @@
-"""Several processes behind one command: `--launch FILE` starts them, and what each of them does once it is started."""
+"""Several processes behind one command: how `--launch FILE` starts them, and what each of them then does."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def launch(file: Path, arguments: Sequence[str]) -> Never:
         arguments: of the command line, `--launch` among them.
 
     Raises:
-        UsageError: there is no such file, or it is no such description.
+        UsageError: there is no such file, or it does not describe a launch.
     """
     os.execv(sys.executable, [sys.executable, *launcher(file, read_launch(file)), "-m", "--", "plant_cli", *without_launch(arguments)])
 
 
 def run_together(spec: StageSpec, request: Request, tag: str | None) -> Result | None:
-    """Run a stage or action, sharing it with the processes that were launched with this one.
+    """Run a stage or action together with the processes that were launched with this one.
 
-    The first process works in the run and has the result; each other works with the same options in a copy of the run, so that
-    all decide alike, and has none. What cannot be shared the first process does alone.
+    The first process works in the run and gets the result. Each other process works with the same options in a copy of the run, so that
+    all take the same decisions, and gets None. A stage that cannot be shared is run by the first process alone.
 
     Args:
         spec: the stage or action.
@@ -65,7 +65,7 @@ def _meet() -> None:
 
 
 def launcher(file: Path, description: Mapping[str, Any]) -> list[str]:
-    """The launcher and its options: accelerate's, or for processors torch's, since accelerate's starts but one process on them."""
+    """The launcher and its options: accelerate's, or torch's for CPUs, since accelerate starts only one process on a CPU."""
     if not description.get("use_cpu"):
         return ["-m", "accelerate.commands.launch", "--config_file", str(file)]
     machines, processes = description["num_machines"], description["num_processes"]

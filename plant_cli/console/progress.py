@@ -27,7 +27,7 @@ class ConsoleReporter:
 
     @contextmanager
     def progress(self, description: str, total: float | None, unit: str) -> Iterator[Task]:
-        """See `Reporter.progress`. Bars of tasks within tasks stand below one another."""
+        """See `Reporter.progress`. The bar of a task within a task is shown below it."""
         if self._quiet:
             with SilentReporter().progress(description, total, unit) as silent:
                 yield silent
@@ -133,7 +133,7 @@ def _start_bars(stream: TextIO) -> Progress:
     from rich.text import Text
 
     class RateColumn(ProgressColumn):
-        """Units a second."""
+        """Units per second."""
 
         def render(self, task: RichTask) -> Text:
             return Text(f"{task.speed:,.1f} {task.fields['unit']}/s" if task.speed else "", style="progress.data.speed")

@@ -1,4 +1,4 @@
-"""The stream of progress and notes: when nobody can read it any more, the work goes on in silence."""
+"""The stream of progress and notes: when its reader is gone, the work goes on and nothing more is written."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, TextIO
 GONE = (errno.EPIPE, errno.EIO)  # the reader of a pipe has left; the terminal of a dropped connection is closed
 
 
-class _Lasting(io.FileIO):
-    """A file whose writes never fail because its reader is gone: what is written then, by whomever, goes nowhere."""
+class _TolerantFile(io.FileIO):
+    """A file that can be written to after its reader is gone: what is written then is discarded."""
 
     def write(self, data: Any) -> int:
-        """Write bytes, and from the first that nobody can read on, none."""
+        """Write bytes; once the reader is gone, discard them."""
         try:
             return super().write(data)
         except OSError as error:
@@ -24,18 +24,18 @@ class _Lasting(io.FileIO):
             return len(data)
 
 
-def lasting(stream: TextIO) -> TextIO:
-    """A stream over the same file that outlives its reader; the stream itself if no file is behind it."""
+def tolerate_lost_reader(stream: TextIO) -> TextIO:
+    """A stream over the same file whose writes do not fail when its reader is gone; the stream itself if it has no file."""
     try:
         stream.flush()
-        raw = _Lasting(stream.fileno(), "w", closefd=False)
+        raw = _TolerantFile(stream.fileno(), "w", closefd=False)
     except (AttributeError, OSError, ValueError):  # the first where the stream itself is closed (`2>&-`): Python then has none
         return stream
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, line_buffering=True)
 
 
 def silence(stream: io.FileIO | TextIO) -> None:
-    """Let all that is written to the stream's file, also what still waits to be, go nowhere."""
+    """Discard all that is written to the stream's file from now on, and what is still in its buffer."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

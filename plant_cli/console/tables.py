@@ -20,7 +20,7 @@ LATEX_ESCAPES = str.maketrans(
 
 
 def show(result: Result, form: str, *, quiet: bool = False, stream: TextIO | None = None) -> None:
-    """Write a result in a form of `--format`; the next step goes to stderr, for a person at a terminal."""
+    """Write a result to stdout in one of the formats of `--format`; the next step goes to stderr."""
     out = stream or sys.stdout
     if form == "table" and out.isatty():
         _show_on_terminal(result, out)

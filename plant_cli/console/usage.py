@@ -23,7 +23,7 @@ class Explained:
     former_flags: Mapping[str, str] = {}
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **settings: Any) -> Any:
-        """Parse what stands behind the command's name."""
+        """Parse the words after the command's name."""
         try:
             return super().make_context(info_name, args, parent=parent, **settings)  # type: ignore[misc]
         except WRONG_USAGE as error:
@@ -68,5 +68,5 @@ def _show(parameter: Any) -> str:
 
 
 def _line(error: Any, command: str) -> str:
-    """What a whole command line looks like."""
+    """The shape of a whole command line, from the parser's usage text."""
     return " ".join(error.ctx.get_usage().split()).removeprefix("Usage: ") if error.ctx else f"{command} [OPTIONS] …"

@@ -1,4 +1,4 @@
-"""Components that options choose by name: finding them in an options model, checking them, writing them out in full."""
+"""Components that options choose by name: how they are found in an options model and written out in full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turning what pydantic found wrong with a value into an error that names the line, the key and what would be right."""
+"""From a validation error of pydantic to an error that names the line, the key and what would be right."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def explain(error: ValidationError, model: type[Options], layer: Layer, part: st
 
 
 def _rule(problem: Any, model: type[Options], key: str) -> str:
-    """What would have been right, without the words that are about pydantic."""
+    """What would have been right, without pydantic's own phrases."""
     if problem["type"] == "string_pattern_mismatch":
         return _help(model, key)
     if problem["type"] == "too_short":

@@ -38,7 +38,7 @@ class Layer:
         return Layer({target: part}, origins)
 
     def without(self, path: KeyPath) -> Layer:
-        """The layer less one value of a section (two keys deep)."""
+        """The layer without one value of a section (a path of two keys)."""
         section, key = path
         values = {**self.values, section: {k: v for k, v in self.values.get(section, {}).items() if k != key}}
         return Layer(values, {p: o for p, o in self.origins.items() if p[:2] != path})

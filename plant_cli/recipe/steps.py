@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -24,6 +24,7 @@ from plant_cli.recipe.components import component_kind, find_choices, write_out
 from plant_cli.recipe.faults import explain
 from plant_cli.recipe.layers import Layer, merge
 
+OptionsT = TypeVar("OptionsT", bound=Options)
 OWN = "options"  # where a step's layer keeps the options of the stage itself
 
 
@@ -38,7 +39,7 @@ class Step:
         data, model, machine: the shared sections as this step sees them.
         layer: the given values with their origins, under `options`, `data`, `model`, `machine`.
         values: all options written out, components with all theirs.
-        sections: likewise the shared sections that this stage uses; none for an action.
+        sections: the shared sections that this stage uses, written out; none for an action.
     """
 
     spec: StageSpec
@@ -133,9 +134,12 @@ def resolve_step(layer: Layer, spec: StageSpec, tag: str | None, components: Com
             own = own.without((OWN, section))
     given = merge(own, shared)
     options = _build(spec.options, given, OWN, shown)
-    sections = {name: _build(model, given, name, name) for name, model in SHARED_SECTIONS.items()}
+    data = _build(DataSection, given, "data", "data")
+    model = _build(ModelSection, given, "model", "model")
+    machine = _build(MachineSection, given, "machine", "machine")
     if spec.needs_run:
-        options, sections["data"] = options.located(), sections["data"].located()
+        options, data = options.located(), data.located()
+    sections: dict[str, Options] = {"data": data, "model": model, "machine": machine}
     used = spec.sections if spec.writes else ()  # an action records nothing, and may hand its flags on
     for part, section_options in [(OWN, options), *((name, sections[name]) for name in used)]:
         _check_components(section_options, given, part, shown if part == OWN else part, components)
@@ -143,9 +147,9 @@ def resolve_step(layer: Layer, spec: StageSpec, tag: str | None, components: Com
         spec=spec,
         tag=tag,
         options=options,
-        data=cast(DataSection, sections["data"]),
-        model=cast(ModelSection, sections["model"]),
-        machine=cast(MachineSection, sections["machine"]),
+        data=data,
+        model=model,
+        machine=machine,
         layer=given,
         values=write_out(options, components),
         sections={name: write_out(sections[name], components) for name in used},
@@ -159,11 +163,11 @@ def _require_mapping(layer: Layer, section: str) -> None:
             f"the section '{section}' is {value!r}",
             where=layer.nearest((section,)),
             expected="a mapping of options",
-            todo=f"write `{section}:` and its options indented below, one a line",
+            todo=f"write `{section}:` and its options indented below, one per line",
         )
 
 
-def _build(model: type[Options], layer: Layer, part: str, shown: str) -> Options:
+def _build(model: type[OptionsT], layer: Layer, part: str, shown: str) -> OptionsT:
     values = {key: _named(model, key, value) for key, value in layer.values.get(part, {}).items()}
     try:
         return model(**values)

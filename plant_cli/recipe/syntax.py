@@ -24,7 +24,7 @@ _STRING_TAG = "tag:yaml.org,2002:str"
 
 
 class _Loader(yaml.SafeLoader):
-    """Composes nodes and guesses nothing: every plain scalar stays text until `read_scalar` sees it."""
+    """Composes nodes without guessing types: every plain scalar stays text until `read_scalar` reads it."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # PyYAML's own class attribute, emptied
 
@@ -97,7 +97,7 @@ def _compose(text: str, source: str) -> yaml.Node | None:
         line = f"{source}:{mark.line + 1}" if mark else source
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise RecipeError(
-            f"this is not valid YAML: {problem}", where=line, expected="one YAML document", todo="mend the line, or the one above it"
+            f"this is not valid YAML: {problem}", where=line, expected="one YAML document", todo="correct the line, or the one above it"
         ) from error
     finally:
         if loader is not None:
@@ -122,7 +122,7 @@ def _construct_mapping(node: yaml.MappingNode, source: str, path: KeyPath, origi
         key = key_node.value
         here = (*path, key)
         if key in values:
-            raise _fault(f"the key '{'.'.join(here)}' stands here twice", source, key_node, "each key once", first=origins.get(here))
+            raise _fault(f"the key '{'.'.join(here)}' is given twice", source, key_node, "each key once", first=origins.get(here))
         origins[here] = f"{source}:{key_node.start_mark.line + 1}"
         values[key] = _construct(value_node, source, here, origins)
     return values

@@ -1,4 +1,4 @@
-"""One attempt at a stage: recorded when it begins, when it ends, and when it fails; nothing that was done is lost."""
+"""One attempt at a stage, recorded when it begins, ends or fails; finished work is never lost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from plant_cli.runs.stage import StageFolder
 
 
 def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> Result:
-    """Run a stage in its folder, continuing what is there if the context says so; afterwards the run's recipe repeats it too.
+    """Run a stage in its folder, or continue it if the context says so, and add it to the run's own recipe.
 
     Raises:
         Interrupted: the user stopped it.
@@ -37,7 +37,7 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
         done = record.model_copy(update={**_ending(record, context, started), "status": "done", "summary": summary, "outputs": outputs})
         taken = folder.finish(done.model_copy(update={"key": stage_key(done, run.header.data_hash)}))
         if taken:
-            context.reporter.note(f"kept of the earlier '{folder.name}': {', '.join(taken)}, laid there by hand")
+            context.reporter.note(f"kept of the earlier '{folder.name}': {', '.join(taken)}, which were put there by hand")
         _write_run_recipe(run)
     except BaseException as error:
         _fail(error, record.model_copy(update=_ending(record, context, started)), context, folder)
@@ -74,7 +74,7 @@ def _ending(record: StageRecord, context: RunContext, started: float) -> dict[st
 
 
 def _fail(error: BaseException, record: StageRecord, context: RunContext, folder: StageFolder) -> Never:
-    """Record how it ended, then raise what a person should read."""
+    """Record how the attempt ended, then raise the error to show."""
     stopped = isinstance(error, Interrupted | KeyboardInterrupt)
     text = error.what if isinstance(error, PlantError) else str(error) or type(error).__name__
     ending = record.model_copy(update={"status": "interrupted" if stopped else "failed", "error": text})
@@ -115,7 +115,7 @@ def _write_run_recipe(run: Run) -> None:
 
 
 def _by_dependence(run: Run) -> list[tuple[StageFolder, StageRecord]]:
-    """Finished stages by the time they started, each after those it read."""
+    """Finished stages in the order they started, each after those that it read."""
     records = {folder.name: (folder, record) for folder in run.stages() if (record := folder.record()) and record.status == "done"}
     ordered: dict[str, tuple[StageFolder, StageRecord]] = {}
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class RecordingReporter:
-    """Hands everything on, and keeps the warnings for stage.json."""
+    """Passes everything on, and keeps the warnings for stage.json."""
 
     def __init__(self, inner: Reporter) -> None:
         self.warnings: list[str] = []
@@ -79,7 +79,7 @@ class RunContext:
         request: what the user asked for.
         runner: runs stages and recipes afresh, for an action that asks for it.
         step: the resolved step.
-        run: the run; None for an action: it opens the run, if it needs one, when it reads from it.
+        run: the run; None for an action, which opens the run when it first reads from it.
         folder: where the stage writes.
         resume: whether the stage continues what is in its folder.
         interruption: tells whether the user asked to stop.
@@ -210,7 +210,7 @@ class RunContext:
         ):
             if recorded != found:
                 raise ArtefactError(
-                    f"the {what} of the corpus in this run are not those that its stages were made from",
+                    f"the {what} of the corpus in this run are not those that its stages were run on",
                     where=f"{run.path / HEADER_NAME} ({str(recorded)[:12]}…) against {run.corpus_path / file} ({found[:12]}…)",
                     expected="one hash in both",
                     todo=f"put {run.corpus_path} back as it was, or start another run with --run DIR",

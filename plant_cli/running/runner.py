@@ -53,7 +53,7 @@ class FreshRunner:
 
 
 class RequestRunner:
-    """Runs steps in one run folder; several share the lock, the signals and the corpus in memory.
+    """Runs the steps of one request; they share the lock, the signals and the corpus in memory.
 
     Args:
         request: what the user asked for.
@@ -146,7 +146,7 @@ class RequestRunner:
 
     @contextmanager
     def _hold(self, purpose: str) -> Iterator[Run]:
-        """Lock the run and catch signals; inside, the same run again."""
+        """Lock the run and catch signals; within another such block, give the same run again."""
         if self._run is not None:
             yield self._run
             return
@@ -180,7 +180,7 @@ class RequestRunner:
 
     @contextmanager
     def _named_shortages(self, *, resumes: bool) -> Iterator[None]:
-        """Say so when disk or memory runs out where no attempt at a stage is under way to say it."""
+        """Explain that disk or memory ran out, where no attempt at a stage is under way that would explain it."""
         try:
             yield
         except PlantError:
@@ -240,17 +240,17 @@ class RequestRunner:
 
 
 def _report(step: Step, result: Result, started: float | None) -> StepResult:
-    """What became of a step; `started`: the clock when it began, None if it was passed over."""
+    """The result of a step; `started` is the clock when it began, None if it was passed over."""
     seconds = 0.0 if started is None else time.perf_counter() - started
     return StepResult(name=step.name, writes=step.spec.writes, result=result, unchanged=started is None, seconds=seconds)
 
 
 def _refusal(folder: StageFolder, record: StageRecord | None, changes: Sequence[str], *, resume: bool, keep_both: str) -> UsageError:
-    """Why a stage does not start: what is in its folder and what would have to be said to replace or continue it."""
+    """Why a stage does not start: what is in its folder, and which flag replaces or continues it."""
     where = f"{folder.path}: {'; '.join(changes[:5])}" if changes else str(folder.path)
     if record is not None and record.status == "done":
         return UsageError(
-            f"the stage '{folder.name}' is finished" + (", with other options or inputs than it would have now" if changes else ""),
+            f"the stage '{folder.name}' is finished" + (", with other options or inputs than those asked for now" if changes else ""),
             where=where,
             expected="a stage that has not run" if not changes else "the same options and inputs, to pass over it",
             todo=f"repeat the command with --force to replace it{keep_both}",

@@ -44,14 +44,14 @@ class MakeOptions(OutputOptions):
 
     dataset: str = option(help="A dataset plugin that generates a corpus.", argument=True)
     documents: int | None = option(None, "Documents to generate (default: the generator's).", ge=1)
-    labels: int | None = option(None, "Labels that they are about (default: the generator's).", ge=1)
+    labels: int | None = option(None, "Labels to generate (default: the generator's).", ge=1)
     seed: int | None = option(None, "Equal seeds give equal corpora (default: the generator's).", ge=0)
 
 
 class CheckOptions(Options):
     """What counts as failure."""
 
-    strict: bool = option(False, "Leave with exit code 4 if anything is wrong (notes do not count).")
+    strict: bool = option(False, "Exit with code 4 if anything is wrong (notes do not count).")
 
 
 class SplitOptions(OutputOptions):
@@ -63,14 +63,14 @@ class SplitOptions(OutputOptions):
 
 
 class ConvertOptions(Options):
-    """From where to where."""
+    """Which corpus, and where it is written."""
 
     path: str = option(help="The corpus: a table, or a folder of splits.", argument=True)
     output: str = option(help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz), or a folder.", argument=True)
 
 
 def make(context: StageContext, options: MakeOptions) -> Result:
-    """Its labels and its gold evidence go beside it (data.labels.parquet, data.evidence.parquet), where `files` finds them again."""
+    """Labels and gold evidence are written beside the corpus (data.labels.parquet, data.evidence.parquet), where `files` finds them."""
     given = {"documents": options.documents, "labels": options.labels, "seed": options.seed}
     generator = Choice(name=options.dataset, options={key: value for key, value in given.items() if value is not None})
     dataset = _load(context, DataSection(dataset=generator))
@@ -78,7 +78,7 @@ def make(context: StageContext, options: MakeOptions) -> Result:
 
 
 def stats(context: StageContext, options: NoOptions) -> Result:
-    """Documents, labels, their frequencies, lengths, and what no training document has."""
+    """Documents, labels and their frequencies, lengths, and labels that no training document has."""
     from plant_cli.corpus.statistics import describe
 
     frames = _read(_load(context, context.data))
@@ -87,7 +87,7 @@ def stats(context: StageContext, options: NoOptions) -> Result:
             "the corpus has no training documents",
             where=str(context.data.path),
             expected="a split named train",
-            todo="check the values of the split column, or split anew with `plant data split`",
+            todo="check the values of the split column, or split again with `plant data split`",
         )
     found = describe(frames)
     names = [name.replace("_", " ") for name in asdict(next(iter(found.splits.values())))]
@@ -145,14 +145,14 @@ def check(context: StageContext, options: CheckOptions) -> Result:
 
 
 def split(context: StageContext, options: SplitOptions) -> Result:
-    """All documents are put together and parted at random; documents of equal text stay together."""
+    """All documents are pooled and split at random; documents with equal texts stay in one split."""
     import polars as pl
 
     from plant_cli.corpus.splitting import split_randomly
 
     if options.test + options.validation >= 1:
         raise UsageError(
-            f"test {options.test} and validation {options.validation} leave nothing to train on",
+            f"test {options.test} and validation {options.validation} leave no document to train on",
             where="--test, --validation",
             expected="shares whose sum is below 1",
             todo="lower one of them",
@@ -194,7 +194,7 @@ def _write(context: StageContext, dataset: Dataset, frames: dict[SplitName, pl.D
     return Result(
         tables=[Table(title=output, columns=columns, rows=rows)],
         data={"written": [str(path) for path in written], "documents": {name: frame.height for name, frame in frames.items()}},
-        next_step=f"plant mig {shlex.quote(output)} looks for the words that tell of each label",
+        next_step=f"plant mig {shlex.quote(output)} finds the words that indicate each label",
     )
 
 
@@ -217,6 +217,6 @@ SPECS = (
     _action("make", "Generate a corpus.", MakeOptions, make, "synthetic-clinic --documents 2000 --labels 300 --seed 0 -O data.parquet"),
     _action("stats", "Describe a corpus in numbers.", NoOptions, stats, "data.parquet"),
     _action("check", "Look for what may be wrong with a corpus.", CheckOptions, check, "data.parquet --strict"),
-    _action("split", "Split a corpus anew.", SplitOptions, split, "all.csv --test 0.2 -O data.parquet"),
+    _action("split", "Split a corpus again.", SplitOptions, split, "all.csv --test 0.2 -O data.parquet"),
     _action("convert", "Write a corpus in another format.", ConvertOptions, convert, "corpus/ data.jsonl.gz"),
 )

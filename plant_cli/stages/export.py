@@ -1,4 +1,4 @@
-"""`plant export`: leave a trained network in a folder that other programs read: Hugging Face's and peft's layouts, safetensors, JSON."""
+"""`plant export`: write a trained network to a folder that other programs read: layouts of Hugging Face and peft, safetensors, JSON."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ FORMAT = 1
 class ExportOptions(Options):
     """Options of `export`."""
 
-    folder: str = option(help="The folder to write; made if it is not there.", argument=True)
+    folder: str = option(help="The folder to write; made if it does not exist.", argument=True)
     merge: bool = option(
         False, "Write whole weights, with the adapter merged in (bf16 where they were quantised). Default: the adapter and its base's id."
     )
 
 
 def run(context: StageContext, options: ExportOptions) -> Result:
-    """Nothing is written to the run. The folder is whole or not there."""
+    """The folder is written whole or not at all; nothing is written to the run."""
     from plant_cli.artefacts.lexical import LEXICAL
     from plant_cli.artefacts.model import WEIGHTS
     from plant_cli.artefacts.thresholds import THRESHOLDS
@@ -62,7 +62,7 @@ def run(context: StageContext, options: ExportOptions) -> Result:
         write_json(folder / CARD, {**_card(network, corpus, dict(written)), "files": hashes})
     if not written.get("merged") and Path(str(written.get("base_model"))).is_dir():
         context.reporter.warn(
-            f"the base model is a folder of this machine, {written['base_model']}: hand it on, too, or --merge, which leaves nothing out"
+            f"the base model is a folder of this machine, {written['base_model']}: pass it on as well, or use --merge, which includes it"
         )
     columns = [Column(name="file"), Column(name="bytes", kind="count")]
     table = Table(title=f"Exported to {target}", columns=columns, rows=list(sizes.items()), notes=[f"{CARD} says what each is"])
@@ -77,7 +77,7 @@ def _writable(options: ExportOptions, *, force: bool) -> Path:
         return target
     export = (target / CARD).is_file()
     raise UsageError(
-        f"{'an earlier export' if export else 'something else than an export'} is in the way",
+        f"{'an earlier export' if export else 'something other than an export'} is in the way",
         where=str(target),
         expected="a folder that does not exist or is empty",
         todo="repeat the command with --force to replace it" if export else "name another folder: only an export is ever replaced",
@@ -112,7 +112,7 @@ def _card(network: Network, corpus: Corpus, backbone: dict[str, Any]) -> dict[st
 SPECS = (
     StageSpec(
         name="export",
-        summary="Leave the trained network in a folder that other programs read; --merge writes whole weights with the adapter in them.",
+        summary="Write the trained network to a folder that other programs read; --merge writes whole weights with the adapter in them.",
         options=ExportOptions,
         run=run,
         sections=("machine",),

@@ -1,4 +1,4 @@
-"""`plant plugins`: what is installed, what is broken, and what a component can be told."""
+"""`plant plugins`: what is installed, what is broken, and which options a component has."""
 
 from __future__ import annotations
 

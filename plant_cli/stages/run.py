@@ -14,7 +14,7 @@ class RunOptions(Options):
     """Which recipe, and with how many seeds."""
 
     recipe: str = option(help="The recipe: a file, or the name of a shipped one.", argument=True)
-    seeds: int = option(1, "Train with this many seeds, from the recipe's on; what training does not change is shared.", ge=1)
+    seeds: int = option(1, "Train with this many seeds, counted from the recipe's; stages that do not depend on the seed run once.", ge=1)
 
 
 def run(context: StageContext, options: RunOptions) -> Result:

@@ -1,4 +1,4 @@
-"""What a backbone owes: tokens that point into their text, hidden states that depend on the document alone, honest truncation."""
+"""Checks of backbones: tokens that point into their text, hidden states that depend on the document alone, truncation that is counted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def spans_point_into_the_text(spec: BackboneSpec) -> None:
 
 
 def every_word_is_covered(spec: BackboneSpec) -> None:
-    """Letters of the first text belong to some token: words can be found again among the tokens."""
+    """Every letter of the first text belongs to a token, so that words can be found among the tokens."""
     batch = _loaded(spec).tokenize(TEXTS[:1])
     covered = {position for start, end in batch.spans[0] for position in range(start, end)}
     lost = [c for position, c in enumerate(TEXTS[0]) if c.isalpha() and position not in covered]
@@ -50,7 +50,7 @@ def every_word_is_covered(spec: BackboneSpec) -> None:
 
 
 def hidden_states_have_their_shape(spec: BackboneSpec) -> None:
-    """Hidden states [B, T, H] and a boolean mask with as many true cells as there are tokens."""
+    """Hidden states [B, T, H] and a boolean mask with as many true positions as there are tokens."""
     import torch
 
     backbone = _loaded(spec)

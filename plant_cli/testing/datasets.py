@@ -1,4 +1,4 @@
-"""What a dataset owes: splits with the three columns, ids that are unique, labels and evidence that fit the texts."""
+"""Checks of datasets: splits with the three columns, unique ids, labels and evidence that fit the texts."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def columns_have_their_types(spec: DatasetSpec) -> None:
 
 
 def ids_are_unique(spec: DatasetSpec) -> None:
-    """No id stands twice, in one split or in two."""
+    """No id occurs twice, in one split or in two."""
     ids = [i for frame in _loaded(spec).splits.values() for i in frame.select("doc_id").collect()["doc_id"].to_list()]
-    assert len(ids) == len(set(ids)), f"{len(ids) - len(set(ids))} ids stand twice"
+    assert len(ids) == len(set(ids)), f"{len(ids) - len(set(ids))} ids occur twice"
 
 
 def two_loads_agree(spec: DatasetSpec) -> None:
@@ -61,11 +61,11 @@ def label_table_has_one_row_a_label(spec: DatasetSpec) -> None:
         pytest.skip("no label table")
     frame = labels.collect()
     assert {"label", "title"} <= set(frame.columns), f"the label table has the columns {frame.columns}"
-    assert frame["label"].n_unique() == frame.height, "a label stands twice in the label table"
+    assert frame["label"].n_unique() == frame.height, "a label occurs twice in the label table"
 
 
 def evidence_quotes_the_text(spec: DatasetSpec) -> None:
-    """Gold evidence spans, where there are any, hold the very characters they quote."""
+    """Gold evidence spans, where there are any, hold exactly the characters they quote."""
     dataset = _loaded(spec)
     if dataset.evidence is None:
         pytest.skip("no evidence")

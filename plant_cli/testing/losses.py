@@ -1,4 +1,4 @@
-"""What a loss owes: a finite differentiable scalar that depends on what it is given, not on the order it is given in."""
+"""Checks of losses: a finite, differentiable scalar that does not depend on the order of its items."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def better_scores_lose_less(spec: LossSpec) -> None:
     assert loss(right, truth, *rest).item() < loss(-right, truth, *rest).item(), "contradicting scores do not lose more"
 
 
-def lists_without_order_lose_nothing_infinite(spec: LossSpec) -> None:
-    """Rank losses pass over lists of one item and lists without any relevance."""
+def lists_without_order_have_a_finite_loss(spec: LossSpec) -> None:
+    """Rank losses skip lists of one item and lists without any relevance."""
     import torch
 
     if spec.stage != "rank":
@@ -58,8 +58,8 @@ def lists_without_order_lose_nothing_infinite(spec: LossSpec) -> None:
     assert bool(scores.grad.isfinite().all()), "the gradient is not finite"
 
 
-def unselected_cells_get_no_gradient(spec: LossSpec) -> None:
-    """Label losses look at the selected cells only, and always select the positives."""
+def unselected_pairs_get_no_gradient(spec: LossSpec) -> None:
+    """Label losses read the selected pairs only, and always select the positives."""
     import torch
 
     if spec.stage != "label":
@@ -72,7 +72,7 @@ def unselected_cells_get_no_gradient(spec: LossSpec) -> None:
     assert bool(chosen[targets > 0].all()), "a positive was not selected"
     cells = (targets > 0) | (torch.arange(logits.shape[1]) < 3)
     (gradient,) = torch.autograd.grad(loss(logits.requires_grad_(), targets, cells), logits)
-    assert not bool(gradient[~cells].any()), "a cell that was not selected has a gradient"
+    assert not bool(gradient[~cells].any()), "a pair that was not selected has a gradient"
     assert bool(gradient[targets > 0].any()), "the positives have no gradient"
 
 
@@ -105,6 +105,6 @@ CHECKS = (
     is_a_differentiable_scalar,
     order_does_not_matter,
     better_scores_lose_less,
-    lists_without_order_lose_nothing_infinite,
-    unselected_cells_get_no_gradient,
+    lists_without_order_have_a_finite_loss,
+    unselected_pairs_get_no_gradient,
 )

@@ -1,4 +1,4 @@
-"""What a metric owes: values from 0 to 1 that reward what is right, and sums over documents that resampling can recompute.
+"""Checks of metrics: values from 0 to 1, best for right predictions, from sums over documents that resampling can recompute.
 
 The samples hold what `MetricInput` may hold: labels that no training document has, documents with fewer predictions, and predicted
 labels that are no column of gold.
@@ -30,7 +30,7 @@ def values_are_fractions(spec: MetricSpec) -> None:
 
 
 def right_labels_score_more_than_wrong_ones(spec: MetricSpec) -> None:
-    """Perfect predictions are as good as any, wholly wrong ones are worth nothing."""
+    """No predictions score more than perfect ones, and wholly wrong ones score 0."""
     gold = _sample(0).gold.toarray()
     perfect, wrong = (_by_name(spec, _ranked(scores)) for scores in (gold * 1.0, 1.0 - gold))
     guessed = _by_name(spec, _sample(0))
@@ -78,7 +78,7 @@ def weights_stand_for_repeated_documents(spec: MetricSpec) -> None:
         assert abs(weighted - repeated[value.name]) < 1e-9, f"{value.name}: {weighted} by weights, {repeated[value.name]} by repetition"
 
 
-def one_value_a_document(spec: MetricSpec) -> None:
+def one_value_per_document(spec: MetricSpec) -> None:
     """Contributions have a row for each document, and so have values per document."""
     for value in _compute(spec, _sample(0)):
         if not isinstance(value, MetricValue):
@@ -159,5 +159,5 @@ CHECKS = (
     labels_outside_gold_are_never_right,
     order_of_documents_does_not_matter,
     weights_stand_for_repeated_documents,
-    one_value_a_document,
+    one_value_per_document,
 )

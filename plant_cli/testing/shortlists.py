@@ -1,4 +1,4 @@
-"""What a shortlist owes: distinct labels of the index, the same for a document whatever is asked beside it."""
+"""Checks of shortlists: distinct labels of the index, the same for a document whatever others are asked for with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a relevance signal owes: a pure function of the count table, with float64 values of its shape."""
+"""Checks of signals: a pure function of the count table, with float64 values of the same shape."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sample_counts() -> Counts:
 
 
 def values_are_float64_numbers(spec: SignalSpec) -> None:
-    """One float64 for each pair, finite but for −inf where label and word never meet."""
+    """One float64 for each pair; finite, or −inf where label and word never co-occur."""
     import numpy as np
 
     counts = sample_counts()
@@ -46,11 +46,11 @@ def values_are_float64_numbers(spec: SignalSpec) -> None:
     assert values.dtype == np.float64, f"values are {values.dtype}"
     assert not np.isnan(values).any(), "some values are NaN"
     assert not np.isposinf(values).any(), "some values are infinite"
-    assert np.isfinite(values[counts.docs_with_both > 0]).all(), "a value is -inf though label and word do meet"
+    assert np.isfinite(values[counts.docs_with_both > 0]).all(), "a value is -inf though label and word co-occur"
 
 
 def same_counts_give_same_values(spec: SignalSpec) -> None:
-    """Nothing is kept between calls, and the counts are left as they were."""
+    """Nothing is kept between calls, and the counts are not changed."""
     import numpy as np
 
     counts, untouched = sample_counts(), sample_counts()
@@ -59,7 +59,7 @@ def same_counts_give_same_values(spec: SignalSpec) -> None:
         assert np.array_equal(getattr(counts, field.name), getattr(untouched, field.name)), f"{field.name} was changed"
 
 
-def cells_stand_alone(spec: SignalSpec) -> None:
+def pairs_stand_alone(spec: SignalSpec) -> None:
     """A pair's value does not depend on which other pairs are asked for: blocks and flat lists of pairs give the same."""
     import numpy as np
 
@@ -95,4 +95,4 @@ def _score(spec: SignalSpec, counts: Counts) -> npt.NDArray[np.float64]:
     return spec.score(counts, default_options(spec))
 
 
-CHECKS = (values_are_float64_numbers, same_counts_give_same_values, cells_stand_alone, values_fall_then_rise_where_declared)
+CHECKS = (values_are_float64_numbers, same_counts_give_same_values, pairs_stand_alone, values_fall_then_rise_where_declared)

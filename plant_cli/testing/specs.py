@@ -1,4 +1,4 @@
-"""What every component owes its readers: a plain name, one sentence, and options that explain themselves."""
+"""Checks of every component: a plain name, one sentence, and options with help."""
 
 from __future__ import annotations
 

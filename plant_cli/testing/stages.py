@@ -1,4 +1,4 @@
-"""What a stage owes: a name that fits a command, sections that exist, examples that run it, and no need of a terminal."""
+"""Checks of stages: a name that fits a command, sections that exist, examples that run it, and no terminal library."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sections_exist(spec: StageSpec) -> None:
 
 
 def short_flags_are_unambiguous(spec: StageSpec) -> None:
-    """No two options share a one-letter flag; of two equal long ones the stage's own stands before a shared section's."""
+    """No two options share a one-letter flag. Of two equal long flags the stage's own wins over that of a shared section."""
     models = [spec.options, *(SHARED_SECTIONS[name] for name in spec.sections)]
     extras = [info.json_schema_extra for model in models for info in model.model_fields.values()]
     shorts = Counter(str(extra["short"]) for extra in extras if isinstance(extra, dict) and extra.get("short"))

@@ -9,7 +9,7 @@ import pytest
 
 from plant_cli.api import Choice, NoOptions, Options, Result, StageSpec, choice, hookimpl, option
 from plant_cli.console import commands
-from plant_cli.console.failures import reported_failures
+from plant_cli.console.failures import report_failures
 from plant_cli.main import build
 from plant_cli.registry import Registry
 
@@ -64,7 +64,7 @@ def plant(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def run(*args: str) -> tuple[int, list[tuple[str, dict[str, Any]]]]:
         calls.clear()
-        with pytest.raises(SystemExit) as left, reported_failures():
+        with pytest.raises(SystemExit) as left, report_failures():
             build(registry).main(list(args), prog_name="plant")
         return int(left.value.code or 0), calls
 

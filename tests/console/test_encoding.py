@@ -12,14 +12,14 @@ import pytest
 
 from plant_cli.api import UsageError
 from plant_cli.base.files import write_json
-from plant_cli.console.encoding import refused_bytes
+from plant_cli.console.encoding import refuse_bytes
 
 NAME = os.fsdecode(b"b\xff.csv")
 
 
 @pytest.mark.parametrize("value", [NAME, Path("folder") / NAME, ["fine", NAME]])
 def test_what_was_given_is_refused_before_any_work(value: Any) -> None:
-    with pytest.raises(UsageError) as caught, refused_bytes({"data": {"label_file": value}}):
+    with pytest.raises(UsageError) as caught, refuse_bytes({"data": {"label_file": value}}):
         pytest.fail("the work began")
     assert "b\\xff.csv" in caught.value.what
     assert caught.value.where == "the command line, label-file"
@@ -27,13 +27,13 @@ def test_what_was_given_is_refused_before_any_work(value: Any) -> None:
 
 
 def test_the_name_of_a_file_that_is_met_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as caught, refused_bytes({"data": {"path": "ü", "k": 3}}):
+    with pytest.raises(UsageError) as caught, refuse_bytes({"data": {"path": "ü", "k": 3}}):
         write_json(tmp_path / "list.json", ["one", NAME])
     assert caught.value.what == r'not a text in UTF-8: "b\xff.csv"'
 
 
 def test_a_letter_that_an_encoding_lacks_is_another_error() -> None:
-    with pytest.raises(UnicodeEncodeError), refused_bytes({}):
+    with pytest.raises(UnicodeEncodeError), refuse_bytes({}):
         "ü".encode("ascii")
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from plant_cli.api import ArtefactError, DataError, GateFailed, Interrupted, PlantError, RecipeError, ResourceError, UsageError
-from plant_cli.console.failures import reported_failures
+from plant_cli.console.failures import report_failures
 
 
 def _leave(error: BaseException) -> int:
-    with pytest.raises(SystemExit) as left, reported_failures("plant-garden"):
+    with pytest.raises(SystemExit) as left, report_failures("plant-garden"):
         raise error
     return int(left.value.code or 0)
 
@@ -52,7 +52,7 @@ def test_interruption_exits_130(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_reader_that_leaves_early_is_no_failure() -> None:
-    code = "from plant_cli.console.failures import reported_failures as r\nwith r():\n    while True: print('x' * 1000)"
+    code = "from plant_cli.console.failures import report_failures as r\nwith r():\n    while True: print('x' * 1000)"
     writer = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ)
     assert writer.stdout is not None
     writer.stdout.readline()

@@ -14,13 +14,13 @@ import polars as pl
 import pytest
 
 from plant_cli.base.files import read_json
-from plant_cli.console.streams import lasting
+from plant_cli.console.streams import tolerate_lost_reader
 
 
 def test_a_stream_outlives_its_reader() -> None:
     reader, writer = os.pipe()
     with os.fdopen(writer, "w") as pipe:
-        stream = lasting(pipe)
+        stream = tolerate_lost_reader(pipe)
         print("read", file=stream)
         assert os.read(reader, 100) == b"read\n"
         os.close(reader)
@@ -34,7 +34,7 @@ def test_other_failures_are_told() -> None:
     if not full.exists():
         pytest.skip("no /dev/full here")
     with full.open("w") as file:
-        stream: Any = lasting(file)
+        stream: Any = tolerate_lost_reader(file)
         with pytest.raises(OSError, match="No space left") as caught:
             stream.buffer.raw.write(b"lost")
     assert caught.value.errno == errno.ENOSPC
@@ -42,7 +42,7 @@ def test_other_failures_are_told() -> None:
 
 def test_a_stream_in_memory_stays_as_it_is() -> None:
     stream = io.StringIO()
-    assert lasting(stream) is stream
+    assert tolerate_lost_reader(stream) is stream
 
 
 @pytest.fixture

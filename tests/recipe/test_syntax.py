@@ -64,7 +64,7 @@ def test_an_empty_file_is_an_empty_mapping(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "what", "where"),
     [
-        ("mig:\n  k: 1\n  k: 2\n", "'mig.k' stands here twice", "r.yaml:3, first at r.yaml:2"),
+        ("mig:\n  k: 1\n  k: 2\n", "'mig.k' is given twice", "r.yaml:3, first at r.yaml:2"),
         ("mig:\n  k: [1\n", "not valid YAML", "r.yaml:3"),
         ("- a\n- b\n", "a mapping of sections", "r.yaml:1"),
         ("a: &x 1\nb: *x\n", "alias", "r.yaml:2"),

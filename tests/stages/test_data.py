@@ -106,7 +106,7 @@ def test_split_parts_all_documents_anew(clinic: Path, tmp_path: Path) -> None:
     result = act("split", data={"path": str(clinic)}, output=str(tmp_path / "out"), test=0.2, validation=0.1, seed=1)
     assert result.data["documents"] == {"train": 70, "validation": 10, "test": 20}
     assert act("stats", data={"path": str(tmp_path / "out")}).data["labels"] == 20
-    with pytest.raises(UsageError, match="leave nothing to train on"):
+    with pytest.raises(UsageError, match="leave no document to train on"):
         act("split", data={"path": str(clinic)}, output="x", test=0.6, validation=0.4)
 
 

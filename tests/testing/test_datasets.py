@@ -25,7 +25,7 @@ def test_datasets(stopped: Callable[[Any, Any, str], None]) -> None:
         datasets.two_loads_agree,
     ):
         check(_dataset())
-    stopped(datasets.ids_are_unique, _dataset(columns={"doc_id": ["a", "a"]}), "1 ids stand twice")
+    stopped(datasets.ids_are_unique, _dataset(columns={"doc_id": ["a", "a"]}), "1 ids occur twice")
     stopped(datasets.columns_have_their_types, _dataset(columns={"doc_id": [1, 2]}), "schema")
     stopped(datasets.columns_have_their_types, _dataset(columns={"text": ["x", None]}), "without id or text")
     stopped(datasets.splits_are_known_and_have_train, _dataset(splits={"dev": pl.LazyFrame()}), "unknown splits")

@@ -52,11 +52,11 @@ def _loss(kind: Any, stage: Any = "label") -> LossSpec:
 
 def test_label_losses(stopped: Callable[[Any, Any, str], None]) -> None:
     for check in losses.CHECKS:
-        if check is not losses.lists_without_order_lose_nothing_infinite:
+        if check is not losses.lists_without_order_have_a_finite_loss:
             check(_loss(Squares))
     stopped(losses.is_a_differentiable_scalar, _loss(Overflowing), "inf")
     stopped(losses.better_scores_lose_less, _loss(Upside), "do not lose more")
-    stopped(losses.unselected_cells_get_no_gradient, _loss(Forgetful), "positive was not selected")
+    stopped(losses.unselected_pairs_get_no_gradient, _loss(Forgetful), "positive was not selected")
     with pytest.raises(AssertionError):
         losses.order_does_not_matter(_loss(FirstOnly))
 
@@ -68,4 +68,4 @@ def test_rank_losses(stopped: Callable[[Any, Any, str], None]) -> None:
             return torch.stack([((s - r).square() / r.sum()).sum() for s, r in parts]).mean()
 
     losses.order_does_not_matter(_loss(Divides, "rank"))
-    stopped(losses.lists_without_order_lose_nothing_infinite, _loss(Divides, "rank"), "inf|nan")
+    stopped(losses.lists_without_order_have_a_finite_loss, _loss(Divides, "rank"), "inf|nan")

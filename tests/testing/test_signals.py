@@ -24,7 +24,7 @@ def test_signals(stopped: Callable[[Any, Any, str], None]) -> None:
         check(_signal(_together))
     stopped(signals.values_are_float64_numbers, _signal(lambda c, o: _together(c, o).astype(np.float32)), "float32")
     stopped(signals.values_are_float64_numbers, _signal(lambda c, o: _together(c, o) * np.nan), "NaN")
-    stopped(signals.cells_stand_alone, _signal(lambda c, o: _together(c, o) - _together(c, o).mean(-1, keepdims=True)), "differ")
+    stopped(signals.pairs_stand_alone, _signal(lambda c, o: _together(c, o) - _together(c, o).mean(-1, keepdims=True)), "differ")
 
     def greedy(counts: Any, options: Any) -> Any:
         counts.docs_with_both[:] = 0
