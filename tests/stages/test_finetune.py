@@ -10,7 +10,7 @@ import pytest
 import torch
 from clinic import Clinic, Interrupting, weights
 
-from plant_cli.api import ArtefactError, Interrupted, Request, ResourceError, SilentReporter, TrainingError
+from plant_cli.api import ArtefactError, Interrupted, Request, ResourceError, SilentReporter, TrainingError, UsageError
 from plant_cli.artefacts.relevance import load_relevance
 from plant_cli.corpus import store
 from plant_cli.corpus.frames import read_frame
