@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-pytest_plugins = ("laboratory",)
+pytest_plugins = ("laboratory", "clinic")
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnopqrstuvwxyz", "fever", "cough", "patient"]
 SIZES = {"vocab_size": len(WORDS), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}

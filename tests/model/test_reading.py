@@ -58,3 +58,15 @@ def test_documents_of_all_lengths_come_in_few_shapes(small_network: Callable[...
     assert {reading.hidden.shape[1] for reading in found} == {16, 32, 48}
     assert [int(reading.mask.sum()) for reading in found] == list(range(1, 41))
     assert all(not reading.hidden[~reading.mask].any() for reading in found)
+
+
+def test_words_are_laid_out_beside_the_tokens_and_padding_has_none(small_network: Callable[..., Any]) -> None:
+    network = small_network(max_tokens=64)
+    tokens = tokenize(network, ["fever cough", "leg"], SilentReporter(), "train")
+    rows = [np.array([4, -1]), np.array([2])]
+    found = LiveReader(network, tokens, CPU, rows).read(np.array([1, 0]))
+    assert found.words.shape == found.mask.shape
+    assert found.words[:, :3].tolist() == [[2, -1, -1], [4, -1, -1]]
+    assert (found.words[~found.mask] == -1).all()
+    without = LiveReader(network, tokens, CPU).read(np.array([1, 0]))
+    assert (without.words == -1).all()

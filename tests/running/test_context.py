@@ -130,3 +130,14 @@ def test_a_command_can_be_copied_into_a_shell():
     assert command_for("finetune", None, DEFAULT_RUN) == "plant finetune"
     given = shlex.split(command_for("finetune", "b", Path("my first ü; run")))
     assert given == ["plant", "finetune", "--run", "my first ü; run", "--tag", "b"]
+
+
+def test_an_input_is_found_only_when_its_stage_is_done(laboratory):
+    found = []
+    laboratory.on["beta"] = lambda context: found.append((context.find_input("alpha"), context.find_input("alpha", "other")))
+    laboratory.run("alpha")
+    laboratory.run("beta")
+    assert found == [(laboratory.path / "alpha", None)]
+    (laboratory.path / "alpha" / "alpha.txt").unlink()
+    with pytest.raises(ArtefactError, match="alpha"):
+        laboratory.run("beta", force=True)

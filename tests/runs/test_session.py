@@ -1,4 +1,4 @@
-"""A session that nobody stops."""
+"""A session that nobody stops goes on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from plant_cli.api import SilentReporter
 from plant_cli.runs.session import Session
 
 
-def test_a_session_goes_on_unless_it_is_told_otherwise() -> None:
+def test_nobody_stops_a_session_unless_told_otherwise() -> None:
     session = Session(reporter=SilentReporter(), run_path=Path("run"), folder=Path("run/finetune"))
-    assert not session.resume
     assert not session.should_stop()

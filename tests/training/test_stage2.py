@@ -1,0 +1,126 @@
+"""Stage 2 for real, on a small network and a small made-up clinic."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import polars as pl
+import pytest
+from clinic import Clinic
+
+from plant_cli.api import TrainingError, UsageError
+from plant_cli.artefacts.lexical import LEXICAL
+from plant_cli.inference.lexical import load_lexicon, save_lexicon
+from plant_cli.training.prototypes import SHARPNESSES
+from tests.artefacts.conftest import record_again
+
+
+def test_stage_two_learns_and_keeps_a_threshold_from_validation(trained: Clinic) -> None:
+    result = trained.planted().run("finetune", "finetune.epochs=6", "finetune.patience=6")
+    history = [json.loads(line) for line in (trained.path / "finetune" / "history.jsonl").read_text().splitlines()]
+    assert [row["epoch"] for row in history[:3]] == [0, 1, 2]
+    assert history[-1]["loss"] < history[1]["loss"]
+    assert "nDCG@1000" in history[0]
+    threshold = json.loads((trained.path / "finetune" / "thresholds.json").read_text())
+    assert 0 < threshold["value"] < 1
+    assert result.summary["threshold"] == threshold["value"]
+    assert any(f"threshold {threshold['value']:.3g} tuned on validation" in note for note in result.tables[0].notes)
+    trained.run("predict")
+    predictions = pl.read_parquet(trained.path / "predict" / "predictions.parquet")
+    assert predictions["scores"].list.len().to_list() == [12] * len(predictions)
+    assert all(row == sorted(row, reverse=True) for row in predictions["scores"].to_list())
+
+
+def test_thresholds_per_label_are_tuned_kept_and_used(trained: Clinic) -> None:
+    trained.planted().run("finetune", "finetune.epochs=1", "finetune.tune=per-label")
+    found = json.loads((trained.path / "finetune" / "thresholds.json").read_text())["value"]
+    assert len(found) == pl.read_parquet(trained.path / "corpus" / "labels.parquet").height
+    assert len(set(found)) > 1
+    trained.run("eval")
+    assert "threshold per label" in json.dumps(json.loads((trained.path / "eval" / "metrics.json").read_text()))
+
+
+def test_a_planted_start_competes_with_the_epochs_and_a_plain_start_does_not(trained: Clinic) -> None:
+    planted = trained.planted().run("finetune", "finetune.epochs=1").summary
+    plain = trained.run("finetune", "finetune.epochs=1", "finetune.prototypes=false", "finetune.lexical=false", tag="plain").summary
+    first, only = (
+        [json.loads(line) for line in (trained.path / stage / "history.jsonl").read_text().splitlines()]
+        for stage in ("finetune", "finetune-plain")
+    )
+    assert [row["epoch"] for row in first] == [0, 1]
+    assert [row["epoch"] for row in only] == [1]
+    assert first[0]["sharpness"] == planted["sharpness"]
+    assert planted["MAP"] == max(row["MAP"] for row in first)
+    assert planted["sharpness"] in SHARPNESSES
+    assert plain["word_weight"] == 0
+    assert not (trained.path / "finetune-plain" / LEXICAL).exists()
+
+
+def test_prediction_adds_the_votes_of_words_with_the_weight_that_was_kept(trained: Clinic) -> None:
+    summary = trained.planted().run("finetune", "finetune.epochs=1").summary
+    label_hash = json.loads((trained.path / "finetune" / "thresholds.json").read_text())["label_hash"]
+    lexicon = load_lexicon(trained.path / "finetune", label_hash)
+    assert lexicon is not None, "the lexical should help on a corpus whose labels have words of their own"
+    assert lexicon.weight == summary["word_weight"] > 0
+    assert summary["MAP with words"] > summary["MAP"]
+    with_votes = trained.run("predict") and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
+    save_lexicon(replace(lexicon, weight=0.0), trained.path / "finetune", label_hash)
+    record_again(trained.path / "finetune")
+    without = trained.run("predict", force=True) and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
+    assert (with_votes["scores"].list.sum() != without["scores"].list.sum()).any()
+
+
+def test_a_shortlist_proposes_and_its_recall_is_told(trained: Clinic) -> None:
+    chosen = "{name: words, size: 4, frequent: 2}"
+    result = trained.planted().run("finetune", "finetune.epochs=1", f"finetune.shortlist={chosen}")
+    recall = result.summary["shortlist recall@4"]
+    assert 0.3 < recall <= 1
+    assert trained.record("finetune")["summary"]["shortlist recall@4"] == recall
+    rows = [json.loads(line) for line in (trained.path / "finetune" / "history.jsonl").read_text().splitlines()]
+    assert all(0 <= row["shortlist recall@4"] <= 1 for row in rows)
+    assert "shortlist recall@4" in [column.name for column in result.tables[0].columns]
+    exact = trained.run("predict", "predict.top_k=3").summary
+    assert not [name for name in exact if name.startswith("shortlist")]
+    short = trained.run("predict", "predict.top_k=3", f"predict.shortlist={chosen}", force=True)
+    assert 0.3 < short.summary["shortlist recall@3"] <= 1
+    assert "shortlist" in short.tables[0].notes[0]
+    found = pl.read_parquet(trained.path / "predict" / "predictions.parquet")
+    assert found["labels"].list.len().unique().to_list() == [3]
+
+
+def test_a_shortlist_is_refused_where_every_label_counts(trained: Clinic) -> None:
+    with pytest.raises(UsageError, match="of no use"):
+        trained.planted().run("finetune", "finetune.loss={name: bce}", "finetune.shortlist=words")
+
+
+def test_the_anchor_adds_the_ranking_loss(trained: Clinic) -> None:
+    trained.planted()
+    trained.run("finetune", "finetune.epochs=1")
+    trained.run("finetune", "finetune.epochs=1", "finetune.anchor=1.0", tag="anchored")
+    plain, anchored = (
+        json.loads((trained.path / stage / "history.jsonl").read_text().splitlines()[1])["loss"]
+        for stage in ("finetune", "finetune-anchored")
+    )
+    assert anchored > plain
+
+
+def test_a_model_that_assigns_everything_is_stopped(trained: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained.planted()
+    from plant_decoders.label_attention import LabelAttention
+
+    right = LabelAttention.forward
+    monkeypatch.setattr(LabelAttention, "forward", lambda self, *given: right(self, *given) + 20.0)
+    with pytest.raises(TrainingError, match="collapsed") as caught:
+        trained.run("finetune")
+    assert "recall" in caught.value.what
+    assert caught.value.exit_code == 7
+
+
+def test_a_sharpness_is_refused_where_the_decoder_plants_no_tables(trained: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained.planted()
+    from plant_decoders.label_attention import LabelAttention
+
+    monkeypatch.delattr(LabelAttention, "plant_tables")
+    with pytest.raises(UsageError, match="no label tables start from prototypes"):
+        trained.run("finetune", "finetune.sharpness=0.5")
