@@ -9,7 +9,7 @@ import pytest
 from laboratory import LABELS, gold_labels, write_corpus
 
 from plant_cli.api import Options, Request, Result, SilentReporter, StageSpec, hookimpl
-from plant_cli.base.files import write_json
+from plant_cli.artefacts.thresholds import write_thresholds
 from plant_cli.registry import Registry
 from plant_cli.running.runner import run_stage
 from plant_cli.runs.seeds import split_seed
@@ -23,7 +23,7 @@ class PlayedOptions(Options):
 
 
 def _finetune(context, options):
-    write_json(context.folder / "thresholds.json", {"value": 0.5, "objective": "micro-F1", "label_hash": context.corpus().labels.hash})
+    write_thresholds(context.folder, 0.5, "micro-F1", context.corpus().labels.hash)
     return Result()
 
 
