@@ -70,12 +70,12 @@ def require_marked(path: Path, owner: str, todo: str, *, fully: bool = False) ->
 
 
 def is_whole(path: Path, owner: str, warn: Callable[[str], None]) -> bool:
-    """Whether a folder whose content can be made again is marked and whole; damage is told.
+    """Whether a folder whose content can be made again is marked and whole; a warning names damage.
 
     Args:
         path: its mark; without one the folder was never finished.
         owner: what the folder is, for the warning: "the cached hidden states of train".
-        warn: told of damage.
+        warn: takes the warning.
     """
     if not path.exists():
         return False

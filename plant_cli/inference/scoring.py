@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import Interrupted, Reporter
+from plant_cli.api import Interrupted, Reading, Reporter
 from plant_cli.inference.lexical import LexicalScores
 from plant_cli.model.candidates import Candidates
 from plant_cli.model.cuts import Cut
@@ -73,6 +73,13 @@ def top_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return found.gather(1, order), values
 
 
+def _score(network: Network, reading: Reading, candidates: Sequence[Tensor] | None) -> Tensor:
+    """Logits [B, L] of all labels, or of each document's candidates."""
+    if candidates is None:
+        return score_all(network.decoder, reading, network.labels)
+    return score_candidates(network.decoder, reading, candidates, network.labels)
+
+
 @torch.no_grad()
 def score_mixtures(
     network: Network,
@@ -89,10 +96,24 @@ def score_mixtures(
     should_stop: Callable[[], bool] = never,
     candidates: Candidates | None = None,
 ) -> list[TopLabels]:
-    """The best labels under each weight of the lexical scores (without any: the lexicon's own); the network is run once.
+    """The best labels of each document under each weight of its lexical scores; the network is run once.
 
-    With candidates only these are scored; every other label has the score 0. `keep` is given each batch's rows [B] and logits [B, L]
-    under the first weight, the last that anybody sees of them; each process keeps those of its own share.
+    Args:
+        network: scores the labels.
+        reader: gives the documents.
+        hardware: where the network is, and which processes share the documents.
+        k: labels kept of each document.
+        batch: documents scored at once.
+        reporter: where progress goes.
+        description: what is scored, for progress.
+        lexical: lexical scores of the same documents; None: there are none.
+        weights: logits that a lexical score higher by 1 adds (default: the weight of the lexicon).
+        keep: given the rows [B] and logits [B, L] of each batch under the first weight; each process gets those of its own share.
+        should_stop: true once the user asked to stop.
+        candidates: labels of each document that are scored, the others get the score 0; None: all are.
+
+    Raises:
+        Interrupted: the user stopped the command.
     """
     network.eval()
     if weights is None:
@@ -105,11 +126,7 @@ def score_mixtures(
                 break
             reading = reader.read(rows)
             with hardware.autocast():
-                if candidates is None:
-                    logits = score_all(network.decoder, reading, network.labels)
-                else:
-                    chosen = candidates.of(rows, reading.mask.device)
-                    logits = score_candidates(network.decoder, reading, chosen, network.labels)
+                logits = _score(network, reading, None if candidates is None else candidates.of(rows, reading.mask.device))
             added = torch.from_numpy(lexical.scores(rows)).to(logits.device) if lexical else None
             for number, (weight, best) in enumerate(zip(weights, collected, strict=True)):
                 mixed = logits if added is None else torch.add(logits, added, alpha=weight)

@@ -88,11 +88,10 @@ class RowAdamW(torch.optim.AdamW):
         groups = self.param_groups
         self.param_groups = [group for group in groups if group["lr"]]
         try:
-            for group in self.param_groups:
-                for table in group["params"]:
-                    if id(table) in self.tables and table.grad is not None:
-                        self._update(table, group)
-                        table.grad = None
+            touched = [(p, g) for g in self.param_groups for p in g["params"] if id(p) in self.tables and p.grad is not None]
+            for table, group in touched:
+                self._update(table, group)
+                table.grad = None
             loss: float | None = super().step(closure)
         finally:
             self.param_groups = groups
