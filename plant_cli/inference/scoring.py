@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -44,30 +44,33 @@ class TopLabels:
 
 
 class _Collected:
-    """The best labels collected so far."""
+    """The best labels collected so far; `keep` sees all logits of each batch."""
 
-    def __init__(self, documents: int, k: int) -> None:
+    def __init__(self, documents: int, k: int, keep: Keep | None) -> None:
+        self.keep = keep
         self.labels = np.zeros((documents, k), dtype=np.int64)
         self.scores = np.zeros((documents, k), dtype=np.float64)
-        self.counts = np.zeros(2, dtype=np.int64)  # cells with a probability of at least one half, all cells
+        self.counts = np.zeros(2, dtype=np.int64)  # pairs with a probability of at least one half, all pairs
 
     def add(self, rows: npt.NDArray[np.int64], logits: Tensor) -> None:
         found, values = top_labels(logits, self.labels.shape[1])
         self.labels[rows], self.scores[rows] = found.cpu().numpy(), torch.sigmoid(values.double()).cpu().numpy()
         self.counts += int((logits >= 0).sum()), logits.numel()
+        if self.keep is not None:
+            self.keep(rows, logits.cpu().numpy())
 
     def done(self, processes: Processes) -> TopLabels:
         processes.add_arrays(self.labels, self.scores, self.counts)  # each has the rows of its share, and zeros elsewhere
-        assigned, cells = self.counts.tolist()
-        return TopLabels(labels=self.labels, scores=self.scores, assigned_share=assigned / max(1, cells))
+        assigned, pairs = self.counts.tolist()
+        return TopLabels(labels=self.labels, scores=self.scores, assigned_share=assigned / max(1, pairs))
 
 
 def top_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k best of logits [B, L] as (indices, logits) [B, k]; equal scores by label index, also at the k-th place."""
+    """The k best of logits [B, L] as (indices, logits) [B, k]; equal scores by label index, also at rank k."""
     k = min(k, logits.shape[1])
     found = logits.topk(k, dim=1, sorted=False).indices.sort(dim=1).values
     lowest = logits.gather(1, found).amin(1, keepdim=True)
-    for row in ((logits >= lowest).sum(1) > k).nonzero().squeeze(1):  # equals at the k-th place: those of lower index are meant
+    for row in ((logits >= lowest).sum(1) > k).nonzero().squeeze(1):  # ties at rank k: the lower indices win
         found[row] = torch.sort(logits[row], descending=True, stable=True).indices[:k].sort().values
     values, order = torch.sort(logits.gather(1, found), dim=1, descending=True, stable=True)
     return found.gather(1, order), values
@@ -78,6 +81,12 @@ def _score(network: Network, reading: Reading, candidates: Sequence[Tensor] | No
     if candidates is None:
         return score_all(network.decoder, reading, network.labels)
     return score_candidates(network.decoder, reading, candidates, network.labels)
+
+
+def _mix(logits: Tensor, lexical: LexicalScores | None, weights: Sequence[float], rows: Rows) -> Iterator[Tensor]:
+    """Logits [B, L] with the documents' lexical scores, under one weight after the other: one mixture is in memory at a time."""
+    added = torch.from_numpy(lexical.scores(rows)).to(logits.device) if lexical else None
+    return (logits if added is None else torch.add(logits, added, alpha=weight) for weight in weights)
 
 
 @torch.no_grad()
@@ -99,16 +108,13 @@ def score_mixtures(
     """The best labels of each document under each weight of its lexical scores; the network is run once.
 
     Args:
-        network: scores the labels.
-        reader: gives the documents.
-        hardware: where the network is, and which processes share the documents.
+        network, reader, hardware: score the documents, give them, and say which processes share them.
         k: labels kept of each document.
         batch: documents scored at once.
-        reporter: where progress goes.
-        description: what is scored, for progress.
+        reporter, description: where progress goes, and what is scored.
         lexical: lexical scores of the same documents; None: there are none.
         weights: logits that a lexical score higher by 1 adds (default: the weight of the lexicon).
-        keep: given the rows [B] and logits [B, L] of each batch under the first weight; each process gets those of its own share.
+        keep: given rows [B] and logits [B, L] of each batch under the first weight; each process gets those of its share.
         should_stop: true once the user asked to stop.
         candidates: labels of each document that are scored, the others get the score 0; None: all are.
 
@@ -119,7 +125,7 @@ def score_mixtures(
     if weights is None:
         weights = [lexical.lexicon.weight if lexical else 0.0]
     sizes, stopping = lengths(reader.tokens), False
-    collected = [_Collected(len(sizes), min(k, network.labels)) for _ in weights]
+    collected = [_Collected(len(sizes), min(k, network.labels), None if i else keep) for i in range(len(weights))]
     with reporter.progress(description, len(sizes), "documents") as task:
         for rows in hardware.processes.share(sorted_batches(sizes, batch)):
             if stopping := should_stop():
@@ -127,12 +133,8 @@ def score_mixtures(
             reading = reader.read(rows)
             with hardware.autocast():
                 logits = _score(network, reading, None if candidates is None else candidates.of(rows, reading.mask.device))
-            added = torch.from_numpy(lexical.scores(rows)).to(logits.device) if lexical else None
-            for number, (weight, best) in enumerate(zip(weights, collected, strict=True)):
-                mixed = logits if added is None else torch.add(logits, added, alpha=weight)
+            for best, mixed in zip(collected, _mix(logits, lexical, weights, rows), strict=True):
                 best.add(rows, mixed)
-                if keep is not None and number == 0:
-                    keep(rows, mixed.cpu().numpy())
             task.advance(len(rows) * hardware.processes.count)
     if hardware.processes.any(stopping):
         raise Interrupted(
