@@ -108,10 +108,13 @@ def score_mixtures(
     """The best labels of each document under each weight of its lexical scores; the network is run once.
 
     Args:
-        network, reader, hardware: score the documents, give them, and say which processes share them.
+        network: scores the documents.
+        reader: gives the documents.
+        hardware: the device, and the processes that share the documents.
         k: labels kept of each document.
         batch: documents scored at once.
-        reporter, description: where progress goes, and what is scored.
+        reporter: where progress goes.
+        description: what is scored, for progress.
         lexical: lexical scores of the same documents; None: there are none.
         weights: logits that a lexical score higher by 1 adds (default: the weight of the lexicon).
         keep: given rows [B] and logits [B, L] of each batch under the first weight; each process gets those of its share.
