@@ -31,7 +31,7 @@ class TopLabels:
     Args:
         labels: label indices [N, K] by falling score, ties by index.
         scores: sigmoids of the logits [N, K]; not calibrated.
-        assigned_share: share of all (document, label) cells with a probability of at least one half.
+        assigned_share: share of all (document, label) pairs with a probability of at least one half.
         shortlist_recall: share of the K best that a shortlist proposed, measured on a sample; None where every label was scored.
         cut: what of the documents the network did not read, where that was asked for.
     """
@@ -49,7 +49,7 @@ class _Collected:
     def __init__(self, documents: int, k: int) -> None:
         self.labels = np.zeros((documents, k), dtype=np.int64)
         self.scores = np.zeros((documents, k), dtype=np.float64)
-        self.counts = np.zeros(2, dtype=np.int64)  # cells with a probability of at least one half, all cells
+        self.counts = np.zeros(2, dtype=np.int64)  # pairs with a probability of at least one half, all pairs
 
     def add(self, rows: npt.NDArray[np.int64], logits: Tensor) -> None:
         found, values = top_labels(logits, self.labels.shape[1])
@@ -58,16 +58,16 @@ class _Collected:
 
     def done(self, processes: Processes) -> TopLabels:
         processes.add_arrays(self.labels, self.scores, self.counts)  # each has the rows of its share, and zeros elsewhere
-        assigned, cells = self.counts.tolist()
-        return TopLabels(labels=self.labels, scores=self.scores, assigned_share=assigned / max(1, cells))
+        assigned, pairs = self.counts.tolist()
+        return TopLabels(labels=self.labels, scores=self.scores, assigned_share=assigned / max(1, pairs))
 
 
 def top_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k best of logits [B, L] as (indices, logits) [B, k]; equal scores by label index, also at the k-th place."""
+    """The k best of logits [B, L] as (indices, logits) [B, k]; equal scores by label index, also at rank k."""
     k = min(k, logits.shape[1])
     found = logits.topk(k, dim=1, sorted=False).indices.sort(dim=1).values
     lowest = logits.gather(1, found).amin(1, keepdim=True)
-    for row in ((logits >= lowest).sum(1) > k).nonzero().squeeze(1):  # equals at the k-th place: those of lower index are meant
+    for row in ((logits >= lowest).sum(1) > k).nonzero().squeeze(1):  # equal scores at rank k: the lower indices are taken
         found[row] = torch.sort(logits[row], descending=True, stable=True).indices[:k].sort().values
     values, order = torch.sort(logits.gather(1, found), dim=1, descending=True, stable=True)
     return found.gather(1, order), values
