@@ -69,7 +69,7 @@ def encode_labels(frame: pl.DataFrame, ids: Sequence[str]) -> tuple[csr_array, c
 
 def _incidence(pairs: pl.DataFrame, ids: Sequence[str], documents: int) -> csr_array:
     index = pl.DataFrame({"label": ids}, schema={"label": pl.String}).with_row_index("column")
-    cells = pairs.join(index, on="label", how="left").sort("row", "column")
-    ones = np.ones(cells.height, dtype=np.int32)
-    places = (cells["row"].cast(pl.Int64).to_numpy(), cells["column"].cast(pl.Int64).to_numpy())
-    return csr_array((ones, places), shape=(documents, len(ids)))
+    numbered = pairs.join(index, on="label", how="left").sort("row", "column")
+    ones = np.ones(numbered.height, dtype=np.int32)
+    coordinates = (numbered["row"].cast(pl.Int64).to_numpy(), numbered["column"].cast(pl.Int64).to_numpy())
+    return csr_array((ones, coordinates), shape=(documents, len(ids)))

@@ -65,7 +65,7 @@ class TrainedModel:
             k: labels kept of each text.
             batch: texts scored at once.
             reporter: where progress goes.
-            keep: told the rows of each batch and its logits for all labels.
+            keep: called with the rows of each batch and its logits for all labels.
             candidates: the labels of each text that are scored; None: all are.
             should_stop: true once the user asked to stop.
             evidence: gold spans of the texts, to be looked for beyond what is read.

@@ -20,7 +20,7 @@ def count_operations(run: Callable[[], object], formulas: Mapping[Any, Callable[
         run: the computation. What torch has no formula for counts nothing: kernels of our own, its fused attention on processors.
         formulas: operations of further torch operators, each a function of the shapes of the arguments and of `out_shape`.
     """
-    own = {operator: shape_wrapper(formula) for operator, formula in (formulas or {}).items()}
+    own = {operator: shape_wrapper(formula) for operator, formula in (formulas or {}).items()}  # type: ignore[no-untyped-call]
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # torch's whole layers have no formula, their products have
     try:
@@ -28,7 +28,7 @@ def count_operations(run: Callable[[], object], formulas: Mapping[Any, Callable[
             run()
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
-    return counted.total
+    return int(counted.total)
 
 
 class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -24,6 +24,6 @@ def make_batches(lengths: Rows, size: int, *, seed: int, epoch: int) -> list[Row
 
 
 def padding_share(lengths: Rows, batches: list[Rows]) -> float:
-    """Share of positions that are padding, whole tiles of places counted (`plant_cli.base.padding`)."""
+    """Share of positions that are padding, up to whole multiples of `TOKEN_MULTIPLE`."""
     padded = sum(len(rows) * round_up(int(lengths[rows].max(initial=1)), TOKEN_MULTIPLE) for rows in batches)
     return 1.0 - float(lengths.sum()) / padded if padded else 0.0

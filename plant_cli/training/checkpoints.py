@@ -75,16 +75,16 @@ def save_checkpoint(
         for tensors in (weights, best):
             _gather(tensors, keep=False)
         return
-    place = folder / f"step-{position.step:08d}"
-    remove(place)
-    place.mkdir(parents=True)
+    checkpoint = folder / f"step-{position.step:08d}"
+    remove(checkpoint)
+    checkpoint.mkdir(parents=True)
     for name, tensors in (("weights", weights), ("best", best)):
         if tensors:
-            write_tensors(place / f"{name}.safetensors", _gather(tensors, keep=True))
-    with replacing(place / "optimizer.pt") as partial, partial.open("wb") as file:  # given a path, torch hides that the disk is full
+            write_tensors(checkpoint / f"{name}.safetensors", _gather(tensors, keep=True))
+    with replacing(checkpoint / "optimizer.pt") as partial, partial.open("wb") as file:  # given a path, torch hides that the disk is full
         torch.save(learned, file)
-    write_json(place / "position.json", asdict(position))
-    write_mark(place / CHECKPOINT_MARK)
+    write_json(checkpoint / "position.json", asdict(position))
+    write_mark(checkpoint / CHECKPOINT_MARK)
     for old in whole_checkpoints(folder)[:-2]:
         remove(old)
 
@@ -101,16 +101,16 @@ def _gather(tensors: Mapping[str, torch.Tensor], *, keep: bool) -> dict[str, tor
 
 def whole_checkpoints(folder: Path) -> list[Path]:
     """Finished checkpoints with all their files, oldest first; half-written ones and those that lost a file are passed over."""
-    return [place for place in _marked_checkpoints(folder) if _has_all_files(place)]
+    return [checkpoint for checkpoint in _marked_checkpoints(folder) if _has_all_files(checkpoint)]
 
 
 def _marked_checkpoints(folder: Path) -> list[Path]:
     return sorted(mark.parent for mark in folder.glob(f"step-*/{CHECKPOINT_MARK}"))
 
 
-def _has_all_files(place: Path) -> bool:
+def _has_all_files(checkpoint: Path) -> bool:
     try:
-        return all(file.state != "missing" for file in examine_marked(place / CHECKPOINT_MARK))
+        return all(file.state != "missing" for file in examine_marked(checkpoint / CHECKPOINT_MARK))
     except ArtefactError:  # a damaged mark
         return False
 
@@ -120,19 +120,19 @@ def load_checkpoint(
 ) -> tuple[Position, dict[str, torch.Tensor]] | None:
     """Continue from the last whole checkpoint; None if there is none.
 
-    One with a file that is missing, or not byte for byte what was written, is passed over for the one before it; `warn` is told.
+    One with a file that is missing, or not byte for byte what was written, is passed over for the one before it; `warn` is called with why.
     """
-    for place in reversed(_marked_checkpoints(folder)):
+    for checkpoint in reversed(_marked_checkpoints(folder)):
         try:
-            require_marked(place / CHECKPOINT_MARK, "the checkpoint", EARLIER, fully=True)
-            weights, _ = read_tensors(place / "weights.safetensors", "the weights of a checkpoint", EARLIER)
-            state = torch.load(place / "optimizer.pt", weights_only=True, map_location="cpu")
-            position = Position(**read_json(place / "position.json", "the position of a checkpoint"))
-            best = place / "best.safetensors"
+            require_marked(checkpoint / CHECKPOINT_MARK, "the checkpoint", EARLIER, fully=True)
+            weights, _ = read_tensors(checkpoint / "weights.safetensors", "the weights of a checkpoint", EARLIER)
+            state = torch.load(checkpoint / "optimizer.pt", weights_only=True, map_location="cpu")
+            position = Position(**read_json(checkpoint / "position.json", "the position of a checkpoint"))
+            best = checkpoint / "best.safetensors"
             kept = read_tensors(best, "the best weights of a checkpoint", EARLIER)[0] if best.exists() else {}
         except Exception as error:  # whatever a damaged file makes of its reader
             why = error.what if isinstance(error, PlantError) else f"{type(error).__name__}: {error}"
-            warn(f"the checkpoint {place} is damaged and is passed over ({why})")
+            warn(f"the checkpoint {checkpoint} is damaged and is passed over ({why})")
             continue
         load_state(network, weights)
         optimizer.load_state_dict(state)

@@ -23,7 +23,7 @@ def open_tracker(name: str | None, folder: Path, config: Mapping[str, Any], *, c
     Args:
         name: as accelerate calls it (tensorboard, wandb, mlflow, …); None: nothing leaves the run folder.
         folder: where trackers that write files put them.
-        config: settings of the run that the tracker keeps: numbers, texts and truth values.
+        config: what the tracker records of the run; numbers, strings and booleans are kept.
         cpu: whether the run is on the processor.
 
     Raises:

@@ -12,6 +12,7 @@ from clinic import Clinic
 from plant_cli.api import TrainingError, UsageError
 from plant_cli.artefacts.lexical import LEXICAL
 from plant_cli.inference.lexical import load_lexicon, save_lexicon
+from plant_cli.training import stage2
 from plant_cli.training.prototypes import SHARPNESSES
 from tests.artefacts.conftest import record_again
 
@@ -119,8 +120,6 @@ def test_a_model_that_assigns_everything_is_stopped(trained: Clinic, monkeypatch
 
 def test_a_sharpness_is_refused_where_the_decoder_plants_no_tables(trained: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     trained.planted()
-    from plant_decoders.label_attention import LabelAttention
-
-    monkeypatch.delattr(LabelAttention, "plant_tables")
+    monkeypatch.setattr(stage2, "PlantableDecoder", str)  # which no decoder is
     with pytest.raises(UsageError, match="no label tables start from prototypes"):
         trained.run("finetune", "finetune.sharpness=0.5")
