@@ -66,9 +66,9 @@ class MergedCounting:
     def count(self, start: int, stop: int) -> Pairs:
         """See `Counting.count`."""
         rows = pl.concat([shard.read(start, stop, self._columns) for shard in self._shards])
-        place = (rows["label"].to_numpy() - start, rows["word"].to_numpy())
+        positions = (rows["label"].to_numpy() - start, rows["word"].to_numpy())
         shape = (stop - start, len(self.margins.words))
-        both, *occurrences = (csr_array((rows[name].to_numpy(), place), shape=shape) for name in self._columns[2:])
+        both, *occurrences = (csr_array((rows[name].to_numpy(), positions), shape=shape) for name in self._columns[2:])
         return Pairs.of(both, occurrences[0] if occurrences else None, start)
 
 

@@ -56,7 +56,7 @@ class RunHeader(Record):
 
 
 class Facts(Record):
-    """What tells cheaply that a file is as it was.
+    """Size and time of a file: if both are the same, the file was most likely not changed.
 
     Args:
         size: in bytes.

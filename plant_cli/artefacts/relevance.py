@@ -129,9 +129,9 @@ def apply_edits(matrix: csr_array, edits: Mapping[str, LabelEdits], labels: list
         for word, relevance in [*((word, 0.0) for word in entry.deny), *entry.allow.items()]
         if label in rows and word in columns
     }
-    place = np.asarray(list(wanted), dtype=np.int64).reshape(-1, 2).T
-    chosen = csr_array((np.asarray(list(wanted.values()), dtype=np.float32), (place[0], place[1])), shape=matrix.shape)
-    touched = csr_array((np.ones(len(wanted), dtype=np.float32), (place[0], place[1])), shape=matrix.shape)
+    positions = np.asarray(list(wanted), dtype=np.int64).reshape(-1, 2).T
+    chosen = csr_array((np.asarray(list(wanted.values()), dtype=np.float32), (positions[0], positions[1])), shape=matrix.shape)
+    touched = csr_array((np.ones(len(wanted), dtype=np.float32), (positions[0], positions[1])), shape=matrix.shape)
     return csr_array(matrix - matrix.multiply(touched) + chosen)
 
 

@@ -31,7 +31,7 @@ COMMAND = "plant predict --auc"
 class ScoreWriter:
     """Writes the logits of documents at their rows of [N, L], in any order.
 
-    Written, not mapped: on a full disk a write is an error that can be told, a mapped page is the death of the process.
+    Written, not mapped: on a full disk a write raises an error, and a mapped page ends the process.
     """
 
     def __init__(self, file: BinaryIO, labels: int) -> None:
@@ -102,5 +102,5 @@ def require_room(folder: Path, documents: int, labels: int, budget: int) -> None
     )
 
 
-def _refused(what: str, place: Path | str, expected: str) -> ArtefactError:
-    return ArtefactError(what, where=str(place), expected=expected, todo=f"`{COMMAND} --force` writes them again")
+def _refused(what: str, where: Path | str, expected: str) -> ArtefactError:
+    return ArtefactError(what, where=str(where), expected=expected, todo=f"`{COMMAND} --force` writes them again")

@@ -1,18 +1,23 @@
-"""Sizes of matrix products come in whole tiles.
+"""Sizes of matrix products are padded to multiples.
 
-For every new shape of a product in bf16 a processor's library compiles code and keeps it: with texts and samples of labels of all
-lengths this grows to a GB and more, and costs more time than the places that fill up the tiles.
+For every new shape of a product in bf16 a processor's library compiles code and keeps it. With texts and samples of labels of all
+lengths this grows to a GB and more, and costs more time than the padding.
 """
 
 from __future__ import annotations
 
 TOKEN_MULTIPLE = 16
-"""Of a batch of texts."""
+"""The number of positions of a batch of texts is a multiple of this."""
 
 LABEL_MULTIPLE = 64
-"""On either side of a product of labels and places."""
+"""The numbers of labels and of positions in a product of both are multiples of this."""
 
 
-def round_up(size: int, tile: int) -> int:
-    """A size, in whole tiles."""
-    return -(-size // tile) * tile
+def round_up(size: int, multiple: int) -> int:
+    """The smallest multiple that is not below a size.
+
+    Args:
+        size: 0 or more.
+        multiple: 1 or more.
+    """
+    return -(-size // multiple) * multiple

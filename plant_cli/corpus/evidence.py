@@ -59,7 +59,7 @@ def _examine(spans: pl.DataFrame, kept: pl.DataFrame) -> Iterator[Finding]:
     empty = pl.any_horizontal(pl.col("start", "end").is_null()) | (pl.col("end") <= pl.col("start"))
     yield from _find(
         kept.filter(empty),
-        what="evidence spans end where they begin or before, or have no such place",
+        what="evidence spans end where they begin or before, or have no such position",
         expected="start and end as whole numbers, start before end (in characters from 0, end exclusive)",
         todo=_OTHER_TABLE,
         fatal=True,

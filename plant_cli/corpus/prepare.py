@@ -32,7 +32,11 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
         folder: `corpus/` in the run folder; labels.parquet, evidence.parquet if there is any, statistics.json and, last, splits.json are
             written to it.
         seed: chooses the training documents that are held out when there is no validation split.
+<<<<<<< HEAD
         reporter: takes remarks of the dataset, and warnings of what is odd but not fatal.
+=======
+        reporter: shows remarks of the dataset, and warnings about what is odd but can be used.
+>>>>>>> 2438d97 (Rooms artefacts, base and runs in plain words)
 
     Raises:
         DataError: no run can be made of this corpus; see `checks.REQUIRED` and `evidence.read_evidence`.
@@ -40,10 +44,10 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
     for remark in dataset.remarks:
         reporter.warn(remark)
     raw = read_frames(dataset)
-    _heed(examine(raw, REQUIRED), reporter)
+    _report(examine(raw, REQUIRED), reporter)
     source = {name: tidy(frame) for name, frame in raw.items()}
     evidence, findings = read_evidence(dataset, source)
-    _heed(findings, reporter)
+    _report(findings, reporter)
     held_out = [] if "validation" in source else _hold_out(source["train"], section, seed, reporter)
     frames = _apart(source, held_out)
     titles = read_titles(dataset, reporter)
@@ -61,7 +65,7 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
     return open_corpus(folder, lambda: dataset)
 
 
-def _heed(findings: Iterable[Finding], reporter: Reporter) -> None:
+def _report(findings: Iterable[Finding], reporter: Reporter) -> None:
     for finding in findings:
         if finding.level == "fatal":
             raise finding.to_error()

@@ -1,4 +1,4 @@
-"""Several processes in one stage (`accelerate launch`): the first writes to the run, each other to a companion that is thrown away."""
+"""Several processes in one stage (`accelerate launch`): the first writes to the run, each other one to a copy that is thrown away."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from plant_cli.runs.stage import SCRATCH
 
 @contextmanager
 def copy_for_process(run: Path) -> Iterator[Path]:
-    """A run folder for a process beside the first: what the run has by now, to be read, and a place of its own to write to.
+    """A copy of a run folder for a process other than the first: to read what the run has by now, and to write to.
 
-    What the run lacks the companion prepares for itself, by the same rules: its corpus is the same. Finished stages and the cache
-    are the run's own; of an unfinished stage it has what the stage is resumed from.
+    What the run lacks the process prepares for itself in the copy, by the same rules, so its corpus is the same. Finished stages and the
+    cache are links to those of the run; of an unfinished stage the copy has what the stage is resumed from.
     """
-    with TemporaryDirectory(prefix="plant-companion-") as folder:
-        companion = Path(folder) / "run"
-        companion.mkdir()
+    with TemporaryDirectory(prefix="plant-process-") as folder:
+        copy = Path(folder) / "run"
+        copy.mkdir()
         if (run / HEADER_NAME).exists():
-            _fill(companion, run.absolute())
+            _fill(copy, run.absolute())
         else:
-            Run.create(companion)
-        (companion / CACHE).symlink_to(run.absolute() / CACHE)  # which may not be there yet: the first process makes it
-        yield companion
+            Run.create(copy)
+        (copy / CACHE).symlink_to(run.absolute() / CACHE)  # which may not be there yet: the first process makes it
+        yield copy
 
 
-def _fill(companion: Path, run: Path) -> None:
+def _fill(copy: Path, run: Path) -> None:
     for name in (HEADER_NAME, "recipe.yaml"):
         if (run / name).exists():
-            shutil.copyfile(run / name, companion / name)
+            shutil.copyfile(run / name, copy / name)
     if (run / "corpus").exists():
-        shutil.copytree(run / "corpus", companion / "corpus")
+        shutil.copytree(run / "corpus", copy / "corpus")
     for record in run.glob(f"[!.]*/{STAGE_FILE}"):
         stage = record.parent
         if read_json(record, "the record of a stage").get("status") == "done":
-            (companion / stage.name).symlink_to(stage)
+            (copy / stage.name).symlink_to(stage)
             continue
-        (companion / stage.name).mkdir()
-        shutil.copyfile(record, companion / stage.name / STAGE_FILE)
+        (copy / stage.name).mkdir()
+        shutil.copyfile(record, copy / stage.name / STAGE_FILE)
         if (stage / SCRATCH).is_dir():
-            (companion / stage.name / SCRATCH).symlink_to(stage / SCRATCH)
+            (copy / stage.name / SCRATCH).symlink_to(stage / SCRATCH)

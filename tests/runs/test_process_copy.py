@@ -15,22 +15,22 @@ def make_run(path: Path, *, bound: bool) -> None:
         run.bind(data_hash="d", label_hash="l", sources={})
 
 
-def test_a_companion_has_the_corpus_and_what_is_read_and_vanishes_alone(tmp_path: Path) -> None:
+def test_a_copy_has_the_corpus_and_what_is_read_and_vanishes_alone(tmp_path: Path) -> None:
     run = tmp_path / "run"
     make_run(run, bound=True)
     for stage in ("mig", "finetune", "finetune-b"):
         (run / stage / "checkpoints").mkdir(parents=True, exist_ok=True)
         write_json(run / stage / "stage.json", {"status": "interrupted" if stage == "finetune" else "done"})
-    with copy_for_process(run) as companion:
+    with copy_for_process(run) as copy:
         names = {"corpus", "run.json", "recipe.yaml", "mig", "finetune", "finetune-b", "cache"}
-        assert {entry.name for entry in companion.iterdir()} == names
-        assert Run.open(companion).header.data_hash == "d"
-        assert {stage for stage in ("mig", "finetune", "finetune-b") if (companion / stage).is_symlink()} == {"mig", "finetune-b"}
-        (companion / "finetune" / "stage.json").write_text("the companion's")
-        (companion / "finetune" / "model").touch()
-        assert (companion / "cache").resolve() == run / "cache"
-        assert (companion / "finetune" / "checkpoints").resolve() == run / "finetune" / "checkpoints"
-    assert not companion.exists()
+        assert {entry.name for entry in copy.iterdir()} == names
+        assert Run.open(copy).header.data_hash == "d"
+        assert {stage for stage in ("mig", "finetune", "finetune-b") if (copy / stage).is_symlink()} == {"mig", "finetune-b"}
+        (copy / "finetune" / "stage.json").write_text("the copy's")
+        (copy / "finetune" / "model").touch()
+        assert (copy / "cache").resolve() == run / "cache"
+        assert (copy / "finetune" / "checkpoints").resolve() == run / "finetune" / "checkpoints"
+    assert not copy.exists()
     assert read_json(run / "finetune" / "stage.json", "the record") == {"status": "interrupted"}
     assert [entry.name for entry in (run / "finetune").iterdir() if entry.name == "model"] == []
     assert (run / "mig" / "checkpoints").is_dir()
@@ -38,10 +38,10 @@ def test_a_companion_has_the_corpus_and_what_is_read_and_vanishes_alone(tmp_path
 
 def test_before_the_first_stage_there_is_but_the_cache_to_come(tmp_path: Path) -> None:
     run = tmp_path / "none yet"
-    with copy_for_process(run) as companion:
-        assert Run.open(companion).header.data_hash is None
-        assert {entry.name for entry in companion.iterdir()} == {"run.json", "cache"}
+    with copy_for_process(run) as copy:
+        assert Run.open(copy).header.data_hash is None
+        assert {entry.name for entry in copy.iterdir()} == {"run.json", "cache"}
         assert not run.exists()
         (run / "cache").mkdir(parents=True)
-        (companion / "cache" / "states").touch()
+        (copy / "cache" / "states").touch()
     assert (run / "cache" / "states").exists()
