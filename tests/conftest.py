@@ -13,11 +13,14 @@ from typing import Any
 
 import pytest
 
+from plant_cli.parallel.waiting import limit_spinning
+
 pytest_plugins = ("laboratory", "clinic")
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnopqrstuvwxyz", "fever", "cough", "patient"]
 SIZES = {"vocab_size": len(WORDS), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 
+limit_spinning()  # as the command does, before torch is loaded
 os.environ["HF_HUB_OFFLINE"] = "1"  # for this process and those that tests start
 if not shutil.which("nvidia-smi"):  # whoever imports triton first decides for all whether its kernels are compiled or interpreted
     os.environ.setdefault("TRITON_INTERPRET", "1")

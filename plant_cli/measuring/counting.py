@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import flop_registry, shape_wrapper
+from torch.utils.flop_counter import FlopCounterMode
 
 SILENT = "6"  # the highest level of torch's profiler, above the lines about itself that it writes to stderr
 
@@ -20,30 +20,25 @@ def count_operations(run: Callable[[], object], formulas: Mapping[Any, Callable[
         run: the computation. What torch has no formula for counts nothing: kernels of our own, its fused attention on processors.
         formulas: operations of further torch operators, each a function of the shapes of the arguments and of `out_shape`.
     """
-    own = {operator: shape_wrapper(formula) for operator, formula in (formulas or {}).items()}  # type: ignore[no-untyped-call]
+    counter = FlopCounterMode(display=False, custom_mapping=dict(formulas or {}))
+    counter.mod_tracker = _WholeComputation()  # type: ignore[assignment]
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # torch's whole layers have no formula, their products have
     try:
-        with _Operations({**flop_registry, **own}) as counted:
+        with counter:
             run()
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
-    return int(counted.total)
+    return int(counter.get_total_flops())
 
 
-class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts by the formulas of `torch.utils.flop_counter.FlopCounterMode`, which itself fails on modules called without gradients."""
+class _WholeComputation(AbstractContextManager["_WholeComputation"]):
+    """Stands in for torch's record of which module runs, which fails on modules that are called without gradients inside a step."""
 
-    def __init__(self, formulas: Mapping[Any, Callable[..., int]]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.formulas = formulas
-        self.total = 0
+    parents = frozenset({"Global"})
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        formula = self.formulas.get(func._overloadpacket)
-        self.total += int(formula(*args, **(kwargs or {}), out_val=result)) if formula else 0
-        return result
+    def __exit__(self, *raised: object) -> None:
+        """Nothing was recorded."""
 
 
 def peak_allocated(run: Callable[[], object], device: torch.device) -> int:

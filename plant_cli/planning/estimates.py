@@ -119,7 +119,7 @@ def estimate(
         "result": sketch.changed if job.roles else job.documents * network.labels * torch.float32.itemsize * job.every_score,
     }
     work = {"epochs": job.epochs, "tokens": job.documents * job.epochs * documents.mean, "padding": padding, "operations": operations}
-    alone = seconds if timed else operations / machine.rate
+    alone = max(seconds, operations / machine.rate)  # on a busy machine short runs are noisy
     return Estimate(
         memory=memory, disk=disk, work=work, seconds=alone / sharing.speedup(job, hardware.device), measured=timed, parts=sketch.parts
     )

@@ -1,4 +1,4 @@
-"""A short measurement of a stage with random weights: one and two documents, through one and two layers of each kind.
+"""A short measurement of a stage with made-up weights: one and two documents, through one and two layers of each kind.
 
 Memory, operations and time grow linearly with documents and with layers of a kind, so these few runs stand for the whole network,
 whose weights need not be there.
@@ -75,47 +75,51 @@ class Probe:
             source: where hidden states come from.
 
         Raises:
-            ComponentError: the network does not run with random weights, or with fewer layers.
+            ComponentError: the network does not run with made-up weights, or with fewer layers.
         """
-        blocks = Blocks(self.sketch.network.backbone_module)
-        one, two = (self._extrapolate(blocks, count, source) for count in (1, 2))
+        one, two = self._extrapolate(source)
         return Cost(fixed=2 * one - two, document=two - one)
 
-    def _extrapolate(self, blocks: Blocks, count: int, source: Source) -> Figures:
-        """Figures of all blocks, from one of each kind and from one more of each."""
+    def _extrapolate(self, source: Source) -> Figures:
+        """Figures [2, 3] of one and two documents through all blocks, from one block of each kind and from one more of each."""
+        network = self.sketch.network
         if source == "cached":
-            return self._run(self.sketch.network.decoder, count, source)
+            return self._run(network.decoder, source)
+        blocks = Blocks(network.backbone_module)
         with blocks.keep():
-            total = least = self._run(self.sketch.network, count, source)
+            total = least = self._run(network, source)
         for kind, number in blocks.kinds.items():
             if number > 1:
                 with blocks.keep(kind):
-                    total = total + (number - 1) * (self._run(self.sketch.network, count, source) - least)
+                    total = total + (number - 1) * (self._run(network, source) - least)
         return total
 
-    def _run(self, part: nn.Module, count: int, source: Source) -> Figures:
-        """Figures of a micro-batch of so many documents: bytes for the longest, the rest for typical ones."""
-        network, device = self.sketch.network, self.hardware.device
-        section = network.section
-        longest, typical = (batch.select([0] * count) for batch in (self.documents.longest, self.documents.typical))
+    def _run(self, part: nn.Module, source: Source) -> Figures:
+        """Figures [2, 3] of one and two documents through a part of the network, whose weights come and go."""
+        section = self.sketch.network.section
         try:
-            part.to_empty(device=device)
-            _draw(part)
-            network.train(bool(self.job.roles) and source != "reading")
-            learning = [] if source == "reading" else [p for p in part.parameters() if p.requires_grad]
-            passes = min(2, self.job.micro_batches) if learning else 1
-            peak = peak_allocated(partial(self._pass, longest, source, passes), device) - size_of(learning)
-            once = partial(self._pass, typical, source, 1)
-            return np.array([peak, count_operations(once), time_fastest(once, device) if self.timed else 0.0])
+            part.to_empty(device=self.hardware.device)
+            _fill(part)
+            return np.array([self._count(part, documents, source) for documents in (1, 2)])
         except (NotImplementedError, RuntimeError, IndexError) as error:
             raise ComponentError(
-                f"this network cannot be tried with random weights: {(str(error).splitlines() or [''])[0]}",
+                f"this network cannot be tried with made-up weights: {(str(error).splitlines() or [''])[0]}",
                 where=f"backbone '{section.backbone.name}', decoder '{section.decoder.name}'",
                 expected="a network that runs with one layer of each kind, and that fits into memory so",
                 todo="train it for one epoch and see `peak_memory_gb` in stage.json",
             ) from error
         finally:
             part.to("meta")
+
+    def _count(self, part: nn.Module, documents: int, source: Source) -> list[float]:
+        """Bytes for the longest documents, operations and seconds for typical ones."""
+        longest, typical = (batch.select([0] * documents) for batch in (self.documents.longest, self.documents.typical))
+        self.sketch.network.train(bool(self.job.roles) and source != "reading")
+        learning = [] if source == "reading" else [p for p in part.parameters() if p.requires_grad]
+        passes = min(2, self.job.micro_batches) if learning else 1
+        peak = peak_allocated(partial(self._pass, longest, source, passes), self.hardware.device) - size_of(learning)
+        once = partial(self._pass, typical, source, 1)
+        return [peak, count_operations(once), time_fastest(once, self.hardware.device) if self.timed else 0.0]
 
     def _pass(self, batch: TokenBatch, source: Source, passes: int) -> None:
         network, learns = self.sketch.network, bool(self.job.roles) and source != "reading"
@@ -177,9 +181,9 @@ class Blocks:
 
 
 @torch.no_grad()
-def _draw(module: nn.Module) -> None:
-    """Small random weights: memory and time do not depend on them, but numbers that are none slow a processor down."""
+def _fill(module: nn.Module) -> None:
+    """Equal weights and empty buffers: memory and time do not depend on them, unless they are no numbers or next to zero."""
     for parameter in module.parameters():
-        parameter.normal_(std=0.02) if parameter.is_floating_point() else parameter.zero_()
+        parameter.fill_(0.02)
     for buffer in module.buffers():
         buffer.zero_()

@@ -47,8 +47,11 @@ def report(plans: Mapping[str, Estimate], free: int, place: str, notes: Sequence
 def _rows(prefix: str, figures: Sequence[Mapping[str, float]], unit: float | None) -> list[list[Cell]]:
     """A row for each figure that any stage has."""
     names = dict.fromkeys(name for found in figures for name, value in found.items() if value)
-    shown = (lambda value: f"{value / unit:.3f}") if unit else (lambda value: f"{value:,.0f}")
-    return [[prefix + name, *(shown(found[name]) if name in found else "" for found in figures)] for name in names]
+
+    def show(value: float | None) -> str:
+        return "" if value is None else f"{value / unit:.3f}" if unit else f"{value:,.0f}"
+
+    return [[prefix + name, *(show(found.get(name)) for found in figures)] for name in names]
 
 
 def _parameters(plans: Mapping[str, Estimate]) -> list[Table]:

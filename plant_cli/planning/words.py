@@ -41,7 +41,7 @@ def plan_words(
     read, resident = int(peak_memory_gb() * 1e9), resident_memory()
 
     def run(rows: np.ndarray[tuple[int], np.dtype[np.int64]], folder: str) -> int:
-        counting = SparseCounting(count([train.texts[row] for row in rows]), train.gold[rows], with_occurrences=occurrences)
+        counting = SparseCounting(count([train.texts[row] for row in rows.tolist()]), train.gold[rows], with_occurrences=occurrences)
         blocks = keep_words(counting, signal, selection)
         return int(write_relevance(Path(folder), ((kept, np.maximum(kept.values, 0.0)) for kept in blocks), counting.margins, labels).sum())
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from plant_cli.api import Column, NoOptions, PluginRecord, Result, StageContext, StageSpec, Table
 from plant_cli.base.memory import available_memory
+from plant_cli.parallel.waiting import describe_waiting
 
 if TYPE_CHECKING:
     import torch
@@ -77,6 +78,7 @@ def check_devices() -> Iterator[CheckResult]:
 
     devices = [torch.device("cpu")]
     yield CheckResult(topic="device", name="cpu", state="ok", found=f"{torch.get_num_threads()} threads of {os.cpu_count()} cores")
+    yield CheckResult(topic="device", name="waiting threads", state="ok", found=describe_waiting())
     for index in range(torch.cuda.device_count()):
         devices.append(torch.device("cuda", index))
         free, total = torch.cuda.mem_get_info(index)

@@ -32,7 +32,7 @@ class PlanOptions(Options):
 
 
 def run(context: StageContext, options: PlanOptions) -> Result:
-    """Plan with random weights: none are read, and nothing is written to the run.
+    """Plan with made-up weights: none are read, and nothing is written to the run.
 
     plant plan recipe.yaml
     plant plan --probe
@@ -62,7 +62,7 @@ def _explain(plans: Mapping[str, Estimate]) -> Iterator[str]:
     if any(not found.parts for found in plans.values()):
         yield "mig was run on a sample of at most 2,000 documents; what grows with them is scaled up, so its figures are on the high side"
     if any(found.parts for found in plans.values()):
-        yield "activations are measured with random weights: one and two of the longest documents, one and two layers of each kind"
+        yield "activations are measured with made-up weights: one and two of the longest documents, one and two layers of each kind"
     if any(not found.measured for found in plans.values()):
         yield "hours marked ≥ are operations at the speed of one large matrix product, the least that is possible; --probe measures"
 

@@ -77,7 +77,7 @@ def test_a_network_that_cannot_be_tried_is_refused(monkeypatch: pytest.MonkeyPat
         raise RuntimeError("no such layer")
 
     monkeypatch.setattr(Probe, "_pass", fail)
-    with pytest.raises(ComponentError, match="cannot be tried with random weights: no such layer"):
+    with pytest.raises(ComponentError, match="cannot be tried with made-up weights: no such layer"):
         make_probe(layers=2).measure("trained")
 
 

@@ -129,7 +129,7 @@ LATENT = {"kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope
         ("modernbert", ModernBertConfig, {"pad_token_id": 0}),
     ],
 )
-def test_every_kind_of_architecture_can_be_tried_with_random_weights(
+def test_every_kind_of_architecture_can_be_tried_with_made_up_weights(
     clinic: Any, small_model: Callable[..., Path], name: str, config: Any, values: dict[str, int]
 ) -> None:
     backbone = f"model.backbone={{name: {name}, model: {small_model(config, **values)}, max_tokens: 16}}"
