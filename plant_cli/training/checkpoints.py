@@ -131,7 +131,7 @@ def load_checkpoint(
             require_marked(place / CHECKPOINT_MARK, "the checkpoint", EARLIER, fully=True)
             weights, _ = read_tensors(place / "weights.safetensors", "the weights of a checkpoint", EARLIER)
             state = torch.load(place / "optimizer.pt", weights_only=True, map_location="cpu")
-            position = POSITION.validate_python(read_json(place / "position.json", "the position of a checkpoint"), strict=True)
+            position = POSITION.validate_python(read_json(place / "position.json", "the position of a checkpoint"))
             best = place / "best.safetensors"
             kept = read_tensors(best, "the best weights of a checkpoint", EARLIER)[0] if best.exists() else {}
             _require_fit(network, weights)
