@@ -136,6 +136,6 @@ def test_bad_input_reaches_the_user_in_four_parts(tmp_path: Path) -> None:
 
 def test_an_output_without_a_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(RecipeError, match="'data make.output' cannot be ''"):
+    with pytest.raises(RecipeError, match=r"'data make\.output' cannot be ''"):
         act("make", dataset="synthetic-clinic", output="")
     assert not list(tmp_path.iterdir())

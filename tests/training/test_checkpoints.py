@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from plant_cli.artefacts.marks import write_mark
+from plant_cli.artefacts.marks import CHECKPOINT_MARK, write_mark
 from plant_cli.base.files import read_json, write_json
 from plant_cli.parallel.gradients import full_state
 from plant_cli.runs.shortages import find_shortage
@@ -172,7 +172,7 @@ def test_a_position_of_other_types_and_the_state_of_another_optimiser_are_passed
     assert len(told) == 2
     place = tmp_path / "step-00000003"
     write_json(place / "position.json", {**read_json(place / "position.json", "it"), "epoch": "x"})
-    write_mark(place / checkpoints.DONE)
+    write_mark(place / CHECKPOINT_MARK)
     position, _ = load_checkpoint(tmp_path, layer, optimizer, told.append) or pytest.fail("no checkpoint")
     assert position.step == 2
     assert "epoch" in told[-1]
