@@ -11,7 +11,7 @@ from typer.main import get_command
 import plant_cli
 from plant_cli.console.commands import CONTEXT, StageGroup
 from plant_cli.console.failures import report_failures
-from plant_cli.console.streams import tolerate_lost_reader
+from plant_cli.console.streams import reopen_closed, tolerate_lost_reader
 from plant_cli.parallel.waiting import limit_spinning
 from plant_cli.registry import Registry, installed
 
@@ -40,6 +40,7 @@ def build(registry: Registry) -> StageGroup:
 def main() -> None:
     """Entry point of the `plant` script and of `python -m plant_cli`."""
     limit_spinning()  # before a command loads torch
+    reopen_closed()
     sys.stderr = tolerate_lost_reader(sys.stderr)
     with report_failures():
         build(installed())(prog_name="plant")

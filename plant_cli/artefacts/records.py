@@ -11,9 +11,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from plant_cli.api import ArtefactError
 from plant_cli.artefacts.guard import FORMAT
 from plant_cli.base.files import read_json
+from plant_cli.base.names import NAME_PATTERN
 
 STAGE_FILE = "stage.json"
-NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]*$"
 RESTORE = "restore the file, or start in another run folder with --run DIR"
 Status = Literal["running", "done", "failed", "interrupted"]
 

@@ -17,7 +17,7 @@ from uuid import uuid4
 from plant_cli.api.errors import ArtefactError, PlantError
 
 TEMPORARY = re.compile(r"\.[0-9a-f]{32}(-.*)?")
-FULL = {errno.ENOSPC: "no space left on device", errno.EDQUOT: "disk quota exceeded"}
+FULL = {errno.ENOSPC: "no space left on device", errno.EDQUOT: "disk quota exceeded", errno.EFBIG: "file too large"}
 
 
 @contextmanager

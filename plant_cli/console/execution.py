@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from plant_cli.api import Request, StageSpec
+from plant_cli.api import Request, ResourceError, StageSpec
 from plant_cli.api.request import DEFAULT_RUN
 from plant_cli.console.encoding import refuse_bytes
 from plant_cli.console.failures import report_failures
@@ -61,8 +61,22 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
             if not (spec.writes or spec.parallel):
                 raise
             silence(sys.stdout)  # the work is done and recorded, whether or not somebody reads the result
+        except OSError as error:
+            silence(sys.stdout)  # which the interpreter flushes once more at its end
+            if not spec.writes:
+                raise
+            raise _unshown(spec, request.run_path, error) from error
         if result.failure is not None:
             raise result.failure
+
+
+def _unshown(spec: StageSpec, run: Path, error: OSError) -> ResourceError:
+    return ResourceError(
+        f"the stage is done and recorded, but its result could not be shown: {error.strerror}",
+        where="stdout",
+        expected="a terminal, a pipe, or a file with space left",
+        todo=f"do not repeat the stage: its files are whole, in the folder of `plant {spec.name}` in {run}",
+    )
 
 
 def _in_run(next_step: str | None, run: Path) -> str | None:

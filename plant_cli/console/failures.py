@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from plant_cli.api import PlantError, ResourceError
+from plant_cli.console.escapes import printable
 
 BUG = 1
 INTERRUPTED = 130
-REFUSED = {getattr(errno, name) for name in ("EACCES", "EPERM", "EROFS", "ENOTDIR", "EISDIR", "ENAMETOOLONG", "ENOSPC", "EDQUOT")}
+GONE = (errno.ENOENT, errno.ESTALE)
 CLOSED_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
 
@@ -35,7 +36,9 @@ def report_failures(who: str = "plant-cli") -> Iterator[None]:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes stdout once more at exit
         raise SystemExit(CLOSED_PIPE) from None
-    except Exception as error:
+    except (SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
         known = _explain(error)
         if known is not None:
             _leave(describe(known), known.exit_code)
@@ -47,32 +50,58 @@ def describe(error: PlantError) -> str:
     return f"error: {error.what}\n  where:      {error.where}\n  expected:   {error.expected}\n  what to do: {error.todo}"
 
 
-def _explain(error: Exception) -> PlantError | None:
-    """The error to show for a file that the system refuses outside any stage, such as a full disk behind stdout."""
-    if not isinstance(error, OSError) or error.errno not in REFUSED:
+def _explain(error: BaseException) -> PlantError | None:
+    """The error to show for what the system refuses outside any stage, such as a full disk behind stdout."""
+    if type(error).__name__ == "PanicException":  # how libraries written in Rust fail; out of memory most of all
+        return ResourceError(
+            f"a library gave up: {(str(error).splitlines() or ['it does not say why'])[0][:200]}",
+            where="a library below plant; what it wrote stands above",
+            expected="enough memory, threads and open files (`ulimit -a` lists the limits of this shell)",
+            todo="give it more memory, or work on less at a time (--batch, --micro-batch, --memory); `plant plan` says what is needed",
+        )
+    if not isinstance(error, OSError) or error.errno is None:
         return None
+    place = next((str(name) for name in (error.filename, error.filename2) if name is not None), "stdout, or a file that was open")
+    if error.errno in GONE:
+        return ResourceError(
+            f"the system finds no such file any more: {error.strerror}",
+            where=place,
+            expected="files and folders that stay where they are while the command runs",
+            todo="check that nothing was moved, renamed or deleted meanwhile (this folder, the run folder), then repeat the command",
+        )
     return ResourceError(
         f"the system refuses a file: {error.strerror}",
-        where=str(error.filename or "stdout"),
+        where=place,
         expected="a place that this user may read and write, with space left",
-        todo="check rights and space, or choose another place (--run DIR for the run folder)",
+        todo="check rights, space and limits (`ulimit -a`), or choose another place (--run DIR for the run folder)",
     )
 
 
-def describe_bug(error: Exception, who: str) -> str:
-    """What to show for an unexpected error, and the file that holds its whole trace."""
-    handle, path = tempfile.mkstemp(prefix="plant-trace-", suffix=".txt")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write("".join(traceback.format_exception(error)))
+def describe_bug(error: BaseException, who: str) -> str:
+    """What to show for an unexpected error, and the file that holds its whole trace; the trace itself if no file can be written."""
+    trace = "".join(traceback.format_exception(error))
     first = str(error).strip().splitlines()[:1]
+    place, rest = _keep_trace(trace), ""
+    if place is None:
+        rest = f"\n{trace}"
     return (
         f"error: a bug: {type(error).__name__}{': ' + first[0] if first else ''}\n"
-        f"  where:      {path} holds the trace\n"
+        f"  where:      {f'{place} holds the trace' if place else 'the trace below, since no file could be written for it'}\n"
         "  expected:   an error message that explains the failure\n"
-        f"  what to do: report it to the authors of {who}, with that file"
+        f"  what to do: report it to the authors of {who}, with {'that file' if place else 'all of this'}{rest}"
     )
+
+
+def _keep_trace(trace: str) -> str | None:
+    try:
+        handle, path = tempfile.mkstemp(prefix="plant-trace-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(trace)
+    except OSError:
+        return None
+    return path
 
 
 def _leave(message: str, code: int) -> NoReturn:
-    print(message, file=sys.stderr, flush=True)
+    print(printable(message), file=sys.stderr, flush=True)
     raise SystemExit(code)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from plant_cli.api import SilentReporter, Task
+from plant_cli.console.escapes import printable, printable_cell
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -49,6 +50,7 @@ class ConsoleReporter:
         self._say(f"warning: {message}")
 
     def _say(self, message: str) -> None:
+        message = printable(message)
         if self._bars is not None:
             self._bars.console.print(message, markup=False, highlight=False)
         else:
@@ -60,7 +62,7 @@ class ConsoleReporter:
         if self._bars is None:
             self._bars = _start_bars(self._stream)
         bars = self._bars
-        task = bars.add_task(description, total=total, unit=unit, figures="")
+        task = bars.add_task(printable_cell(description), total=total, unit=unit, figures="")
         try:
             yield _BarTask(bars, task)
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import sys
 from typing import Any, TextIO
 
 GONE = (errno.EPIPE, errno.EIO)  # the reader of a pipe has left; the terminal of a dropped connection is closed
@@ -32,6 +33,16 @@ def tolerate_lost_reader(stream: TextIO) -> TextIO:
     except (AttributeError, OSError, ValueError):  # the first where the stream itself is closed (`2>&-`): Python then has none
         return stream
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, line_buffering=True)
+
+
+def reopen_closed() -> None:
+    """Give the process the standard streams that whoever started it has closed (`>&-`): nothing is read from them, and writes go nowhere.
+
+    Otherwise the next file that is opened, of a run perhaps, would get their number, and with it what any library writes to stdout.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def silence(stream: io.FileIO | TextIO) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 from plant_cli.api import Column, Result, Table
 from plant_cli.api.output import Cell
+from plant_cli.console.escapes import printable, printable_cell
 
 NUMBERS = ("count", "points", "exact")
 LATEX_ESCAPES = str.maketrans(
@@ -25,10 +26,11 @@ def show(result: Result, form: str, *, quiet: bool = False, stream: TextIO | Non
     if form == "table" and out.isatty():
         _show_on_terminal(result, out)
     else:
-        out.write(FORMS[form](result))
+        text = FORMS[form](result)
+        out.write(printable(text) if out.isatty() else text)  # into a file goes what the data hold
         out.flush()
     if form == "table" and result.next_step and not quiet:
-        print(f"next: {result.next_step}", file=sys.stderr)
+        print(printable(f"next: {result.next_step}"), file=sys.stderr)
 
 
 def format_cell(value: Cell, column: Column) -> str:
@@ -36,7 +38,7 @@ def format_cell(value: Cell, column: Column) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, str):
-        return value
+        return printable_cell(value)
     if column.kind == "points":
         return f"{100 * value:.1f}"
     if column.kind == "count":
@@ -52,16 +54,21 @@ def _show_on_terminal(result: Result, out: TextIO) -> None:
     console = Console(file=out)  # rich heeds NO_COLOR
     for table in result.tables:
         drawn = RichTable(
-            title=table.title or None, title_justify="left", title_style="bold", box=None, header_style="bold", pad_edge=False
+            title=Text(printable(table.title)) if table.title else None,
+            title_justify="left",
+            title_style="bold",
+            box=None,
+            header_style="bold",
+            pad_edge=False,
         )
         for column in table.columns:
             justify: Any = "right" if column.kind in NUMBERS else "left"
-            drawn.add_column(Text(column.name), justify=justify, overflow="fold")  # nothing is cut off on a narrow terminal
+            drawn.add_column(Text(printable_cell(column.name)), justify=justify, overflow="fold")  # nothing is cut off on a narrow terminal
         for row in table.rows:
             drawn.add_row(*(Text(text) for text in _texts(table, row)))
         console.print(drawn)
         for note in table.notes:
-            console.print(Text(note, style="dim"))
+            console.print(Text(printable(note), style="dim"))
         console.print()
 
 
@@ -74,11 +81,15 @@ def _plain(result: Result) -> str:
 
 
 def _plain_table(table: Table) -> str:
-    rows = [[column.name for column in table.columns], *(_texts(table, row) for row in table.rows)]
+    rows = [[printable_cell(column.name) for column in table.columns], *(_texts(table, row) for row in table.rows)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
     right = [column.kind in NUMBERS for column in table.columns]
     lines = ["  ".join(t.rjust(w) if r else t.ljust(w) for t, w, r in zip(row, widths, right, strict=True)).rstrip() for row in rows]
-    return "".join(f"{line}\n" for line in [*([table.title] if table.title else []), *lines, *table.notes])
+    return "".join(f"{line}\n" for line in [*_lines(table.title), *lines, *map(printable, table.notes)])
+
+
+def _lines(title: str) -> list[str]:
+    return [printable(title)] if title else []
 
 
 def _markdown(result: Result) -> str:

@@ -12,7 +12,7 @@ from plant_cli.api.errors import DataError, near_names
 from plant_cli.artefacts.corpus import EVIDENCE
 from plant_cli.corpus.checks import Finding, show_some
 from plant_cli.corpus.frames import Frames
-from plant_cli.kit.tables import collect
+from plant_cli.kit.tables import collect, whole_numbers
 
 _OTHER_TABLE = "mend these rows, or name another table with --evidence"
 _LEFT_OUT = "nothing, if that is as it should be; else name the right table with --evidence"
@@ -45,7 +45,7 @@ def read_evidence(dataset: Dataset, frames: Frames) -> tuple[pl.DataFrame | None
             )
     documents = pl.concat(f.select("doc_id", size=pl.col("text").str.len_chars(), owned="labels") for f in frames.values())
     spans = (
-        given.select(pl.col(name).cast(kind, strict=False) for name, kind in EVIDENCE.items())
+        given.select(whole_numbers(name) if kind == pl.Int64 else pl.col(name).cast(kind, strict=False) for name, kind in EVIDENCE.items())
         .with_columns(pl.col("label").str.strip_chars())
         .with_row_index("row", offset=1)
         .join(documents, on="doc_id", how="left", maintain_order="left")

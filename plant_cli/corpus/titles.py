@@ -7,6 +7,7 @@ from difflib import get_close_matches
 import polars as pl
 
 from plant_cli.api.corpus import Dataset
+from plant_cli.api.errors import DataError
 from plant_cli.api.reporting import Reporter
 from plant_cli.corpus.frames import trim
 from plant_cli.kit.tables import collect
@@ -15,9 +16,21 @@ _ENOUGH = 0.5  # of the labels have a title: with fewer, the table may write its
 
 
 def read_titles(dataset: Dataset, reporter: Reporter) -> pl.DataFrame:
-    """`label` and `title` (null where it is empty), each label once; a warning names labels with several titles."""
+    """`label` and `title` (null where it is empty), each label once; a note names a label with several titles.
+
+    Raises:
+        DataError: labels or titles are lists or objects.
+    """
     if dataset.labels is None:
         return pl.DataFrame(schema={"label": pl.String, "title": pl.String})
+    for name, dtype in dataset.labels.select("label", "title").collect_schema().items():
+        if dtype.is_nested():
+            raise DataError(
+                f"the column '{name}' of the table of titles holds {dtype}, not text",
+                where="the table of titles",
+                expected="one text for each label",
+                todo=f"write the {name}s as text, or name another table with --titles",
+            )
     columns = (trim(pl.col("label").cast(pl.String)), trim(pl.col("title").cast(pl.String)).replace("", None))
     rows = collect(dataset.labels.select(*columns), "the table of titles").filter(pl.col("label") != "")
     several = rows.unique(maintain_order=True).filter(pl.col("label").is_duplicated())["label"].unique(maintain_order=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import polars as pl
 
 from plant_cli.api.corpus import SPLITS, Dataset
 from plant_cli.api.errors import UsageError
+from plant_cli.base.files import replacing
 from plant_cli.corpus.frames import Frames
 from plant_cli.kit.tables import collect, name_beside, write_table
 
@@ -54,6 +56,7 @@ def write_corpus(frames: Frames, dataset: Dataset, output: Path, *, force: bool)
             expected="an output that does not exist",
             todo="choose another output, or replace them with --force",
         )
-    for path, content in tables.items():
-        write_table(content, path)
+    with ExitStack() as places:  # closed in reverse: the corpus itself takes its place last, when all that belongs to it is there
+        for path, content in tables.items():
+            write_table(content, places.enter_context(replacing(path)))
     return list(tables)

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from pydantic import field_validator
+
 from plant_cli.api.corpus import SplitName
 from plant_cli.api.options import Choice, Options, option
 from plant_cli.evaluation.conventions import HELP, ConventionName
+
+FEWEST = 20  # resamples
 
 
 class ScoringOptions(Options):
@@ -18,9 +22,16 @@ class ScoringOptions(Options):
         {}, "An option of a family of metrics, such as propensity.a=0.5 (repeatable); `plant plugins show propensity` lists a family's."
     )
     convention: ConventionName = option("plant", HELP)
-    bootstrap: int = option(1000, "Resamples of the documents behind the intervals; 0: no intervals.", ge=0)
+    bootstrap: int = option(1000, f"Resamples of the documents behind the intervals, {FEWEST} or more; 0: no intervals.", ge=0)
     level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
     split: SplitName = option("test", "The split to measure on.")
+
+    @field_validator("bootstrap")
+    @classmethod
+    def _refuse_too_few(cls, value: int) -> int:
+        if 0 < value < FEWEST:
+            raise ValueError(f"0, or {FEWEST} and more: of fewer resamples there is no interval to speak of")
+        return value
 
     def choose_families(self, registered: Iterable[str]) -> list[Choice]:
         """All registered families of metrics, and any other that has options here (so that looking it up says what is wrong)."""

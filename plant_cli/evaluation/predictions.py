@@ -139,6 +139,9 @@ def _read_frame(path: Path) -> pl.DataFrame:
                 todo=f"rename the column to '{name}'",
             )
     frame = frame.with_columns(_parse_lists(frame, name, path) for name in ("labels", "scores") if frame.schema[name] == pl.String)
+    scores = frame.schema["scores"]
+    if isinstance(scores, pl.List) and scores.inner == pl.Boolean:
+        raise DataError("the scores are true or false, not numbers", where=str(path), expected=FORM, todo="write a number for each label")
     try:
         return frame.select(
             pl.col("doc_id").cast(pl.String), pl.col("labels").cast(pl.List(pl.String)), pl.col("scores").cast(pl.List(pl.Float64))
@@ -174,7 +177,7 @@ def _parse_list(cell: str, name: str) -> list[Any] | None:
             return [None if value is None else float(value) for value in values]
         "".join(map(str, values)).encode()  # half a character (a lone surrogate) is no string
         return [str(value) for value in values] if all(isinstance(value, str | int) for value in values) else None
-    except (ValueError, TypeError, OverflowError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         return None
 
 
@@ -204,9 +207,9 @@ def _list_pairs(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
     if len(uneven):
         raise _fault("labels and scores differ in number", uneven["doc_id"][0], path, "one score for each label")
     pairs = frame.filter(labels > 0).explode("labels", "scores").rename({"labels": "label", "scores": "score"})
-    bad = pairs.filter(pl.col("score").is_null() | pl.col("score").is_nan() | pl.col("label").is_null())
+    bad = pairs.filter(~pl.col("score").is_finite().fill_null(False) | pl.col("label").is_null())
     if len(bad):
-        raise _fault(f"the score of label {bad['label'][0]} is not a number", bad["doc_id"][0], path, "a number for each label")
+        raise _fault(f"the score of label {bad['label'][0]} is not a number", bad["doc_id"][0], path, "a finite number for each label")
     return pairs
 
 

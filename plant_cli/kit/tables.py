@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import stat
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,6 +21,8 @@ FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 READABLE = "a Parquet, JSON lines, CSV or TSV file (the last three may be gzipped)"
 _PARQUET = b"PAR1"
 _REFUSED = {
+    b"\xff\xfe\x00\x00": ("in UTF-32", "convert it: iconv -f UTF-32 -t UTF-8 {path} > {stem}.utf8"),  # begins as UTF-16 does
+    b"\x00\x00\xfe\xff": ("in UTF-32", "convert it: iconv -f UTF-32 -t UTF-8 {path} > {stem}.utf8"),
     b"\x28\xb5\x2f\xfd": ("compressed with zstd", "unpack it first: zstd -d {path}"),
     b"PK\x03\x04": ("a zip archive or a spreadsheet", "unpack it, or save the sheet as CSV"),
     b"\xff\xfe": ("in UTF-16", "convert it: iconv -f UTF-16 -t UTF-8 {path} > {stem}.utf8"),
@@ -76,6 +79,12 @@ def collect(frame: pl.LazyFrame, where: str) -> pl.DataFrame:
         ) from error
 
 
+def whole_numbers(column: str) -> pl.Expr:
+    """A column as whole numbers; null for what is none, fractions among it."""
+    value = pl.col(column).cast(pl.Float64, strict=False)
+    return pl.when(value == value.floor()).then(pl.col(column)).cast(pl.Int64, strict=False).alias(column)
+
+
 def output_format(path: Path) -> str:
     """The format in which `write_table` writes a file of that name; ask before long work for the table.
 
@@ -128,6 +137,13 @@ def _head(path: Path) -> bytes:
     if path.is_dir():
         raise DataError("this is a folder, not a table", where=str(path), expected=READABLE, todo="name a file in it")
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise DataError(
+                "this is no plain file: a device, a pipe or a socket has no end, or cannot be read twice",
+                where=str(path),
+                expected=READABLE,
+                todo="write what it gives into a file, and name that",
+            )
         with path.open("rb") as stream:
             head = stream.read(4)
     except FileNotFoundError as error:
@@ -137,6 +153,10 @@ def _head(path: Path) -> bytes:
             where=str(path),
             expected=near_names(path.name, beside) if beside else READABLE,
             todo=f"check the path; relative paths start at {Path.cwd()}",
+        ) from error
+    except OSError as error:
+        raise DataError(
+            f"the file cannot be read: {error.strerror}", where=str(path), expected=READABLE, todo="check its rights, and where it leads"
         ) from error
     if not head:
         raise DataError("the file is empty", where=str(path), expected=READABLE, todo="make the file anew")

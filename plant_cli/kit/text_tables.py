@@ -23,6 +23,7 @@ _QUOTED = re.compile('"[^"]*"')
 _FIRST_LINE = re.compile(rb'(?:[^"\r\n]|"[^"]*")*+')
 _SEPARATOR_LINE = re.compile(rb'"?sep=([^"\r\n\x80-\xff])"?\r?(?:\n|$)', re.IGNORECASE)  # Excel writes and reads such a first line
 _SURROGATES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..")  # both halves of a character, or one alone
+BEYOND = "a number of thousands of digits, or lists within lists beyond measure"
 _LONGEST_NAME, _MOST_NAMES = 40, 12
 
 
@@ -108,7 +109,7 @@ def _half_character(value: object) -> str | None:
 def _loads(line: bytes) -> object:
     try:
         return json.loads(line)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -132,6 +133,8 @@ def _explain_json_lines(content: bytes, path: Path) -> DataError:
             row = json.loads(line, parse_constant=constants.append)
         except json.JSONDecodeError as bad:
             return _bad_line(path, number, f"not JSON: {bad.msg} at column {bad.colno}", "one JSON object on each line")
+        except (ValueError, RecursionError):
+            return _bad_line(path, number, BEYOND, "numbers of fewer than 20 digits, and lists within lists only a few levels deep")
         if constants:
             return DataError(
                 f"a line cannot be read: {constants[0]} is no JSON",
@@ -174,16 +177,19 @@ def _bad_line(path: Path, line: int, what: str, expected: str) -> DataError:
 
 
 def _parse_json(content: bytes, path: Path) -> pl.DataFrame:
+    cause: Exception | None = None
     try:
         rows = json.loads(content)
         if rows and all(isinstance(row, dict) for row in rows):
             return pl.DataFrame(rows, infer_schema_length=None)
-        what, where, cause = "the JSON list does not hold objects", str(path), None
+        what, where = "the JSON list does not hold objects", str(path)
     except json.JSONDecodeError as error:
         what, where, cause = f"the JSON cannot be read: {error.msg}", f"{path}, line {error.lineno}, column {error.colno}", error
-    except UnicodeEncodeError as error:
-        row, half = next((row, half) for row, half in enumerate(map(_half_character, rows), start=1) if half)
-        raise _explain_half(half, f"{path}, row {row}") from error
+    except (RecursionError, ValueError) as error:
+        if isinstance(error, UnicodeEncodeError):
+            row, half = next((row, half) for row, half in enumerate(map(_half_character, rows), start=1) if half)
+            raise _explain_half(half, f"{path}, row {row}") from error
+        what, where, cause = f"the JSON cannot be read: {BEYOND}", str(path), error
     except (PolarsError, TypeError, OverflowError) as error:
         raise DataError(
             f"the objects of the JSON list do not fit one table: {error}",
@@ -210,11 +216,25 @@ def _parse_separated(content: bytes, path: Path) -> pl.DataFrame:
             expected="a header with at least two columns, separated by tabs, commas or semicolons",
             todo="add a header line such as text,labels",
         )
+    _refuse_repeated_names(content, path, separator, skipped)
     try:
         # every column is read as text, because an id such as 007 is not a number
         return pl.read_csv(content, separator=separator, infer_schema=False, raise_if_empty=False)
     except PolarsError as error:
         raise _explain_separated(content, path, separator, skipped, error) from error
+
+
+def _refuse_repeated_names(content: bytes, path: Path, separator: str, skipped: int) -> None:
+    """Refuse two columns of one name: it could not be said which of them is meant."""
+    names = next(filter(None, _read_rows(io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", newline=""), separator)), [])
+    repeated = sorted({name for name in names if name and names.count(name) > 1})
+    if repeated:
+        raise DataError(
+            f"{names.count(repeated[0])} columns are called '{shorten(repeated[0])}'",
+            where=f"{path}, line {skipped + 1}: {show_names(names)}",
+            expected="each name once",
+            todo="rename or remove all but one of them",
+        )
 
 
 def _mend_line_ends(content: bytes) -> bytes:

@@ -10,9 +10,10 @@ from pathlib import Path
 import plant_cli
 from plant_cli.api import RecipeError, near_names
 from plant_cli.recipe.layers import Layer, merge, nest
-from plant_cli.recipe.syntax import parse_value, parse_yaml
+from plant_cli.recipe.syntax import DEEPEST, parse_value, parse_yaml, too_deep
 
 SUFFIX = ".yaml"
+LONGEST_CHAIN = 40
 RUN_RECIPE = "recipe.yaml"  # of a run folder: what was run in it
 HEADINGS = ("extends", "summary")  # keys of a recipe that are not sections
 
@@ -94,6 +95,8 @@ def _parse_set(text: str, flag: str) -> Layer:
     if not equals or len(path) < 2 or not all(path):
         form = "section.key=value" if flag == "--set" else "name.key=value"
         raise RecipeError(f"'{given}' sets nothing", where=given, expected=form, todo=f"write it like {flag} name.key=3")
+    if len(path) > DEEPEST:
+        raise too_deep(f"{flag} {text[:60]}…")
     return nest(path, parse_value(value, given), given)
 
 
@@ -102,6 +105,8 @@ def _load(path: Path, chain: list[Path]) -> Layer:
     if resolved in chain:
         loop = " extends ".join(str(p) for p in [*chain, resolved])
         raise RecipeError("a recipe extends itself", where=loop, expected="a chain that ends", todo="remove one `extends:` line")
+    if len(chain) >= LONGEST_CHAIN:
+        raise too_deep(f"{chain[0]}, which extends more than {LONGEST_CHAIN} recipes, one after the other")
     return _read(parse_yaml(_read_text(path), str(path)), path.parent, [*chain, resolved])
 
 

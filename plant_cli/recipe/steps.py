@@ -17,9 +17,11 @@ from plant_cli.api import (
     Options,
     RecipeError,
     StageSpec,
+    UsageError,
     near_names,
 )
 from plant_cli.api.sections import SHARED_SECTIONS
+from plant_cli.base.names import NAME_RULE, names_folder
 from plant_cli.recipe.components import component_kind, find_choices, write_out
 from plant_cli.recipe.faults import explain
 from plant_cli.recipe.layers import Layer, merge
@@ -67,7 +69,7 @@ def split_section(section: str, layer: Layer, components: Components) -> tuple[S
     """The stage and the tag that a section's name stands for: the longest stage name that begins it.
 
     Raises:
-        RecipeError: no stage's name begins it.
+        RecipeError: no stage's name begins it, or what follows cannot be a tag.
     """
     stages = {spec.name: spec for spec in components.specs(StageSpec)}
     if section in stages:
@@ -76,6 +78,13 @@ def split_section(section: str, layer: Layer, components: Components) -> tuple[S
     for size in range(len(parts) - 1, 0, -1):
         stage, tag = "-".join(parts[:size]), "-".join(parts[size:])
         if stage in stages and tag:
+            if not names_folder(tag):
+                raise RecipeError(
+                    f"the tag '{tag}' of the section '{section}' cannot name a folder",
+                    where=layer.nearest((section,)),
+                    expected=NAME_RULE,
+                    todo=f"choose another one, for example {stage}-baseline",
+                )
             return stages[stage], tag
     raise RecipeError(
         f"there is no stage or section '{section}'",
@@ -121,7 +130,12 @@ def resolve_step(layer: Layer, spec: StageSpec, tag: str | None, components: Com
     Raises:
         RecipeError: an unknown key, a missing value or one of the wrong type, with its origin.
         ComponentError: an unknown component, or an option that it does not take.
+        UsageError: a tag that cannot name a folder.
     """
+    if tag is not None and not names_folder(tag):
+        raise UsageError(
+            f"the tag '{tag}' cannot name a folder", where=f"--tag {tag}", expected=NAME_RULE, todo="choose another, such as --tag baseline"
+        )
     shown = join_tag(spec.name, tag)
     own = merge(*(layer.moved((section,), OWN) for section in dict.fromkeys([spec.name, shown])))
     for section in (spec.name, shown, *SHARED_SECTIONS):

@@ -20,6 +20,7 @@ _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _LEADING_ZEROS = re.compile(r"[-+]?0[0-9]+")
 _SPECIAL = re.compile(r"([-+]?)\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+DEEPEST = 40  # levels of values in a recipe
 _STRING_TAG = "tag:yaml.org,2002:str"
 
 
@@ -99,12 +100,21 @@ def _compose(text: str, source: str) -> yaml.Node | None:
         raise RecipeError(
             f"this is not valid YAML: {problem}", where=line, expected="one YAML document", todo="correct the line, or the one above it"
         ) from error
+    except RecursionError as error:
+        raise too_deep(source) from error
     finally:
         if loader is not None:
             loader.dispose()
 
 
+def too_deep(source: str) -> RecipeError:
+    """The error about values nested, or recipes extended, so deeply that no person wrote them."""
+    return RecipeError("this is nested too deeply", where=source, expected="a few levels", todo="write it flat")
+
+
 def _construct(node: yaml.Node, source: str, path: KeyPath, origins: dict[KeyPath, str]) -> Any:
+    if len(path) > DEEPEST:
+        raise too_deep(f"{source}:{node.start_mark.line + 1}")
     if isinstance(node, yaml.MappingNode):
         return _construct_mapping(node, source, path, origins)
     if isinstance(node, yaml.SequenceNode):

@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from typing import Any, Never
 
-from plant_cli.api import GateFailed, Interrupted, PlantError, Result
+from plant_cli.api import ArtefactError, GateFailed, Interrupted, PlantError, Result
 from plant_cli.artefacts.records import StageRecord, plain_values
 from plant_cli.base.files import replacing
 from plant_cli.base.memory import peak_memory_gb
@@ -16,7 +16,7 @@ from plant_cli.recipe.steps import Step
 from plant_cli.running.context import RunContext, command_for
 from plant_cli.runs.changes import stage_key
 from plant_cli.runs.environment import describe_device, describe_environment
-from plant_cli.runs.folder import Run, current_time
+from plant_cli.runs.folder import HEADER_NAME, Run, current_time
 from plant_cli.runs.shortages import find_shortage
 from plant_cli.runs.stage import StageFolder
 
@@ -33,6 +33,7 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
     started = time.perf_counter()
     try:
         result = step.spec.run(context, step.options)
+        _require_there(run)
         summary, outputs = plain_values(result.summary), folder.hash_outputs()
         done = record.model_copy(update={**_ending(record, context, started), "status": "done", "summary": summary, "outputs": outputs})
         taken = folder.finish(done.model_copy(update={"key": stage_key(done, run.header.data_hash)}))
@@ -79,7 +80,9 @@ def _fail(error: BaseException, record: StageRecord, context: RunContext, folder
     text = error.what if isinstance(error, PlantError) else str(error) or type(error).__name__
     ending = record.model_copy(update={"status": "interrupted" if stopped else "failed", "error": text})
     with suppress(OSError):  # a full disk must not hide its own message
-        if isinstance(error, GateFailed):  # the results are complete, and say by how much it was missed
+        if not folder.path.is_dir():  # the run was removed or renamed: nothing of it comes back
+            pass
+        elif isinstance(error, GateFailed):  # the results are complete, and say by how much it was missed
             folder.finish(ending)
         else:
             folder.write(ending)
@@ -98,6 +101,17 @@ def _fail(error: BaseException, record: StageRecord, context: RunContext, folder
     if shortage is not None:
         raise shortage from error
     raise error
+
+
+def _require_there(run: Run) -> None:
+    """Refuse to finish in a run that was removed or renamed meanwhile: what is written would be a run of its own, with one file."""
+    if not (run.path / HEADER_NAME).exists():
+        raise ArtefactError(
+            f"the run '{run.path}' is no longer there",
+            where=str(run.path.absolute()),
+            expected="a run folder that stays in its place while a stage works in it",
+            todo="if it was renamed, repeat the command there with --resume; if it was removed, start again",
+        )
 
 
 def _name_new_place(error: BaseException, folder: StageFolder) -> None:

@@ -202,6 +202,14 @@ class RunContext:
             return self._prepare_corpus(run)
         from plant_cli.corpus.store import open_corpus
 
+        if self.data == DataSection() and not run.recipe_path.exists():
+            raise ArtefactError(
+                "the run has lost its recipe, which says where its corpus lies",
+                where=str(run.recipe_path),
+                expected="the file as `plant` wrote it",
+                todo="restore it, or name the corpus again, with --set data.path=PATH or the argument of `plant mig` "
+                f"(it stands in {run.corpus_path / 'splits.json'}, under source)",
+            )
         corpus = open_corpus(run.corpus_path, self._dataset)
         self._refuse_other_options(corpus)
         for what, file, recorded, found in (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
@@ -10,8 +9,9 @@ from pathlib import Path
 import plant_cli
 from plant_cli.api import ArtefactError, UsageError
 from plant_cli.artefacts.guard import FORMAT
-from plant_cli.artefacts.records import NAME_PATTERN, STAGE_FILE, RunHeader, read_record
+from plant_cli.artefacts.records import STAGE_FILE, RunHeader, read_record
 from plant_cli.base.files import write_json
+from plant_cli.base.names import NAME_RULE, names_folder
 from plant_cli.runs.lock import hold_lock
 from plant_cli.runs.stage import StageFolder
 
@@ -80,11 +80,11 @@ class Run:
 
     def stage(self, name: str, tag: str | None = None) -> StageFolder:
         """The folder of a stage, which need not exist; `UsageError` for a tag that cannot be part of a folder's name."""
-        if tag is not None and not re.fullmatch(NAME_PATTERN, tag):
+        if tag is not None and not names_folder(tag):
             raise UsageError(
                 f"the tag '{tag}' cannot name a folder",
                 where=f"--tag {tag}",
-                expected="small letters, digits, '.', '_' and '-', beginning with a letter or digit",
+                expected=NAME_RULE,
                 todo="choose another tag, for example --tag baseline",
             )
         return self.folder(name if tag is None else f"{name}-{tag}")

@@ -38,9 +38,10 @@ def hold_lock(run: Path, purpose: str, wait: float = 0.0) -> Iterator[None]:
         ArtefactError: another process holds it (the message says which and since when), or the file is not one that `plant` made.
     """
     path = run / LOCK_NAME
-    handle = _open(path)
+    handle, folder, until = _open(path), os.open(run, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), time.monotonic() + wait
     try:
-        _take(handle, path, time.monotonic() + wait)
+        _take(handle, handle, path, until)
+        _take_folder(folder, handle, path, until)
         holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": _now(), "purpose": purpose}
         os.ftruncate(handle, 0)
         os.pwrite(handle, json.dumps(holder).encode(), 0)
@@ -48,6 +49,18 @@ def hold_lock(run: Path, purpose: str, wait: float = 0.0) -> Iterator[None]:
         os.ftruncate(handle, 0)
     finally:
         os.close(handle)  # releases the lock
+        os.close(folder)
+
+
+def _take_folder(folder: int, handle: int, path: Path, until: float) -> None:
+    """Lock the run folder itself too: the file may be deleted while it is held, and a second writer would make another.
+
+    Network file systems that cannot lock a folder leave it at the file.
+    """
+    try:
+        _take(folder, handle, path, until)
+    except OSError:
+        return
 
 
 def _open(path: Path) -> int:
@@ -74,11 +87,11 @@ def _not_a_lock(path: Path) -> ArtefactError:
     )
 
 
-def _take(handle: int, path: Path, until: float) -> None:
-    """Take the lock; another holder is waited for until this time of the monotonic clock."""
+def _take(locked: int, handle: int, path: Path, until: float) -> None:
+    """Lock what is open as `locked`; another holder, who has written to `handle`, is waited for until this time of the monotonic clock."""
     while True:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError as error:
             if time.monotonic() >= until:

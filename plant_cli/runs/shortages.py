@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import resource
 import shutil
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def find_shortage(error: BaseException, folder: Path, kept: str, *, resumes: boo
     while link is not None and id(link) not in seen:
         code = full_disk_code(link)
         if code is not None:
-            return _disk_full(link, folder, kept, quota=code == errno.EDQUOT, resumes=resumes)
+            return _disk_full(link, folder, kept, code, resumes=resumes)
         if _is_memory(link):
             return _out_of_memory(link, folder, kept)
         seen.add(id(link))
@@ -41,11 +42,19 @@ def _is_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(phrase in text for phrase in _MEMORY_PHRASES)
 
 
-def _disk_full(error: BaseException, folder: Path, kept: str, *, quota: bool, resumes: bool) -> ResourceError:
+def _disk_full(error: BaseException, folder: Path, kept: str, code: int, *, resumes: bool) -> ResourceError:
     named = getattr(error, "filename", None)
     target = Path(named) if isinstance(named, str) else folder
     place = next(parent for parent in [target.absolute(), *target.absolute().parents] if parent.exists())
     free = shutil.disk_usage(place).free / 1e9
+    if code == errno.EFBIG:
+        return ResourceError(
+            "a file would be larger than the system allows",
+            where=f"{target}; the limit of this shell is {_largest_file()}",
+            expected="no limit on the size of files, or one above what `plant plan` says",
+            todo=f"`ulimit -f unlimited`, or another file system; {kept}" + (", and --resume goes on" if resumes else ""),
+        )
+    quota = code == errno.EDQUOT
     return ResourceError(
         "the disk is full",
         where=f"{target}; {free:.2f} GB are free{' (or your quota there)' if quota else ''}",
@@ -54,6 +63,11 @@ def _disk_full(error: BaseException, folder: Path, kept: str, *, quota: bool, re
         if resumes
         else f"free some space, or write to another disk (another -O): {kept}",
     )
+
+
+def _largest_file() -> str:
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    return "none" if limit == resource.RLIM_INFINITY else f"{limit / 1e6:.3g} MB"
 
 
 def _out_of_memory(error: BaseException, folder: Path, kept: str) -> ResourceError:

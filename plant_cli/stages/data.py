@@ -35,7 +35,9 @@ class OutputOptions(Options):
     """Where a corpus is written."""
 
     output: str = option(
-        help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz), with a split column; a name without suffix: a folder.", short="-O"
+        help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz), with a split column; a name without suffix: a folder.",
+        short="-O",
+        min_length=1,
     )
 
 
@@ -66,7 +68,7 @@ class ConvertOptions(Options):
     """Which corpus, and where it is written."""
 
     path: str = option(help="The corpus: a table, or a folder of splits.", argument=True)
-    output: str = option(help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz), or a folder.", argument=True)
+    output: str = option(help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz), or a folder.", argument=True, min_length=1)
 
 
 def make(context: StageContext, options: MakeOptions) -> Result:

@@ -21,7 +21,7 @@ FORMAT = 1
 class ExportOptions(Options):
     """Options of `export`."""
 
-    folder: str = option(help="The folder to write; made if it does not exist.", argument=True)
+    folder: str = option(help="The folder to write; made if it does not exist.", argument=True, min_length=1)
     merge: bool = option(
         False, "Write whole weights, with the adapter merged in (bf16 where they were quantised). Default: the adapter and its base's id."
     )

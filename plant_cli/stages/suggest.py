@@ -30,6 +30,7 @@ class SuggestOptions(Options):
         None,
         "Write doc_id, labels, titles (where there are any), scores and assigned to this table (.csv, .tsv, .jsonl, .parquet).",
         short="-O",
+        min_length=1,
     )
 
 
@@ -70,6 +71,8 @@ def _writable(options: SuggestOptions, *, force: bool) -> Path | None:
             expected="either a table of texts or --text",
             todo="`plant suggest new.csv`, or `plant suggest --text 'acute bronchitis with cough'`",
         )
+    if options.text is not None and not options.text.strip():
+        raise UsageError("the text is empty", where="--text", expected="words to label", todo="give a text, or a table of texts")
     output = None if options.output is None else Path(options.output)
     if output is not None and output.exists() and not force:
         raise UsageError(

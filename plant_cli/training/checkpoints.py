@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import TypeAdapter
 from torch import nn
 
 from plant_cli.api import ArtefactError, PlantError
@@ -40,6 +41,9 @@ class Position:
     loss_sum: float = 0.0
     weight_sum: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)
+
+
+POSITION = TypeAdapter(Position)
 
 
 def trained_state(network: nn.Module, names: frozenset[str]) -> dict[str, torch.Tensor]:
@@ -127,14 +131,22 @@ def load_checkpoint(
             require_marked(checkpoint / CHECKPOINT_MARK, "the checkpoint", EARLIER, fully=True)
             weights, _ = read_tensors(checkpoint / "weights.safetensors", "the weights of a checkpoint", EARLIER)
             state = torch.load(checkpoint / "optimizer.pt", weights_only=True, map_location="cpu")
-            position = Position(**read_json(checkpoint / "position.json", "the position of a checkpoint"))
+            position = POSITION.validate_python(read_json(checkpoint / "position.json", "the position of a checkpoint"))
             best = checkpoint / "best.safetensors"
             kept = read_tensors(best, "the best weights of a checkpoint", EARLIER)[0] if best.exists() else {}
+            _require_fit(network, weights)
+            optimizer.load_state_dict(state)
         except Exception as error:  # whatever a damaged file makes of its reader
             why = error.what if isinstance(error, PlantError) else f"{type(error).__name__}: {error}"
             warn(f"the checkpoint {checkpoint} is damaged and is passed over ({why})")
             continue
         load_state(network, weights)
-        optimizer.load_state_dict(state)
         return position, kept
     return None
+
+
+def _require_fit(network: nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
+    known = dict(network.named_parameters())
+    odd = next((name for name, tensor in weights.items() if name not in known or known[name].shape != tensor.shape), None)
+    if odd is not None:
+        raise ValueError(f"'{odd}' is no parameter of this network, or of another shape")

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, SplitName, UsageError, near_names
-from plant_cli.kit.tables import collect, scan_table
+from plant_cli.kit.tables import collect, scan_table, whole_numbers
 from plant_cli.kit.text_tables import shorten, show_names
 from plant_datasets.guesses import guess_split, missing_column
 from plant_datasets.label_cells import SEPARATORS, describe_guess, find_separator, parse_labels
@@ -171,7 +171,9 @@ def _read_evidence(path: Path) -> pl.LazyFrame:
                 expected="doc_id, label, start and end, and whatever else",
                 todo="rename the column, or name another table with --evidence",
             )
-    return table.with_columns(pl.col("doc_id", "label").cast(pl.String), pl.col("start", "end").cast(pl.Int32, strict=False))
+    return table.with_columns(
+        pl.col("doc_id", "label").cast(pl.String), *(whole_numbers(name).cast(pl.Int32, strict=False) for name in ("start", "end"))
+    )
 
 
 def _missing_column(name: str, columns: list[str], flag: str, where: str) -> DataError:

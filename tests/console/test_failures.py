@@ -75,3 +75,27 @@ def test_what_the_system_refuses_is_no_bug(error: OSError, what: str, capsys: py
     said = capsys.readouterr().err
     assert said.startswith(f"error: {what}\n")
     assert said.count("\n") == 4
+
+
+def test_what_is_gone_meanwhile_is_no_bug(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _leave(FileNotFoundError(errno.ENOENT, "No such file or directory", "/run/mig")) == 6
+    assert "moved, renamed or deleted meanwhile" in capsys.readouterr().err
+
+
+def test_a_library_that_gives_up_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    panic = type("PanicException", (BaseException,), {})
+    assert _leave(panic("could not allocate\nmore")) == 6
+    assert capsys.readouterr().err.startswith("error: a library gave up: could not allocate\n")
+
+
+def test_a_trace_that_cannot_be_kept_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere")
+    assert _leave(ZeroDivisionError("one over none")) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: a bug: ZeroDivisionError: one over none\n  where:      the trace below")
+    assert "Traceback" in said
+
+
+def test_messages_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    _leave(UsageError("there is no '\x1b[2J'", where="x", expected="y", todo="z"))
+    assert capsys.readouterr().err.startswith("error: there is no '\\x1b[2J'\n")

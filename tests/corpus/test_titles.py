@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from plant_cli.api.corpus import Dataset
+from plant_cli.api.errors import DataError
 from plant_cli.api.reporting import SilentReporter
 from plant_cli.api.sections import DataSection
 from plant_cli.corpus.prepare import prepare
@@ -47,3 +48,10 @@ def test_of_several_titles_the_first_counts(dataset: Dataset, tmp_path: Path) ->
     reporter = SilentReporter()
     prepare(dataset, SECTION, tmp_path, 0, reporter)
     assert reporter.notes == ["1 labels have several titles in the table of titles, such as 'A9': the first counts"]
+
+
+def test_titles_that_are_objects_are_refused(tmp_path: Path) -> None:
+    train = pl.LazyFrame({"doc_id": ["1"], "text": ["a"], "labels": [["x"]]})
+    table = pl.LazyFrame({"label": ["x"], "title": [{"en": 1}]})
+    with pytest.raises(DataError, match="the column 'title' of the table of titles holds Struct"):
+        prepare(Dataset(splits={"train": train, "validation": train.clear()}, labels=table), SECTION, tmp_path, 0, SilentReporter())

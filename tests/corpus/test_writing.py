@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from polars.testing import assert_frame_equal
 from plant_cli.api.corpus import Dataset
 from plant_cli.api.errors import DataError, UsageError
 from plant_cli.api.sections import DataSection
+from plant_cli.base import files
 from plant_cli.corpus.frames import read_frames
 from plant_cli.corpus.writing import write_corpus
 
@@ -58,3 +60,12 @@ def test_an_output_that_is_some_other_file_is_refused(full: Dataset, tmp_path: P
     with pytest.raises(UsageError, match="is a file that is no table"):
         write_corpus(read_frames(full), full, tmp_path / "notes", force=True)
     assert (tmp_path / "notes").read_text() == "mine"
+
+
+def test_the_corpus_itself_takes_its_place_last(full: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is killed meanwhile leaves no corpus without what belongs to it."""
+    placed: list[str] = []
+    monkeypatch.setattr(files.os, "replace", lambda source, target: placed.append(Path(target).name) or os.rename(source, target))
+    write_corpus(read_frames(full), full, tmp_path / "data.csv", force=False)
+    assert [name for name in placed if not name.startswith(".")] == ["data.evidence.csv", "data.labels.csv", "data.csv"]
+    assert len(list(tmp_path.iterdir())) == 3

@@ -1,6 +1,7 @@
 """Options of eval and significance: one declaration, and options of metric families by name."""
 
 import pytest
+from pydantic import ValidationError
 
 from plant_cli.api import Choice
 from plant_cli.evaluation.options import ScoringOptions
@@ -21,3 +22,10 @@ def test_families_get_their_options_and_unknown_ones_are_kept_for_the_look_up_to
         Choice(name="propensity", options={"a": 0.5}),
         Choice(name="oops"),
     ]
+
+
+def test_too_few_resamples_are_refused():
+    for few in (1, 19):
+        with pytest.raises(ValidationError, match="0, or 20 and more"):
+            ScoringOptions(bootstrap=few)
+    assert ScoringOptions(bootstrap=0).bootstrap == 0

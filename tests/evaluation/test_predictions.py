@@ -93,7 +93,7 @@ def test_unknown_and_repeated_documents_are_named(gold, save, good, tmp_path):
     assert "predicted more than once: 1" in refused(tmp_path / "twice.parquet", gold).what
 
 
-@pytest.mark.parametrize("score", [float("nan"), None])
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), float("-inf"), None])
 def test_a_score_that_is_no_number_names_document_and_label(gold, save, good, score):
     good["3"]["b"] = score
     error = refused(save(good), gold)
@@ -190,3 +190,9 @@ def test_cells_of_a_csv_that_hold_no_lists_are_named(gold, tmp_path, labels, sco
     error = refused(path, gold)
     assert what in error.what
     assert error.where == f"{path}, column {'scores' if 'scores' in what else 'labels'}, row 1"
+
+
+def test_true_and_false_are_no_scores(gold, tmp_path):
+    lines = [json.dumps({"doc_id": name, "labels": ["a"], "scores": [True]}) for name in gold.doc_ids]
+    (tmp_path / "p.jsonl").write_text("\n".join(lines))
+    assert "true or false" in refused(tmp_path / "p.jsonl", gold).what

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+import socket
 from pathlib import Path
 
 import polars as pl
@@ -8,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from plant_cli.api.errors import DataError
-from plant_cli.kit.tables import collect, scan_table, table_format, write_table
+from plant_cli.kit.tables import collect, scan_table, table_format, whole_numbers, write_table
 
 FRAME = pl.DataFrame(
     {
@@ -76,6 +78,12 @@ BAD = {
     "parquet with a false footer": (b"PAR1" + b"\0" * 100 + b"PAR1", "truncated or damaged", "108 bytes"),
     "truncated gzip": (gzip.compress(b"text,labels\n" * 99)[:-9], "gzip file is truncated", "x.bin"),
     "latin 1": ("text,labels\na,b\ncaf\u00e9,b\n".encode("latin-1"), "not UTF-8", "line 3, byte 19 (0xe9)"),
+    "utf 32": ("text,labels\na,b\n".encode("utf-32"), "UTF-32", "x.bin"),
+    "two columns of one name": (b"id,text,id\na,b,c\n", "2 columns are called 'id'", "line 1: id, text, id"),
+    "digits": (b'{"a": ' + b"9" * 5000 + b"}\n", "cannot be read", "line 1"),
+    "digits in a list": (b'[{"a": ' + b"9" * 5000 + b"}]\n", "cannot be read", "x.bin"),
+    "deep line": (b'{"a": ' + b"[" * 3000 + b"]" * 3000 + b"}\n", "cannot be read", "line 1"),
+    "deep list": (b'[{"a": ' + b"[" * 100000, "cannot be read", "x.bin"),
     "utf 16": ("text,labels\na,b\n".encode("utf-16"), "UTF-16", "x.bin"),
     "binary": (b"\x7fELF\0\0\0\1", "not text", "line 1"),
     "late zero byte": (b"text,labels\n" + b"a,b\n" * 2000 + b"\0,b\n", "zero byte", "line 2002"),
@@ -132,3 +140,28 @@ def test_an_output_of_unknown_format_is_refused(tmp_path: Path, name: str) -> No
     with pytest.raises(DataError, match="no table format"):
         write_table(FRAME, tmp_path / name)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_has_no_end_or_cannot_be_read_twice_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    plug = socket.socket(socket.AF_UNIX)
+    plug.bind(str(tmp_path / "s"))
+    for path in (tmp_path / "pipe", tmp_path / "s", Path("/dev/zero")):
+        with pytest.raises(DataError, match="no plain file"):
+            scan_table(path)
+    plug.close()
+
+
+def test_what_the_system_does_not_let_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises(DataError, match="the file cannot be read"):
+        scan_table(tmp_path / "a")
+    if Path("/proc/self/mem").exists():
+        with pytest.raises(DataError, match="the file cannot be read"):
+            scan_table(Path("/proc/self/mem"))
+
+
+def test_fractions_are_no_whole_numbers() -> None:
+    frame = pl.DataFrame({"a": [0.5, 2.0, None], "b": ["1", "2.7", "x"]})
+    assert frame.select(whole_numbers("a"), whole_numbers("b")).to_dict(as_series=False) == {"a": [None, 2, None], "b": [1, None, None]}

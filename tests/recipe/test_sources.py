@@ -7,7 +7,7 @@ import pytest
 
 from plant_cli.api import RecipeError
 from plant_cli.recipe import sources
-from plant_cli.recipe.sources import find_recipe, load_recipe, parse_sets, shipped_recipes
+from plant_cli.recipe.sources import find_recipe, load_recipe, parse_sets, read_run_recipe, shipped_recipes
 
 
 def _write(path: Path, text: str) -> Path:
@@ -87,3 +87,24 @@ def test_a_set_without_section_or_value_is_refused(text: str) -> None:
     with pytest.raises(RecipeError, match="sets nothing") as caught:
         parse_sets([text])
     assert "section.key=value" in caught.value.expected
+
+
+def test_a_chain_of_recipes_beyond_measure_is_refused(tmp_path: Path) -> None:
+    for number in range(1200):
+        (tmp_path / f"r{number}.yaml").write_text(f"extends: r{number + 1}.yaml\n")
+    with pytest.raises(RecipeError, match="nested too deeply") as caught:
+        load_recipe(str(tmp_path / "r0.yaml"))
+    assert "r0.yaml, which extends more than" in caught.value.where
+
+
+def test_a_set_nested_beyond_measure_is_refused() -> None:
+    for text in ("finetune" + ".a" * 2000 + "=1", "finetune.epochs=" + "[" * 3000):
+        with pytest.raises(RecipeError):
+            parse_sets([text])
+
+
+def test_the_recipe_of_a_run_must_be_text(tmp_path: Path) -> None:
+    assert read_run_recipe(tmp_path).values == {}
+    (tmp_path / "recipe.yaml").write_bytes(b"summary: caf\xe9\n")
+    with pytest.raises(RecipeError, match="the recipe cannot be read"):
+        read_run_recipe(tmp_path)

@@ -112,3 +112,9 @@ def test_an_action_is_not_held_to_components_it_only_hands_on(registry: Registry
 def test_every_section_is_checked_even_if_another_stage_is_run(registry: Registry) -> None:
     with pytest.raises(RecipeError, match="finetnue"):
         check_sections(parse_yaml("probe: {depth: 1}\nfinetnue: {}", "r.yaml"), registry)
+
+
+@pytest.mark.parametrize("section", ["finetune-../../x", "finetune-ABC", "finetune-a b"])
+def test_a_tag_that_cannot_name_a_folder_is_refused_before_anything_runs(registry: Registry, section: str) -> None:
+    with pytest.raises(RecipeError, match="cannot name a folder"):
+        _steps(registry, f"{section}: {{}}\n")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plant_cli.api import RecipeError
-from plant_cli.recipe.syntax import dump_yaml, parse_value, parse_yaml
+from plant_cli.recipe.syntax import dump_yaml, parse_value, parse_yaml, read_scalar
 
 
 @pytest.mark.parametrize(
@@ -97,3 +97,13 @@ def test_what_is_written_reads_back_equal(values: dict[str, object]) -> None:
 @pytest.mark.parametrize("text", ["1e-4", "no", "true", "007", "12:30:45", "null", "", "~", ".inf", "5."])
 def test_texts_that_look_like_something_else_survive(text: str) -> None:
     assert parse_yaml(dump_yaml({"a": text}), "r.yaml").values == {"a": text}
+
+
+@pytest.mark.parametrize("text", ["a: " + "[" * 5000, "a: " + "{b: " * 5000, "a: " + "[" * 60 + "]" * 60])
+def test_values_nested_beyond_measure_are_refused(text: str) -> None:
+    with pytest.raises(RecipeError, match=r"nested too deeply|not valid YAML"):
+        parse_yaml(text, "r.yaml")
+
+
+def test_numbers_of_thousands_of_digits_are_read_as_infinite() -> None:
+    assert read_scalar("9" * 5000) == float("inf")

@@ -141,3 +141,10 @@ def test_an_input_is_found_only_when_its_stage_is_done(laboratory):
     (laboratory.path / "alpha" / "alpha.txt").unlink()
     with pytest.raises(ArtefactError, match="alpha"):
         laboratory.run("beta", force=True)
+
+
+def test_a_run_that_lost_its_recipe_says_so(prepared):
+    (prepared.path / "recipe.yaml").unlink()
+    with pytest.raises(ArtefactError, match="the run has lost its recipe") as caught:
+        prepared.run("look")
+    assert "--set data.path=PATH" in caught.value.todo

@@ -11,6 +11,7 @@ from plant_cli.api import (
     ComponentError,
     DataError,
     Interrupted,
+    PlantError,
     RecipeError,
     Request,
     ResourceError,
@@ -243,3 +244,18 @@ def test_a_copied_run_goes_on(laboratory):
     laboratory.path = copy
     laboratory.run("beta")
     assert laboratory.text("beta") == "3"
+
+
+def test_a_stage_that_lost_its_record_is_not_made_anew_in_silence(laboratory):
+    laboratory.run("gamma")
+    (laboratory.path / "alpha" / "stage.json").unlink()
+    with pytest.raises(UsageError, match="the stage 'alpha' is not complete"):
+        laboratory.run("gamma", force=False, tag="b")
+    assert laboratory.calls == ["alpha"]
+
+
+def test_a_run_that_is_removed_while_a_stage_works_does_not_come_back(laboratory):
+    laboratory.on["alpha"] = lambda context: shutil.rmtree(context.run_path)
+    with pytest.raises(PlantError, match="no longer there"):
+        laboratory.run("alpha")
+    assert not laboratory.path.exists()

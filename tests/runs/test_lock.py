@@ -95,3 +95,12 @@ def test_who_waits_gets_the_lock_when_it_is_free(tmp_path: Path) -> None:
     with hold_lock(tmp_path, "mig edit", wait=10):
         pass
     other.join()
+
+
+def test_a_lock_that_is_deleted_while_it_is_held_lets_nobody_in(tmp_path: Path) -> None:
+    with hold_lock(tmp_path, "finetune"):
+        (tmp_path / LOCK_NAME).unlink()
+        with pytest.raises(ArtefactError, match="another process is writing to this run"), hold_lock(tmp_path, "eval"):
+            raise AssertionError("both hold it")
+    with hold_lock(tmp_path, "eval"):
+        pass

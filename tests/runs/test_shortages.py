@@ -76,3 +76,11 @@ def test_the_words_of_another_language_are_understood(tmp_path: Path) -> None:
 @pytest.mark.parametrize("error", [ValueError("out of memory of this city"), OSError(errno.ENOENT, "no such file"), RuntimeError("boom")])
 def test_other_errors_are_no_shortage(error: Exception, tmp_path: Path) -> None:
     assert find_shortage(error, tmp_path, "kept") is None
+
+
+def test_a_limit_on_the_size_of_files_is_no_full_disk(tmp_path: Path) -> None:
+    for error in (OSError(errno.EFBIG, "File too large"), RuntimeError("Error while serializing: I/O error: File too large (os error 27)")):
+        found = find_shortage(error, tmp_path, "the files so far are kept")
+        assert found is not None
+        assert found.what == "a file would be larger than the system allows"
+        assert "ulimit -f unlimited" in found.todo

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from plant_cli.api import ArtefactError, ComponentError, DataError, PlantError, Request, Result, SilentReporter, UsageError
+from plant_cli.api import ArtefactError, ComponentError, DataError, PlantError, RecipeError, Request, Result, SilentReporter, UsageError
 from plant_cli.registry import installed
 from plant_cli.running.runner import run_stage
 
@@ -132,3 +132,10 @@ def test_bad_input_reaches_the_user_in_four_parts(tmp_path: Path) -> None:
         act("stats", data={"path": str(tmp_path / "x.parquet")})
     assert not isinstance(caught.value, ArtefactError)
     assert all((caught.value.what, caught.value.where, caught.value.expected, caught.value.todo))
+
+
+def test_an_output_without_a_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RecipeError, match=r"'data make\.output' cannot be ''"):
+        act("make", dataset="synthetic-clinic", output="")
+    assert not list(tmp_path.iterdir())

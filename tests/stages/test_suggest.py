@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from plant_datasets.synthetic_clinic.generator import generate
 
-from plant_cli.api import ArtefactError, DataError, SilentReporter, UsageError
+from plant_cli.api import ArtefactError, DataError, RecipeError, SilentReporter, UsageError
 from plant_cli.console.tables import format_cell
 from plant_cli.stages.suggest import _write
 from tests.artefacts.conftest import record_again
@@ -178,6 +178,8 @@ def test_columns_of_other_types_and_gaps_in_them_are_read(trained: Any, tmp_path
     [
         ({}, None, UsageError, "nothing to label"),
         ({"path": "new.csv", "text": "both"}, "text\na\n", UsageError, "both"),
+        ({"text": " "}, None, UsageError, "the text is empty"),
+        ({"text": "fever", "output": ""}, None, RecipeError, "'suggest.output' cannot be ''"),
         ({"path": "gone.csv"}, None, DataError, "gone.csv"),
         ({"path": "new.csv"}, "txt\nfever\n", DataError, "no column 'text'"),
         ({"path": "new.csv"}, "text\n", DataError, "no rows"),

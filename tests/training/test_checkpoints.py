@@ -11,6 +11,8 @@ import pytest
 import torch
 from torch import nn
 
+from plant_cli.artefacts.marks import CHECKPOINT_MARK, write_mark
+from plant_cli.base.files import read_json, write_json
 from plant_cli.parallel.gradients import full_state
 from plant_cli.runs.shortages import find_shortage
 from plant_cli.training import checkpoints
@@ -158,3 +160,19 @@ def test_equal_checkpoints_are_equal_bytes(tmp_path: Path) -> None:
         save_checkpoint(tmp_path / name, *kept(layer, optimizer), Position(step=1), {"weight": torch.ones(2, 3)})
     one, two = ((tmp_path / name / "step-00000001" / "weights.safetensors").read_bytes() for name in ("one", "two"))
     assert one == two
+
+
+def test_a_position_of_other_types_and_the_state_of_another_optimiser_are_passed_over(tmp_path: Path) -> None:
+    layer, optimizer = trained()
+    for step in (1, 2, 3):
+        save_checkpoint(tmp_path, *kept(layer, optimizer), Position(step=step), {"weight": torch.ones(2, 3)})
+    other = torch.optim.AdamW([{"params": [layer.weight]}, {"params": [layer.bias]}], lr=0.1)
+    told: list[str] = []
+    assert load_checkpoint(tmp_path, layer, other, told.append) is None
+    assert len(told) == 2
+    place = tmp_path / "step-00000003"
+    write_json(place / "position.json", {**read_json(place / "position.json", "it"), "epoch": "x"})
+    write_mark(place / CHECKPOINT_MARK)
+    position, _ = load_checkpoint(tmp_path, layer, optimizer, told.append) or pytest.fail("no checkpoint")
+    assert position.step == 2
+    assert "epoch" in told[-1]

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+import pytest
+
+from plant_cli.base.names import names_folder
+
+
+@pytest.mark.parametrize("name", ["baseline", "v-1", "0.5_x"])
+def test_what_can_be_part_of_a_folders_name(name: str) -> None:
+    assert names_folder(name)
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/b", "ABC", "-a", ".a", "a\n", "a b", "é"])
+def test_what_cannot(name: str) -> None:
+    assert not names_folder(name)

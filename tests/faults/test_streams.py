@@ -1,0 +1,75 @@
+"""Streams that are closed or full, and signals at the very start: the work is done, or it is said what is missing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from plant_cli.base.files import read_json
+
+MIG = ("-m", "plant_cli", "mig", "--dataset", "synthetic-clinic", "--set", "data.dataset.documents=60", "--quiet")
+
+
+def shell(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of shell in a folder; `$P` is the command line."""
+    environment = {**os.environ, "P": f"{sys.executable} {' '.join(MIG)}", "PLANT": f"{sys.executable} -m plant_cli"}
+    return subprocess.run(["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_closed_streams_harm_nothing(tmp_path: Path, closed: str) -> None:
+    ended = shell(tmp_path, f"$P {closed}")
+    assert ended.returncode == 0, ended.stderr
+    assert read_json(tmp_path / "plant-run" / "mig" / "stage.json", "the record")["status"] == "done"
+
+
+def test_a_full_disk_behind_stdout_does_not_deny_what_is_done(tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    ended = shell(tmp_path, "$P > /dev/full")
+    assert ended.returncode == 6
+    assert "the stage is done and recorded, but its result could not be shown" in ended.stderr
+    assert read_json(tmp_path / "plant-run" / "mig" / "stage.json", "the record")["status"] == "done"
+
+
+def test_a_folder_that_was_deleted_is_told(tmp_path: Path) -> None:
+    ended = shell(tmp_path, "mkdir gone; cd gone; rmdir ../gone; $PLANT data make synthetic-clinic -O x.csv")
+    assert ended.returncode in (4, 6)
+    assert "Traceback" not in ended.stderr
+    assert "a bug" not in ended.stderr
+
+
+def test_a_place_where_nothing_can_be_written_is_told(tmp_path: Path) -> None:
+    for place in ("/proc/x.csv", "/dev/null/x.parquet"):
+        ended = shell(tmp_path, f"$PLANT data make synthetic-clinic --documents 60 -O {place}")
+        assert ended.returncode == 6, ended.stderr
+        assert "error: the system" in ended.stderr
+
+
+def test_a_limit_on_the_size_of_files_is_told(tmp_path: Path) -> None:
+    ended = shell(tmp_path, "ulimit -f 1; TMPDIR=. $P")
+    assert ended.returncode == 6, ended.stderr
+    assert "a file would be larger than the system allows" in ended.stderr
+    assert shell(tmp_path, "$P --resume").returncode == 0
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.03, 0.06, 0.1, 0.2])
+def test_ctrl_c_at_the_start_shows_no_trace(tmp_path: Path, pause: float) -> None:
+    process = subprocess.Popen(
+        [sys.executable, *MIG], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_default_signal
+    )
+    time.sleep(0.15 + pause)  # the interpreter itself starts before anything of ours runs
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=120)[1]
+    assert "Traceback" not in said
+    assert process.returncode in (-signal.SIGINT, 130, 0)
+
+
+def _default_signal() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

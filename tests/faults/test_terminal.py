@@ -1,0 +1,67 @@
+"""What labels, texts and arguments hold never steers the terminal that shows it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LABEL = "Z\x1b[31mred"
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    rows = [
+        f"{split}\t{word} and more\t{LABEL if word == 'fever' else word}" for split in ("train", "validation", "test") for word in WORDS
+    ]
+    (tmp_path / "c.tsv").write_text("\n".join(["split\ttext\tlabels", *rows, ""]))
+    return tmp_path
+
+
+WORDS = ("fever", "cough", "pain")
+
+
+def on_terminal(folder: Path, *arguments: str) -> str:
+    """What a command writes to a terminal, raw."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "plant_cli", *arguments],
+        cwd=folder,
+        env={**os.environ, "NO_COLOR": "1", "TERM": "dumb"},
+        stdin=subprocess.DEVNULL,
+        stdout=slave,
+        stderr=slave,
+    )
+    os.close(slave)
+    written = b""
+    while True:
+        try:
+            part = os.read(master, 65536)
+        except OSError:  # how Linux says that nobody holds the other end any more
+            break
+        if not part:
+            break
+        written += part
+    process.wait()
+    os.close(master)
+    return written.decode()
+
+
+def test_labels_and_arguments_are_written_out(corpus: Path) -> None:
+    on_terminal(corpus, "mig", "c.tsv", "--quiet")
+    for arguments in (("mig", "show", LABEL), ("mig", "show", LABEL, "--format", "tsv"), ("mig", "show", "\x1b[2Jfever"), ("\x1b[2J",)):
+        said = on_terminal(corpus, *arguments)
+        assert "\x1b[31m" not in said, arguments
+        assert "\x1b[2J" not in said, arguments
+        assert "\\x1b" in said, arguments
+
+
+def test_into_a_file_goes_what_the_data_hold(corpus: Path) -> None:
+    on_terminal(corpus, "mig", "c.tsv", "--quiet")
+    command = [sys.executable, "-m", "plant_cli", "mig", "show", LABEL, "--format", "tsv"]
+    found = subprocess.run(command, cwd=corpus, capture_output=True, text=True, check=True)
+    assert LABEL in found.stdout
