@@ -226,7 +226,7 @@ def _parse_separated(content: bytes, path: Path) -> pl.DataFrame:
 
 def _refuse_repeated_names(content: bytes, path: Path, separator: str, skipped: int) -> None:
     """Refuse two columns of one name: it could not be said which of them is meant."""
-    names = next(filter(None, _read_rows(io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", newline=""), separator)), [])
+    names: list[str] = next(filter(None, _read_rows(io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", newline=""), separator)), [])
     repeated = sorted({name for name in names if name and names.count(name) > 1})
     if repeated:
         raise DataError(
