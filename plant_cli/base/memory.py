@@ -5,8 +5,6 @@ from __future__ import annotations
 import resource
 import sys
 
-import psutil
-
 
 def peak_memory_gb() -> float:
     """Largest resident memory of this process since it started, in 10⁹ bytes."""
@@ -16,9 +14,13 @@ def peak_memory_gb() -> float:
 
 def available_memory() -> int:
     """Bytes of main memory that a new process may take without swapping."""
+    import psutil  # the console imports this module for `--help`, too
+
     return int(psutil.virtual_memory().available)
 
 
 def resident_memory() -> int:
     """Bytes of main memory that this process holds now."""
+    import psutil
+
     return int(psutil.Process().memory_info().rss)
