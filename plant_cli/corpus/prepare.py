@@ -32,12 +32,8 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
         folder: `corpus/` in the run folder; labels.parquet, evidence.parquet if there is any, statistics.json and, last, splits.json are
             written to it.
         seed: chooses the training documents that are held out when there is no validation split.
-    <<<<<<< HEAD
-        reporter: takes remarks of the dataset, and warnings of what is odd but not fatal.
-    =======
-        reporter: shows remarks of the dataset, and warnings about what is odd but can be used.
-    >>>>>>> 2438d97 (Rooms artefacts, base and runs in plain words)
-
+            reporter: takes remarks of the dataset, and warnings of what is odd but not fatal.
+    
     Raises:
         DataError: no run can be made of this corpus; see `checks.REQUIRED` and `evidence.read_evidence`.
     """
