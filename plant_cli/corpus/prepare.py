@@ -32,8 +32,8 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
         folder: `corpus/` in the run folder; labels.parquet, evidence.parquet if there is any, statistics.json and, last, splits.json are
             written to it.
         seed: chooses the training documents that are held out when there is no validation split.
-            reporter: takes remarks of the dataset, and warnings of what is odd but not fatal.
-    
+        reporter: takes remarks of the dataset, and warnings of what is odd but not fatal.
+
     Raises:
         DataError: no run can be made of this corpus; see `checks.REQUIRED` and `evidence.read_evidence`.
     """
