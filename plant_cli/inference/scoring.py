@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import Interrupted, Reporter
+from plant_cli.api import Interrupted, Reading, Reporter
 from plant_cli.inference.lexical import LexicalScores
 from plant_cli.model.candidates import Candidates
 from plant_cli.model.cuts import Cut
@@ -44,9 +44,10 @@ class TopLabels:
 
 
 class _Collected:
-    """The best labels collected so far."""
+    """The best labels collected so far; `keep` is given all logits of each batch."""
 
-    def __init__(self, documents: int, k: int) -> None:
+    def __init__(self, documents: int, k: int, keep: Keep | None) -> None:
+        self.keep = keep
         self.labels = np.zeros((documents, k), dtype=np.int64)
         self.scores = np.zeros((documents, k), dtype=np.float64)
         self.counts = np.zeros(2, dtype=np.int64)  # pairs with a probability of at least one half, all pairs
@@ -55,6 +56,8 @@ class _Collected:
         found, values = top_labels(logits, self.labels.shape[1])
         self.labels[rows], self.scores[rows] = found.cpu().numpy(), torch.sigmoid(values.double()).cpu().numpy()
         self.counts += int((logits >= 0).sum()), logits.numel()
+        if self.keep is not None:
+            self.keep(rows, logits.cpu().numpy())
 
     def done(self, processes: Processes) -> TopLabels:
         processes.add_arrays(self.labels, self.scores, self.counts)  # each has the rows of its share, and zeros elsewhere
@@ -73,6 +76,19 @@ def top_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return found.gather(1, order), values
 
 
+def _score(network: Network, reading: Reading, candidates: Sequence[Tensor] | None) -> Tensor:
+    """Logits [B, L] of all labels, or of each document's candidates."""
+    if candidates is None:
+        return score_all(network.decoder, reading, network.labels)
+    return score_candidates(network.decoder, reading, candidates, network.labels)
+
+
+def _mix(logits: Tensor, lexical: LexicalScores | None, weights: Sequence[float], rows: Rows) -> Iterator[Tensor]:
+    """Logits [B, L] with the documents' lexical scores, under one weight after the other: one mixture is in memory at a time."""
+    added = torch.from_numpy(lexical.scores(rows)).to(logits.device) if lexical else None
+    return (logits if added is None else torch.add(logits, added, alpha=weight) for weight in weights)
+
+
 @torch.no_grad()
 def score_mixtures(
     network: Network,
@@ -89,33 +105,39 @@ def score_mixtures(
     should_stop: Callable[[], bool] = never,
     candidates: Candidates | None = None,
 ) -> list[TopLabels]:
-    """The best labels under each weight of the lexical scores (without any: the lexicon's own); the network is run once.
+    """The best labels of each document under each weight of its lexical scores; the network is run once.
 
-    With candidates only these are scored; every other label has the score 0. `keep` is given each batch's rows [B] and logits [B, L]
-    under the first weight, the last that anybody sees of them; each process keeps those of its own share.
+    Args:
+        network: scores the documents.
+        reader: gives the documents.
+        hardware: the device, and the processes that share the documents.
+        k: labels kept of each document.
+        batch: documents scored at once.
+        reporter: where progress goes.
+        description: what is scored, for progress.
+        lexical: lexical scores of the same documents; None: there are none.
+        weights: logits that a lexical score higher by 1 adds (default: the weight of the lexicon).
+        keep: given rows [B] and logits [B, L] of each batch under the first weight; each process gets those of its share.
+        should_stop: true once the user asked to stop.
+        candidates: labels of each document that are scored, the others get the score 0; None: all are.
+
+    Raises:
+        Interrupted: the user stopped the command.
     """
     network.eval()
     if weights is None:
         weights = [lexical.lexicon.weight if lexical else 0.0]
     sizes, stopping = lengths(reader.tokens), False
-    collected = [_Collected(len(sizes), min(k, network.labels)) for _ in weights]
+    collected = [_Collected(len(sizes), min(k, network.labels), None if i else keep) for i in range(len(weights))]
     with reporter.progress(description, len(sizes), "documents") as task:
         for rows in hardware.processes.share(sorted_batches(sizes, batch)):
             if stopping := should_stop():
                 break
             reading = reader.read(rows)
             with hardware.autocast():
-                if candidates is None:
-                    logits = score_all(network.decoder, reading, network.labels)
-                else:
-                    chosen = candidates.of(rows, reading.mask.device)
-                    logits = score_candidates(network.decoder, reading, chosen, network.labels)
-            added = torch.from_numpy(lexical.scores(rows)).to(logits.device) if lexical else None
-            for number, (weight, best) in enumerate(zip(weights, collected, strict=True)):
-                mixed = logits if added is None else torch.add(logits, added, alpha=weight)
+                logits = _score(network, reading, None if candidates is None else candidates.of(rows, reading.mask.device))
+            for best, mixed in zip(collected, _mix(logits, lexical, weights, rows), strict=True):
                 best.add(rows, mixed)
-                if keep is not None and number == 0:
-                    keep(rows, mixed.cpu().numpy())
             task.advance(len(rows) * hardware.processes.count)
     if hardware.processes.any(stopping):
         raise Interrupted(

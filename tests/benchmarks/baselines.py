@@ -126,7 +126,7 @@ def write(path: Path, scored: Scored, doc_ids: Sequence[str], labels: Sequence[s
 def measure(path: Path, gold: Gold) -> dict[str, float]:
     """The columns, in points."""
     data = build_input(read_predictions(path, gold), gold, 0.5, CONVENTIONS["plant"])
-    values = choose(compute_families(plant_metrics.plugin.plant_register_metrics(), data), COLUMNS, {})
+    values = choose(compute_families([(spec, spec.options()) for spec in plant_metrics.plugin.plant_register_metrics()], data), COLUMNS, {})
     values += [b.metrics[0] for b in measure_bins(data, BINS)]
     return {value.name: 100 * compute_value(value) for value in values}
 

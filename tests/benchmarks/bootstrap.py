@@ -32,7 +32,7 @@ from plant_cli.evaluation.bootstrap import Sums, draw_weights
 from plant_cli.evaluation.score import evaluate
 from plant_cli.kit.metrics import Floats, ScoreTable, count_assignments
 
-SPECS = plant_metrics.plugin.plant_register_metrics()
+FAMILIES = [(spec, spec.options()) for spec in plant_metrics.plugin.plant_register_metrics()]
 REPLICATES = 1000
 TIMED = 3
 SAMPLED = 16
@@ -163,10 +163,10 @@ def main() -> None:
 def measure(scale: Scale, generator: np.random.Generator, folder: Path) -> dict[str, float | str]:
     """Seconds, memory and the machine."""
     data = draw(scale, generator, folder)
-    sums = list(evaluate(replace(data, all_scores=None), SPECS, generator=generator).scores)
+    sums = list(evaluate(replace(data, all_scores=None), FAMILIES, generator=generator).scores)
 
     def ours(*names: str) -> Callable[[], object]:
-        return lambda: evaluate(data, SPECS, wanted=names, replicates=REPLICATES, generator=generator)
+        return lambda: evaluate(data, FAMILIES, wanted=names, replicates=REPLICATES, generator=generator)
 
     found = {**clock("", ours(*sums, "macro-AUC", "micro-AUC")), **clock("micro_auc_", ours("micro-AUC"))}
     found["peak_gb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
@@ -177,7 +177,7 @@ def measure(scale: Scale, generator: np.random.Generator, folder: Path) -> dict[
     found |= {key: f1[key] + auc[key] for key in f1}
     wanted = [*sums, "macro-AUC"]
     found |= clock(
-        "reference_", lambda: [evaluate(redraw(data, generator), SPECS, wanted=wanted, generator=generator) for _ in rows], scale_up
+        "reference_", lambda: [evaluate(redraw(data, generator), FAMILIES, wanted=wanted, generator=generator) for _ in rows], scale_up
     )
     return {**found, "machine": f"{platform.machine()}, {platform.processor() or platform.system()}"}
 

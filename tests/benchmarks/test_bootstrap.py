@@ -9,12 +9,12 @@ import pytest
 
 from plant_cli.evaluation.bootstrap import draw_weights, resample, weigh
 from plant_cli.evaluation.families import choose, compute_families
-from tests.benchmarks.bootstrap import SAME, SPECS, Scale, auc_by_peer, draw, f1_by_peer, measure
+from tests.benchmarks.bootstrap import FAMILIES, SAME, Scale, auc_by_peer, draw, f1_by_peer, measure
 
 
 def test_the_peer_computes_what_we_compute(tmp_path: Path) -> None:
     data = draw(Scale(60, 20, 8, 3), np.random.default_rng(0), tmp_path)
-    micro, macro, area = choose(compute_families(SPECS, data), SAME, {})
+    micro, macro, area = choose(compute_families(FAMILIES, data), SAME, {})
     drawn = [*resample([micro, macro], 4, np.random.default_rng(1)), weigh(area, 4, np.random.default_rng(1))[1]]
     for number, weights in enumerate(draw_weights(60, 4, np.random.default_rng(1))):
         expected = {**f1_by_peer(data, weights), "macro-AUC": auc_by_peer(data, weights)}

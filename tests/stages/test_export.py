@@ -72,7 +72,7 @@ def score(folder: Path, hidden: torch.Tensor) -> torch.Tensor:
     decoder = LabelAttention(LabelAttentionOptions(heads=2, pool=8), DecoderShape(hidden=hidden.shape[-1], labels=labels))
     decoder.load_state_dict(load_file(folder / "decoder.safetensors"))
     with torch.no_grad():
-        return decoder.eval()(hidden, torch.ones(hidden.shape[:2], dtype=torch.bool))
+        return decoder.eval()(Reading.of(hidden, torch.ones(hidden.shape[:2], dtype=torch.bool)))
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_only_an_export_is_replaced_and_only_by_force(clinic: Any, trained: Call
     (folder / "stray.txt").write_text("of the first")
     clinic("export", f"export.folder={folder}", force=True)
     assert not (folder / "stray.txt").exists()
-    with pytest.raises(UsageError, match="something else than an export"):
+    with pytest.raises(UsageError, match="something other than an export"):
         clinic("export", f"export.folder={own}", force=True)
     assert (own / "thesis.txt").read_text() == "ten years"
     assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".")) == []
