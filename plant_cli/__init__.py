@@ -1,8 +1,15 @@
 """PLANT: pretrained and leveraged attention for extreme multi-label text classification."""
 
-from importlib.metadata import PackageNotFoundError, version
+__version__: str
 
-try:
-    __version__ = version("plant-cli")
-except PackageNotFoundError:  # a source tree that was never installed
-    __version__ = "0+source"
+
+def __getattr__(name: str) -> str:
+    """The version, looked up when it is asked for: a command that starts imports as little as can be."""
+    if name != "__version__":
+        raise AttributeError(name)
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("plant-cli")
+    except PackageNotFoundError:  # a source tree that was never installed
+        return "0+source"

@@ -53,15 +53,8 @@ def on_terminal(folder: Path, *arguments: str) -> str:
 
 def test_labels_and_arguments_are_written_out(corpus: Path) -> None:
     on_terminal(corpus, "mig", "c.tsv", "--quiet")
-    for arguments in (("mig", "show", LABEL), ("mig", "show", LABEL, "--format", "tsv"), ("mig", "show", "\x1b[2Jfever"), ("\x1b[2J",)):
+    for arguments in (("mig", "show", LABEL), ("mig", "show", "\x1b[2Jfever"), ("\x1b[2J",)):
         said = on_terminal(corpus, *arguments)
         assert "\x1b[31m" not in said, arguments
         assert "\x1b[2J" not in said, arguments
         assert "\\x1b" in said, arguments
-
-
-def test_into_a_file_goes_what_the_data_hold(corpus: Path) -> None:
-    on_terminal(corpus, "mig", "c.tsv", "--quiet")
-    command = [sys.executable, "-m", "plant_cli", "mig", "show", LABEL, "--format", "tsv"]
-    found = subprocess.run(command, cwd=corpus, capture_output=True, text=True, check=True)
-    assert LABEL in found.stdout
