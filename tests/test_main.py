@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 import plant_cli
 
@@ -12,7 +15,7 @@ HEAVY = ("torch", "transformers", "polars", "scipy", "rich", "numpy")
 BUDGET = 0.4  # seconds of CPU for `plant --help`
 PROBE = """
 import sys
-sys.argv = ["plant", {argument!r}]
+sys.argv = ["plant", *{arguments!r}]
 from plant_cli.main import main
 try:
     main()
@@ -23,15 +26,26 @@ except SystemExit as left:
 """
 
 
-def _probe(argument: str) -> tuple[str, list[str]]:
-    done = subprocess.run([sys.executable, "-c", PROBE.format(argument=argument, heavy=HEAVY)], capture_output=True, text=True, check=True)
-    return done.stdout, done.stderr.split()
+def _probe(*arguments: str) -> tuple[str, list[str]]:
+    """What a command printed, and from the last line of stderr: exit code, CPU seconds, heavy modules."""
+    code = PROBE.format(arguments=arguments, heavy=HEAVY)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout, done.stderr.splitlines()[-1].split()
 
 
 def test_help_is_cheap() -> None:
     measured = [_probe("--help")[1] for _ in range(3)]
     assert all(code == "0" and heavy == [] for code, _, *heavy in measured)
     assert min(float(seconds) for _, seconds, *_ in measured) < BUDGET
+
+
+@pytest.mark.parametrize("stage", ["pretrain-attn", "finetune", "predict", "eval", "suggest"])
+def test_what_is_missing_is_said_before_torch_is_loaded(stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = ["--text", "a"] if stage == "suggest" else []
+    code, _, *heavy = _probe(stage, "--run", "none", *text)[1]
+    assert code != "0"
+    assert "torch" not in heavy
 
 
 def test_the_contract_imports_no_heavy_library() -> None:

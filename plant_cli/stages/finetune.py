@@ -17,14 +17,17 @@ FIGURES = ("MAP", "P@5", "micro-F1", "macro-F1")
 
 def run(context: StageContext, options: FinetuneOptions) -> Result:
     """Fine-tune, keep the best epoch on validation, and tune the decision threshold there."""
+    _refuse_useless_sharpness(options)
+    corpus = context.corpus()
+    relevance = context.input("mig") if options.needs_relevance else context.find_input("mig")
+    planted = context.input("pretrain-attn") if options.init == "planted" else None
+
+    # Imports torch, which takes seconds: what is missing is said before.
     from plant_cli.model.languages import warn_of_languages
     from plant_cli.model.word_statistics import load_statistics
     from plant_cli.training.materials import Inputs
     from plant_cli.training.stage2 import finetune
 
-    _refuse_useless_sharpness(options)
-    corpus = context.corpus()
-    relevance = context.input("mig") if options.needs_relevance else context.find_input("mig")
     given = Inputs(
         corpus=corpus,
         design=find_design(context.model, context.component),
@@ -32,7 +35,7 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
         session=open_session(context),
         component=context.component,
         statistics=None if relevance is None else load_statistics(relevance, corpus),
-        planted=context.input("pretrain-attn") if options.init == "planted" else None,
+        planted=planted,
     )
     warn_of_languages(given.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
     return _report(finetune(given, options), options)

@@ -32,9 +32,6 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     """Score every document of a split; the file holds label names, best first."""
     from plant_cli.artefacts.predictions import PREDICTIONS, write_predictions
     from plant_cli.artefacts.scores import require_room, writing_scores
-    from plant_cli.inference.texts import load_model
-    from plant_cli.model.candidates import propose
-    from plant_cli.model.word_statistics import load_statistics
 
     corpus = context.corpus()
     split = corpus.split(options.split)
@@ -42,6 +39,12 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     if options.auc:
         _require_every_score(options)
         require_room(context.folder, len(split), len(corpus.labels), read_size(options.auc_disk))
+
+    # Imports torch, which takes seconds: what is missing is said before.
+    from plant_cli.inference.texts import load_model
+    from plant_cli.model.candidates import propose
+    from plant_cli.model.word_statistics import load_statistics
+
     proposed = {}
     if options.shortlist:
         statistics = load_statistics(context.input("mig"), corpus)

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
 def run(context: StageContext, options: PretrainOptions) -> Result:
     """Train label queries and attention maps so that attention ranks a document's words by their relevance for each label."""
+    corpus, relevance = context.corpus(), context.input("mig")
+
+    # Imports torch, which takes seconds: what is missing is said before.
     from plant_cli.model.languages import warn_of_languages
     from plant_cli.model.word_statistics import load_statistics
     from plant_cli.training.materials import Inputs
     from plant_cli.training.stage1 import plant_attention
 
-    corpus = context.corpus()
-    statistics = load_statistics(context.input("mig"), corpus)
+    statistics = load_statistics(relevance, corpus)
     given = Inputs(
         corpus=corpus,
         design=find_design(context.model, context.component),

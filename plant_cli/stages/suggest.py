@@ -36,13 +36,15 @@ class SuggestOptions(Options):
 
 def run(context: StageContext, options: SuggestOptions) -> Result:
     """Nothing is written to the run: the suggestions go to the screen, or to a table of their own."""
-    from plant_cli.artefacts.thresholds import read_thresholds
-    from plant_cli.inference.texts import load_model
-
     output = _writable(options, force=context.force)
     ids, texts = _texts(context, options)
     corpus = context.corpus()
     folder = context.input("finetune", context.tag)
+
+    # Imports torch, which takes seconds: what is missing is said before.
+    from plant_cli.artefacts.thresholds import read_thresholds
+    from plant_cli.inference.texts import load_model
+
     model = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
     top = model.score(
         texts,
