@@ -113,7 +113,7 @@ def test_a_run_knows_its_evidence_again(dataset: Dataset, tmp_path: Path) -> Non
         open_corpus(tmp_path, lambda: dataset)
 
 
-def test_fractions_are_no_places_in_a_text(dataset: Dataset, tmp_path: Path) -> None:
+def test_fractions_are_no_positions_in_a_text(dataset: Dataset, tmp_path: Path) -> None:
     spans = pl.LazyFrame([("a", "C1", 0.5, 2.7)], schema=["doc_id", "label", "start", "end"], orient="row")
-    with pytest.raises(DataError, match="have no such place"):
+    with pytest.raises(DataError, match="have no such position"):
         prepare(replace(dataset, evidence=spans), SECTION, tmp_path, 0, SilentReporter())
