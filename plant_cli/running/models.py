@@ -79,8 +79,8 @@ def open_model(run_path: Path | str, tag: str | None = None, *, sets: Sequence[s
         reporter: where warnings and progress go; None: nowhere.
 
     Raises:
-        ArtefactError: there is no such run, `finetune` has not finished, or its files are damaged.
-        ArtefactError: the model runs code of its own, and `sets` do not allow it.
+        ArtefactError: there is no such run, `finetune` has not finished, its files are damaged, or the model runs code of its own and
+            `sets` do not allow it.
     """
     heard = reporter or SilentReporter()
     request = Request(registry=installed(), run_path=Path(run_path), sets=sets, reporter=heard)
