@@ -73,16 +73,41 @@ def general_flags() -> Iterator[str]:
 
 
 def component_pages() -> Iterator[str]:
-    """Every component that is chosen by name, with its options."""
+    """Every component that is chosen by name, with its options; those that several have in common stand in a section of their own."""
     for kind in (kind for kind in TABLE if kind.spec is not StageSpec):
+        specs = shipped(kind.spec)
+        chains = [shared_models(spec.options, [other.options for other in specs]) for spec in specs]
         yield from (f"## {kind.plural.capitalize()}", "")
-        for spec in shipped(kind.spec):
+        for spec, chain in zip(specs, chains, strict=True):
             yield from (f"### {kind.name.capitalize()} `{spec.name}`", "", spec.summary, "")
             if spec.source:
                 yield from (f"Source: {spec.source}.", "")
             if isinstance(spec, BackboneSpec) and spec.languages:
                 yield from (f"Languages: {', '.join(spec.languages)}.", "")
-            yield from option_table([(f"`{row.name}`", row) for row in option_rows(spec.options)], "option")
+            yield from own_options(spec.options, chain)
+        shared = {chain[i]: chain[i + 1 :] for chain in chains for i in reversed(range(len(chain)))}
+        for model, further in shared.items():
+            yield from (f"### {title(model)}", "", *own_options(model, further))
+
+
+def shared_models(options: type[Options], others: Sequence[type[Options]]) -> list[type[Options]]:
+    """The options models that a component has in common with another one, nearest first."""
+    models = [model for model in options.__mro__ if issubclass(model, Options) and model.model_fields]
+    return [model for model in models if sum(issubclass(other, model) for other in others) > 1]
+
+
+def own_options(options: type[Options], chain: Sequence[type[Options]]) -> Iterator[str]:
+    """A table of the options that the nearest shared model does not have in just this form, and links to the shared ones."""
+    known = list(option_rows(chain[0])) if chain and chain[0] is not options else []
+    own = [] if options in chain else [(code(row.name), row) for row in option_rows(options) if row not in known]
+    yield from option_table(own, "option")
+    links = [f"[{title(model)}](#{slug(title(model))})" for model in chain]
+    yield from (f"{'Further options' if own else 'Options'}: {', '.join(links)}.", "") if links else ()
+
+
+def title(model: type[Options]) -> str:
+    """The heading of a section of shared options: the docstring up to a colon."""
+    return first_sentence(model.__doc__).rstrip(".").partition(":")[0]
 
 
 def hook_pages() -> Iterator[str]:

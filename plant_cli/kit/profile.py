@@ -11,7 +11,7 @@ Quantization = Literal["none", "nf4", "int8"]
 
 
 class HuggingFaceOptions(Options):
-    """Options shared by backbones that are Hugging Face models."""
+    """Options of Hugging Face models."""
 
     max_tokens: int = option(4096, "Tokens kept of a document; what lies beyond is counted and reported.", ge=1)
     window: int | None = option(None, "Positions of one window (default: what the model can read).", ge=8)
@@ -35,7 +35,7 @@ class HuggingFaceOptions(Options):
 
 
 class EncoderOptions(HuggingFaceOptions):
-    """Options of a family of encoders: which model, and where adapters go."""
+    """Options of models by name: which model of the hub, and where adapters go."""
 
     model: str = option(help="Hub id or local folder of the model.")
     revision: str | None = option(None, "Commit, tag or branch of a hub model (default: the commit pinned here, else the newest).")
@@ -45,7 +45,7 @@ class EncoderOptions(HuggingFaceOptions):
 
 
 class CausalOptions(EncoderOptions):
-    """Options of a family of causal models: adapters on 4-bit weights unless asked otherwise."""
+    """Options of causal models: adapters on 4-bit weights unless asked otherwise."""
 
     adapter: Adapter = option(
         "lora", "What fine-tuning may change: low-rank adapters (lora; dora learns lengths apart from directions), all weights, or nothing."

@@ -72,6 +72,10 @@ class RequestRunner:
         step = self.resolve(name, tag)
         return self._write(step, pass_over=False) if step.spec.writes else self._act(step)
 
+    def open(self, name: str, tag: str | None = None) -> RunContext:
+        """The context of an action, for a caller who does its work in Python; the run is not locked."""
+        return self._open(self.resolve(name, tag))
+
     def run_all(self) -> Iterator[StepResult]:
         """Run the steps of the request's recipe in order, passing over what has not changed.
 
@@ -175,8 +179,11 @@ class RequestRunner:
     def _act(self, step: Step) -> StepResult:
         started = time.perf_counter()
         with self._named_shortages(resumes=False):
-            result = step.spec.run(self._context(step, self._run, self.request.run_path, resume=self.request.resume), step.options)
+            result = step.spec.run(self._open(step), step.options)
         return _report(step, result, started)
+
+    def _open(self, step: Step) -> RunContext:
+        return self._context(step, self._run, self.request.run_path, resume=self.request.resume)
 
     @contextmanager
     def _named_shortages(self, *, resumes: bool) -> Iterator[None]:

@@ -27,7 +27,7 @@ class ListnetOptions(Options):
 
 
 class LabelLossOptions(Options):
-    """What all stage 2 losses take: which labels of a document count, and what the sum over them is divided by."""
+    """Options of stage 2 losses: which labels of a document count, and what the sum over them is divided by."""
 
     hard_negatives: int = option(1000, "Highest-scoring negatives that count, per document (0: all labels count).", ge=0)
     random_negatives: int = option(256, "Random other negatives that count, per document.", ge=0)
@@ -39,7 +39,7 @@ class LabelLossOptions(Options):
 class FocalOptions(LabelLossOptions):
     """Options of the stage 2 loss `focal-hnm`."""
 
-    gamma: float = option(2.0, "How strongly cells that are already right are turned down.", ge=0)
+    gamma: float = option(2.0, "How strongly pairs that are already right are turned down.", ge=0)
     epsilon: float = option(0.1, "Label smoothing.", ge=0, lt=0.5)
     smoothing: Literal["positive", "literal", "symmetric", "off"] = option(
         "positive", "positive: y(1-e). literal (paper): e for negatives too. symmetric: y(1-e) + e/2."
