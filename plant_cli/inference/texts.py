@@ -20,10 +20,6 @@ from plant_cli.model.token_words import find_token_words
 from plant_cli.runs.session import never
 
 
-def no_relevance() -> None:
-    """The run has no relevance table."""
-
-
 @dataclass(frozen=True)
 class TrainedModel:
     """A trained network that is loaded once and asked many times.
@@ -94,7 +90,7 @@ class TrainedModel:
 
 
 def load_model(
-    folder: Path, corpus: Corpus, component: ComponentLookup, machine: MachineSection, relevance: Callable[[], Path | None] = no_relevance
+    folder: Path, corpus: Corpus, component: ComponentLookup, machine: MachineSection, relevance: Callable[[], Path | None] = lambda: None
 ) -> TrainedModel:
     """The trained network of a `finetune` folder.
 

@@ -70,9 +70,9 @@ def unselected_pairs_get_no_gradient(spec: LossSpec) -> None:
     assert chosen.shape == logits.shape
     assert chosen.dtype == torch.bool
     assert bool(chosen[targets > 0].all()), "a positive was not selected"
-    cells = (targets > 0) | (torch.arange(logits.shape[1]) < 3)
-    (gradient,) = torch.autograd.grad(loss(logits.requires_grad_(), targets, cells), logits)
-    assert not bool(gradient[~cells].any()), "a pair that was not selected has a gradient"
+    pairs = (targets > 0) | (torch.arange(logits.shape[1]) < 3)
+    (gradient,) = torch.autograd.grad(loss(logits.requires_grad_(), targets, pairs), logits)
+    assert not bool(gradient[~pairs].any()), "a pair that was not selected has a gradient"
     assert bool(gradient[targets > 0].any()), "the positives have no gradient"
 
 

@@ -1,4 +1,4 @@
-"""Stage 2 losses: a loss per cell (document, label), summed over the cells that count."""
+"""Stage 2 losses: a loss of each (document, label) pair, summed over the pairs that count."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from plant_losses.options import AsymmetricOptions, BceOptions, FocalOptions, LabelLossOptions
-from plant_losses.selection import select_cells
+from plant_losses.options import AsymmetricOptions, FocalOptions, LabelLossOptions
+from plant_losses.selection import select_pairs
 
 SMALLEST = 1e-8
-"""In place of a probability of 0, at which powers below 1 have no finite slope."""
+"""Smallest probability: at 0, powers below 1 have no finite slope."""
 
 
-class CellLoss(ABC):
-    """A label loss that is a sum over cells; a subclass says what a cell costs. Everything in fp32 or better."""
+class PairLoss(ABC):
+    """A label loss that is a sum over (document, label) pairs; a subclass gives the loss of each. Everything in fp32 or better."""
 
     def __init__(self, options: LabelLossOptions) -> None:
         self.hard_negatives = options.hard_negatives
@@ -24,13 +24,18 @@ class CellLoss(ABC):
         self.normaliser = options.normaliser
 
     @abstractmethod
-    def cells(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Loss of each cell, same shape as the logits."""
+    def pairs(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Loss of each pair [n].
+
+        Args:
+            logits: of the pairs [n], fp32 or better.
+            targets: 0/1 [n].
+        """
 
     def __call__(self, logits: Tensor, targets: Tensor, selected: Tensor | None = None) -> Tensor:
-        """Mean over documents of the sum over the cells that count, divided by the normaliser.
+        """Mean over documents of the sum over the pairs that count, divided by the normaliser.
 
-        Cells that do not count get a gradient of exactly 0, so that a decoder can leave them out of its backward pass.
+        Pairs that do not count get a gradient of exactly 0, so that a decoder can leave them out of its backward pass.
 
         Args:
             logits: [B, l].
@@ -41,13 +46,13 @@ class CellLoss(ABC):
             selected = self.select(logits, targets)
         exact = torch.promote_types(logits.dtype, torch.float32)
         document, label = selected.nonzero(as_tuple=True)
-        losses = self.cells(logits[document, label].to(exact), targets[document, label].to(exact))
+        losses = self.pairs(logits[document, label].to(exact), targets[document, label].to(exact))
         sums = losses.new_zeros(len(logits)).index_add(0, document, losses)
         return (sums / self._divisors(targets, selected)).mean()
 
     def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """The cells that count [B, l]: positives, the hardest negatives, random negatives; all if no hard negatives are asked for."""
-        return select_cells(logits, targets, self.hard_negatives, self.random_negatives, generator)
+        """The pairs that count [B, l]: positives, the hardest negatives, random negatives; all if no hard negatives are asked for."""
+        return select_pairs(logits, targets, self.hard_negatives, self.random_negatives, generator)
 
     def _divisors(self, targets: Tensor, selected: Tensor) -> Tensor | int:
         if self.normaliser == "labels":
@@ -56,26 +61,23 @@ class CellLoss(ABC):
         return counted.sum(1).clamp(min=1)
 
 
-class Bce(CellLoss):
+class Bce(PairLoss):
     """Binary cross-entropy."""
 
-    def __init__(self, options: BceOptions) -> None:
-        super().__init__(options)
-
-    def cells(self, logits: Tensor, targets: Tensor) -> Tensor:
+    def pairs(self, logits: Tensor, targets: Tensor) -> Tensor:
         """−log of the probability of what is true."""
         return functional.binary_cross_entropy_with_logits(logits, targets, reduction="none")
 
 
-class Focal(CellLoss):
+class Focal(PairLoss):
     """Focal loss with label smoothing (Lin et al. 2017; PLANT v2, equation 3)."""
 
     def __init__(self, options: FocalOptions) -> None:
         super().__init__(options)
         self.gamma, self.epsilon, self.smoothing = options.gamma, options.epsilon, options.smoothing
 
-    def cells(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """−t (1−p)^γ log p − (1−t) p^γ log(1−p), t the smoothed target; powers from logarithms, for large logits' sake."""
+    def pairs(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """−t (1−p)^γ log p − (1−t) p^γ log(1−p), t the smoothed target; powers are computed from logarithms, exact for large logits."""
         smooth = self._smoothed(targets)
         log_p, log_not_p = functional.logsigmoid(logits), functional.logsigmoid(-logits)
         return -smooth * (self.gamma * log_not_p).exp() * log_p - (1 - smooth) * (self.gamma * log_p).exp() * log_not_p
@@ -92,14 +94,14 @@ class Focal(CellLoss):
                 return targets
 
 
-class Asymmetric(CellLoss):
+class Asymmetric(PairLoss):
     """Asymmetric loss: positives and negatives focused differently, easy negatives dropped (Ridnik et al. 2021)."""
 
     def __init__(self, options: AsymmetricOptions) -> None:
         super().__init__(options)
         self.gamma_positive, self.gamma_negative, self.clip = options.gamma_positive, options.gamma_negative, options.clip
 
-    def cells(self, logits: Tensor, targets: Tensor) -> Tensor:
+    def pairs(self, logits: Tensor, targets: Tensor) -> Tensor:
         """−y (1−p)^γ₊ log p − (1−y) q^γ₋ log(1−q), with q = max(p − clip, 0)."""
         log_p, log_not_p = functional.logsigmoid(logits), functional.logsigmoid(-logits)
         positive = -(self.gamma_positive * log_not_p).exp() * log_p

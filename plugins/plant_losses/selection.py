@@ -6,15 +6,15 @@ import torch
 from torch import Tensor
 
 
-def select_cells(logits: Tensor, targets: Tensor, hard: int, random: int, generator: torch.Generator | None = None) -> Tensor:
+def select_pairs(logits: Tensor, targets: Tensor, hard: int, random: int, generator: torch.Generator | None = None) -> Tensor:
     """All positives, the `hard` negatives of highest logit and `random` others of each document.
 
-    Equal logits (as at the start of training) are taken in random order, so that no label is favoured by its place.
+    Equal logits (as at the start of training) are taken in random order, so that no label is favoured by its index.
 
     Args:
         logits: [B, l].
         targets: 0/1 [B, l].
-        hard: hardest negatives per document; 0 selects every cell.
+        hard: hardest negatives per document; 0 selects every pair.
         random: further negatives per document, drawn uniformly without replacement.
         generator: of the device of the logits; None: torch's own.
 

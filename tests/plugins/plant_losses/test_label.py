@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from plant_losses.label import Asymmetric, Bce, CellLoss, Focal
+from plant_losses.label import Asymmetric, Bce, Focal, PairLoss
 from plant_losses.options import AsymmetricOptions, BceOptions, FocalOptions
 from torch import Tensor
 
@@ -14,7 +14,7 @@ LOGIT, P = math.log(3), 0.75  # sigmoid(ln 3) = 3/4
 ALL = {"hard_negatives": 0, "normaliser": "labels"}
 
 
-def value(loss: CellLoss, target: float, logit: float = LOGIT) -> float:
+def value(loss: PairLoss, target: float, logit: float = LOGIT) -> float:
     return loss(torch.tensor([[logit]], dtype=torch.float64), torch.tensor([[target]])).item()
 
 
@@ -54,10 +54,10 @@ LOSSES += [Bce(BceOptions(hard_negatives=7)), Asymmetric(AsymmetricOptions(hard_
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: f"{type(loss).__name__}-{loss.normaliser}")
-def test_equals_forward_all_mask_backward(loss: CellLoss) -> None:
+def test_equals_forward_all_mask_backward(loss: PairLoss) -> None:
     logits, targets = cells()
     selected = loss.select(logits, targets, torch.Generator().manual_seed(0))
-    every = loss.cells(logits, targets) * selected
+    every = loss.pairs(logits, targets) * selected
     divisor = {"selected": selected.sum(1), "labels": torch.full((4,), 40), "positives": targets.sum(1).clamp(min=1)}[loss.normaliser]
     expected = (every.sum(1) / divisor).mean()
     actual = loss(logits, targets, selected)
@@ -77,7 +77,7 @@ def test_equals_forward_all_mask_backward(loss: CellLoss) -> None:
     ],
     ids=lambda loss: type(loss).__name__,
 )
-def test_extreme_logits_stay_finite(loss: CellLoss) -> None:
+def test_extreme_logits_stay_finite(loss: PairLoss) -> None:
     logits = torch.tensor([[-1e4, -90.0, 0.0, 90.0, 1e4]] * 2, requires_grad=True)
     targets = torch.tensor([[1.0] * 5, [0.0] * 5])
     result = loss(logits, targets)
