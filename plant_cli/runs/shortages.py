@@ -10,7 +10,14 @@ from pathlib import Path
 from plant_cli.api import ResourceError
 from plant_cli.base.files import full_disk_code
 
-_MEMORY_PHRASES = ("out of memory", "can't allocate memory", "cannot allocate memory", "failed to allocate", "bad_alloc", "failed to map segment")
+_MEMORY_PHRASES = (
+    "out of memory",
+    "can't allocate memory",
+    "cannot allocate memory",
+    "failed to allocate",
+    "bad_alloc",
+    "failed to map segment",
+)
 
 
 def find_shortage(error: BaseException, folder: Path, kept: str, *, resumes: bool = True) -> ResourceError | None:
