@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from plant_cli.api import ArtefactError, Interrupted, PlantError, RecipeError, Request, Result, StageSpec, StepResult, UsageError
 from plant_cli.api.sections import SHARED_SECTIONS
-from plant_cli.artefacts.records import StageRecord
+from plant_cli.artefacts.records import STAGE_FILE, StageRecord
 from plant_cli.recipe.components import find_choices
 from plant_cli.recipe.consent import Consent
 from plant_cli.recipe.layers import Layer, flag_layer, merge
@@ -18,7 +18,7 @@ from plant_cli.recipe.replay import DoneStep, write_recipe
 from plant_cli.recipe.sources import load_recipe, parse_sets, read_run_recipe
 from plant_cli.recipe.steps import Step, check_sections, join_tag, resolve_step, resolve_steps
 from plant_cli.running.attempt import attempt
-from plant_cli.running.context import CorpusCache, RunContext
+from plant_cli.running.context import CorpusCache, RunContext, command_for
 from plant_cli.running.seeds import repeat
 from plant_cli.runs.changes import find_changes, refuse_changed_sources
 from plant_cli.runs.folder import HEADER_NAME, Run
@@ -125,7 +125,15 @@ class RequestRunner:
         shared = {section: given for section, given in self.request.flags.items() if section in SHARED_SECTIONS}
         step = self.resolve(name, tag, {**shared, name: options} if options else shared)
         with self._hold(step.name) as run:
-            record = run.stage(name, tag).record()
+            folder = run.stage(name, tag)
+            record = folder.record()
+            if record is None and folder.holds_work():
+                raise ArtefactError(
+                    f"the stage '{folder.name}' has lost its record, so that nobody knows what its files were made with",
+                    where=str(folder.path / STAGE_FILE),
+                    expected="the file as `plant` wrote it",
+                    todo=f"restore it, or make the stage again: {command_for(name, tag, self.request.run_path)} --force",
+                )
             if record is None or record.status != "done" or self._asked_changes(record, step, run):
                 self._write(step, pass_over=False)
 

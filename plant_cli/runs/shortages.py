@@ -10,7 +10,14 @@ from pathlib import Path
 from plant_cli.api import ResourceError
 from plant_cli.base.files import full_disk_code
 
-_MEMORY_PHRASES = ("out of memory", "can't allocate memory", "cannot allocate memory", "failed to allocate", "bad_alloc")
+_MEMORY_PHRASES = (
+    "out of memory",
+    "can't allocate memory",
+    "cannot allocate memory",
+    "failed to allocate",
+    "bad_alloc",
+    "failed to map segment",
+)
 
 
 def find_shortage(error: BaseException, folder: Path, kept: str, *, resumes: bool = True) -> ResourceError | None:
@@ -39,7 +46,7 @@ def _is_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return True
     text = str(error).lower()
-    return isinstance(error, RuntimeError) and any(phrase in text for phrase in _MEMORY_PHRASES)
+    return isinstance(error, RuntimeError | OSError | ImportError) and any(phrase in text for phrase in _MEMORY_PHRASES)
 
 
 def _disk_full(error: BaseException, folder: Path, kept: str, code: int, *, resumes: bool) -> ResourceError:

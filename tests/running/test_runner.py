@@ -249,8 +249,10 @@ def test_a_copied_run_goes_on(laboratory):
 def test_a_stage_that_lost_its_record_is_not_made_anew_in_silence(laboratory):
     laboratory.run("gamma")
     (laboratory.path / "alpha" / "stage.json").unlink()
-    with pytest.raises(UsageError, match="the stage 'alpha' is not complete"):
-        laboratory.run("gamma", force=False, tag="b")
+    for request in ({"tag": "b"}, {"force": True}):  # --force replaces what was asked for, not what it reads
+        with pytest.raises(ArtefactError, match="the stage 'alpha' has lost its record") as caught:
+            laboratory.run("gamma", **request)
+        assert f"plant alpha --run {laboratory.path} --force" in caught.value.todo
     assert laboratory.calls == ["alpha"]
 
 

@@ -50,6 +50,8 @@ def test_a_full_quota_is_named(tmp_path: Path) -> None:
         OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
         RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
         OSError(errno.ENOMEM, "Cannot allocate memory"),
+        OSError("libgomp.so.1: failed to map segment from shared object"),
+        ImportError("libtorch.so: failed to map segment from shared object"),
     ],
 )
 def test_memory_that_ran_out_names_the_knobs(error: BaseException, tmp_path: Path) -> None:
