@@ -13,10 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array
 
 from plant_cli.artefacts.lexical import StoredLexicon, read_lexicon, write_lexicon
 from plant_cli.corpus.words import count_words
+from plant_cli.lexical.vectors import inverse_frequency, make_vectors, unit_rows
 from plant_cli.relevance.table import RelevanceTable
 
 
@@ -48,9 +49,7 @@ class Lexicon:
 
     def vectors(self, texts: Sequence[str]) -> csr_array:
         """tf-idf of texts, csr [B, V] float32 of length 1: (1 + ln tf) · idf over the words of the vocabulary."""
-        counts = count_words(texts, self.places)
-        counts.data = ((1 + np.log(counts.data)) * self.idf[counts.indices]).astype(np.float32)
-        return unit_rows(counts)
+        return make_vectors(count_words(texts, self.places), self.idf)
 
 
 def make_lexicon(
@@ -64,17 +63,10 @@ def make_lexicon(
         docs_with_label: training documents with each label [L].
         documents: training documents.
     """
-    idf = np.log((documents + 1) / (docs_with_word + 1)).astype(np.float32)
+    idf = inverse_frequency(documents, docs_with_word).astype(np.float32)
     rows = unit_rows(table.matrix)
     silent = np.where(np.diff(rows.indptr), 0.0, docs_with_label / max(1, documents)).astype(np.float32)
     return Lexicon(words=table.words, idf=idf, by_word=csr_array(rows.T), silent=silent)
-
-
-def unit_rows(matrix: csr_array) -> csr_array:
-    """The matrix with rows scaled to length 1; empty rows stay empty."""
-    lengths = np.sqrt(matrix.multiply(matrix).sum(axis=1))
-    scaled = diags_array(1.0 / np.where(lengths > 0, lengths, 1.0), dtype=np.float64) @ matrix
-    return csr_array(scaled, dtype=np.float32)
 
 
 class LexicalScores:

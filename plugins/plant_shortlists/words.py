@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, diags_array
 
 from plant_cli.api import ShortlistInput
+from plant_cli.kit.lexical import inverse_frequency, unit_rows, weigh_counts
 from plant_shortlists.options import WordsOptions
 
 
@@ -25,15 +26,12 @@ class WordIndex:
     def __init__(self, options: WordsOptions, given: ShortlistInput) -> None:
         self.size = options.size
         self.frequent = np.argsort(-given.train_counts, kind="stable")[: options.frequent]
-        idf = np.log((given.documents + 1) / (given.docs_with_word + 1))
-        lengths = np.sqrt(given.relevance.power(2).sum(axis=1))
-        scaled = diags_array(1 / np.where(lengths > 0, lengths, 1)) @ given.relevance @ diags_array(idf)
-        self.by_word = csr_array(scaled.T, dtype=np.float32)
+        idf = inverse_frequency(given.documents, given.docs_with_word)
+        self.by_word = csr_array((unit_rows(given.relevance) @ diags_array(idf)).T, dtype=np.float32)
 
     def propose(self, texts: Sequence[str], counts: csr_array) -> list[npt.NDArray[np.int64]]:
         """See `plant_cli.api.Shortlist.propose`."""
-        weights = counts.astype(np.float32)
-        weights.data = 1 + np.log(weights.data)
+        weights = weigh_counts(counts.astype(np.float32))
         found = []
         for row in range(len(texts)):
             scores = weights[[row]] @ self.by_word  # one at a time: common words meet most labels

@@ -1,0 +1,164 @@
+"""Ridge regression of all labels at once on a kernel of the training documents, with exact leave-one-out scores.
+
+With kernel K [N, N], gold labels Y [N, L] and strength λ, the scores of a document are k(x) M Y with M = (K + λ I)⁻¹. M does not depend on
+the labels and Y is sparse, so that a thousand labels cost little more than one. The score that training document i would have had
+without itself is y_i − (M Y)_i / M_ii (Allen 1974; Rifkin and Lippert 2007, Notes on Regularized Least Squares).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg.lapack import spotrf, spotri
+from scipy.sparse import csr_array, vstack
+
+from plant_cli.lexical.scores import average_ndcg, cut_rows, keep_best, score_blocks
+from plant_cli.lexical.similarity import Similarity
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.integer[Any]]
+STRENGTH = 0.3
+STRENGTHS = (0.1, 0.3, 1.0, 3.0)
+CUT_OFF = 10  # ranks that count when a strength is chosen
+TERMS = 1000  # weights kept of a label
+SIDE = 1024  # rows of a block of a square matrix
+
+
+def invert_kernel(kernel: Floats, strength: float = STRENGTH) -> Floats:
+    """M = (K + λ I)⁻¹, [N, N] float32, by a Cholesky factorisation in a copy of the kernel.
+
+    Args:
+        kernel: positive semi-definite, [N, N].
+        strength: λ > 0; with vectors of length 1, between 0.1 and 3.
+
+    Raises:
+        ValueError: the kernel is not positive semi-definite.
+    """
+    shifted = np.array(kernel, dtype=np.float32, order="F")
+    np.fill_diagonal(shifted, shifted.diagonal() + np.float32(strength))
+    factor, failed = spotrf(shifted, lower=1, overwrite_a=1)
+    if failed:
+        raise ValueError(f"the kernel with {strength} added to its diagonal is not positive definite")
+    inverse: Floats = spotri(factor, lower=1, overwrite_c=1)[0]
+    return _mirror(inverse).T
+
+
+def leave_out_ridge(inverse_rows: Floats, rows: Ints, gold: csr_array) -> Floats:
+    """The scores that training documents would have had without themselves [b, L]; exact.
+
+    Args:
+        inverse_rows: rows of M for them [b, N].
+        rows: which they are [b].
+        gold: labels of the N training documents, csr [N, L] of ones.
+    """
+    smoothed: Floats = (csr_array(gold.T).astype(np.float32) @ inverse_rows.T).T
+    scores = smoothed / -inverse_rows[np.arange(len(rows)), rows][:, None]
+    found = gold[rows].tocoo()
+    scores[found.row, found.col] += 1
+    return scores
+
+
+def score_ridge(similarity: Floats, inverse: Floats, gold: csr_array) -> Floats:
+    """Scores of documents for all labels [B, L].
+
+    Args:
+        similarity: kernel of the documents with the training documents [B, N].
+        inverse: M, [N, N].
+        gold: labels of the training documents, csr [N, L] of ones.
+    """
+    scores: Floats = (csr_array(gold.T).astype(np.float32) @ (similarity @ inverse).T).T
+    return scores
+
+
+def choose_strength(kernel: Floats, gold: csr_array, strengths: Sequence[float] = STRENGTHS) -> tuple[float, dict[float, float]]:
+    """The strength of highest nDCG@10 of the exact leave-one-out scores, and this figure for each.
+
+    Args:
+        kernel: of the training documents [N, N].
+        gold: their labels, csr [N, L] of ones.
+        strengths: to choose from; the first wins a tie.
+    """
+    figures = {strength: _judge(invert_kernel(kernel, strength), gold) for strength in strengths}
+    return max(figures, key=lambda strength: figures[strength]), figures
+
+
+def weigh_terms(train: Similarity, inverse: Floats, gold: csr_array, kept: int = TERMS) -> csr_array:
+    """Weights of terms for labels, Xᵀ M Y, csr [L, V] float32; `multiply_best` scores with them what `score_ridge` does.
+
+    Args:
+        train: of the vectors X whose products are the kernel.
+        inverse: M, [N, N].
+        gold: labels of the training documents, csr [N, L] of ones.
+        kept: weights kept of a label, those of largest magnitude.
+    """
+    distinct, label_of = merge_twins(gold)
+    by_label = csr_array(distinct.T).astype(np.float32)
+    parts = []
+    for block in cut_rows(by_label.shape[0], train.terms):
+        weights = train.weigh((by_label[block] @ inverse).T)
+        parts.append(keep_best(np.abs(weights.T), kept).matrix)
+        parts[-1].data *= np.sign(weights[parts[-1].indices, np.repeat(np.arange(weights.shape[1]), np.diff(parts[-1].indptr))])
+    return csr_array(csr_array(vstack(parts, format="csr"))[label_of])
+
+
+def merge_twins(gold: csr_array) -> tuple[csr_array, npt.NDArray[np.int64]]:
+    """Distinct columns of gold labels, csr [N, U], and which of them each label has [L]: labels of the same documents are scored alike.
+
+    Args:
+        gold: csr [N, L] of ones.
+    """
+    by_label = csr_array(gold.T)
+    by_label.sort_indices()
+    numbers: dict[bytes, int] = {}
+    rows = zip(by_label.indptr[:-1], by_label.indptr[1:], strict=True)
+    label_of = [numbers.setdefault(by_label.indices[first:last].tobytes(), len(numbers)) for first, last in rows]
+    firsts = np.unique(label_of, return_index=True)[1] if label_of else np.zeros(0, dtype=np.int64)
+    return csr_array(gold[:, firsts]), np.array(label_of, dtype=np.int64)
+
+
+def solve_ridge(documents: csr_array, right: Floats, strength: float = STRENGTH, tolerance: float = 1e-4, steps: int = 500) -> Floats:
+    """(X Xᵀ + λ I)⁻¹ R by conjugate gradients, [N, R] float32, for documents too many for a kernel [N, N].
+
+    With gold labels as R, Xᵀ of the result is the weights of terms. With columns of the identity it is rows of M, for exact
+    leave-one-out scores of some documents. Memory is 4 matrices of the size of R.
+
+    Args:
+        documents: X, csr [N, V] float32.
+        right: R, [N, R].
+        strength: λ > 0.
+        tolerance: of the residual, as a share of the length of each column of R.
+        steps: at most.
+    """
+    by_term, found, residual = csr_array(documents.T), np.zeros_like(right, dtype=np.float32), np.array(right, dtype=np.float32)
+    direction, squares = residual.copy(), np.einsum("ij,ij->j", residual, residual)
+    wanted = squares * tolerance**2
+    for _ in range(steps):
+        if np.all(squares <= wanted):
+            break
+        image = documents @ (by_term @ direction) + np.float32(strength) * direction
+        step = squares / np.maximum(np.einsum("ij,ij->j", direction, image), np.finfo(np.float32).tiny)
+        found += step * direction
+        residual -= step * image
+        former, squares = squares, np.einsum("ij,ij->j", residual, residual)
+        direction *= squares / np.maximum(former, np.finfo(np.float32).tiny)
+        direction += residual
+    return found
+
+
+def _judge(inverse: Floats, gold: csr_array) -> float:
+    def score(block: slice) -> Floats:
+        return leave_out_ridge(inverse[block], np.arange(block.start, block.stop), gold)
+
+    return average_ndcg(score_blocks(*gold.shape, score, CUT_OFF), gold, CUT_OFF)
+
+
+def _mirror(lower: Floats) -> Floats:
+    """Copy the lower triangle of a square matrix onto its upper one, in place."""
+    for block in cut_rows(len(lower), SIDE, SIDE * SIDE):
+        square = np.tril(lower[block, block])
+        lower[block, block] = square + np.tril(square, -1).T
+        lower[block, block.stop :] = lower[block.stop :, block].T
+    return lower

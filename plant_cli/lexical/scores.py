@@ -1,0 +1,172 @@
+"""Scores of documents for labels as sparse top lists, and the products that they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, vstack
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+KEPT = 200  # labels that a top list holds
+PAIRS = 1 << 24  # (document, label) pairs held at a time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """The best labels of documents by one scorer.
+
+    Args:
+        matrix: their scores, csr [B, L] float32; columns of a row ascend, a stored zero counts.
+        floor: what a label that is not stored has at most [B]: the smallest stored score where a list was cut or goes below 0, else 0.
+    """
+
+    matrix: csr_array
+    floor: Floats
+
+    def look_up(self, rows: Ints, labels: Ints) -> Floats:
+        """Scores of (document, label) pairs [P]; the floor of the document where none is stored."""
+        at = find_pairs(self.matrix, rows, labels)
+        stored: Floats = np.append(self.matrix.data, np.float32(0))[at]  # the last one is that of pairs not found, at −1
+        return np.where(at >= 0, stored, self.floor[rows])
+
+    def rank(self, k: int) -> Ints:
+        """The k best labels of each document, best first, a smaller index first among equals [B, k]; −1 where a list ends."""
+        ranked = np.full((self.matrix.shape[0], k), -1, dtype=np.int64)
+        rows = np.repeat(np.arange(self.matrix.shape[0]), np.diff(self.matrix.indptr))
+        order = np.lexsort((self.matrix.indices, -self.matrix.data, rows))
+        position = np.arange(len(order)) - self.matrix.indptr[rows]
+        listed = position < k
+        ranked[rows[listed], position[listed]] = self.matrix.indices[order][listed]
+        return ranked
+
+
+def find_pairs(matrix: csr_array, rows: Ints, columns: Ints) -> Ints:
+    """Where (row, column) pairs [P] are stored in a csr matrix whose columns ascend; −1 for those that are not."""
+    keys = list_pairs(matrix)
+    wanted = rows * np.int64(matrix.shape[1]) + columns
+    at = np.searchsorted(keys, wanted)
+    found = np.append(keys, -1)[at] == wanted
+    return np.where(found, at, -1)
+
+
+def list_pairs(matrix: csr_array) -> Ints:
+    """Row · width + column of every stored entry of a csr matrix, ascending where its columns do."""
+    rows = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
+    keys: Ints = rows * matrix.shape[1] + matrix.indices
+    return keys
+
+
+def average_ndcg(scores: Scores, gold: csr_array, k: int) -> float:
+    """Mean nDCG@k over the documents with any label; 0 if none has one.
+
+    Args:
+        scores: of B documents.
+        gold: their labels, csr [B, L] of ones, columns ascending.
+        k: ranks that count.
+    """
+    ranked = scores.rank(k)
+    rows = np.repeat(np.arange(len(ranked)), k)
+    hits = (ranked >= 0) & (find_pairs(gold, rows, ranked.ravel()) >= 0).reshape(ranked.shape)
+    discounts: npt.NDArray[np.float64] = np.reciprocal(np.log2(np.arange(2, k + 2, dtype=np.float64)))
+    totals = np.minimum(np.diff(gold.indptr), k)
+    ideal = np.concatenate([np.zeros(1), np.cumsum(discounts)])[totals]
+    gains: npt.NDArray[np.float64] = hits @ discounts
+    return float(np.divide(gains, ideal, out=gains * 0, where=totals > 0).sum()) / max(1, int((totals > 0).sum()))
+
+
+def keep_best(values: Floats | csr_array, k: int = KEPT) -> Scores:
+    """The k best labels of each document; a smaller index wins every tie.
+
+    Args:
+        values: scores [B, L], an array, or csr of the labels that have one.
+        k: labels kept of each document.
+    """
+    labels, kept, floor = [], [], []
+    for columns, scores in _dense_rows(values) if isinstance(values, np.ndarray) else _stored_rows(values):
+        chosen = choose_best(scores, columns, k)
+        labels.append(columns[chosen])
+        kept.append(scores[chosen])
+        least = scores[chosen].min(initial=np.inf)
+        floor.append(least if len(chosen) and (len(chosen) < len(scores) or least < 0) else 0)
+    ends = np.cumsum([0, *map(len, labels)])
+    cells = (np.concatenate([*kept, []], dtype=np.float32), np.concatenate([*labels, []], dtype=np.int32, casting="unsafe"), ends)
+    return Scores(matrix=csr_array(cells, shape=(len(ends) - 1, values.shape[1])), floor=np.array(floor, dtype=np.float32))
+
+
+def choose_best(values: npt.NDArray[Any], labels: npt.NDArray[Any], k: int) -> Ints:
+    """Positions of the k largest of some values, by rising label; a smaller label wins every tie.
+
+    Args:
+        values: to choose from [n].
+        labels: whose they are [n], distinct.
+        k: how many to choose.
+    """
+    if len(values) > k:
+        least = np.partition(values, len(values) - k)[len(values) - k]
+        above, equal = np.flatnonzero(values > least), np.flatnonzero(values == least)
+        chosen = np.concatenate([above, equal[np.argsort(labels[equal])[: k - len(above)]]])
+    else:
+        chosen = np.arange(len(values))
+    found: Ints = chosen[np.argsort(labels[chosen])]
+    return found
+
+
+def join_scores(parts: Iterable[Scores]) -> Scores:
+    """Scores of consecutive documents as one."""
+    found = list(parts)
+    matrix = csr_array(vstack([part.matrix for part in found], format="csr"))
+    return Scores(matrix=matrix, floor=np.concatenate([part.floor for part in found]))
+
+
+def score_blocks(documents: int, labels: int, score: Callable[[slice], Floats | csr_array], k: int = KEPT) -> Scores:
+    """The k best labels of each of B documents, scored block after block so that few pairs are held at a time.
+
+    Args:
+        documents: B.
+        labels: L.
+        score: gives the scores [b, L] of the documents in a slice.
+        k: labels kept of each document.
+    """
+    if not documents:
+        return Scores(matrix=csr_array(np.zeros((0, labels), dtype=np.float32)), floor=np.zeros(0, dtype=np.float32))
+    return join_scores(keep_best(score(block), k) for block in cut_rows(documents, labels))
+
+
+def cut_rows(rows: int, width: int, pairs: int = PAIRS) -> Iterator[slice]:
+    """Consecutive slices of rows, each of at most so many pairs and of at least one row."""
+    step = max(1, pairs // max(1, width))
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+
+def multiply_best(documents: csr_array, by_label: csr_array, k: int = KEPT) -> Scores:
+    """The k labels of highest dot product above 0 for each document.
+
+    Args:
+        documents: vectors, csr [B, V].
+        by_label: vectors of the labels, csr [L, V].
+        k: labels kept of each document.
+    """
+    columns = csr_array(by_label.T)
+
+    def multiply(block: slice) -> csr_array:
+        products = csr_array(documents[block] @ columns)
+        products.data = np.maximum(products.data, 0)
+        products.eliminate_zeros()
+        return products
+
+    return score_blocks(documents.shape[0], by_label.shape[0], multiply, k)
+
+
+def _dense_rows(values: Floats) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+    columns = np.arange(values.shape[1])
+    return ((columns, row) for row in values)
+
+
+def _stored_rows(values: csr_array) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+    ends = zip(values.indptr[:-1], values.indptr[1:], strict=True)
+    return ((values.indices[first:last], values.data[first:last]) for first, last in ends)

@@ -1,0 +1,130 @@
+"""What a document's words say for a label by their relevance, and what they would say had the document not been in train."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from plant_cli.lexical.scores import KEPT, Scores, multiply_best, score_blocks
+from plant_cli.lexical.vectors import count_documents, make_vectors, unit_rows
+
+Counts = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Measure = Callable[[Counts, Counts, Counts, int], Floats]
+"""Relevance, ≥ 0, from documents with word and label, with the word, with the label [P], and documents in all."""
+
+
+def score_words(documents: csr_array, relevance: csr_array, k: int = KEPT) -> Scores:
+    """Cosines of documents with the relevance of words for labels.
+
+    Args:
+        documents: tf-idf vectors, csr [B, V] with rows of length 1.
+        relevance: of words for labels, csr [L, V], of any length.
+        k: labels kept of each document.
+    """
+    return multiply_best(documents, unit_rows(relevance), k)
+
+
+def measure_relevance(counts: csr_array, gold: csr_array, measure: Measure) -> csr_array:
+    """Relevance of every word for every label that it occurs with, csr [L, V] float64.
+
+    Args:
+        counts: how often each word is in each training document, csr [N, V].
+        gold: their labels, csr [N, L] of ones.
+        measure: relevance from counts of documents.
+    """
+    world = _World.of(counts, gold)
+    return world.store(measure(world.both, world.with_word, world.with_label, world.documents))
+
+
+def leave_out_words(counts: csr_array, gold: csr_array, measure: Measure, k: int = KEPT, min_df: int = 1) -> Scores:
+    """`score_words` of each training document as if relevance and idf had been computed without it; exact.
+
+    A document changes the counts of its own words and labels alone, so that the cosine with a label follows from two sparse products
+    instead of a table for each document: the squared length of the label's relevance is that over all words, corrected for the
+    document's.
+
+    Args:
+        counts: how often each word is in each training document, csr [N, V].
+        gold: their labels, csr [N, L] of ones.
+        measure: relevance from counts of documents; every word with relevance above 0 counts, not the best of a label only.
+        k: labels kept of each document.
+        min_df: a word that fewer other documents have counts for nothing.
+    """
+    world = _World.of(counts, gold)
+    remaining = count_documents(counts) - 1
+    idf = np.where(remaining >= max(1, min_df), np.log(world.documents / np.maximum(1, remaining + 1)), 0.0)
+    left = _LeftOut(world, make_vectors(counts, idf), csr_array(counts > 0).astype(np.float64), csr_array(gold), measure, min_df)
+    return score_blocks(counts.shape[0], gold.shape[1], left.score, k)
+
+
+@dataclass(frozen=True)
+class _World:
+    """Counts of documents for every word and label that occur together [P], in the order of a csr [L, V]."""
+
+    documents: int
+    both: Counts
+    with_word: Counts
+    with_label: Counts
+    indices: npt.NDArray[Any]
+    indptr: npt.NDArray[Any]
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, counts: csr_array, gold: csr_array) -> _World:
+        occurs = csr_array(counts > 0).astype(np.int64)
+        met = csr_array(gold.T.astype(np.int64).tocsr() @ occurs)
+        met.sort_indices()
+        labels = np.repeat(np.arange(met.shape[0]), np.diff(met.indptr))
+        docs_with_label = np.bincount(gold.indices, minlength=gold.shape[1]).astype(np.int64)
+        with_word, with_label = count_documents(occurs)[met.indices], docs_with_label[labels]
+        return cls(counts.shape[0], met.data, with_word, with_label, met.indices, met.indptr, met.shape)
+
+    def store(self, values: Floats) -> csr_array:
+        """Values of the pairs as a matrix [L, V]."""
+        return csr_array((values, self.indices, self.indptr), shape=self.shape)
+
+
+class _LeftOut:
+    """Relevance in the four cases that a document left out can make: with and without its word, of its label and of another.
+
+    Where a case cannot arise (a word that only documents of the label have, in a document without the label) the counts are clipped to
+    possible ones, and what they give is never read.
+    """
+
+    def __init__(self, world: _World, vectors: csr_array, occurs: csr_array, gold: csr_array, measure: Measure, min_df: int) -> None:
+        self.vectors, self.occurs, self.gold = vectors, occurs, gold
+        rest, both, word, label = world.documents - 1, world.both, world.with_word, world.with_label
+        known = word - 1 >= min_df
+        elsewhere = measure(both, np.minimum(word, rest - label + both), label, rest)  # the word is not in the document
+        here = np.where(known, measure(both, np.maximum(word - 1, both), label, rest), 0.0)
+        always = both == label  # all documents of the label have the word: one without it is none of them
+        own_elsewhere = np.where(always, 0.0, measure(np.minimum(both, label - 1), np.minimum(word, rest), label - 1, rest))
+        own_here = np.where(known, measure(both - 1, word - 1, label - 1, rest), 0.0)
+        self.here, self.own_here = csr_array(world.store(here).T), world.store(own_here)
+        self.change = csr_array(world.store(here**2 - elsewhere**2).T)
+        self.own_change = world.store(own_here**2 - own_elsewhere**2)
+        self.squares = world.store(elsewhere**2) @ np.ones(world.shape[1])
+        self.own_squares = world.store(own_elsewhere**2) @ np.ones(world.shape[1])
+
+    def score(self, block: slice) -> npt.NDArray[np.float32]:
+        """Cosines [b, L] of the documents in a block."""
+        vectors, occurs = self.vectors[block].astype(np.float64), self.occurs[block]
+        scores = _divide((vectors @ self.here).toarray(), self.squares + (occurs @ self.change).toarray(), self.squares)
+        rows, labels = self.gold[block].nonzero()
+        products = self.own_here[labels].multiply(vectors[rows]).sum(axis=1)
+        squares = self.own_squares[labels] + self.own_change[labels].multiply(occurs[rows]).sum(axis=1)
+        scores[rows, labels] = _divide(products, squares, self.squares[labels])
+        return scores
+
+
+def _divide(products: Floats, squares: Floats, whole: Floats) -> npt.NDArray[np.float32]:
+    """Products over lengths, 0 where nothing is left of a length but rounding."""
+    exists = squares > 1e-12 * np.broadcast_to(whole, squares.shape)
+    lengths = np.sqrt(np.where(exists, squares, 1.0))
+    return np.where(exists, products / lengths, 0.0).astype(np.float32)

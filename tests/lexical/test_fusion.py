@@ -1,0 +1,128 @@
+"""Standardised candidates, logistic weights by plain loops, and the frequency that a left-out document leaves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from lexical.conftest import Drawn
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+
+from plant_cli.lexical.fusion import KNOTS, Candidates, fit_fusion, fit_logistic, fuse, gather_candidates, standardise
+from plant_cli.lexical.scores import Scores, keep_best
+
+Floats = npt.NDArray[np.float64]
+
+
+def drawn_scores(gold: csr_array, seed: int, strength: float) -> Scores:
+    """Scores that are higher for gold labels, six listed for each document."""
+    chance = np.random.default_rng(seed)
+    return keep_best((chance.normal(size=gold.shape) + strength * gold.toarray()).astype(np.float32), 6)
+
+
+def test_candidates_are_all_that_any_scorer_lists_with_the_floor_of_those_that_do_not(drawn: Drawn) -> None:
+    scores = [drawn_scores(drawn.gold, seed, 1.0) for seed in (0, 1)]
+    found = gather_candidates(scores)
+    listed = [{(row, label) for row, labels in enumerate(part.rank(6).tolist()) for label in labels} for part in scores]
+    assert list(zip(found.rows.tolist(), found.labels.tolist(), strict=True)) == sorted(listed[0] | listed[1])
+    for row in range(30):
+        inside = found.rows == row
+        for column, part in enumerate(scores):
+            dense = part.matrix.toarray()[row]
+            values = [dense[label] if (row, label) in listed[column] else min(dense[dense != 0]) for label in found.labels[inside]]
+            mean, spread = np.mean(values), np.std(values)
+            np.testing.assert_allclose(found.values[inside, column], (np.array(values) - mean) / spread, atol=1e-5)
+
+
+def test_standard_scores_know_no_scale_and_no_offset() -> None:
+    values, rows = np.random.default_rng(0).random((12, 2)), np.repeat(np.arange(3), 4)
+    found = standardise(values, rows, 3)
+    np.testing.assert_allclose(standardise(values * np.array([5, 100]) + np.array([1, -3]), rows, 3), found, atol=1e-9)
+    assert not standardise(np.ones((4, 2)), np.zeros(4, dtype=np.int64), 2).any()
+
+
+def plain_loss(coefficients: Floats, design: Floats, right: npt.NDArray[np.bool_], penalty: float) -> float:
+    """Logistic loss in a loop, coefficients penalised in units of their columns' root mean squares."""
+    loss = 0.0
+    for x, yes in zip(design.tolist(), right.tolist(), strict=True):
+        logit = sum(c * v for c, v in zip(coefficients, x, strict=True))
+        loss += math.log1p(math.exp(-logit if yes else logit))
+    scales = np.sqrt(np.mean(design**2, axis=0))
+    return loss + penalty / 2 * float(np.sum((coefficients * scales) ** 2))
+
+
+def test_coefficients_are_those_of_least_loss() -> None:
+    chance = np.random.default_rng(0)
+    design = chance.normal(size=(60, 3)) * np.array([1, 10, 0.1])
+    right = chance.random(60) < 1 / (1 + np.exp(-design @ np.array([1.0, -0.2, 3])))
+    found = fit_logistic(design, right, 0.5)
+    least = minimize(plain_loss, np.zeros(3), (design, right, 0.5), method="BFGS").fun
+    assert plain_loss(found, design, right, 0.5) == pytest.approx(least, abs=1e-6)
+
+
+def test_examples_that_can_be_told_apart_and_none_at_all_have_finite_coefficients() -> None:
+    design = np.array([[1.0, 0.0], [1.0, 1.0]])
+    assert np.isfinite(fit_logistic(design, np.array([False, True]), 1e-3)).all()
+    assert not fit_logistic(np.zeros((0, 2)), np.zeros(0, dtype=bool), 1.0).any()
+
+
+def test_fused_logits_are_those_of_the_formula(drawn: Drawn) -> None:
+    scores = [drawn_scores(drawn.gold, seed, 1.0) for seed in (0, 1)]
+    candidates = gather_candidates(scores)
+    fusion = fit_fusion(candidates, drawn.gold, drawn.train_counts, left_out=False, knots=(1, 4, 20))
+    fused = fuse(fusion, candidates, drawn.train_counts, k=99)
+    for row, label, values in zip(candidates.rows, candidates.labels, candidates.values, strict=True):
+        at = math.log(drawn.train_counts[label])
+        weights = [np.interp(at, np.log([1, 4, 20]), by_knot) for by_knot in [*fusion.weights, fusion.bias]]
+        assert fused.look_up(np.array([row]), np.array([label]))[0] == pytest.approx(float(np.dot([*values, 1], weights)), abs=1e-5)
+
+
+def test_the_better_scorer_counts_more_and_fusing_is_better_than_either() -> None:
+    chance = np.random.default_rng(0)
+    gold = csr_array((chance.random((400, 30)) < 0.1).astype(np.float32))
+    gold.sort_indices()
+    scores = [drawn_scores(gold, 1, 2.0), drawn_scores(gold, 2, 1.0)]
+    counts = np.full(30, 3)
+    candidates = gather_candidates(scores)
+    fusion = fit_fusion(candidates, gold, counts, left_out=False)
+    assert fusion.weights[0, 1] > fusion.weights[1, 1] > 0
+    hits = [np.take_along_axis(gold.toarray(), part.rank(1), axis=1).mean() for part in [*scores, fuse(fusion, candidates, counts)]]
+    assert hits[2] > max(hits[:2])
+
+
+def test_leave_one_out_pairs_count_one_document_less_and_those_of_none_take_no_part() -> None:
+    """Of labels with one and with two documents, the left-out pairs teach what the pairs of one document teach."""
+    values = np.array([[2.0], [1.0], [-1.0], [0.5], [-2.0], [-0.5]])
+    labels, gold = np.array([0, 1, 2, 0, 1, 2]), csr_array(np.array([[1, 1, 0], [0, 0, 0]], dtype=np.float32))
+    candidates = Candidates(shape=(2, 3), rows=np.array([0, 0, 0, 1, 1, 1]), labels=labels, values=values)
+    found = fit_fusion(candidates, gold, np.array([1, 2, 1]), left_out=True, knots=(1, 2))
+    used = np.array([1, 2, 3, 4, 5])  # the first pair's label has no other document
+    plain = Candidates(shape=(2, 3), rows=candidates.rows[used], labels=np.array([0, 2, 0, 1, 2]), values=values[used])
+    expected = fit_fusion(
+        plain, csr_array(np.array([[1, 0, 0], [0, 0, 0]], dtype=np.float32)), np.array([1, 2, 1]), left_out=False, knots=(1, 2)
+    )
+    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-9)
+    np.testing.assert_allclose(found.bias, expected.bias, atol=1e-9)
+
+
+def test_labels_of_no_document_count_as_those_of_one(drawn: Drawn) -> None:
+    candidates = gather_candidates([drawn_scores(drawn.gold, 0, 1.0)])
+    fusion = fit_fusion(candidates, drawn.gold, drawn.train_counts, left_out=False, knots=KNOTS)
+    none, one = (fuse(fusion, candidates, np.full(9, count)).matrix.toarray() for count in (0, 1))
+    np.testing.assert_array_equal(none, one)
+
+
+def test_another_order_of_labels_changes_nothing(drawn: Drawn) -> None:
+    order = np.random.default_rng(3).permutation(9)
+    back = csr_array(drawn.gold[:, order])
+    back.sort_indices()
+    values = [np.random.default_rng(seed).random(drawn.gold.shape).astype(np.float32) for seed in (0, 1)]
+    results = []
+    for gold, given, counts in ((drawn.gold, values, drawn.train_counts), (back, [v[:, order] for v in values], drawn.train_counts[order])):
+        candidates = gather_candidates([keep_best(v, 9) for v in given])
+        fusion = fit_fusion(candidates, gold, counts, left_out=True)
+        results.append(fuse(fusion, candidates, counts, k=9).look_up(*np.divmod(np.arange(270), 9)).reshape(30, 9))
+    np.testing.assert_allclose(results[1], results[0][:, order], atol=1e-4)

@@ -1,0 +1,36 @@
+"""Products in a dense and a sparse part are those of plain matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lexical.conftest import Drawn, draw
+from scipy.sparse import csr_array
+
+from plant_cli.lexical.similarity import Similarity, multiply_all
+from plant_cli.lexical.vectors import unit_rows
+
+
+@pytest.mark.parametrize("frequent", [0.5, 2, 4, 1000])
+@pytest.mark.parametrize("most", [30, 200, 1 << 20])
+def test_whatever_is_multiplied_densely_the_products_are_the_same(
+    drawn: Drawn, frequent: float, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plant_cli.lexical.similarity.FREQUENT", frequent)
+    monkeypatch.setattr("plant_cli.lexical.similarity.DENSE", most)
+    train, documents = unit_rows(drawn.counts), unit_rows(draw(1, documents=6).counts)
+    similarity = Similarity(train)
+    np.testing.assert_allclose(similarity.multiply(documents), documents.toarray() @ train.toarray().T, atol=1e-6)
+    weights = np.random.default_rng(0).random((30, 3)).astype(np.float32)
+    np.testing.assert_allclose(similarity.weigh(weights), train.toarray().T @ weights, rtol=1e-5)
+
+
+def test_the_kernel_is_symmetric_with_ones_for_documents_of_length_one(drawn: Drawn) -> None:
+    kernel = multiply_all(unit_rows(drawn.counts))
+    np.testing.assert_allclose(kernel, kernel.T, atol=1e-7)
+    np.testing.assert_allclose(kernel.diagonal(), drawn.counts.sum(axis=1) > 0, atol=1e-6)
+
+
+def test_no_documents_and_no_terms_have_empty_products() -> None:
+    assert Similarity(csr_array((0, 4), dtype=np.float32)).multiply(csr_array((2, 4), dtype=np.float32)).shape == (2, 0)
+    assert not multiply_all(csr_array((3, 0), dtype=np.float32)).any()
