@@ -36,7 +36,7 @@ def programs(kinds: list[str], sizes: list[int]) -> Iterator[tuple[str, Any, dic
             **dict.fromkeys(["means", "levels", "upstream", "d_queries", "d_directions"], f"*{exact}"),
             "mask": "*i1",
             "ends": "*i32",
-            "picked": "*i64",
+            "selected": "*i64",
             "counts": "*i32",
             "labels": "i32",
             "positions": "i32",
