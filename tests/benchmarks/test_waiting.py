@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,23 @@ def test_figures_are_medians_and_are_written(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.slow
 def test_the_command_runs(tmp_path: Path) -> None:
-    arguments = ["--backbone", "tiny", "--way", "spins 1000", "--beside", "0", "--repeats", "1", "--json", str(tmp_path / "found.json")]
-    waiting.main(arguments)
+    corpus = tmp_path / "data.parquet"
+    command = [
+        sys.executable,
+        "-m",
+        "plant_cli",
+        "data",
+        "make",
+        "synthetic-clinic",
+        "--documents",
+        "60",
+        "--labels",
+        "8",
+        "-O",
+        str(corpus),
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    given = ["--backbone", "tiny", "--corpus", str(corpus), "--way", "spins 1000", "--beside", "0", "--repeats", "1"]
+    waiting.main([*given, "--json", str(tmp_path / "found.json")])
     (row,) = json.loads((tmp_path / "found.json").read_text())["rows"]
     assert all(seconds > 0 for seconds in row["seconds"].values())
