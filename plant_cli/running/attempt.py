@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import traceback
 from contextlib import suppress
 from typing import Any, Never
 
@@ -20,6 +21,8 @@ from plant_cli.runs.folder import HEADER_NAME, Run, current_time
 from plant_cli.runs.shortages import find_shortage
 from plant_cli.runs.stage import StageFolder
 
+RESERVE = 64 * 2**20  # bytes given back when a stage fails, so that there is memory left to record it where it ran out
+
 
 def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> Result:
     """Run a stage in its folder, or continue it if the context says so, and add it to the run's own recipe.
@@ -29,6 +32,7 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
         ResourceError: disk space or memory ran out.
         Exception: whatever the stage raised; recorded in stage.json.
     """
+    reserve = bytearray(RESERVE)  # address space alone: its pages are never touched
     record = _begin(context, step, folder)
     started = time.perf_counter()
     try:
@@ -41,6 +45,9 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
             context.reporter.note(f"kept of the earlier '{folder.name}': {', '.join(taken)}, which were put there by hand")
         _write_run_recipe(run)
     except BaseException as error:
+        del reserve
+        if isinstance(error, MemoryError | RuntimeError | OSError):
+            traceback.clear_frames(error.__traceback__)  # what the stage still held
         _fail(error, record.model_copy(update=_ending(record, context, started)), context, folder)
     return result
 

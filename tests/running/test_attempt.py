@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import weakref
 
 import pytest
 
@@ -237,3 +238,23 @@ def test_an_error_with_advice_is_handed_on_unchanged(laboratory):
         laboratory.run("alpha")
     assert caught.value is advice
     assert laboratory.record("alpha")["error"] == "no such label"
+
+
+def test_what_a_stage_held_is_let_go_before_its_failure_is_recorded(laboratory):
+    """Where memory ran out there must be some to write stage.json."""
+    held = []
+
+    def fail(context):
+        large = Large()
+        held.append(weakref.ref(large))
+        raise MemoryError("out of memory")
+
+    laboratory.on["alpha"] = fail
+    with pytest.raises(ResourceError, match="memory ran out"):
+        laboratory.run("alpha")
+    assert held[0]() is None
+    assert laboratory.record("alpha")["status"] == "failed"
+
+
+class Large:
+    """Stands for tensors."""
