@@ -27,7 +27,7 @@ class WordIndex:
         self.size = options.size
         self.frequent = np.argsort(-given.train_counts, kind="stable")[: options.frequent]
         idf = inverse_frequency(given.documents, given.docs_with_word)
-        self.by_word = csr_array((unit_rows(given.relevance) @ diags_array(idf)).T, dtype=np.float32)
+        self.by_word = csr_array((unit_rows(given.relevance) @ diags_array(idf)).T).astype(np.float32)
 
     def propose(self, texts: Sequence[str], counts: csr_array) -> list[npt.NDArray[np.int64]]:
         """See `plant_cli.api.Shortlist.propose`."""
