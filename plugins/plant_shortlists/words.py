@@ -27,12 +27,7 @@ class WordIndex:
         self.size = options.size
         self.frequent = np.argsort(-given.train_counts, kind="stable")[: options.frequent]
         idf = inverse_frequency(given.documents, given.docs_with_word)
-<<<<<<< HEAD
-        weighted = diags_array(idf) @ unit_rows(given.relevance).T
-        self.by_word = csr_array(weighted, dtype=np.float32)
-=======
         self.by_word = csr_array((unit_rows(given.relevance) @ diags_array(idf)).T).astype(np.float32)
->>>>>>> lexical
 
     def propose(self, texts: Sequence[str], counts: csr_array) -> list[npt.NDArray[np.int64]]:
         """See `plant_cli.api.Shortlist.propose`."""
