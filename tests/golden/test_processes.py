@@ -92,7 +92,7 @@ deepspeed_config: {{zero_stage: 2, gradient_accumulation_steps: 4, gradient_clip
 @pytest.mark.parametrize(
     ("way", "told"),
     [
-        ("FSDP", "backbone and label tables are spread over 2 processes"),
+        ("FSDP", "backbone and label tables are sharded over 2 processes"),
         ("DEEPSPEED", "DeepSpeed steps the optimiser (processes: 2)"),
     ],
 )
