@@ -19,7 +19,7 @@ class Layer:
 
     def origin(self, path: KeyPath) -> str:
         """Where exactly this value was given, or `default`."""
-        if path[-1:] == ("name",) and not isinstance(self._find(path[:-1]), dict):
+        if path[-1:] == ("name",) and not isinstance(self.find(path[:-1]), dict):
             path = path[:-1]  # a component given by its bare name: `backbone: minilm`
         return self.origins.get(path, DEFAULT)
 
@@ -30,7 +30,7 @@ class Layer:
 
     def moved(self, source: KeyPath, target: str) -> Layer:
         """The part below `source` as a layer of its own, put under the key `target`; empty if there is none."""
-        part = self._find(source)
+        part = self.find(source)
         if part is None:
             return Layer()
         size = len(source)
@@ -48,7 +48,8 @@ class Layer:
         values = {k: v for k, v in self.values.items() if k in sections}
         return Layer(values, {p: o for p, o in self.origins.items() if p[0] in sections})
 
-    def _find(self, path: KeyPath) -> Any:
+    def find(self, path: KeyPath) -> Any:
+        """The value at a path of keys; None if there is none."""
         part: Any = self.values
         for key in path:
             part = part.get(key) if isinstance(part, dict) else None

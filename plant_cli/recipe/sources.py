@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import plant_cli
 from plant_cli.api import RecipeError, near_names
-from plant_cli.recipe.layers import Layer, merge, nest
+from plant_cli.recipe.layers import Layer, flag_layer, merge, nest
 from plant_cli.recipe.syntax import DEEPEST, parse_value, parse_yaml, too_deep
 
 SUFFIX = ".yaml"
@@ -87,6 +88,24 @@ def parse_sets(sets: Sequence[str], flag: str = "--set") -> Layer:
         RecipeError: a text is not of this form, or its value cannot be read.
     """
     return merge(*(_parse_set(text, flag) for text in sets))
+
+
+def parse_command(sets: Sequence[str], flags: Mapping[str, Mapping[str, Any]]) -> Layer:
+    """What a command line says: `--set` texts, and flags that win over them.
+
+    A flag names a component (`--backbone tiny`), `--set` gives it options (`model.backbone.hidden=64`): these belong together, in
+    whatever order they are given.
+
+    Args:
+        sets: the `--set` texts.
+        flags: explicit values by section.
+
+    Raises:
+        RecipeError: a text cannot be read.
+    """
+    said = parse_sets(sets)
+    options = [path for path in said.origins if len(path) > 2 and path[-1] != "name"]
+    return merge(said, flag_layer(flags), *(nest(path, said.find(path), said.origins[path]) for path in options))
 
 
 def _parse_set(text: str, flag: str) -> Layer:

@@ -13,9 +13,9 @@ from plant_cli.api.sections import SHARED_SECTIONS
 from plant_cli.artefacts.records import STAGE_FILE, StageRecord
 from plant_cli.recipe.components import find_choices
 from plant_cli.recipe.consent import Consent
-from plant_cli.recipe.layers import Layer, flag_layer, merge
+from plant_cli.recipe.layers import Layer, merge
 from plant_cli.recipe.replay import DoneStep, write_recipe
-from plant_cli.recipe.sources import load_recipe, parse_sets, read_run_recipe
+from plant_cli.recipe.sources import load_recipe, parse_command, read_run_recipe
 from plant_cli.recipe.steps import Step, check_sections, join_tag, resolve_step, resolve_steps
 from plant_cli.running.attempt import attempt
 from plant_cli.running.context import CorpusCache, RunContext, command_for
@@ -62,7 +62,7 @@ class RequestRunner:
     def __init__(self, request: Request) -> None:
         self.request = request
         self._recipe = load_recipe(request.recipe).layer if request.recipe is not None else Layer()
-        self._consent = Consent(self._recipe, merge(parse_sets(request.sets), flag_layer(request.flags)))
+        self._consent = Consent(self._recipe, parse_command(request.sets, request.flags))
         self._interruption = Interruption(request.reporter.note)
         self._corpora_cache = CorpusCache()
         self._run: Run | None = None
@@ -82,7 +82,7 @@ class RequestRunner:
         All are validated before the first runs. Shared sections come from the recipe alone, not from earlier stages of
         the run, so that one recipe always means one experiment. Under several seeds the stages of training are repeated.
         """
-        over = merge(parse_sets(self.request.sets), flag_layer(self.request.flags))
+        over = parse_command(self.request.sets, self.request.flags)
         steps = resolve_steps(self._recipe, over, self.request.registry)
         if any(step.spec.name == "run" for step in steps):
             raise RecipeError(
@@ -113,7 +113,7 @@ class RequestRunner:
         if tag is not None and name in given:
             given[join_tag(name, tag)] = given.pop(name)  # a flag must win over the tagged section of the recipe
         early = self._earlier_sections() if spec.needs_run else Layer()
-        late: tuple[Layer, ...] = (parse_sets(self.request.sets), flag_layer(given))
+        late: tuple[Layer, ...] = (parse_command(self.request.sets, given),)
         if self.request.resume and self.request.recipe is None and spec.writes:
             late = (self._recorded(name, tag), *late)
         layer = merge(early, self._recipe, *late)

@@ -69,12 +69,12 @@ def _explain(plans: Mapping[str, Estimate]) -> Iterator[str]:
 
 def _steps(context: StageContext, recipe: str | None) -> list[Step]:
     """The steps of the recipe that can be planned; without a recipe those that the run would take now."""
-    from plant_cli.recipe.layers import flag_layer, merge
-    from plant_cli.recipe.sources import load_recipe, parse_sets, read_run_recipe
+    from plant_cli.recipe.layers import merge
+    from plant_cli.recipe.sources import load_recipe, parse_command, read_run_recipe
     from plant_cli.recipe.steps import resolve_step, resolve_steps
 
     request = context.request
-    over = merge(parse_sets(request.sets), flag_layer(request.flags))
+    over = parse_command(request.sets, request.flags)
     over = over.only({section: given for section, given in over.values.items() if section != "plan"})
     if recipe is None:
         merged, registry = merge(read_run_recipe(request.run_path), over), request.registry

@@ -7,7 +7,7 @@ import pytest
 
 from plant_cli.api import RecipeError
 from plant_cli.recipe import sources
-from plant_cli.recipe.sources import find_recipe, load_recipe, parse_sets, read_run_recipe, shipped_recipes
+from plant_cli.recipe.sources import find_recipe, load_recipe, parse_command, parse_sets, read_run_recipe, shipped_recipes
 
 
 def _write(path: Path, text: str) -> Path:
@@ -72,6 +72,15 @@ def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = load_recipe("-")
     assert recipe.layer.values == {"mig": {"k": 3}}
     assert recipe.layer.origin(("mig", "k")) == "stdin:1"
+
+
+def test_options_of_a_component_that_a_flag_names_are_kept() -> None:
+    layer = parse_command(["model.backbone.hidden=64", "machine.seed=1"], {"model": {"backbone": "tiny"}, "machine": {"seed": 2}})
+    assert layer.values == {"model": {"backbone": {"name": "tiny", "hidden": 64}}, "machine": {"seed": 2}}
+    assert layer.origin(("model", "backbone", "hidden")) == "--set model.backbone.hidden=64"
+    assert layer.origin(("model", "backbone", "name")) == "flag --backbone"
+    named = parse_command(["model.backbone.name=minilm"], {"model": {"backbone": "tiny"}})
+    assert named.values == {"model": {"backbone": "tiny"}}
 
 
 def test_sets_are_read_as_recipe_values() -> None:
