@@ -119,7 +119,8 @@ def hook_pages() -> Iterator[str]:
 
 def spec_pages() -> Iterator[str]:
     """What a hook returns: the fields of each spec."""
-    for spec in (Spec, *(kind.spec for kind in TABLE)):
+    specs: list[type[Spec]] = [Spec, *(kind.spec for kind in TABLE)]
+    for spec in specs:
         inherited = set() if spec is Spec else {field.name for field in dataclasses.fields(Spec)}
         rows = [(f"`{f.name}`", code(f.type), default_of(f)) for f in dataclasses.fields(spec) if f.name not in inherited]
         yield from (f"### `{spec.__name__}`", "", inspect.cleandoc(spec.__doc__ or "").split("\n\nArgs:")[0], "")
@@ -136,7 +137,7 @@ def role_pages() -> Iterator[str]:
 
 def value_pages() -> Iterator[str]:
     """Every value of the contract that is no spec and no error: dataclasses with their fields, options models, other classes."""
-    for name, value in exported(lambda value: dataclasses.is_dataclass(value) and not issubclass(value, Spec)):
+    for name, value in exported(lambda value: inspect.isclass(value) and dataclasses.is_dataclass(value) and not issubclass(value, Spec)):
         yield from (f"### `{name}`", "", first_sentence(value.__doc__), "")
         meanings = argument_meanings(value.__doc__)
         rows = [(f"`{f.name}`", code(f.type), default_of(f), meanings.get(f.name, "")) for f in dataclasses.fields(value)]
