@@ -77,7 +77,7 @@ class Evidence:
 
     Args:
         rows: document of each span, as its row in the split, rising [n].
-        labels: the label that it tells of, one of the document's [n].
+        labels: the label that it justifies, one of the document's [n].
         spans: character offsets (code points, end exclusive) in the document's text [n, 2].
     """
 

@@ -187,7 +187,7 @@ def find_odd_characters(frames: Frames) -> Iterator[Finding]:
                 frame.filter(pl.col("text").str.contains(pattern)),
                 what=f"documents hold {kind}",
                 expected="text that was read in its own encoding",
-                todo="make the corpus anew from its source, decoding it as what it is",
+                todo="make the corpus again from its source, decoding it as what it is",
             )
 
 
@@ -240,7 +240,7 @@ def _leak(shared: pl.DataFrame, what: str) -> Iterator[Finding]:
             where=show_some(examples, shared.height),
             count=shared.height,
             expected="test and validation texts that training has not seen",
-            todo="drop them from train, or split anew with `plant data split`",
+            todo="drop them from train, or split again with `plant data split`",
         )
 
 

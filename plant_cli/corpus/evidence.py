@@ -79,7 +79,7 @@ def _examine(spans: pl.DataFrame, kept: pl.DataFrame) -> Iterator[Finding]:
     )
     yield from _find(
         spans.join(kept, on="row", how="anti").filter(pl.col("size").is_not_null()),
-        what="evidence spans tell of a label that their document does not have; they are left out",
+        what="evidence spans name a label that their document does not have; they are left out",
         expected="a label of the document",
         todo=_LEFT_OUT,
     )

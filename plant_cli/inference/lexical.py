@@ -23,16 +23,16 @@ from plant_cli.relevance.table import RelevanceTable
 
 @dataclass(frozen=True, kw_only=True)
 class Lexicon:
-    """The words' own vote.
+    """What lexical scores are computed from.
 
     Args:
         words: the vocabulary.
         idf: ln((N + 1) / (documents with the word + 1)) over the N training documents [V].
         by_word: relevance of words for labels, csr [V, L]; columns of length 1 (or empty).
-        silent: share of training documents of each label that no word tells of, 0 for the others [L]. Such a label gets what words say of
-            a label on average: neither yes nor no where it is right, as much less as the centre where it is wrong.
+        silent: share of training documents of each label without relevant words, 0 for the others [L]. Such a label gets the average
+            over its documents and all others: 0 where it applies, the centre less where it does not.
         weight: logits that a cosine higher by 1 adds.
-        centre: the cosine at which words say neither yes nor no; it moves all scores alike, so that they do not crowd at 1.
+        centre: the cosine that adds nothing; it moves all scores alike, so that probabilities do not crowd at 1.
     """
 
     words: tuple[str, ...]
@@ -88,7 +88,7 @@ class LexicalScores:
         return found
 
     def mean_cosine(self, gold: csr_array, batch: int = 64) -> float:
-        """The mean cosine of documents with those of their own labels (gold [N, L]) that words tell of, 0 if there are none."""
+        """The mean cosine of documents with those of their own labels (gold [N, L]) that have relevant words, 0 if there are none."""
         total = 0.0
         for start in range(0, gold.shape[0], batch):
             rows = slice(start, start + batch)

@@ -1,4 +1,4 @@
-"""Tables on disk: Parquet, JSON lines, CSV and TSV (also gzipped), told apart by what is in them and not by their name."""
+"""Tables on disk: Parquet, JSON lines, CSV and TSV (also gzipped), recognised by their content and not by their name."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def collect(frame: pl.LazyFrame, where: str) -> pl.DataFrame:
             f"the table cannot be read: {_first_line(error)}",
             where=where,
             expected="a complete, undamaged table",
-            todo="make the file anew",
+            todo="make the file again",
         ) from error
 
 
@@ -159,7 +159,7 @@ def _head(path: Path) -> bytes:
             f"the file cannot be read: {error.strerror}", where=str(path), expected=READABLE, todo="check its rights, and where it leads"
         ) from error
     if not head:
-        raise DataError("the file is empty", where=str(path), expected=READABLE, todo="make the file anew")
+        raise DataError("the file is empty", where=str(path), expected=READABLE, todo="make the file again")
     return head
 
 

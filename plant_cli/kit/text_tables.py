@@ -47,7 +47,7 @@ def parse_text(content: bytes, path: Path) -> pl.DataFrame:
     _refuse_other_encodings(content, path)
     start = content[:4096].lstrip()
     if not content.strip():
-        raise DataError("the file is empty", where=str(path), expected="a header or a JSON object in line 1", todo="make the file anew")
+        raise DataError("the file is empty", where=str(path), expected="a header or a JSON object in line 1", todo="make the file again")
     if start.startswith(b"{"):
         return _parse_json_lines(content, path)
     if start.startswith(b"["):
@@ -118,7 +118,7 @@ def _explain_half(half: str, where: str) -> DataError:
         f"a string holds half a character: {half} without its other half, which UTF-8 cannot write",
         where=where,
         expected="whole characters, such as \\ud83d\\ude00 or the character itself",
-        todo="make the file anew without cutting characters in two, or write \\ufffd in place of the half",
+        todo="make the file again without cutting characters in two, or write \\ufffd in place of the half",
     )
 
 

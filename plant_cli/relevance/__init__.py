@@ -1,1 +1,1 @@
-"""Which words tell of which label: counting, scoring and keeping the best words per label, exactly."""
+"""Which words indicate which label: counting, scoring and keeping the best words per label, exactly."""

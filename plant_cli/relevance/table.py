@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 @dataclass(frozen=True, kw_only=True)
 class RelevanceTable:
-    """Which words tell of which label.
+    """Which words indicate which label.
 
     Args:
         words: the vocabulary, by falling document frequency, then alphabetically; lower-cased.

@@ -1,4 +1,4 @@
-"""The stage `plant mig`: which words tell of which label, from the training documents alone."""
+"""The stage `plant mig`: which words indicate which label, from the training documents alone."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def _describe(context: StageContext, corpus: Corpus, margins: Margins, kept: npt
     }
     columns, silent = [Column(name=name, kind="count") for name in figures], np.flatnonzero(kept == 0)
     named = ", ".join(corpus.labels.ids[i] for i in silent[:SHOWN_WORDS]) + (", …" if len(silent) > SHOWN_WORDS else "")
-    notes = [f"no word tells of {named}: a label of every document, or one with rare words alone (--min-df)"] if len(silent) else []
+    notes = [f"no word indicates {named}: a label of every document, or one with rare words alone (--min-df)"] if len(silent) else []
     size = Table(title="Relevance", columns=columns, rows=[list(figures.values())], notes=notes)
     return Result(tables=[size, _sample(context, corpus, kept)], next_step="plant pretrain-attn", summary=figures)
 
@@ -240,7 +240,7 @@ def _sample(context: StageContext, corpus: Corpus, kept: npt.NDArray[np.int64]) 
         rows.append([labels.ids[i], labels.titles[i], int(labels.train_counts[i]), ", ".join(first)])
     columns = [Column(name="label"), Column(name="title"), Column(name="documents", kind="count"), Column(name="best words")]
     return Table(
-        title="Words that tell of a rare, a middling and a frequent label",
+        title="Words that indicate a rare, a middling and a frequent label",
         columns=columns,
         rows=rows,
         notes=["`plant mig show LABEL` shows any label; `plant mig edit LABEL` corrects it"],
@@ -250,7 +250,7 @@ def _sample(context: StageContext, corpus: Corpus, kept: npt.NDArray[np.int64]) 
 SPECS = (
     StageSpec(
         name="mig",
-        summary="Find the words that tell of each label (exact mutual information gain, training documents only).",
+        summary="Find the words that indicate each label (exact mutual information gain, training documents only).",
         options=MigOptions,
         source="PLANT, equation 1",
         run=run,

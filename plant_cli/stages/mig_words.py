@@ -28,7 +28,7 @@ class EditOptions(Options):
     """Options of `mig edit`."""
 
     label: str | None = option(None, "A label: its whole id or title; after -- if it begins with a dash.", argument=True)
-    deny: tuple[str, ...] = option((), "A word that must not tell of the label (repeatable).")
+    deny: tuple[str, ...] = option((), "A word that must not count for the label (repeatable).")
     allow: tuple[str, ...] = option((), "A word and its relevance from 0 to 1, such as stroke=0.8 (repeatable).")
     list: bool = option(False, "Show the edits of the label, or of all labels, and change nothing.")
     clear: bool = option(False, "Forget the earlier edits of the label, or of all labels: these are kept in a file beside the folder.")
@@ -96,11 +96,11 @@ def _clear_edits(folder: Path) -> str:
 
     try:
         edits = read_edits(folder)
-        told = f"{sum(len(entry.deny) + len(entry.allow) for entry in edits.values())} edits of {len(edits)} labels"
+        counted = f"{sum(len(entry.deny) + len(entry.allow) for entry in edits.values())} edits of {len(edits)} labels"
     except ArtefactError:
-        told = "edits that could not be read"
+        counted = "edits that could not be read"
     kept = set_aside(folder)
-    return "there were no edits to forget" if kept is None else f"forgotten: {told}; {kept} keeps them"
+    return "there were no edits to forget" if kept is None else f"forgotten: {counted}; {kept} keeps them"
 
 
 def _check_edit(folder: Path, options: EditOptions, label: str | None, later: LabelEdits) -> None:
@@ -149,7 +149,7 @@ def _find_label(context: StageContext, folder: Path, wanted: str, *, partly: boo
     """The row of `labels.parquet` whose id is `wanted`; else the only one whose id or title is it, whatever the case.
 
     Args:
-        context: who is told that another label than written is meant.
+        context: warns where another label than the written one is meant.
         folder: of `mig`.
         wanted: as the user wrote it.
         partly: whether the only label whose id or title contains it may be meant, too: where labels are shown, not where they are edited.
@@ -211,7 +211,7 @@ def _significant(value: float | None) -> float | None:
 SPECS = (
     StageSpec(
         name="mig show",
-        summary="Show the words that tell of a label, with values and counts.",
+        summary="Show the words that indicate a label, with values and counts.",
         options=MigShowOptions,
         run=show,
         writes=False,

@@ -188,7 +188,7 @@ def _fill(folder: Path, live: LiveReader, hidden: int, session: Session, name: s
             "stopped while hidden states were being cached",
             where=str(folder),
             expected="a finished cache",
-            todo="run the same command again with --resume: the cache is made anew",
+            todo="run the same command again with --resume: the cache is filled again",
         )
     if processes.first:
         write_mark(folder / CACHE_MARK)

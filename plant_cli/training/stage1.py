@@ -54,7 +54,7 @@ def plant_attention(given: Inputs, options: PretrainOptions, table: RelevanceTab
     """
     if not table.matrix.nnz:
         raise DataError(
-            "there is nothing to plant: no word tells of any label",
+            "there is nothing to plant: no word indicates any label",
             where=str(given.session.run_path / "mig"),
             expected="at least one word with relevance (a label of every document has none, nor has one whose words are too rare)",
             todo="look at the corpus with plant data stats, or count rarer words with plant mig --min-df 1 --force",

@@ -1,4 +1,4 @@
-"""The shortlist `words`: an inverted index from relevant words to the labels that they tell of."""
+"""The shortlist `words`: an inverted index from relevant words to the labels that they indicate."""
 
 from __future__ import annotations
 

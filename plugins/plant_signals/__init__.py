@@ -1,1 +1,1 @@
-"""Relevance signals: which number says how strongly a word tells of a label. Each is a pure function of one table of counts."""
+"""Relevance signals: which number measures how strongly a word indicates a label. Each is a pure function of one table of counts."""

@@ -83,7 +83,7 @@ def test_spans_of_nothing_that_is_there_are_counted_and_left_out(dataset: Datase
     corpus = prepare(with_evidence(dataset, *SPANS, *strange), SECTION, tmp_path, 0, reporter)
     said = [warning for warning in reporter.warnings if "evidence" in warning]
     assert said[0].startswith("2 evidence spans are of documents that the corpus does not have; they are left out (evidence: row 7")
-    assert said[1].startswith("1 evidence spans tell of a label that their document does not have; they are left out (evidence: row 9")
+    assert said[1].startswith("1 evidence spans name a label that their document does not have; they are left out (evidence: row 9")
     assert len(pl.read_parquet(tmp_path / "evidence.parquet")) == 5
     evidence = corpus.split("train").evidence
     assert evidence is not None

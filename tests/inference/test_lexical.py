@@ -48,7 +48,7 @@ def test_equals_the_plain_cosine() -> None:
 def test_the_typical_cosine_is_that_of_documents_and_their_own_labels_and_the_centre_is_taken_off() -> None:
     gold = csr_array(np.array([[1, 0, 0], [0, 1, 1], [0, 0, 0], [0, 0, 0]]))
     lexical = LexicalScores(lexicon(), TEXTS)
-    expected = (plain(TEXTS[0], 0) + plain(TEXTS[1], 1)) / 2  # no word tells of the third label
+    expected = (plain(TEXTS[0], 0) + plain(TEXTS[1], 1)) / 2  # the third label has no relevant words
     assert lexical.mean_cosine(gold, batch=1) == pytest.approx(expected, abs=1e-6)
     assert lexical.mean_cosine(csr_array((4, 3))) == 0.0
     moved = LexicalScores(replace(lexicon(), centre=0.25), TEXTS)

@@ -151,7 +151,7 @@ def test_a_label_of_every_document_is_named_for_no_word_tells_of_it(tmp_path: Pa
     corpus = MemoryCorpus({"train": TEXTS}, gold=[[1, int(bones)] for _, bones in GOLD])
     result = run(context_of(tmp_path / "mig", corpus), MigOptions())
     assert result.summary["labels without words"] == 1
-    assert "no word tells of flu:" in result.tables[0].notes[0]
+    assert "no word indicates flu:" in result.tables[0].notes[0]
     assert kept_words(context_of(tmp_path / "mig", corpus))["trauma"]
 
 

@@ -73,7 +73,7 @@ def test_it_refuses_relevance_in_which_nothing_is_relevant(clinic: Any, tmp_path
     (tmp_path / "all.jsonl").write_text("\n".join(json.dumps(row) for row in texts))
     data = (f"data.path={tmp_path / 'all.jsonl'}", "data.dataset=files")
     clinic("mig", *data)
-    with pytest.raises(DataError, match="no word tells of any label") as caught:
+    with pytest.raises(DataError, match="no word indicates any label") as caught:
         clinic("pretrain-attn", *data)
     assert "--min-df" in caught.value.todo
 

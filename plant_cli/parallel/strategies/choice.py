@@ -58,7 +58,7 @@ def choose_strategy(trained: Trainable, accelerator: Accelerator, reporter: Repo
             "the checkpoint comes from sparse updates, which need whole label tables in every process",
             where=f"distributed_type: {asked.upper()}",
             expected="a checkpoint of a run with --no-sparse-updates",
-            todo="--resume under distributed_type: MULTI_GPU, or train anew with --no-sparse-updates --force",
+            todo="--resume under distributed_type: MULTI_GPU, or train again with --no-sparse-updates --force",
         )
     if asked == "fsdp":
         from plant_cli.parallel.strategies.fsdp import FullySharded
