@@ -22,7 +22,7 @@ from plant_cli.lexical.scores import KEPT, Scores, find_pairs, keep_best, list_p
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 KNOTS = (1.0, 3.0, 10.0, 50.0)  # training documents at which weights are learned
-PENALTY = 1e-3
+PENALTY = 0.03
 STEPS = 50
 
 

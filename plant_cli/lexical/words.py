@@ -15,6 +15,7 @@ from plant_cli.lexical.vectors import count_documents, make_vectors, unit_rows
 
 Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.integer[Any]]
 Measure = Callable[[Counts, Counts, Counts, int], Floats]
 """Relevance, ≥ 0, from documents with word and label, with the word, with the label [P], and documents in all."""
 
@@ -42,8 +43,10 @@ def measure_relevance(counts: csr_array, gold: csr_array, measure: Measure) -> c
     return world.store(measure(world.both, world.with_word, world.with_label, world.documents))
 
 
-def leave_out_words(counts: csr_array, gold: csr_array, measure: Measure, k: int = KEPT, min_df: int = 1) -> Scores:
-    """`score_words` of each training document as if relevance and idf had been computed without it; exact.
+def leave_out_words(
+    counts: csr_array, gold: csr_array, measure: Measure, rows: Rows | None = None, *, k: int = KEPT, min_df: int = 1
+) -> Scores:
+    """`score_words` of training documents, each as if relevance and idf had been computed without it; exact.
 
     A document changes the counts of its own words and labels alone, so that the cosine with a label follows from two sparse products
     instead of a table for each document: the squared length of the label's relevance is that over all words, corrected for the
@@ -53,14 +56,17 @@ def leave_out_words(counts: csr_array, gold: csr_array, measure: Measure, k: int
         counts: how often each word is in each training document, csr [N, V].
         gold: their labels, csr [N, L] of ones.
         measure: relevance from counts of documents; every word with relevance above 0 counts, not the best of a label only.
+        rows: training documents to score [b] (default: all).
         k: labels kept of each document.
         min_df: a word that fewer other documents have counts for nothing.
     """
     world = _World.of(counts, gold)
     remaining = count_documents(counts) - 1
     idf = np.where(remaining >= max(1, min_df), np.log(world.documents / np.maximum(1, remaining + 1)), 0.0)
-    left = _LeftOut(world, make_vectors(counts, idf), csr_array(counts > 0).astype(np.float64), csr_array(gold), measure, min_df)
-    return score_blocks(counts.shape[0], gold.shape[1], left.score, k)
+    chosen = np.arange(counts.shape[0]) if rows is None else rows
+    of_rows, gold_of_rows = csr_array(counts[chosen]), csr_array(gold[chosen])
+    left = _LeftOut(world, make_vectors(of_rows, idf), csr_array(of_rows > 0).astype(np.float64), gold_of_rows, measure, min_df)
+    return score_blocks(len(chosen), gold.shape[1], left.score, k)
 
 
 @dataclass(frozen=True)

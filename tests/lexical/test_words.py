@@ -65,6 +65,12 @@ def test_a_label_that_only_the_document_has_says_nothing_of_it(drawn: Drawn) -> 
     assert whole.matrix.toarray()[3, 0] > 0.5
 
 
+def test_only_the_documents_asked_for_are_scored(drawn: Drawn) -> None:
+    rows = np.array([7, 3])
+    whole = leave_out_words(drawn.counts, drawn.gold, share, k=99).matrix.toarray()
+    np.testing.assert_allclose(leave_out_words(drawn.counts, drawn.gold, share, rows, k=99).matrix.toarray(), whole[rows], atol=1e-7)
+
+
 @pytest.mark.parametrize("measure", MEASURES)
 def test_relevance_is_that_of_every_word_that_meets_the_label(drawn: Drawn, measure) -> None:
     found = measure_relevance(drawn.counts, drawn.gold, measure).toarray()
