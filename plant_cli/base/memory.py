@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import resource
 import sys
+from pathlib import Path
+
+_STATUS = Path("/proc/self/status")
 
 
 def peak_memory_gb() -> float:
-    """Largest resident memory of this process since it started, in 10⁹ bytes."""
+    """Largest resident memory of this process since it started, in 10⁹ bytes.
+
+    Linux hands `ru_maxrss` of a large process on to the ones it starts; `VmHWM` counts this process alone.
+    """
+    if _STATUS.exists():
+        fields = dict(line.split(":", 1) for line in _STATUS.read_text(encoding="utf-8").splitlines())
+        if "VmHWM" in fields:
+            return int(fields["VmHWM"].split()[0]) * 1024 / 1e9
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # psutil knows only what is resident now
     return peak * (1 if sys.platform == "darwin" else 1024) / 1e9  # Linux counts kibibytes, macOS bytes
 
