@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ from plant_cli.api import (
     MachineSection,
     NoOptions,
     SignalSpec,
-    SilentReporter,
     Split,
     SplitName,
     UsageError,
@@ -33,6 +31,7 @@ from plant_cli.artefacts.relevance import load_relevance
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.registry import Registry
 from plant_cli.stages.mig import MigOptions, bind_signal, run
+from plant_cli.testing.contexts import make_context
 
 TEXTS = ["Fever and cough!", "fever, chills and cough", "a broken arm", "ARM and leg; broken", "fever and leg"]
 GOLD = [[1, 0], [1, 0], [0, 1], [0, 1], [1, 0]]
@@ -69,13 +68,12 @@ class MemoryCorpus:
 def context_of(folder: Path, corpus: MemoryCorpus, *, stopping: bool = False) -> Any:
     registry = Registry()
     registry.register(signals, name="signals")
-    return SimpleNamespace(
-        folder=folder,
-        corpus=lambda: corpus,
-        reporter=SilentReporter(),
+    return make_context(
+        folder,
+        components=registry,
+        corpus=corpus,
         machine=MachineSection(device="cpu", threads=2),
         stopping=stopping,
-        component=registry.resolve,
     )
 
 

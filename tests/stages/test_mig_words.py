@@ -1,7 +1,6 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from plant_cli.relevance.counting import Margins
 from plant_cli.relevance.kept import KeptWords
 from plant_cli.runs.lock import hold_lock
 from plant_cli.stages.mig_words import EditOptions, MigShowOptions, edit, show
+from plant_cli.testing.contexts import make_context
 
 LABELS = LabelTable(ids=["flu", "trauma"], titles=["Influenza with cough", "Broken bones"], train_counts=[3, 2])
 MARGINS = Margins(
@@ -36,7 +36,7 @@ def context(tmp_path: Path) -> Any:
     )
     folder = tmp_path / "mig"
     write_relevance(folder, [(kept, np.array([1.0, 0.5, 0.25, 2 / 3, 0.5, 0.25]))], MARGINS, LABELS)
-    return make_context(folder)
+    return make_context(folder, inputs={"mig": folder})
 
 
 @pytest.fixture
@@ -53,13 +53,7 @@ def coded(tmp_path: Path) -> Any:
     margins = replace(MARGINS, docs_with_label=np.full(len(names), 2))
     labels = LabelTable(ids=names, titles=[None] * len(names), train_counts=[2] * len(names))
     write_relevance(folder, [(one, np.ones(len(names)))], margins, labels)
-    return make_context(folder)
-
-
-def make_context(folder: Path) -> Any:
-    """A context whose notes are kept in `said`."""
-    said: list[str] = []
-    return SimpleNamespace(folder=folder, input=lambda stage, tag=None: folder, reporter=SimpleNamespace(note=said.append), said=said)
+    return make_context(folder, inputs={"mig": folder})
 
 
 def shown(context: Any, label: str, limit: int = 20) -> list[tuple[Any, ...]]:
@@ -88,7 +82,7 @@ def test_show_offers_near_names(context: Any) -> None:
 @pytest.mark.parametrize(("wanted", "label"), [("foo", "foo"), ("FOO", "foo"), ("herz", "Herz, links"), ("-FOO", "-foo"), ("bar", "bar")])
 def test_show_finds_a_label_whatever_the_case_and_says_which(wanted: str, label: str, coded: Any) -> None:
     assert show(coded, MigShowOptions(label=wanted)).tables[0].title == label
-    assert coded.said == ([] if wanted == label else [f"'{wanted}' is taken for the label '{label}'"])
+    assert coded.reporter.notes == ([] if wanted == label else [f"'{wanted}' is taken for the label '{label}'"])
 
 
 def test_labels_that_cannot_be_told_apart_are_listed(coded: Any) -> None:
@@ -109,7 +103,7 @@ def test_edit_takes_no_part_of_a_name_for_a_label(coded: Any) -> None:
     assert not (coded.folder / "edits.yaml").exists()
     edit(coded, EditOptions(label="HERZ, LINKS", deny=("and",)))
     assert [row[0] for row in edit(coded, EditOptions(list=True)).tables[0].rows] == ["Herz, links"]
-    assert coded.said == ["'HERZ, LINKS' is taken for the label 'Herz, links'"]
+    assert coded.reporter.notes == ["'HERZ, LINKS' is taken for the label 'Herz, links'"]
 
 
 def test_edits_show_and_reach_training(context: Any) -> None:

@@ -4,18 +4,17 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from plant_cli.api import ArtefactError, Result, SilentReporter
+from plant_cli.api import ArtefactError, Result
 from plant_cli.stages.verify import VerifyOptions, verify
+from plant_cli.testing.contexts import make_context
 
 
 def look(run: Path, folder: Path | None = None) -> Result:
-    context: Any = SimpleNamespace(run_path=run, reporter=SilentReporter())
-    return verify(context, VerifyOptions(folder=None if folder is None else str(folder)))
+    return verify(make_context(run / "verify"), VerifyOptions(folder=None if folder is None else str(folder)))
 
 
 def flip(path: Path) -> None:
