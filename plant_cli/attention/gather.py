@@ -36,9 +36,7 @@ def gather_states(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *
 
 
 @torch.no_grad()
-def gather_sharpened(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int, factors: Sequence[float]
-) -> Tensor:
+def gather_sharpened(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int, factors: Sequence[float]) -> Tensor:
     """What `gather_states` gives for attention of several sharpnesses: scores are computed once, their softmax once for each.
 
     Args:

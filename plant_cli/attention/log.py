@@ -48,7 +48,7 @@ class _LogAttention(torch.autograd.Function):
         result = queries.new_full((len(keys), len(queries), keys.shape[1]), -math.inf, dtype=exact)
         for block in _blocks(queries, keys, mask, heads):
             found = torch.logsumexp(block.logs, dim=0).sub_(math.log(heads))
-            result[block.document, block.labels, block.positions] = found[:, : block.count]
+            result[block.document, block.labels, block.positions] = found[:, : block.real]
         ctx.save_for_backward(queries, keys, mask)
         ctx.heads = heads
         return result
@@ -60,14 +60,14 @@ class _LogAttention(torch.autograd.Function):
         d_queries, d_keys = (torch.zeros_like(x, dtype=gradient.dtype) for x in (queries, keys))
         for block in _blocks(queries, keys, mask, ctx.heads):
             upstream = gradient[block.document, block.labels, block.positions]
-            upstream = functional.pad(upstream, (0, block.logs.shape[2] - block.count))
+            upstream = functional.pad(upstream, (0, block.logs.shape[2] - block.real))
             mean = torch.logsumexp(block.logs, dim=0).nan_to_num_(neginf=0.0)  # padding: its logs stay −inf
             pull = torch.sub(block.logs, mean).exp_().mul_(upstream)
             pull -= block.logs.exp() * pull.sum(-1, keepdim=True)
             pull = pull.mul_(block.scale).to(queries.dtype)
             d_queries[block.labels] += torch.matmul(pull, block.keys).transpose(0, 1).flatten(1)
             part = torch.matmul(pull.mT, block.queries).transpose(0, 1).flatten(1)
-            d_keys[block.document, block.positions] += part[: block.count]
+            d_keys[block.document, block.positions] += part[: block.real]
         return d_queries.to(queries.dtype), d_keys.to(keys.dtype), None, None
 
 
@@ -77,7 +77,7 @@ class _Block(NamedTuple):
     document: int
     labels: slice
     positions: slice | Tensor
-    count: int  # of real positions
+    real: int  # how many positions
     queries: Tensor  # [h, l, d]
     keys: Tensor  # [h, t, d]
     logs: Tensor  # log-softmax over positions [h, l, t]

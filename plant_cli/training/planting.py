@@ -14,8 +14,8 @@ from torch.utils.checkpoint import checkpoint
 from plant_cli.api import Decoder, RankLoss, Reading, Split, TokenBatch
 from plant_cli.base.padding import LABEL_MULTIPLE
 from plant_cli.model.hardware import Hardware
-from plant_cli.model.network import Network
 from plant_cli.model.label_scores import last_positions
+from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader
 from plant_cli.model.token_words import OUTSIDE, DocumentWords, match_words
 from plant_cli.relevance.table import RelevanceTable
@@ -241,9 +241,7 @@ def rank_words(
     )
 
 
-def _score_items(
-    decoder: Decoder, planter: Planter, alone: Reading, row: int, labels: Rows, there: npt.NDArray[np.bool_]
-) -> Tensor:
+def _score_items(decoder: Decoder, planter: Planter, alone: Reading, row: int, labels: Rows, there: npt.NDArray[np.bool_]) -> Tensor:
     """Scores of the words of one document that are in the lists of some labels, list after list."""
     attention = decoder.rank(alone, torch.from_numpy(labels).to(alone.mask.device))[0]
     return planter.score_words(attention, row)[torch.from_numpy(there).to(attention.device)]

@@ -87,5 +87,6 @@ def test_half_precision_is_near_whatever_the_padding() -> None:
     expected[mask[:, None].expand(-1, 70, -1)].square().sum().backward()
     torch.testing.assert_close(value.double(), expected, rtol=0, atol=0.03)
     for leaf, other in zip(leaves, exact, strict=True):
-        assert leaf.grad is not None and other.grad is not None
+        assert leaf.grad is not None
+        assert other.grad is not None
         assert float((leaf.grad.double() - other.grad).norm() / other.grad.norm()) < 0.02
