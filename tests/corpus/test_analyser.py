@@ -21,22 +21,8 @@ GERMAN = "Die Häuser und die Häusern der Stadt; das Haus, in dem er nicht war,
 ENGLISH = SENTENCES["en"]
 
 
-class Told(SilentReporter):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-        self.warnings: list[str] = []
-
-    def note(self, message: str) -> None:
-        self.notes.append(message)
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
-
-
-def choose(asked: Any, *texts: str) -> tuple[AnalyserRecord, Told]:
-    told = Told()
+def choose(asked: Any, *texts: str) -> tuple[AnalyserRecord, SilentReporter]:
+    told = SilentReporter()
     return choose_analyser(asked, texts, told), told
 
 
