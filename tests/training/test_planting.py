@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from plant_cli.api import Reading, Split, TokenBatch
 from plant_cli.attention import log
+from plant_cli.corpus.analyser import PLAIN
 from plant_cli.relevance.table import RelevanceTable
 from plant_cli.training import planting
 from plant_cli.training.planting import Planter, RankedLists, planted_loss, positives_only, rank_words
@@ -31,7 +32,7 @@ def planter(relevance: list[list[float]], *, contrast: int = -1, labels: int = -
     gold = csr_array(np.array([[1] + [0] * (len(relevance) - 1)]))
     split = Split(name="train", doc_ids=["d"], texts=[TEXT], gold=gold, unseen=csr_array((1, 0), dtype=np.int64))
     tokens = TokenBatch(ids=[np.arange(8, dtype=np.int32)], spans=[SPANS], dropped=[0])
-    return Planter(table, split, tokens, contrast=contrast, labels_per_document=labels, score=score)
+    return Planter(table, split, tokens, PLAIN, contrast=contrast, labels_per_document=labels, score=score)
 
 
 class Played:
@@ -112,7 +113,7 @@ def test_blocks_that_are_computed_again_change_neither_loss_nor_gradient(
     gold = csr_array((draw.random((3, labels)) < 0.2).astype(np.int64))
     split = Split(name="train", doc_ids=["a", "b", "c"], texts=texts, gold=gold, unseen=csr_array((3, 0), dtype=np.int64))
     tokens = network.backbone.tokenize(texts)
-    plant = Planter(table, split, tokens, contrast=2, labels_per_document=-1)
+    plant = Planter(table, split, tokens, PLAIN, contrast=2, labels_per_document=-1)
     hidden, mask = (x.detach() for x in network.backbone.encode(tokens))
     loss, lists = planted_loss(network, plant, build_lambda(LambdaOptions()), Reading.of(hidden.double(), mask), np.arange(3), seed=1)
     loss.backward()
@@ -150,7 +151,7 @@ def test_no_array_of_all_labels_and_positions_is_made(small_network: Callable[..
     gold = csr_array(np.ones((1, labels), dtype=np.int64))
     split = Split(name="train", doc_ids=["d"], texts=[text], gold=gold, unseen=csr_array((1, 0), dtype=np.int64))
     tokens = network.backbone.tokenize([text])
-    plant = Planter(RelevanceTable(words=WORDS, matrix=matrix), split, tokens, contrast=-1, labels_per_document=-1)
+    plant = Planter(RelevanceTable(words=WORDS, matrix=matrix), split, tokens, PLAIN, contrast=-1, labels_per_document=-1)
     reading = Reading.of(*(x.detach() for x in network.backbone.encode(tokens)))
     parameters = max(parameter.numel() for parameter in network.decoder.parameters())
     with Largest() as largest:
