@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from plant_cli.api import Corpus, Evidence, MachineSection, Reporter
+from plant_cli.api import Analyser, Corpus, Evidence, MachineSection, Reporter
 from plant_cli.artefacts.model import require_words
 from plant_cli.artefacts.relevance import read_vocabulary
 from plant_cli.inference.lexical import LexicalScores, Lexicon, load_lexicon
@@ -29,12 +29,14 @@ class TrainedModel:
         network: its decoder is folded: it cannot be trained further.
         lexicon: lexical scores that are added; None if there are none.
         hardware: where it runs.
+        analyser: finds the words of texts.
         vocabulary: the words of the run's relevance table, for decoders that look at words.
     """
 
     network: Network
     lexicon: Lexicon | None
     hardware: Hardware
+    analyser: Analyser
     vocabulary: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -71,7 +73,7 @@ class TrainedModel:
             Interrupted: the user stopped the command.
         """
         tokens = tokenize(self.network, texts, reporter, name, evidence=evidence)
-        words = find_token_words(texts, tokens, self.vocabulary) if self.network.needs_words else None
+        words = find_token_words(texts, tokens, self.vocabulary, self.analyser) if self.network.needs_words else None
         reader = LiveReader(self.network, tokens, self.hardware, words)
         top = score_mixtures(
             self.network,
@@ -111,4 +113,5 @@ def load_model(
     vocabulary = () if words is None else read_vocabulary(words)["word"].to_list()
     if network.needs_words:
         require_words(folder, vocabulary, words or "a run without relevance")
-    return TrainedModel(network, load_lexicon(folder, corpus.labels.hash), hardware, vocabulary)
+    lexicon = load_lexicon(folder, corpus.labels.hash, corpus.analyser)
+    return TrainedModel(network, lexicon, hardware, corpus.analyser, vocabulary)
