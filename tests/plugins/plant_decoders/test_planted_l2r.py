@@ -12,7 +12,7 @@ from plant_decoders.planted_l2r import PlantedL2R
 from scipy.sparse import csr_array, random_array
 from torch import Tensor
 
-from plant_cli.api import ComponentError, DecoderShape, Reading
+from plant_cli.api import ArtefactError, ComponentError, DecoderShape, Reading
 
 HIDDEN, LABELS, WORDS, LENGTHS = 6, 5, 11, (13, 7, 1, 4)
 RELEVANCE = csr_array(random_array((LABELS, WORDS), density=0.4, random_state=0, dtype="float32"))
@@ -208,3 +208,20 @@ def test_one_part_must_be_left() -> None:
 def test_words_are_asked_for_where_they_are_needed() -> None:
     assert build().needs_words
     assert not build(static=False, differentiable=False).needs_words
+
+
+def test_stages_on_another_backbone(clinic: Any) -> None:
+    """One stage 1 serves variants of stage 2; relevance with other words is refused."""
+    decoder = "model.decoder={name: planted-l2r, ranker_size: 8, ranker_hidden: 8, window: 20}"
+    clinic("mig", "mig.k=50")
+    result = clinic("pretrain-attn", decoder, "pretrain-attn.score=log-mean", "pretrain-attn.epochs=3")
+    figures = result.summary
+    name = next(name for name in figures if name.startswith("nDCG"))
+    assert figures[name] > figures[f"random {name}"] + 0.05, figures
+    clinic("finetune", decoder, "finetune.lexical=false", "model.decoder.state=false", "model.decoder.static_k=3", tag="stateless")
+    with pytest.raises(ArtefactError, match="another network"):
+        clinic("finetune", decoder, "model.decoder.ranker=dot-product")
+    clinic("predict", decoder, "model.decoder.state=false", "model.decoder.static_k=3", tag="stateless")
+    clinic("mig", "mig.k=50", "mig.min_df=4", force=True)
+    with pytest.raises(ArtefactError, match="other words than the network"):
+        clinic("predict", decoder, "model.decoder.state=false", "model.decoder.static_k=3", tag="stateless", force=True)
