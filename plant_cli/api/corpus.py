@@ -60,6 +60,11 @@ class LabelIndex(Protocol):
         ...
 
     @property
+    def parents(self) -> Sequence[str | None]:
+        """The parent of each label, None where it has none; empty if the corpus names no parents."""
+        ...
+
+    @property
     def hash(self) -> str:
         """SHA-256 of the ordered ids."""
         ...

@@ -99,7 +99,7 @@ class Prototypes:
     def _background(self) -> Tensor:
         documents = len(self.train.split)
         rows = np.sort(np.random.default_rng(self.seed).permutation(documents)[:BACKGROUND])
-        total = torch.zeros(self.network.labels, self.network.backbone.hidden_size, device=self.hardware.device)
+        total = torch.zeros(self.network.labels, self.decoder.gathered_size, device=self.hardware.device)
         with self.reporter.progress("prototypes: background", len(rows), "documents") as task:
             for batch in self._share(rows):
                 reading = self.train.reader.read(batch)
