@@ -39,7 +39,10 @@ def test_a_preset_trains_two_steps(preset: str, init: str, tmp_path: Path) -> No
     assert result.summary["word_weight"] == 0, "a published system has no lexical scores"
 
 
-@pytest.mark.parametrize(("preset", "said"), [("plm-icd", "window: 128"), ("caml", "filters: 50"), ("laat", "lstm: 512"), ("plm-ca", "batch: 16")])
+SIZES = [("plm-icd", "window: 128"), ("caml", "filters: 50"), ("laat", "lstm: 512"), ("plm-ca", "batch: 16")]
+
+
+@pytest.mark.parametrize(("preset", "said"), SIZES)
 def test_a_preset_keeps_the_published_sizes(preset: str, said: str, tmp_path: Path) -> None:
     request = Request(registry=installed(), run_path=tmp_path / "run", recipe=preset, sets=["data.path=corpus"], reporter=SilentReporter())
     assert said in print_config(request, "finetune")

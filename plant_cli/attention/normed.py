@@ -74,7 +74,7 @@ class _NormedAttention(torch.autograd.Function):
                 given = (queries[labels], direction, keys[row, :end], values[row, :end])
                 leaves = [x.detach().requires_grad_() for x in given]
                 with torch.enable_grad():
-                    logits = _score(*leaves, mask[row, :end], ctx.epsilon)
+                    logits = _score(leaves[0], leaves[1], leaves[2], leaves[3], mask[row, :end], ctx.epsilon)
                 dq, dg, dk, dv = torch.autograd.grad(logits, leaves, gradient[row, labels])
                 d_queries[labels] += dq
                 d_direction += dg

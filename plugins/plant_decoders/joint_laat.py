@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import ComponentError, DecoderShape, Reading
-from plant_decoders.label_tables import normal_table, refuse_titles, take_rows
 from plant_decoders.laat import DEVIATION, TanhKeys, make_states, make_tables
+from plant_decoders.label_tables import normal_table, refuse_titles, take_rows
 from plant_decoders.options import JointLaatOptions
 
 

@@ -58,7 +58,7 @@ class BidirectionalLstm(nn.Module):
         places = torch.arange(1, mask.shape[1] + 1, device=mask.device)
         ends = (mask * places).amax(1).clamp_min(1).cpu()
         with torch.autocast(hidden.device.type, enabled=False):
-            real = hidden.masked_fill(~mask.unsqueeze(-1), 0.0).to(self.lstm.weight_ih_l0.dtype)
+            real = hidden.masked_fill(~mask.unsqueeze(-1), 0.0).to(next(self.lstm.parameters()).dtype)
             packed = pack_padded_sequence(real, ends, batch_first=True, enforce_sorted=False)
             states: Tensor = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=mask.shape[1])[0]
         return states

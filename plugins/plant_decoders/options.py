@@ -25,7 +25,9 @@ class LabelAttentionOptions(Options):
 class ClassifierOptions(Options):
     """Options of the decoders that others published."""
 
-    prior_bias: bool = option(False, "Start the bias of each label at the log-odds of its share of the training documents (published: at 0).")
+    prior_bias: bool = option(
+        False, "Start the bias of each label at the log-odds of its share of the training documents (published: at 0)."
+    )
     elements: int | None = option(None, "Numbers (labels x hidden size) that attention holds at a time (default: by device).", ge=1)
 
 

@@ -72,7 +72,7 @@ class CrossAttention(nn.Module):
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
         """`attention`: embeddings and keys; `value`: the value map; `head`: layer norm, w and b, shared by all labels."""
         return {
-            "attention": [self.queries, self.to_key.weight],
+            "attention": [self.queries, *self.to_key.parameters()],
             "value": list(self.to_value.parameters()),
             "head": [*self.norm.parameters(), *self.output.parameters()],
         }

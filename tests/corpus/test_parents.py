@@ -22,7 +22,8 @@ def corpus(table: pl.LazyFrame | None) -> Dataset:
 
 @pytest.mark.parametrize("parents", [[" A ", "A", ""], [["A", "root"], ["A"], []]], ids=["names", "lists"])
 def test_the_first_parent_reaches_the_label_index(parents: list[object], tmp_path: Path) -> None:
-    table = pl.LazyFrame({"label": ["a2 ", "a1", "b"], "title": [None, None, None], "parents": parents}, schema_overrides={"title": pl.String})
+    columns = {"label": ["a2 ", "a1", "b"], "title": [None, None, None], "parents": parents}
+    table = pl.LazyFrame(columns, schema_overrides={"title": pl.String})
     labels = prepare(corpus(table), DataSection(), tmp_path, 0, SilentReporter()).labels
     assert list(labels.ids) == ["a1", "a2", "b"]
     assert list(labels.parents) == ["A", "A", None]

@@ -19,7 +19,7 @@ def score(queries: Tensor, vectors: Tensor, bias: Tensor, keys: list[Tensor], va
 
 
 def convolve(weight: Tensor, bias: Tensor, tokens: list[Tensor]) -> list[Tensor]:
-    """tanh of every filter [F, H, width] at every token; what lies beyond the ends is zero."""
+    """Tanh of every filter [F, H, width] at every token; what lies beyond the ends is zero."""
     filters, _, width = weight.shape
     rows = []
     for t in range(len(tokens)):
