@@ -42,4 +42,14 @@ from plant_cli.api.request import Request, Runner, StepResult
 from plant_cli.api.sections import DataSection, MachineSection, ModelSection
 from plant_cli.api.shortlists import Shortlist, ShortlistInput
 from plant_cli.api.signals import Counts
-from plant_cli.api.specs import BackboneSpec, DatasetSpec, DecoderSpec, LossSpec, MetricSpec, ShortlistSpec, SignalSpec, StageSpec
+from plant_cli.api.specs import (
+    BackboneSpec,
+    BackboneStart,
+    DatasetSpec,
+    DecoderSpec,
+    LossSpec,
+    MetricSpec,
+    ShortlistSpec,
+    SignalSpec,
+    StageSpec,
+)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import torch
+    from scipy.sparse import csr_array
     from torch import Tensor, nn
 
     IntArray = npt.NDArray[np.int32]
@@ -143,6 +144,8 @@ class DecoderShape:
         queries: initial label queries [L, H], such as encoded titles (None: random).
         label_ids: ids of the labels [L], sorted; empty if they are not known.
         parents: the parent of each label [L], None where it has none; empty if none has.
+        relevance: of the words that `Reading.words` counts for the labels, csr [L, V] float32 in [0, 1] (None: the run has no relevance
+            table, or the weights, and with them what was made of it, are read from a file).
     """
 
     hidden: int
@@ -151,6 +154,7 @@ class DecoderShape:
     queries: Tensor | None = None
     label_ids: Sequence[str] = ()
     parents: Sequence[str | None] = ()
+    relevance: csr_array | None = None
 
 
 @runtime_checkable
@@ -158,7 +162,10 @@ class Decoder(Protocol):
     """Two faces over the same weights: ranking words for a label (stage 1) and scoring labels (stage 2). An `nn.Module`."""
 
     def rank(self, reading: Reading, labels: Tensor) -> Tensor:
-        """Log attention [B, l, T] of the labels (indices [l]) on every position; −inf where masked."""
+        """Log attention [B, l, T] of the labels (indices [l]) on every position; −inf where masked.
+
+        It is what stage 1 trains: all of the attention, or the part of it that is planted.
+        """
         ...
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:

@@ -26,7 +26,7 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
     statistics = load_statistics(relevance, corpus)
     given = Inputs(
         corpus=corpus,
-        design=find_design(context.model, context.component),
+        design=find_design(context.model, context.component).start_from(context.input),
         machine=context.machine,
         session=open_session(context),
         component=context.component,

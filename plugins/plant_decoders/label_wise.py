@@ -62,7 +62,7 @@ class LabelWise(nn.Module):
 
     @torch.no_grad()
     def plant_tables(self, prototypes: Tensor, background: Tensor, scale: float) -> None:
-        """Start the classifiers so that what is gathered, x, has the logit scale · ((x − background)·d / d·d − ½), d = prototype − background.
+        """Start the classifiers so that the logit of what is gathered, x, is scale · ((x − m)·d / d·d − ½), d = prototype − background m.
 
         Args:
             prototypes: what the label's attention gathers on its own documents, on average [L, V].
