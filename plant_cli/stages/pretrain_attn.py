@@ -33,7 +33,7 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
         statistics=statistics,
     )
     warn_of_languages(given.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
-    return _report(plant_attention(given, options, statistics.table))
+    return _report(plant_attention(given, options, statistics))
 
 
 def _report(reached: Planted) -> Result:

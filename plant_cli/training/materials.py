@@ -138,5 +138,5 @@ def _open(name: SplitName, given: Inputs, network: Network, hardware: Hardware, 
     split = given.corpus.split(name)
     tokens = tokenize(network, split.texts, given.session.reporter, name, evidence=split.evidence)
     vocabulary = given.statistics.table.words if given.statistics else ()
-    words = find_token_words(split.texts, tokens, vocabulary) if network.needs_words else None
+    words = find_token_words(split.texts, tokens, vocabulary, given.corpus.analyser) if network.needs_words else None
     return Material(split=split, reader=open_reader(network, tokens, hardware, policy, given.session, name=name, words=words))
