@@ -1,8 +1,8 @@
 """Training of the published decoders on the hidden states of a frozen backbone: ours beside each written plainly, same batch, same weights.
 
 `python -m tests.benchmarks.decoders --decoder plm-ca --labels 8929 --json FILE`. A step is forward, cross-entropy over all labels,
-backward, clipping and AdamW. `ours` is the decoder of the plugin; `reference` the same weights in the form of the published code, with its arrays
-of documents x labels x positions and documents x labels x hidden size (padding masked, as in ours).
+backward, clipping and AdamW. `ours` is the decoder of the plugin; `reference` the same weights in the form of the published code, with
+its arrays of documents x labels x positions and documents x labels x hidden size (padding masked, as in ours).
 """
 
 from __future__ import annotations
