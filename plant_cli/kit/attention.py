@@ -2,6 +2,7 @@
 
 from plant_cli.attention import (
     LiteralHead,
+    gather_sharpened,
     gather_states,
     label_attention,
     literal_logits,
@@ -10,11 +11,13 @@ from plant_cli.attention import (
     pooling_matrix,
     single_head_attention,
     single_head_log_attention,
+    single_head_sharpened,
     single_head_states,
 )
 
 __all__ = [
     "LiteralHead",
+    "gather_sharpened",
     "gather_states",
     "label_attention",
     "literal_logits",
@@ -23,5 +26,6 @@ __all__ = [
     "pooling_matrix",
     "single_head_attention",
     "single_head_log_attention",
+    "single_head_sharpened",
     "single_head_states",
 ]

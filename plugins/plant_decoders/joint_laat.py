@@ -79,6 +79,10 @@ class JointLaat(nn.Module):
         """What each label's attention gathers of the states [B, l, V]."""
         return self.lower.gather(self._read(reading), labels)
 
+    def gather_sharpened(self, reading: Reading, labels: Tensor, factors: Sequence[float]) -> Tensor:
+        """What `gather` would give after `sharpen` by each factor [F, B, l, V]."""
+        return self.lower.gather_sharpened(self._read(reading), labels, factors)
+
     def sharpen(self, factor: float) -> None:
         """Multiply the scores of the labels' attention by a factor."""
         self.lower.sharpen(factor)

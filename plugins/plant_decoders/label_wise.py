@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import Reading
-from plant_cli.kit.attention import single_head_attention, single_head_log_attention, single_head_states
+from plant_cli.kit.attention import single_head_attention, single_head_log_attention, single_head_sharpened, single_head_states
 from plant_decoders.label_tables import fill_up, take_rows
 
 SMALLEST_SHARE = 0.01
@@ -54,6 +54,10 @@ class LabelWise(nn.Module):
     def gather(self, reading: Reading, labels: Tensor) -> Tensor:
         """What each label's attention gathers of the values [B, l, V]."""
         return single_head_states(take_rows(self.queries, labels, sparse=self.sparse), *self._read(reading), reading.mask)
+
+    def gather_sharpened(self, reading: Reading, labels: Tensor, factors: Sequence[float]) -> Tensor:
+        """What `gather` would give after `sharpen` by each factor [F, B, l, V]."""
+        return single_head_sharpened(take_rows(self.queries, labels, sparse=False), *self._read(reading), reading.mask, factors)
 
     @torch.no_grad()
     def sharpen(self, factor: float) -> None:

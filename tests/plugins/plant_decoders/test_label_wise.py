@@ -44,8 +44,10 @@ def test_a_label_that_no_document_tells_apart_gets_no_endless_table(build: Calla
 @NAMES
 def test_sharpness_scales_the_scores_and_keeps_the_order(build: Callable[..., Any], reading: Reading, name: str) -> None:
     decoder = build(name)
-    before = decoder.rank(reading, torch.arange(5))
+    before, graded = decoder.rank(reading, torch.arange(5)), decoder.gather_sharpened(reading, torch.arange(5), (1.0, 0.25))
+    torch.testing.assert_close(graded[0], decoder.gather(reading, torch.arange(5)), rtol=0, atol=1e-10)
     decoder.sharpen(0.25)
+    torch.testing.assert_close(graded[1], decoder.gather(reading, torch.arange(5)), rtol=0, atol=1e-10)
     torch.testing.assert_close(decoder.rank(reading, torch.arange(5)), torch.log_softmax(before * 0.25, dim=-1), rtol=0, atol=1e-10)
 
 
