@@ -70,6 +70,24 @@ def _total(metric: MetricValue) -> Floats:
     return np.asarray(metric.contributions.sum(axis=0), dtype=np.float64).reshape(1, -1)
 
 
+def compare_resamples(moved: Floats, bias: float = 0.0) -> float:
+    """Two-sided p of a difference from its resamples: twice the share that lies on the other side of 0; 1 where nothing is defined.
+
+    For metrics that no sums over documents give: outputs of two systems cannot be swapped document by document there.
+
+    Args:
+        moved: the difference in resamples of the documents [R].
+        bias: by how much the resamples lie to one side of the difference itself.
+
+    Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap, section 15.4.
+    """
+    if not moved.size:
+        return 1.0
+    centred = moved - bias
+    least = min((centred <= ROUNDING).sum(), (centred >= -ROUNDING).sum())
+    return float(min(1.0, 2.0 * (1 + least) / (1 + moved.size)))
+
+
 def compare_ranks(a: Floats, b: Floats) -> SignedRank:
     """Wilcoxon's signed-rank test of values per document; documents on which either is undefined (NaN) are left out.
 
