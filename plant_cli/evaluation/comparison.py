@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
+from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
@@ -14,11 +15,13 @@ from plant_cli.api.errors import DataError
 from plant_cli.api.metrics import Metric, MetricValue, WeightedMetric
 from plant_cli.api.output import Cell, Column, Table
 from plant_cli.evaluation.bootstrap import averages_labels, interval, resample, weigh
-from plant_cli.evaluation.paired import ROUNDING, SignedRank, adjust_holm, compare_ranks, compare_resamples, randomise
+from plant_cli.evaluation.paired import ROUNDING, SignedRank, adjust_holm, compare_ranks, randomise, randomise_joined
 from plant_cli.kit.metrics import Floats, compute_value
 
 ALPHA, POWER = 0.05, 0.8
+REACH = NormalDist().inv_cdf(1 - ALPHA / 2) + NormalDist().inv_cdf(POWER)  # standard errors
 POINT = 0.01
+Joined = Mapping[tuple[str, str], WeightedMetric]  # by the other system's name and the metric's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +47,7 @@ class Comparison:
 
     Args:
         difference: A − B, with its paired bootstrap interval `low` to `high`.
-        p: two-sided; `p_holm` corrected over all metrics and systems.
-        test: where p comes from: approximate randomisation over documents, or the paired resamples (AUC).
+        p: approximate randomisation over documents, two-sided; `p_holm` corrected over all metrics and systems.
         wilcoxon_p: signed ranks of per-document values; None for metrics that have none.
         wilcoxon_documents: documents on which the systems differ.
         better, worse: documents on which A, or B, has the higher value; None for metrics without a value for each.
@@ -64,7 +66,6 @@ class Comparison:
     high: float
     p: float
     p_holm: float
-    test: Literal["randomisation", "resamples"]
     wilcoxon_p: float | None
     wilcoxon_documents: int | None
     wilcoxon_exact: bool | None
@@ -96,6 +97,7 @@ def compare(
     permutations: int,
     level: float,
     generator: np.random.Generator,
+    joined: Joined | None = None,
     advance: Callable[[float], None] | None = None,
 ) -> list[Comparison]:
     """Compare the first system with each other one, on every metric that the documents define.
@@ -106,81 +108,84 @@ def compare(
         permutations: random swaps of approximate randomisation.
         level: coverage of the intervals.
         generator: the source of randomness.
+        joined: each metric that no sums over documents give (AUC), on the documents of the first system followed by those of another.
         advance: called with how many resamples and permutations were done.
 
     Raises:
         DataError: no metric is defined on these documents.
     """
-    systems = _keep_defined(systems)
-    (first, firsts), others = systems[0], systems[1:]
-    drawn = _draw([m for _, metrics in systems for m in metrics], replicates, generator, advance)
-    drawn = drawn.reshape(len(systems), len(firsts), replicates)
+    values, drawn = _draw([m for _, metrics in systems for m in metrics], replicates, generator, advance)
+    shape = (len(systems), len(systems[0][1]))
+    values, drawn = values.reshape(shape), drawn.reshape(*shape, replicates)
     pairs = [
-        _Pair(names=(first, name), a=a, b=b, moved=ours - theirs)
-        for (name, metrics), others_drawn in zip(others, drawn[1:], strict=True)
-        for a, b, ours, theirs in zip(firsts, metrics, drawn[0], others_drawn, strict=True)
+        _Pair(names=(systems[0][0], name), a=a, b=b, values=(values[0, i], values[system, i]), moved=drawn[0, i] - drawn[system, i])
+        for system, (name, metrics) in enumerate(systems[1:], start=1)
+        for i, (a, b) in enumerate(zip(systems[0][1], metrics, strict=True))
+        if not np.isnan(values[0, i])  # whether documents define a metric depends on gold alone
     ]
-    p_values = _test(pairs, permutations, generator, advance)
-    corrected = adjust_holm(p_values)
-    return [_compare_pair(pair, level, float(p), float(holm)) for pair, p, holm in zip(pairs, p_values, corrected, strict=True)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Pair:
-    """One metric of two systems, and its difference in the resamples [replicates], NaN where one of them leaves it undefined."""
-
-    names: tuple[str, str]
-    a: Metric
-    b: Metric
-    moved: Floats
-
-    @property
-    def difference(self) -> float:
-        return compute_value(self.a) - compute_value(self.b)
-
-    @property
-    def defined(self) -> Floats:
-        return self.moved[~np.isnan(self.moved)]
-
-
-def _keep_defined(systems: Sequence[tuple[str, Sequence[Metric]]]) -> list[tuple[str, list[Metric]]]:
-    """Without metrics that these documents leave undefined: whether they are depends on gold alone."""
-    defined = {m.name for m in systems[0][1] if not np.isnan(compute_value(m))}
-    if not defined:
+    if not pairs:
         raise DataError(
             "these documents define none of the metrics",
             where=", ".join(m.name for m in systems[0][1]),
             expected="gold labels that the metric is about",
             todo="choose other metrics with --metric",
         )
-    return [(name, [m for m in metrics if m.name in defined]) for name, metrics in systems]
+    p_values = _test(pairs, joined or {}, permutations, generator, advance)
+    corrected = adjust_holm(p_values)
+    return [_compare_pair(pair, level, float(p), float(holm)) for pair, p, holm in zip(pairs, p_values, corrected, strict=True)]
 
 
-def _draw(metrics: Sequence[Metric], replicates: int, generator: np.random.Generator, advance: Callable[[float], None] | None) -> Floats:
-    """Every metric on the same resamples of the documents [metrics, replicates]."""
+@dataclass(frozen=True, kw_only=True)
+class _Pair:
+    """One metric of two systems, their values, and the difference in the resamples [replicates], NaN where one leaves it undefined."""
+
+    names: tuple[str, str]
+    a: Metric
+    b: Metric
+    values: tuple[float, float]
+    moved: Floats
+
+    @property
+    def difference(self) -> float:
+        return float(self.values[0] - self.values[1])
+
+    @property
+    def defined(self) -> Floats:
+        return self.moved[~np.isnan(self.moved)]
+
+
+def _draw(
+    metrics: Sequence[Metric], replicates: int, generator: np.random.Generator, advance: Callable[[float], None] | None
+) -> tuple[Floats, Floats]:
+    """Every metric on the documents as they are [metrics], and on the same resamples of them [metrics, replicates]."""
     same = deepcopy(generator)
-    drawn = np.empty((len(metrics), replicates))
+    values, drawn = np.empty(len(metrics)), np.empty((len(metrics), replicates))
     sums = {i: m for i, m in enumerate(metrics) if isinstance(m, MetricValue)}
     if sums:
+        values[list(sums)] = [compute_value(m) for m in sums.values()]
         drawn[list(sums)] = resample(list(sums.values()), replicates, generator, advance)
     for i, metric in enumerate(metrics):
         if isinstance(metric, WeightedMetric):
-            drawn[i] = weigh(metric, replicates, deepcopy(same))[1]
-    return drawn
+            values[i], drawn[i] = weigh(metric, replicates, deepcopy(same))
+    return values, drawn
 
 
-def _test(pairs: Sequence[_Pair], permutations: int, generator: np.random.Generator, advance: Callable[[float], None] | None) -> Floats:
-    """P of every pair: by swapping outputs where sums over documents give the metric, else from the resamples."""
-    swapped = {i: (p.a, p.b) for i, p in enumerate(pairs) if isinstance(p.a, MetricValue) and isinstance(p.b, MetricValue)}
-    p_values = np.array([1.0 if i in swapped else compare_resamples(p.defined, _find_bias(p)) for i, p in enumerate(pairs)])
-    if swapped:
-        p_values[list(swapped)] = randomise(list(swapped.values()), permutations, generator, advance)
+def _test(
+    pairs: Sequence[_Pair],
+    joined: Joined,
+    permutations: int,
+    generator: np.random.Generator,
+    advance: Callable[[float], None] | None,
+) -> Floats:
+    """The p of every pair, by swapping outputs of the two systems document by document."""
+    sums = {i: (p.a, p.b) for i, p in enumerate(pairs) if isinstance(p.a, MetricValue) and isinstance(p.b, MetricValue)}
+    p_values = np.ones(len(pairs))
+    if sums:
+        p_values[list(sums)] = randomise(list(sums.values()), permutations, generator, advance)
+    for i, pair in enumerate(pairs):
+        if i not in sums:
+            p_values[i] = randomise_joined(joined[pair.names[1], pair.a.name], pair.difference, permutations, generator)
     return p_values
-
-
-def _find_bias(pair: _Pair) -> float:
-    """By how much the resamples of an average over labels lie to one side; `interval` moves its bounds back by it."""
-    return float(pair.defined.mean()) - pair.difference if averages_labels(pair.a) and pair.defined.size else 0.0
 
 
 def _compare_pair(pair: _Pair, level: float, p: float, p_holm: float) -> Comparison:
@@ -193,14 +198,13 @@ def _compare_pair(pair: _Pair, level: float, p: float, p_holm: float) -> Compari
         metric=a.name,
         a=pair.names[0],
         b=pair.names[1],
-        value_a=compute_value(a),
-        value_b=compute_value(b),
+        value_a=float(pair.values[0]),
+        value_b=float(pair.values[1]),
         difference=pair.difference,
         low=low,
         high=high,
         p=p,
         p_holm=p_holm,
-        test="randomisation" if isinstance(a, MetricValue) else "resamples",
         wilcoxon_p=ranks.p if ranks else None,
         wilcoxon_documents=ranks.documents if ranks else None,
         wilcoxon_exact=ranks.exact if ranks else None,
@@ -235,8 +239,7 @@ def count_documents(documents: int, error: float, difference: float = POINT) -> 
         error: standard error of the difference between the systems on these.
         difference: what should be seen, a fraction.
     """
-    reach = float(stats.norm.ppf(1 - ALPHA / 2) + stats.norm.ppf(POWER)) * error / difference
-    return int(np.ceil(documents * reach**2)) or None
+    return int(np.ceil(documents * (REACH * error / difference) ** 2)) or None
 
 
 def _publish(moved: Floats, level: float, ranks: SignedRank | None) -> Published:

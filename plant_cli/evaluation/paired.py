@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from plant_cli.api.metrics import MetricValue
+from plant_cli.api.metrics import MetricValue, WeightedMetric
 from plant_cli.evaluation.bootstrap import Sums
 from plant_cli.kit.metrics import Floats
 
 EXACT_UP_TO = 50
+FEWER = 1000  # permutations
+COARSE = 1e-7  # scores are fp32
 ROUNDING = 1e-12  # differences that are equal on paper must count as equal
 
 
@@ -70,22 +72,21 @@ def _total(metric: MetricValue) -> Floats:
     return np.asarray(metric.contributions.sum(axis=0), dtype=np.float64).reshape(1, -1)
 
 
-def compare_resamples(moved: Floats, bias: float = 0.0) -> float:
-    """Two-sided p of a difference from its resamples: twice the share that lies on the other side of 0; 1 where nothing is defined.
-
-    For metrics that no sums over documents give: outputs of two systems cannot be swapped document by document there.
+def randomise_joined(joined: WeightedMetric, difference: float, permutations: int, generator: np.random.Generator) -> float:
+    """The same p for a metric of pairs of documents, such as AUC; swapping is weighing here.
 
     Args:
-        moved: the difference in resamples of the documents [R].
-        bias: by how much the resamples lie to one side of the difference itself.
-
-    Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap, section 15.4.
+        joined: the metric on 2 N documents: those of A, and the same with the outputs of B.
+        difference: A − B as observed.
+        permutations: how many times outputs are swapped at random; at most `FEWER`, since each costs as much as the metric itself.
+        generator: the source of randomness.
     """
-    if not moved.size:
-        return 1.0
-    centred = moved - bias
-    least = min((centred <= ROUNDING).sum(), (centred >= -ROUNDING).sum())
-    return float(min(1.0, 2.0 * (1 + least) / (1 + moved.size)))
+    count = min(permutations, FEWER)
+    swapped = generator.integers(0, 2, size=(count, joined.documents // 2)).astype(np.float64)
+    ours, theirs = np.hstack([1 - swapped, swapped]), np.hstack([swapped, 1 - swapped])
+    values = joined.compute(np.concatenate([ours, theirs]))
+    reached = np.abs(values[:count] - values[count:]) >= abs(difference) - COARSE
+    return float((1 + reached.sum()) / (1 + count))
 
 
 def compare_ranks(a: Floats, b: Floats) -> SignedRank:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import model_validator
 
-from plant_cli.api import Metric, MetricSpec, Result, StageContext, StageSpec, Table, UsageError, option
+from plant_cli.api import MetricSpec, Result, StageContext, StageSpec, Table, UsageError, option
 from plant_cli.base.files import write_json
 from plant_cli.base.sizes import read_size
 from plant_cli.evaluation.conventions import CONVENTIONS
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from plant_cli.evaluation.comparison import Comparison
     from plant_cli.evaluation.families import Families
     from plant_cli.evaluation.gold import Gold
+    from plant_cli.evaluation.joining import Measurement, Systems
     from plant_cli.evaluation.seeds import Measured
     from plant_cli.evaluation.systems import System
 
@@ -63,18 +64,19 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
     """Test each metric, correct over metrics and systems, and write significance.json."""
     from plant_cli.evaluation.comparison import as_json
     from plant_cli.evaluation.gold import read_gold
-    from plant_cli.evaluation.seeds import average
+    from plant_cli.evaluation.joining import keep_shared
 
     _refuse_repeated(options.systems)
     families = [context.component(MetricSpec, family) for family in options.choose_families(s.name for s in context.components(MetricSpec))]
     gold = read_gold(context.corpus(), options.split)
     seeds: list[int] = []
+    measured: Systems
     if options.seeds is None:
-        measured = _keep_shared([(name, _measure(context, options, name, gold, families)) for name in options.systems])
+        measured = [(name, [_measure(context, options, name, gold, families)]) for name in options.systems]
     else:
-        seeds, repeated = _measure_seeds(context, options, options.seeds, gold, families)
-        measured = [(name, average(metrics)) for name, metrics in repeated]
-    comparisons = _compare(context, options, measured) if len(measured) > 1 else []
+        seeds, measured = _measure_seeds(context, options, options.seeds, gold, families)
+    measured = keep_shared(measured)
+    comparisons = _compare(context, options, measured, families) if len(measured) > 1 else []
     content = {
         "split": options.split,
         "documents": len(gold.doc_ids),
@@ -86,25 +88,30 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
     }
     tables = _show(comparisons, options, _describe(gold), context.machine.seed) if comparisons else []
     if seeds:
-        spread_tables, over_seeds = _show_seeds(repeated, seeds, options.level)
+        spread_tables, over_seeds = _show_seeds([(name, [one.metrics for one in found]) for name, found in measured], seeds, options.level)
         tables, content = [*spread_tables, *tables], {**content, **over_seeds}
     write_json(context.folder / "significance.json", content)
     summary = {f"{c.metric} against {c.b}": c.print_text(c.p_holm) for c in comparisons}
     return Result(tables=tables, data=content, summary=summary)
 
 
-def _compare(context: StageContext, options: SignificanceOptions, measured: list[tuple[str, list[Metric]]]) -> list[Comparison]:
+def _compare(context: StageContext, options: SignificanceOptions, measured: Systems, families: Families) -> list[Comparison]:
     import numpy as np
 
     from plant_cli.evaluation.comparison import compare
+    from plant_cli.evaluation.joining import join_metrics
+    from plant_cli.evaluation.seeds import average
+
+    systems = [(name, average([one.metrics for one in found]) if len(found) > 1 else found[0].metrics) for name, found in measured]
 
     with context.reporter.progress("resampling documents", options.bootstrap + options.permutations, "resamples") as task:
         return compare(
-            measured,
+            systems,
             replicates=options.bootstrap,
             permutations=options.permutations,
             level=options.level,
             generator=np.random.default_rng(context.machine.seed),
+            joined=join_metrics(measured, families),
             advance=task.advance,
         )
 
@@ -133,10 +140,11 @@ def _find(context: StageContext, name: str, options: SignificanceOptions, gold: 
     return own_system(name, predict, context.input("finetune", location.tag), options.split, gold.label_hash)
 
 
-def _measure(context: StageContext, options: SignificanceOptions, name: str, gold: Gold, families: Families) -> list[Metric]:
+def _measure(context: StageContext, options: SignificanceOptions, name: str, gold: Gold, families: Families) -> Measurement:
     from plant_cli.evaluation.bins import measure_bins
     from plant_cli.evaluation.families import choose, compute_families, find_missing
     from plant_cli.evaluation.hierarchy import read_hierarchy
+    from plant_cli.evaluation.joining import Measurement
     from plant_cli.evaluation.predictions import build_input, read_predictions
     from plant_cli.evaluation.systems import read_scores
 
@@ -148,18 +156,13 @@ def _measure(context: StageContext, options: SignificanceOptions, name: str, gol
     values = [*compute_families(families, data, options.metric), *(metric for b in measure_bins(data) for metric in b.metrics)]
     missing = find_missing(families, data, f"'{name}' needs all its scores: `plant predict --auc`")
     known = {value.name for value in values}
-    return choose(values, options.metric or [metric for metric in DEFAULT_METRICS if metric in known], missing)
-
-
-def _keep_shared(measured: list[tuple[str, list[Metric]]]) -> list[tuple[str, list[Metric]]]:
-    """The metrics that all systems have: AUC, unless it was asked for, only where every system kept every score."""
-    shared = set.intersection(*({metric.name for metric in metrics} for _, metrics in measured))
-    return [(name, [metric for metric in metrics if metric.name in shared]) for name, metrics in measured]
+    wanted = options.metric or [metric for metric in DEFAULT_METRICS if metric in known]
+    return Measurement(metrics=choose(values, wanted, missing), data=data)
 
 
 def _measure_seeds(
     context: StageContext, options: SignificanceOptions, count: int, gold: Gold, families: Families
-) -> tuple[list[int], list[tuple[str, Measured]]]:
+) -> tuple[list[int], Systems]:
     """The seeds, and every system's metrics with each; a file of another tool counts as the same with every seed."""
     from plant_cli.evaluation.systems import find_seeds
 
@@ -173,13 +176,12 @@ def _measure_seeds(
             todo=f"plant run RECIPE --seeds {count}, or leave --seeds out",
         )
     seeds = sorted(next(iter(trained.values())))
-    measured: list[tuple[str, Measured]] = []
+    measured: list[tuple[str, list[Measurement]]] = []
     for name, systems in found.items():
         names = [systems[seed] if systems else name for seed in seeds]
         known = {each: _measure(context, options, each, gold, families) for each in dict.fromkeys(names)}
         measured.append((name, [known[each] for each in names]))
-    flat = iter(_keep_shared([(name, list(metrics)) for name, repeated in measured for metrics in repeated]))
-    return seeds, [(name, [next(flat)[1] for _ in repeated]) for name, repeated in measured]
+    return seeds, measured
 
 
 def _show_seeds(measured: list[tuple[str, Measured]], seeds: list[int], level: float) -> tuple[list[Table], dict[str, Any]]:
@@ -211,7 +213,7 @@ def _show(comparisons: list[Comparison], options: SignificanceOptions, documents
     else:
         notes = [
             "▲ A is better, ▼ A is worse: p < 0.05 after Holm and the interval excludes 0",
-            "p: approximate randomisation over documents (AUC: from the resamples); Holm: corrected over all metrics and systems shown; "
+            "p: approximate randomisation over documents; Holm: corrected over all metrics and systems shown; "
             "Wilcoxon: per document; effect: mean difference of a document over its standard deviation",
             "documents for 1 point: as many show a true difference of one point in four of five test sets",
             f"{level} intervals from {resamples}",
