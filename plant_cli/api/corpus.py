@@ -112,8 +112,30 @@ class Split:
         return len(self.doc_ids)
 
 
+class Analyser(Protocol):
+    """Finds the words of texts as the run counts them; the same for training and for new texts."""
+
+    @property
+    def hash(self) -> str:
+        """Equal for analysers that find the same words."""
+        ...
+
+    def spell(self, text: str) -> list[str]:
+        """The words of a text, in order, with repeats."""
+        ...
+
+    def words(self, text: str) -> list[tuple[str, int, int]]:
+        """The same with their places: (word, start, end), offsets in code points of the text as it was given, end exclusive."""
+        ...
+
+
 class Corpus(Protocol):
     """A prepared corpus in a run folder."""
+
+    @property
+    def analyser(self) -> Analyser:
+        """Finds the words of texts: lemmas, stems or the words as they stand, as recorded when the corpus was prepared."""
+        ...
 
     @property
     def labels(self) -> LabelIndex:

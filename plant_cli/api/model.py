@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import torch
+    from scipy.sparse import csr_array
     from torch import Tensor, nn
 
     IntArray = npt.NDArray[np.int32]
@@ -141,12 +142,15 @@ class DecoderShape:
         labels: number of labels L.
         prior: share of training documents that carry each label [L], for the bias (None: no prior bias).
         queries: initial label queries [L, H], such as encoded titles (None: random).
+        relevance: of the words that `Reading.words` counts for the labels, csr [L, V] float32 in [0, 1] (None: the run has no relevance
+            table, or the weights, and with them what was made of it, are read from a file).
     """
 
     hidden: int
     labels: int
     prior: Tensor | None = None
     queries: Tensor | None = None
+    relevance: csr_array | None = None
 
 
 @runtime_checkable
@@ -154,7 +158,10 @@ class Decoder(Protocol):
     """Two faces over the same weights: ranking words for a label (stage 1) and scoring labels (stage 2). An `nn.Module`."""
 
     def rank(self, reading: Reading, labels: Tensor) -> Tensor:
-        """Log attention [B, l, T] of the labels (indices [l]) on every position; −inf where masked."""
+        """Log attention [B, l, T] of the labels (indices [l]) on every position; −inf where masked.
+
+        It is what stage 1 trains: all of the attention, or the part of it that is planted.
+        """
         ...
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:

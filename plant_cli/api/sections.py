@@ -25,6 +25,11 @@ class DataSection(Options):
     evidence: str | None = option(
         None, "A table of gold evidence: doc_id, label, start, end in characters (default: an evidence file beside the corpus).", path=True
     )
+    analyser: Literal["auto", "none", "lemmas", "stems"] = option(
+        "auto",
+        "What counts as a word: lemmas (dictionaries of simplemma), stems (Snowball), or none: words as they stand, lower-cased. auto: "
+        "lemmas, else stems, in languages where they help; languages are found by content.",
+    )
     validation_share: float = option(0.05, "Share of train held out as validation when there is no validation split.", gt=0, lt=1)
     validation_minimum: int = option(200, "At least this many documents are held out (never more than a fifth of train).", ge=1)
 

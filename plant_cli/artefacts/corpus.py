@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 from polars.exceptions import PolarsError
@@ -50,6 +50,29 @@ class SplitRecord(BaseModel):
         return [name.removesuffix("_hash") for name in type(self).model_fields if getattr(self, name) != getattr(other, name)]
 
 
+class AnalyserRecord(BaseModel):
+    """How the words of a run's texts are counted.
+
+    Args:
+        asked: the option `analyser` of the section `data`.
+        shares: share of the training documents in each language (ISO 639-1), largest first; those not recognised and strays left out.
+        methods: what counts as a word in each of these languages.
+        packages: versions of the packages that reduce words.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    asked: Literal["auto", "none", "lemmas", "stems"] = "none"
+    shares: dict[str, float] = {}
+    methods: dict[str, Literal["none", "lemmas", "stems"]] = {}
+    packages: dict[str, str] = {}
+
+    @property
+    def hash(self) -> str:
+        """Equal where the same words are counted."""
+        return hash_json(self.model_dump(mode="json", include={"methods", "packages"}))
+
+
 class CorpusRecord(BaseModel):
     """The file splits.json.
 
@@ -59,6 +82,7 @@ class CorpusRecord(BaseModel):
         splits: fingerprints of the source's splits, before any hold-out.
         held_out: ids of the training documents that serve as validation; empty when the source has a validation split.
         label_hash: of the ordered label ids of train.
+        analyser: how words are counted.
         outputs: SHA-256 of each other file of the folder.
     """
 
@@ -69,6 +93,7 @@ class CorpusRecord(BaseModel):
     splits: dict[SplitName, SplitRecord]
     held_out: list[str]
     label_hash: str
+    analyser: AnalyserRecord = AnalyserRecord()
     outputs: dict[str, str] = {}
 
     @property

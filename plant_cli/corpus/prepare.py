@@ -14,6 +14,7 @@ from plant_cli.api.reporting import Reporter
 from plant_cli.api.sections import DataSection
 from plant_cli.artefacts.corpus import CorpusRecord, SplitRecord, write_tables
 from plant_cli.base.hashing import hash_strings
+from plant_cli.corpus.analyser import choose_analyser
 from plant_cli.corpus.checks import REQUIRED, Finding, examine
 from plant_cli.corpus.evidence import read_evidence
 from plant_cli.corpus.frames import Frames, read_frames, tidy
@@ -56,6 +57,7 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
         splits={name: SplitRecord.of(frame) for name, frame in source.items()},
         held_out=held_out,
         label_hash=hash_strings(labels["label"]),
+        analyser=choose_analyser(section.analyser, frames["train"]["text"].to_list(), reporter),
         outputs=outputs,
     ).write(folder)
     return open_corpus(folder, lambda: dataset)

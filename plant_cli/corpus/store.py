@@ -22,6 +22,7 @@ from plant_cli.artefacts.corpus import (
     require_outputs,
 )
 from plant_cli.artefacts.guard import require_same, stamp
+from plant_cli.corpus.analyser import WordAnalyser
 from plant_cli.corpus.evidence import encode_evidence
 from plant_cli.corpus.frames import read_frame, tidy
 from plant_cli.corpus.labels import LabelTable, encode_labels
@@ -42,6 +43,11 @@ class StoredCorpus:
     def data_hash(self) -> str:
         """One hash of documents, labels and splits."""
         return self.record.data_hash
+
+    @cached_property
+    def analyser(self) -> WordAnalyser:
+        """See `Corpus.analyser`."""
+        return WordAnalyser(self.record.analyser)
 
     @cached_property
     def dataset(self) -> Dataset:

@@ -59,7 +59,7 @@ def documents_stand_alone(spec: DecoderSpec) -> None:
 
 
 def attention_sums_to_one(spec: DecoderSpec) -> None:
-    """Attention [B, l, T] is a distribution over real tokens, and `rank` is its logarithm."""
+    """Attention [B, l, T] is a distribution over real tokens, and `rank` the logarithm of one: of the same, or of the planted part."""
     import torch
 
     decoder, chosen = _build(spec), torch.tensor([6, 2])
@@ -70,7 +70,7 @@ def attention_sums_to_one(spec: DecoderSpec) -> None:
     padding = ~reading.mask[:, None, :].expand_as(weights)
     assert not bool(weights[padding].any()), "padding is attended"
     assert bool(torch.isneginf(logs[padding]).all()), "rank is not -inf at padding"
-    torch.testing.assert_close(logs.exp(), weights, rtol=RTOL, atol=ATOL)
+    torch.testing.assert_close(logs.exp().sum(-1), torch.ones(len(LENGTHS), 2), rtol=RTOL, atol=ATOL)
 
 
 def every_parameter_has_one_role(spec: DecoderSpec) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import RankLoss, Reading, Split, TokenBatch
+from plant_cli.api import Analyser, RankLoss, Reading, Split, TokenBatch
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader
@@ -40,6 +40,7 @@ class Planter:
         table: relevance of words for labels.
         split: the documents.
         tokens: their tokens, same order.
+        analyser: finds the words of the documents, as it found those of the table.
         contrast: words without relevance that join each document's lists (0: none, −1: all).
         labels_per_document: labels sampled beside a batch's positives (−1: all labels).
         score: a word's score: log of the attention mass on its tokens, that mass, or the log mean.
@@ -50,6 +51,7 @@ class Planter:
         table: RelevanceTable,
         split: Split,
         tokens: TokenBatch,
+        analyser: Analyser,
         *,
         contrast: int,
         labels_per_document: int,
@@ -61,7 +63,7 @@ class Planter:
         self.labels_per_document = labels_per_document
         self.score = score
         positions = {word: row for row, word in enumerate(table.words)}
-        self.documents = [match_words(text, spans, positions) for text, spans in zip(split.texts, tokens.spans, strict=True)]
+        self.documents = [match_words(text, spans, positions, analyser) for text, spans in zip(split.texts, tokens.spans, strict=True)]
 
     def choose_labels(self, rows: Rows, draw: np.random.Generator) -> tuple[Rows, npt.NDArray[np.bool_]]:
         """Labels of a batch and which of them count for which document [B, l]: its positives and the shared sample."""

@@ -6,6 +6,7 @@ import torch
 from scipy.sparse import csr_array
 
 from plant_cli.api import Split, TokenBatch
+from plant_cli.corpus.analyser import PLAIN
 from plant_cli.relevance.table import RelevanceTable
 from plant_cli.training.planting import Planter, positives_only
 
@@ -20,7 +21,7 @@ def planter(relevance: list[list[float]], *, contrast: int = -1, labels: int = -
     gold = csr_array(np.array([[1] + [0] * (len(relevance) - 1)]))
     split = Split(name="train", doc_ids=["d"], texts=[TEXT], gold=gold, unseen=csr_array((1, 0), dtype=np.int64))
     tokens = TokenBatch(ids=[np.arange(8, dtype=np.int32)], spans=[SPANS], dropped=[0])
-    return Planter(table, split, tokens, contrast=contrast, labels_per_document=labels, score=score)
+    return Planter(table, split, tokens, PLAIN, contrast=contrast, labels_per_document=labels, score=score)
 
 
 def test_a_words_score_is_the_log_of_its_attention_mass() -> None:
