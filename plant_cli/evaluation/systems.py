@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from plant_cli.api.context import StageContext
 from plant_cli.api.corpus import SplitName
 from plant_cli.api.errors import ArtefactError, DataError
 from plant_cli.artefacts.corpus import CorpusRecord
@@ -173,6 +174,28 @@ def other_system(name: str, run: Path, tag: str | None, split: SplitName, label_
     _refuse_other_gold(CorpusRecord.read(corpus), CorpusRecord.read(run / "corpus"), split, run)
     threshold, origin = _read_threshold(run / f"finetune{suffix}", label_hash)
     return System(name=name, predictions=predictions, threshold=threshold, origin=origin, folder=predictions.parent)
+
+
+def find_system(context: StageContext, name: str, gold: Gold, threshold: float | None = None) -> System:
+    """The system of a name (see `locate`); its predictions are made if it is one of this run and has none.
+
+    Args:
+        context: of a stage in the run that is asked.
+        name: as the user wrote it.
+        gold: of the split.
+        threshold: of a predictions file.
+
+    Raises:
+        ArtefactError: not trained, or damaged.
+        DataError: a run with other gold labels.
+    """
+    location = locate(name)
+    if location.file is not None:
+        return file_system(location.file, threshold)
+    if location.run is not None:
+        return other_system(name, location.run, location.tag, gold.split, gold.label_hash, context.run_path / "corpus")
+    predict = context.ensure("predict", location.tag, {"split": gold.split})
+    return own_system(name, predict, context.input("finetune", location.tag), gold.split, gold.label_hash)
 
 
 def read_scores(system: System, gold: Gold, memory: int) -> ScoreTable | None:

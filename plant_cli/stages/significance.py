@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from plant_cli.evaluation.gold import Gold
     from plant_cli.evaluation.joining import Measurement, Systems
     from plant_cli.evaluation.seeds import Measured
-    from plant_cli.evaluation.systems import System
 
 DEFAULT_METRICS = (
     *("P@1", "P@5", "nDCG@5", "PSP@5", "R@10", "R@50", "MAP", "micro-F1", "macro-F1", "R@10[1-5]", "R@50[1-5]"),
@@ -127,28 +126,15 @@ def _refuse_repeated(systems: list[str]) -> None:
         )
 
 
-def _find(context: StageContext, name: str, options: SignificanceOptions, gold: Gold) -> System:
-    """The system of a name; its predictions are made if it is one of this run and has none."""
-    from plant_cli.evaluation.systems import file_system, locate, other_system, own_system
-
-    location = locate(name)
-    if location.file is not None:
-        return file_system(location.file)
-    if location.run is not None:
-        return other_system(name, location.run, location.tag, options.split, gold.label_hash, context.run_path / "corpus")
-    predict = context.ensure("predict", location.tag, {"split": options.split})
-    return own_system(name, predict, context.input("finetune", location.tag), options.split, gold.label_hash)
-
-
 def _measure(context: StageContext, options: SignificanceOptions, name: str, gold: Gold, families: Families) -> Measurement:
     from plant_cli.evaluation.bins import measure_bins
     from plant_cli.evaluation.families import choose, compute_families, find_missing
     from plant_cli.evaluation.hierarchy import read_hierarchy
     from plant_cli.evaluation.joining import Measurement
     from plant_cli.evaluation.predictions import build_input, read_predictions
-    from plant_cli.evaluation.systems import read_scores
+    from plant_cli.evaluation.systems import find_system, read_scores
 
-    system = _find(context, name, options, gold)
+    system = find_system(context, name, gold)
     predictions = read_predictions(system.predictions, gold, context.reporter)
     scores = read_scores(system, gold, read_size(options.memory))
     hierarchy = None if options.hierarchy is None else read_hierarchy(Path(options.hierarchy), gold.labels)

@@ -71,6 +71,19 @@ AUC = MetricSpec(
     needs_all_scores=("macro-AUC", "micro-AUC"),
 )
 
+COVERAGE = MetricSpec(
+    name="coverage",
+    summary="coverage@k: share of the labels present that are right at least once among the k highest-scored of some document.",
+    options=CoverageOptions,
+    compute=_later("coverage", "compute_coverage"),
+)
+HIERARCHY = MetricSpec(
+    name="hierarchy",
+    summary="Where labels have parents: precision, recall and F1 of labels with all that stands above them, and F1 at each level.",
+    source=KIRITCHENKO,
+    compute=_later("hierarchy", "compute_hierarchical"),
+)
+
 
 @hookimpl
 def plant_register_metrics() -> Sequence[MetricSpec]:
@@ -122,17 +135,7 @@ def plant_register_metrics() -> Sequence[MetricSpec]:
             "assigned at the threshold.",
             compute=_later("assignment", "compute_f1"),
         ),
-        MetricSpec(
-            name="coverage",
-            summary="coverage@k: share of the labels present that are right at least once among the k highest-scored of some document.",
-            options=CoverageOptions,
-            compute=_later("coverage", "compute_coverage"),
-        ),
-        MetricSpec(
-            name="hierarchy",
-            summary="Where labels have parents: precision, recall and F1 of labels with all that stands above them, and F1 at each level.",
-            source=KIRITCHENKO,
-            compute=_later("hierarchy", "compute_hierarchical"),
-        ),
+        COVERAGE,
+        HIERARCHY,
         AUC,
     ]

@@ -15,6 +15,7 @@ from plant_cli.artefacts.thresholds import write_thresholds
 from plant_cli.registry import Registry
 from plant_cli.running.runner import run_stage
 from plant_cli.runs.seeds import split_seed
+from plant_cli.stages import diff as diff_stage
 from plant_cli.stages import eval as evaluation_stage
 from plant_cli.stages import significance as significance_stage
 
@@ -62,6 +63,7 @@ def played(tmp_path):
             StageSpec(name="predict", summary="played", options=PlayedOptions, run=_predict, sections=("data",)),
             *evaluation_stage.SPECS,
             *significance_stage.SPECS,
+            *diff_stage.SPECS,
         ]
 
     module.plant_register_stages = plant_register_stages
