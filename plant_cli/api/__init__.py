@@ -26,6 +26,7 @@ from plant_cli.api.model import (
     ExportableBackbone,
     FoldableDecoder,
     GradedDecoder,
+    GroupedDecoder,
     LabelLoss,
     PlantableDecoder,
     RankLoss,
