@@ -155,7 +155,7 @@ def _job(context: StageContext, step: Step, corpus: Corpus) -> Job:
     loss: Any = context.component(LossSpec, options.loss)[1]
     hard = getattr(loss, "hard_negatives", 0)
     labels = positives + hard + getattr(loss, "random_negatives", 0) if hard else 0
-    return replace(job, kind="label", roles=ROLES, labels=labels, schedule=options.unfreeze)
+    return replace(job, kind="label", roles=ROLES, labels=labels, schedule=options.schedule)
 
 
 SPECS = (
