@@ -113,7 +113,7 @@ def _refuse_repeated(systems: list[str]) -> None:
 
 def _find(context: StageContext, name: str, options: SignificanceOptions, gold: Gold) -> System:
     """The system of a name; its predictions are made if it is one of this run and has none."""
-    from plant_cli.evaluation.systems import file_system, locate, other_system, own_system
+    from plant_cli.evaluation.systems import file_system, find_thresholds, locate, other_system, own_system
 
     location = locate(name)
     if location.file is not None:
@@ -121,7 +121,8 @@ def _find(context: StageContext, name: str, options: SignificanceOptions, gold: 
     if location.run is not None:
         return other_system(name, location.run, location.tag, options.split, gold.label_hash, context.run_path / "corpus")
     predict = context.ensure("predict", location.tag, {"split": options.split})
-    return own_system(name, predict, context.input("finetune", location.tag), options.split, gold.label_hash)
+    tuned = find_thresholds(predict, lambda: context.input("finetune", location.tag))
+    return own_system(name, predict, tuned, options.split, gold.label_hash)
 
 
 def _measure(context: StageContext, options: SignificanceOptions, name: str, gold: Gold, families: Families) -> list[MetricValue]:
