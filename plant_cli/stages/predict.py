@@ -147,7 +147,7 @@ def _average(context: StageContext, options: PredictOptions) -> Result:
     from plant_cli.evaluation.thresholds import tune_threshold
     from plant_cli.inference.averaging import Member, average_splits
 
-    members = [Member(name=name, load=partial(_load, context, options, folder, mig)) for name, folder, mig in systems]
+    members = [Member(name=name, load=partial(_load, context, options, name, folder, mig)) for name, folder, mig in systems]
     folders = {name: context.folder if name == options.split else context.folder / SCRATCH for name in splits}
     best = average_splits(members, splits, corpus.labels, folders, options.mean, max(options.top_k, TUNED))
     for folder in folders.values():
@@ -191,7 +191,9 @@ def _find_member(context: StageContext, name: str) -> tuple[str, Path, Callable[
     return name, stage.path, lambda: mig.path if mig.is_done() else None
 
 
-def _load(context: StageContext, options: PredictOptions, folder: Path, mig: Callable[[], Path | None]) -> Callable[[SplitName, Keep], Cut]:
+def _load(
+    context: StageContext, options: PredictOptions, system: str, folder: Path, mig: Callable[[], Path | None]
+) -> Callable[[SplitName, Keep], Cut]:
     """What scores a split with a trained network; hands on every score, and says what was not read."""
     from plant_cli.inference.texts import load_model
 
@@ -199,10 +201,10 @@ def _load(context: StageContext, options: PredictOptions, folder: Path, mig: Cal
     model = load_model(folder, corpus, context.component, context.machine, mig)
 
     def score(name: SplitName, keep: Keep) -> Cut:
-        split, reporter, batch = corpus.split(name), context.reporter, options.micro_batch
+        split, reporter, batch, shown = corpus.split(name), context.reporter, options.micro_batch, f"{name} with {system}"
         return model.score(
             split.texts,
-            name=name,
+            name=shown,
             k=1,
             batch=batch,
             reporter=reporter,
