@@ -87,15 +87,13 @@ class Counter:
             DataError: no word is left.
         """
         from plant_cli.artefacts.merged_shards import open_shards
-        from plant_cli.artefacts.shards import RECORD
 
-        paths = sorted({Path(path) for pattern in patterns for path in glob(pattern)})
-        folders = [path for path in paths if (path / RECORD).exists()]
+        folders = _find_shards(patterns)
         if not folders:
             raise UsageError(
                 "there are no counts to merge",
                 where=f"--merge {' '.join(patterns)}",
-                expected=f"folders that `plant mig --shard i/n` wrote: each holds {RECORD}",
+                expected="folders that `plant mig --shard i/n` wrote",
                 todo="name the folder `mig` of each shard's run, such as --merge 'shards/*/mig'",
             )
         self.reporter.note(f"adding up {len(folders)} shards: {', '.join(map(str, folders))}")
@@ -121,6 +119,7 @@ class Counter:
         Returns:
             The shard, and how many documents, words and counts it has.
         """
+        from plant_cli.artefacts.forms import write_forms
         from plant_cli.artefacts.shards import write_shard
         from plant_cli.relevance.counting import SparseCounting
 
@@ -145,6 +144,7 @@ class Counter:
                 jobs=jobs,
                 advance=advance,
             )
+        write_forms(folder, self.corpus.analyser.forms())
         return {"shard": str(shard), "documents": len(texts), "words": len(terms.words), "counts": pairs}
 
     def read_words(self, texts: Sequence[str], min_df: int) -> Terms:
@@ -161,6 +161,22 @@ class Counter:
 
             return count_terms(read(), min_df)
 
+    def gather_forms(self, patterns: Sequence[str] = ()) -> list[tuple[str, str]]:
+        """Each word with each form of it that was met while all training documents were counted.
+
+        Args:
+            patterns: folders of shards whose counts were merged, if they were.
+        """
+        from plant_cli.artefacts.forms import read_pairs
+
+        if patterns:
+            return list(dict.fromkeys(pair for folder in _find_shards(patterns) for pair in read_pairs(folder)))
+        if process_count() == 1:
+            return list(self.corpus.analyser.forms())
+        from plant_cli.parallel.counting import gather_pairs
+
+        return gather_pairs(self.corpus.analyser.forms())
+
     def _require_words(self, words: tuple[str, ...], documents: int) -> None:
         if not words:
             raise DataError(
@@ -169,6 +185,13 @@ class Counter:
                 expected="texts of words made of letters, in any script, that share some of them",
                 todo="look at the corpus with `plant data stats`, or lower --min-df",
             )
+
+
+def _find_shards(patterns: Sequence[str]) -> list[Path]:
+    from plant_cli.artefacts.shards import RECORD
+
+    paths = sorted({Path(path) for pattern in patterns for path in glob(pattern)})
+    return [path for path in paths if (path / RECORD).exists()]
 
 
 def choose_jobs(machine: MachineSection, jobs: int | None, processes: int | None = None) -> int:

@@ -82,6 +82,7 @@ class MigOptions(Options):
 
 def run(context: StageContext, options: MigOptions) -> Result:
     """Count, score and keep the best words of every label; write `mig.parquet`, `words.parquet` and `labels.parquet`."""
+    from plant_cli.artefacts.forms import write_forms
     from plant_cli.artefacts.relevance import write_relevance
     from plant_cli.corpus.counts import Counter, choose_jobs
     from plant_cli.relevance.shard import Shard
@@ -101,6 +102,7 @@ def run(context: StageContext, options: MigOptions) -> Result:
     counting = counter.merge(options.merge) if options.merge else counter.count(_choose_gpu(context, signal))
     keep = partial(_keep, context, counting, bind_signal(signal, signal_options), signal.name, options)
     kept = write_relevance(context.folder, _weigh(context, corpus, counting.margins, keep, options), counting.margins, corpus.labels)
+    write_forms(context.folder, counter.gather_forms(options.merge))
     return _describe(context, corpus, counting.margins, kept)
 
 
