@@ -25,6 +25,7 @@ from plant_cli.api.model import (
     DecoderShape,
     ExportableBackbone,
     FoldableDecoder,
+    GradedDecoder,
     LabelLoss,
     PlantableDecoder,
     RankLoss,

@@ -211,6 +211,15 @@ class PlantableDecoder(Protocol):
 
 
 @runtime_checkable
+class GradedDecoder(Protocol):
+    """A plantable decoder that gathers under several sharpnesses at once: tables of all of them take one pass over train. Optional."""
+
+    def gather_sharpened(self, reading: Reading, labels: Tensor, factors: Sequence[float]) -> Tensor:
+        """What `PlantableDecoder.gather` would give after `sharpen` by each factor [F, B, l, V]; the decoder stays as it is."""
+        ...
+
+
+@runtime_checkable
 class SparseDecoder(Protocol):
     """A decoder whose label tables can be trained row by row. Optional.
 

@@ -12,7 +12,7 @@ from plant_cli.model.word_statistics import WordStatistics
 from plant_cli.ranking.kendall import kendall_tau
 from plant_cli.ranking.ndcg import ndcg, random_ndcg
 from plant_cli.training.materials import Material
-from plant_cli.training.planting import Planter, positives_only
+from plant_cli.training.planting import Planter, positives_only, rank_words
 
 
 class AttentionMeasure:
@@ -47,9 +47,8 @@ class AttentionMeasure:
                 continue
             reading = self.reader.read(rows)
             with self.hardware.autocast():
-                attention = self.network.decoder.rank(reading, torch.from_numpy(labels).to(reading.mask.device))
-            lists = self.planter.lists(attention, rows, labels, counts, np.random.default_rng(0))
-            if not len(lists):
+                lists = rank_words(self.network.decoder, self.planter, reading, rows, labels, counts, np.random.default_rng(0))
+            if lists is None:
                 continue
             found = (
                 ndcg(lists.scores, lists.relevance, lists.offsets, self.k),
