@@ -8,11 +8,12 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plant_cli.api import Corpus, DataError, MachineSection, Reporter, UsageError
+from plant_cli.api import Corpus, DataError, MachineSection, Reporter, SplitName, UsageError
 from plant_cli.parallel.environment import default_threads, process_count
 
 if TYPE_CHECKING:
     import torch
+    from scipy.sparse import csr_array
 
     from plant_cli.relevance.counting import Counting
     from plant_cli.relevance.shard import Shard
@@ -30,6 +31,7 @@ class Counter:
         memory: bytes for the blocks of labels under way.
         reporter: where progress goes.
         check: called often; raises an error if the user asked to stop.
+        splits: whose documents are counted; more than train is leakage.
     """
 
     corpus: Corpus
@@ -38,6 +40,7 @@ class Counter:
     memory: int
     reporter: Reporter
     check: Callable[[], None]
+    splits: Sequence[SplitName] = ("train",)
 
     def count(self, device: torch.device | None = None) -> Counting:
         """Counts of all training documents; of several processes each reads its share, and all get the sum.
@@ -47,27 +50,36 @@ class Counter:
         """
         if process_count() > 1:
             return self._count_together()
-        train = self.corpus.split("train")
-        terms = self.read_words(train.texts, self.min_df)
-        self._require_words(terms.words, len(train))
+        texts, gold = self._read_documents()
+        terms = self.read_words(texts, self.min_df)
+        self._require_words(terms.words, len(texts))
         if device is not None:
             from plant_cli.relevance.dense import DenseCounting
 
-            return DenseCounting(terms, train.gold, device=device, memory=self.memory)
+            return DenseCounting(terms, gold, device=device, memory=self.memory)
         from plant_cli.relevance.counting import SparseCounting
 
-        return SparseCounting(terms, train.gold, with_occurrences=self.occurrences)
+        return SparseCounting(terms, gold, with_occurrences=self.occurrences)
+
+    def _read_documents(self) -> tuple[Sequence[str], csr_array]:
+        """Texts [N] and labels, csr [N, L], of the documents to be counted."""
+        from scipy.sparse import csr_array, vstack
+
+        splits = [self.corpus.split(name) for name in self.splits]
+        if len(splits) == 1:
+            return splits[0].texts, splits[0].gold
+        return [text for split in splits for text in split.texts], csr_array(vstack([split.gold for split in splits]))
 
     def _count_together(self) -> Counting:
         from plant_cli.parallel.counting import ReducedCounting
         from plant_cli.parallel.group import join_processes
         from plant_cli.relevance.shard import Shard
 
-        processes, train = join_processes(), self.corpus.split("train")
+        processes, (texts, gold) = join_processes(), self._read_documents()
         shard = Shard(processes.rank + 1, processes.count)
         counting = ReducedCounting(
-            self.read_words(train.texts[shard.rows], min_df=1),
-            train.gold[shard.rows],
+            self.read_words(texts[shard.rows], min_df=1),
+            gold[shard.rows],
             data_hash=self.corpus.data_hash,
             min_df=self.min_df,
             with_occurrences=self.occurrences,

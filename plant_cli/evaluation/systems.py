@@ -11,6 +11,7 @@ from typing import Any
 
 from plant_cli.api.corpus import SplitName
 from plant_cli.api.errors import ArtefactError, DataError
+from plant_cli.api.reporting import Reporter
 from plant_cli.artefacts.corpus import CorpusRecord
 from plant_cli.artefacts.predictions import PREDICTIONS
 from plant_cli.artefacts.thresholds import read_thresholds
@@ -37,6 +38,7 @@ class System:
         cut: what of the split the system did not read, as `plant predict` recorded it: shares by the names in `CUT`, and the counts of
             `EVIDENCE_CUT` (empty: unknown).
         folder: of our predictions, which may hold every score; None for another tool's.
+        leaks: whether its relevance was counted on validation and test documents, too.
     """
 
     name: str
@@ -45,6 +47,7 @@ class System:
     origin: str
     cut: Mapping[str, Any] = field(default_factory=dict)
     folder: Path | None = None
+    leaks: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +130,8 @@ def own_system(name: str, predict: Path, finetune: Path, split: SplitName, label
     """
     threshold, origin = _read_threshold(finetune, label_hash)
     cut = _read_cut(predict, split)
-    return System(name=name, predictions=predict / PREDICTIONS, threshold=threshold, origin=origin, cut=cut, folder=predict)
+    predictions, leaks = predict / PREDICTIONS, find_leakage(finetune)
+    return System(name=name, predictions=predictions, threshold=threshold, origin=origin, cut=cut, folder=predict, leaks=leaks)
 
 
 def file_system(path: Path, threshold: float | None = None) -> System:
@@ -167,8 +171,25 @@ def other_system(name: str, run: Path, tag: str | None, split: SplitName, label_
             todo=f"plant predict --run {shlex.quote(str(run))}" + (f" --tag {tag}" if tag else ""),
         )
     _refuse_other_gold(CorpusRecord.read(corpus), CorpusRecord.read(run / "corpus"), split, run)
-    threshold, origin = _read_threshold(run / f"finetune{suffix}", label_hash)
-    return System(name=name, predictions=predictions, threshold=threshold, origin=origin)
+    finetune = run / f"finetune{suffix}"
+    threshold, origin = _read_threshold(finetune, label_hash)
+    return System(name=name, predictions=predictions, threshold=threshold, origin=origin, leaks=find_leakage(finetune))
+
+
+def find_leakage(folder: Path) -> bool:
+    """Whether a stage, or one that it was made from, saw documents that it is judged by (`plant mig --allow-leakage`)."""
+    record = StageFolder(folder).record()
+    if record is None:
+        return False
+    return bool(record.options.get("allow_leakage")) or any(find_leakage(folder.parent / name) for name in record.inputs)
+
+
+def warn_leakage(system: System, reporter: Reporter) -> None:
+    """Say that a system's figures are too good, where they are."""
+    if system.leaks:
+        reporter.warn(
+            f"'{system.name}' saw validation and test documents in training (plant mig --allow-leakage): its figures are too good"
+        )
 
 
 def _split_folder(path: Path) -> tuple[Path, str | None]:

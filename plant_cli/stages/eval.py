@@ -56,11 +56,13 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     from plant_cli.evaluation.predictions import build_input, read_predictions
     from plant_cli.evaluation.report import Conditions
     from plant_cli.evaluation.score import evaluate
+    from plant_cli.evaluation.systems import warn_leakage
 
     families = [context.component(MetricSpec, family) for family in options.choose_families(s.name for s in context.components(MetricSpec))]
     convention = CONVENTIONS[options.convention]
     gold = read_gold(context.corpus(), options.split)
     system = _find(context, options, gold.label_hash)
+    warn_leakage(system, context.reporter)
     predictions = read_predictions(system.predictions, gold, context.reporter)
     data = build_input(predictions, gold, system.threshold, convention, _read_scores(system, gold, read_size(options.memory)))
     if not len(data.top):

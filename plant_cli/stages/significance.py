@@ -128,8 +128,10 @@ def _measure(context: StageContext, options: SignificanceOptions, name: str, gol
     from plant_cli.evaluation.bins import measure_bins
     from plant_cli.evaluation.families import choose, compute_families, find_missing
     from plant_cli.evaluation.predictions import build_input, read_predictions
+    from plant_cli.evaluation.systems import warn_leakage
 
     system = _find(context, name, options, gold)
+    warn_leakage(system, context.reporter)
     predictions = read_predictions(system.predictions, gold, context.reporter)
     data = build_input(predictions, gold, system.threshold, CONVENTIONS[options.convention])
     values = [metric for metric in compute_families(families, data, options.metric) if isinstance(metric, MetricValue)]

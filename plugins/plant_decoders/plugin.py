@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from plant_cli.api import DecoderSpec, hookimpl
-from plant_decoders.options import LabelAttentionOptions
+from plant_decoders.options import DotAttentionOptions, LabelAttentionOptions
 
 if TYPE_CHECKING:
     from plant_cli.api import Decoder, DecoderShape
@@ -16,6 +16,12 @@ def _label_attention(options: LabelAttentionOptions, shape: DecoderShape) -> Dec
     from plant_decoders.label_attention import LabelAttention
 
     return LabelAttention(options, shape)
+
+
+def _dot_attention(options: DotAttentionOptions, shape: DecoderShape) -> Decoder:
+    from plant_decoders.dot_attention import DotAttention
+
+    return DotAttention(options, shape)
 
 
 @hookimpl
@@ -28,5 +34,12 @@ def plant_register_decoders() -> Sequence[DecoderSpec]:
             options=LabelAttentionOptions,
             source="PLANT v2, section 3: planted attention",
             build=_label_attention,
-        )
+        ),
+        DecoderSpec(
+            name="dot-attention",
+            summary="Label attention by one dot product: keys and values are the hidden states themselves.",
+            options=DotAttentionOptions,
+            source="the public code of PLANT's authors",
+            build=_dot_attention,
+        ),
     ]
