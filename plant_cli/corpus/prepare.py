@@ -90,7 +90,7 @@ def _apart(source: Frames, held_out: list[str]) -> dict[SplitName, pl.DataFrame]
 
 
 def _index_labels(frames: Frames, titles: pl.DataFrame) -> pl.DataFrame:
-    """Labels of train, sorted: `label`, `title`, and the documents of each split that have them."""
+    """Labels of train, sorted: the columns of `titles`, and the documents of each split that have them."""
     table = count_labels(frames["train"]).select("label").join(titles, on="label", how="left", maintain_order="left")
     for name in SPLITS:
         counts = count_labels(frames.get(name, frames["train"].clear())).select("label", pl.col("count").alias(f"{name}_count"))

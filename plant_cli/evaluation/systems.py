@@ -9,13 +9,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from plant_cli.api.context import StageContext
 from plant_cli.api.corpus import SplitName
 from plant_cli.api.errors import ArtefactError, DataError
 from plant_cli.api.reporting import Reporter
 from plant_cli.artefacts.corpus import CorpusRecord
 from plant_cli.artefacts.predictions import PREDICTIONS
+from plant_cli.artefacts.scores import open_scores
 from plant_cli.artefacts.thresholds import read_thresholds
-from plant_cli.kit.metrics import Floats
+from plant_cli.evaluation.gold import Gold
+from plant_cli.kit.metrics import Floats, ScoreTable
 from plant_cli.runs.folder import HEADER_NAME, Run
 from plant_cli.runs.seeds import split_seed
 from plant_cli.runs.stage import StageFolder
@@ -173,7 +178,9 @@ def other_system(name: str, run: Path, tag: str | None, split: SplitName, label_
     _refuse_other_gold(CorpusRecord.read(corpus), CorpusRecord.read(run / "corpus"), split, run)
     finetune = run / f"finetune{suffix}"
     threshold, origin = _read_threshold(finetune, label_hash)
-    return System(name=name, predictions=predictions, threshold=threshold, origin=origin, leaks=find_leakage(finetune))
+    return System(
+        name=name, predictions=predictions, threshold=threshold, origin=origin, folder=predictions.parent, leaks=find_leakage(finetune)
+    )
 
 
 def find_leakage(folder: Path) -> bool:
@@ -190,6 +197,46 @@ def warn_leakage(system: System, reporter: Reporter) -> None:
         reporter.warn(
             f"'{system.name}' saw validation and test documents in training (plant mig --allow-leakage): its figures are too good"
         )
+
+
+def find_system(context: StageContext, name: str, gold: Gold, threshold: float | None = None) -> System:
+    """The system of a name (see `locate`); its predictions are made if it is one of this run and has none.
+
+    Args:
+        context: of a stage in the run that is asked.
+        name: as the user wrote it.
+        gold: of the split.
+        threshold: of a predictions file.
+
+    Raises:
+        ArtefactError: not trained, or damaged.
+        DataError: a run with other gold labels.
+    """
+    location = locate(name)
+    if location.file is not None:
+        return file_system(location.file, threshold)
+    if location.run is not None:
+        system = other_system(name, location.run, location.tag, gold.split, gold.label_hash, context.run_path / "corpus")
+    else:
+        predict = context.ensure("predict", location.tag, {"split": gold.split})
+        system = own_system(name, predict, context.input("finetune", location.tag), gold.split, gold.label_hash)
+    warn_leakage(system, context.reporter)
+    return system
+
+
+def read_scores(system: System, gold: Gold, memory: int) -> ScoreTable | None:
+    """Every score of the gold documents, if `plant predict --auc` kept them.
+
+    Args:
+        system: whose scores.
+        gold: of the split that was predicted.
+        memory: bytes that a metric may hold at a time.
+
+    Raises:
+        ArtefactError: the scores are of other documents or labels, or damaged.
+    """
+    values = None if system.folder is None else open_scores(system.folder, gold.doc_ids, gold.label_hash)
+    return None if values is None else ScoreTable(values=values, rows=np.arange(len(values)), memory=memory)
 
 
 def _split_folder(path: Path) -> tuple[Path, str | None]:

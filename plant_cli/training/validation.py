@@ -58,7 +58,7 @@ class Validation:
         families: of metrics, with their options; between them they give `SHOWN`.
         batch: documents in memory at once.
         objective: what the threshold maximises.
-        starts_sparse: whether the untrained network assigns few labels: only then can it collapse.
+        starts_sparse: whether the untrained network assigns few labels: one that does not, cannot collapse until it has learned to.
     """
 
     def __init__(
@@ -84,16 +84,18 @@ class Validation:
         self.gold = join_gold(material.split)
         self.labels = material.split.gold.shape[1]
         self.train_counts = pad_counts(labels.train_counts, self.gold)
-        self.starts_sparse = starts_sparse
+        self.assigned_few = starts_sparse
 
     def __call__(self) -> dict[str, float]:
         """MAP, P@5, micro-F1 and macro-F1, as fractions.
 
         Raises:
-            TrainingError: the model collapsed: it assigns most labels to most documents.
+            TrainingError: the model collapsed: it assigns most labels to most documents, and no fewer than it did before.
         """
         top = self.score()
-        if self.starts_sparse and top.assigned_share > COLLAPSED:
+        if top.assigned_share <= COLLAPSED:
+            self.assigned_few = True
+        elif self.assigned_few:
             raise TrainingError(
                 f"the model collapsed: it assigns {100 * top.assigned_share:.0f}% of all labels to every document (recall goes to 1)",
                 where="the validation split",

@@ -88,3 +88,15 @@ def test_each_f1_is_taken_at_its_own_threshold(played: Any, objective: str) -> N
     both = [judged._measure(MIXED, name)[name] for name in ("micro-F1", "macro-F1")]
     assert [found["micro-F1"], found["macro-F1"]] == both
     assert judged._measure(MIXED, "micro-F1")["macro-F1"] < both[1]
+
+
+def test_a_model_that_starts_at_half_may_learn_to_assign_less(played: Any) -> None:
+    found: dict[float, TopLabels] = {}
+    judged = played(found, starts_sparse=False)
+    for share, stops in ((0.6, False), (0.55, False), (0.1, False), (0.56, True)):
+        found[0.0] = TopLabels(labels=RIGHT.labels, scores=RIGHT.scores, assigned_share=share)
+        if stops:
+            with pytest.raises(TrainingError, match="56%"):
+                judged()
+        else:
+            judged()
