@@ -12,6 +12,7 @@ from plant_decoders.options import (
     JointLaatOptions,
     LaatOptions,
     LabelAttentionOptions,
+    PlantedL2ROptions,
     PlmCaOptions,
     PlmIcdOptions,
 )
@@ -30,6 +31,28 @@ def _dot_attention(options: DotAttentionOptions, shape: DecoderShape) -> Decoder
     from plant_decoders.dot_attention import DotAttention
 
     return DotAttention(options, shape)
+
+
+def _planted_l2r(options: PlantedL2ROptions, shape: DecoderShape) -> Decoder:
+    from plant_decoders.planted_l2r import PlantedL2R
+
+    return PlantedL2R(options, shape)
+
+
+PLANTED_L2R_STAGE2 = (
+    "learned",
+    "static",
+    "combine",
+    "static_k",
+    "differentiable_k",
+    "inattention",
+    "static_rows",
+    "boost",
+    "state",
+    "window",
+    "elements",
+)
+"""What neither the L2R model that stage 1 trains nor any shape depends on: one stage 1 serves every variant of stage 2."""
 
 
 def _caml(options: CamlOptions, shape: DecoderShape) -> Decoder:
@@ -79,6 +102,14 @@ def plant_register_decoders() -> Sequence[DecoderSpec]:
             options=DotAttentionOptions,
             source="the public code of PLANT's authors",
             build=_dot_attention,
+        ),
+        DecoderSpec(
+            name="planted-l2r",
+            summary="PLANT's first version: learned, static and differentiable planted attention, inattention, boost, state.",
+            options=PlantedL2ROptions,
+            source="PLANT v1: L2R model, planted attention, inattention, stateful decoder",
+            build=_planted_l2r,
+            stage2_options=PLANTED_L2R_STAGE2,
         ),
         DecoderSpec(
             name="caml",
