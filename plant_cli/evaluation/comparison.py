@@ -264,6 +264,23 @@ def _publish(moved: Floats, level: float, ranks: SignedRank | None) -> Published
     return Published(gain=gain, low=low, high=high, p=p, over="replicates")
 
 
+def measure_gates(comparisons: Sequence[Comparison], *, paper: bool) -> dict[str, float | None]:
+    """What a requirement may name: `p` of everything, `p[P@5]` and `difference[P@5]`; over several systems the worst.
+
+    Args:
+        comparisons: all of them.
+        paper: take p by the published rule, and not the corrected one. Where A is not better, p counts as 1.
+    """
+    values: dict[str, float | None] = {}
+    for c in comparisons:
+        p = (c.published.p if paper else c.p_holm) if c.difference > 0 else 1.0
+        for name in ("p", f"p[{c.metric}]"):
+            values[name] = max(p, values.get(name) or 0.0)
+        name = f"difference[{c.metric}]"
+        values[name] = min(c.difference, found) if (found := values.get(name)) is not None else c.difference
+    return values
+
+
 def as_json(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
     """The comparisons for significance.json: fractions, and the text with its marker by the corrected p, and by the published rule."""
     return [{**asdict(c), "text": c.print_text(c.p_holm), "text_paper": c.print_published()} for c in comparisons]
