@@ -28,6 +28,7 @@ from plant_cli.api.model import (
     GradedDecoder,
     LabelLoss,
     PlantableDecoder,
+    QueryDecoder,
     RankLoss,
     Reading,
     SparseDecoder,

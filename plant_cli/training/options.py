@@ -48,6 +48,12 @@ class PretrainOptions(TrainingOptions):
     score: Literal["log-mass", "mass", "log-mean"] = option(
         "log-mass", "A word's score: log of the attention mass on its tokens, the mass itself, or the log of its mean."
     )
+    start: Literal["regression", "random"] | None = option(
+        None,
+        "What label queries start from. regression: the queries whose scores come nearest to relevance, from one pass over train. "
+        "random: as they were drawn, or the titles that --label-queries asks for (the paper). "
+        "Default: regression, where the decoder can and --label-queries does not ask for titles.",
+    )
     ndcg_k: int = option(1000, "Cut k of the validation nDCG@k.", ge=1)
 
 

@@ -100,6 +100,27 @@ class LabelAttention(nn.Module):
         queries, keys = self.to_query(self._queries(labels)), self.to_key(states)
         return gather_sharpened(queries, keys, states.to(keys.dtype), reading.mask, heads=self.heads, factors=factors)
 
+    def keys(self, reading: Reading) -> Tensor:
+        """What queries are multiplied with [B, T, H], heads side by side."""
+        keys: Tensor = self.to_key(self._states(reading.hidden))
+        return keys
+
+    @torch.no_grad()
+    def plant_queries(self, queries: Tensor) -> None:
+        """Set the queries [L, H], heads side by side: in each head a label scores a position by the plain product of query and key.
+
+        The map of queries becomes the identity. Queries of low rank come as near as their rank allows.
+        """
+        nn.init.eye_(self.to_query.weight)
+        nn.init.zeros_(self.to_query.bias)
+        scaled = queries * (queries.shape[1] // self.heads) ** 0.5  # attention divides by it
+        if self.query_basis is None:
+            self.queries.copy_(scaled)
+            return
+        factors, basis = _factorise(scaled, len(self.query_basis))
+        self.queries.copy_(factors)
+        self.query_basis.copy_(basis)
+
     @torch.no_grad()
     def sharpen(self, factor: float) -> None:
         """Multiply the attention's scores by a factor: above 1 it becomes sharper, below 1 flatter."""
@@ -219,6 +240,10 @@ def _initial_queries(options: LabelAttentionOptions, shape: DecoderShape) -> tup
     queries = shape.queries.detach().float().clone()
     if rank is None:
         return queries, None
-    # The best approximation of rank r: onto the leading eigenvectors of the H x H Gram matrix, which is cheap for any L.
+    return _factorise(queries, rank)
+
+
+def _factorise(queries: Tensor, rank: int) -> tuple[Tensor, Tensor]:
+    """The best approximation of rank r, [L, r] and [r, H]: onto the leading eigenvectors of the H x H Gram matrix, cheap for any L."""
     basis = torch.linalg.eigh(queries.T @ queries).eigenvectors[:, -rank:]
     return queries @ basis, basis.T.contiguous()
