@@ -18,7 +18,7 @@ from plant_cli.api.errors import (
     near_names,
 )
 from plant_cli.api.hooks import hookimpl
-from plant_cli.api.metrics import AllScores, Metric, MetricInput, MetricValue, WeightedMetric
+from plant_cli.api.metrics import AllScores, Hierarchy, Metric, MetricInput, MetricValue, WeightedMetric
 from plant_cli.api.model import (
     Backbone,
     Decoder,
@@ -26,6 +26,7 @@ from plant_cli.api.model import (
     ExportableBackbone,
     FoldableDecoder,
     GradedDecoder,
+    GroupedDecoder,
     LabelLoss,
     PlantableDecoder,
     QueryDecoder,

@@ -24,6 +24,8 @@ class Dataset:
         splits: lazy frames `doc_id: str, text: str, labels: list[str]` (+ any metadata columns) by split name; only "train" is required.
         labels: lazy frame `label: str, title: str | null` (+ description, parents), or None.
         evidence: lazy frame `doc_id, label, start, end, text` of gold spans (character offsets, end exclusive), or None.
+        excluded: lazy frame `doc_id, label` of pairs that the corpus says to leave out of predictions (a label that is the document
+            itself), or None; they are carried from format to format.
         licence: of the corpus, as an SPDX name where there is one.
         citation: what a paper that uses it should cite.
         access: `local` files of the user, `bundled` with a package, or fetched from a `hub`.
@@ -34,6 +36,7 @@ class Dataset:
     splits: Mapping[SplitName, pl.LazyFrame]
     labels: pl.LazyFrame | None = None
     evidence: pl.LazyFrame | None = None
+    excluded: pl.LazyFrame | None = None
     licence: str = "unknown"
     citation: str = ""
     access: Literal["local", "bundled", "hub"] = "local"
@@ -57,6 +60,11 @@ class LabelIndex(Protocol):
     @property
     def train_counts(self) -> Sequence[int]:
         """Training documents of each label, at least 1."""
+        ...
+
+    @property
+    def parents(self) -> Sequence[str | None]:
+        """The parent of each label, None where it has none; empty if the corpus names no parents."""
         ...
 
     @property

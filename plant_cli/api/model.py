@@ -142,6 +142,8 @@ class DecoderShape:
         labels: number of labels L.
         prior: share of training documents that carry each label [L], for the bias (None: no prior bias).
         queries: initial label queries [L, H], such as encoded titles (None: random).
+        label_ids: ids of the labels [L], sorted; empty if they are not known.
+        parents: the parent of each label [L], None where it has none; empty if none has.
         relevance: of the words that `Reading.words` counts for the labels, csr [L, V] float32 in [0, 1] (None: the run has no relevance
             table, or the weights, and with them what was made of it, are read from a file).
     """
@@ -150,6 +152,8 @@ class DecoderShape:
     labels: int
     prior: Tensor | None = None
     queries: Tensor | None = None
+    label_ids: Sequence[str] = ()
+    parents: Sequence[str | None] = ()
     relevance: csr_array | None = None
 
 
@@ -192,10 +196,16 @@ class WordDecoder(Protocol):
 
 @runtime_checkable
 class PlantableDecoder(Protocol):
-    """A decoder whose label tables can start from what its attention gathers on each label's training documents. Optional."""
+    """A decoder whose label tables can start from what its attention gathers on each label's training documents. Optional.
+
+    Attributes:
+        gathered_size: size V of what is gathered: H, or that of the states that the decoder makes of them.
+    """
+
+    gathered_size: int
 
     def gather(self, reading: Reading, labels: Tensor) -> Tensor:
-        """What each label's attention gathers of the hidden states [B, l, H]."""
+        """What each label's attention gathers [B, l, V]."""
         ...
 
     def sharpen(self, factor: float) -> None:
@@ -203,10 +213,25 @@ class PlantableDecoder(Protocol):
         ...
 
     def plant_tables(self, prototypes: Tensor, background: Tensor, scale: float) -> None:
-        """Start the tables of the labels: `prototypes` [L, H] from their own documents, `background` [L, H] from any.
+        """Start the tables of the labels: `prototypes` [L, V] from their own documents, `background` [L, V] from any.
 
         The logit is to be about +scale/2 where what is gathered equals the prototype and −scale/2 where it equals the background.
         """
+        ...
+
+
+@runtime_checkable
+class GroupedDecoder(Protocol):
+    """A decoder that scores groups of labels too; stage 2 adds their loss to that of the labels. Optional.
+
+    Attributes:
+        groups: the group of each label, int64 [L].
+    """
+
+    groups: Tensor
+
+    def score_groups(self, reading: Reading) -> Tensor:
+        """Logits [B, G] of the groups; a document has the groups of its labels."""
         ...
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from plant_cli.api.components import Spec
@@ -136,9 +137,15 @@ class DatasetSpec(Spec):
 
     Args:
         load: `load(data, options) -> Dataset`; `data` is the recipe section of that name.
+        recognise: `recognise(data) -> sentence or None`: what the path holds, if its content is in the format that this reads. With
+            the dataset `files` all are asked, and the one that answers reads. It looks at a few lines, and raises for no file.
+        write: `write(dataset, folder, suffix) -> remarks`: writes tidy splits into an empty folder, so that `load` reads them again;
+            `suffix` is "", ".gz" or ".zst". The remarks say what the format cannot hold (`plant data convert --to NAME`).
     """
 
     load: Callable[[DataSection, Any], Dataset]
+    recognise: Callable[[DataSection], str | None] | None = None
+    write: Callable[[Dataset, Path, str], Sequence[str]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ EVIDENCE_FILE = "evidence.parquet"
 SPLITS_FILE = "splits.json"
 STATISTICS_FILE = "statistics.json"
 LABELS = ("label", "title", "train_count")
+PARENT = "parent"  # a column beside these, where the corpus names parents
 EVIDENCE = {"doc_id": pl.String(), "label": pl.String(), "start": pl.Int64(), "end": pl.Int64()}
 NEW_RUN = "start a new run: --run NEW"
 
@@ -151,8 +152,12 @@ def require_outputs(folder: Path, record: CorpusRecord) -> None:
 
 
 def read_labels(folder: Path) -> pl.DataFrame:
-    """One row for each label of train, in the order of the label index: columns `LABELS`; `ArtefactError` if it cannot be read."""
-    return _read_table(folder / LABELS_FILE, "the label index", LABELS)
+    """One row for each label of train, in the order of the label index: columns `LABELS`, and `PARENT` where parents are known.
+
+    Raises:
+        ArtefactError: it cannot be read.
+    """
+    return _read_table(folder / LABELS_FILE, "the label index", LABELS, optional=(PARENT,))
 
 
 def read_evidence(folder: Path) -> pl.DataFrame | None:
@@ -161,9 +166,10 @@ def read_evidence(folder: Path) -> pl.DataFrame | None:
     return _read_table(path, "the gold evidence", tuple(EVIDENCE)) if path.exists() else None
 
 
-def _read_table(path: Path, what: str, columns: Sequence[str]) -> pl.DataFrame:
+def _read_table(path: Path, what: str, columns: Sequence[str], optional: Sequence[str] = ()) -> pl.DataFrame:
     try:
-        return pl.read_parquet(path, glob=False).select(*columns)
+        found = pl.read_parquet(path, glob=False)
+        return found.select(*columns, *(name for name in optional if name in found.columns))
     except (OSError, PolarsError) as error:
         raise ArtefactError(
             f"{what} cannot be read", where=str(path), expected=f"columns {', '.join(columns)}", todo=f"restore the file, or {NEW_RUN}"

@@ -22,6 +22,7 @@ class LabelTable:
     ids: Sequence[str]
     titles: Sequence[str | None]
     train_counts: Sequence[int]
+    parents: Sequence[str | None] = ()
     hash: str = field(init=False)
 
     def __post_init__(self) -> None:

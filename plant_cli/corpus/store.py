@@ -14,6 +14,7 @@ from plant_cli.api.errors import ArtefactError, DataError
 from plant_cli.artefacts.corpus import (
     LABELS_FILE,
     NEW_RUN,
+    PARENT,
     SPLITS_FILE,
     CorpusRecord,
     SplitRecord,
@@ -130,7 +131,12 @@ def open_corpus(folder: Path, load: Callable[[], Dataset]) -> StoredCorpus:
     record = CorpusRecord.read(folder)
     require_outputs(folder, record)
     index = read_labels(folder)
-    labels = LabelTable(ids=index["label"].to_list(), titles=index["title"].to_list(), train_counts=index["train_count"].to_list())
+    labels = LabelTable(
+        ids=index["label"].to_list(),
+        titles=index["title"].to_list(),
+        train_counts=index["train_count"].to_list(),
+        parents=index[PARENT].to_list() if PARENT in index.columns else (),
+    )
     require_same(
         stamp(labels=labels.hash),
         path=folder / LABELS_FILE,

@@ -14,7 +14,6 @@ from plant_cli.api import (
     Corpus,
     DataSection,
     Dataset,
-    DatasetSpec,
     Options,
     Reporter,
     Request,
@@ -187,8 +186,9 @@ class RunContext:
         return self._run
 
     def _dataset(self) -> Dataset:
-        spec, options = self.component(DatasetSpec, self.data.dataset)
-        return spec.load(self.data, options)
+        from plant_cli.corpus.loading import load_dataset
+
+        return load_dataset(self, self.data)
 
     def _load_corpus(self, run: Run) -> Corpus:
         if run.header.data_hash is None and not self._spec.writes:

@@ -106,7 +106,7 @@ class Prototypes:
         """Prototypes and background under each sharpness: as many in one pass over train as the decoder can gather and memory holds."""
         together = 1
         if isinstance(self.decoder, GradedDecoder):
-            together = max(1, TABLES // (2 * self.network.labels * self.network.backbone.hidden_size))
+            together = max(1, TABLES // (2 * self.network.labels * self.decoder.gathered_size))
         for first in range(0, len(factors), together):
             group = factors[first : first + together]
             load_state(self.network, start)
@@ -123,7 +123,7 @@ class Prototypes:
         """
         self.network.eval()
         gold = self.train.split.gold
-        shape = (len(factors), self.network.labels, self.network.backbone.hidden_size)
+        shape = (len(factors), self.network.labels, self.decoder.gathered_size)
         prototypes, background = (torch.zeros(shape, device=self.hardware.device) for _ in range(2))
         sampled = self._sample()
         with self.reporter.progress("prototypes", gold.shape[0], "documents") as task:

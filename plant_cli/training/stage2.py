@@ -214,8 +214,7 @@ def _make_plan(given: Inputs, options: FinetuneOptions, *, planted: bool) -> Pla
         head=RATE_HEAD.choose(options.rate_head, planted=planted),
         boost=RATE_BOOST.choose(options.rate_boost, planted=planted),
         patience=PATIENCE.choose(options.patience, planted=planted),
-        schedule=options.unfreeze,
-        attention_factor=options.attention_factor,
+        schedule=options.schedule,
     )
 
 

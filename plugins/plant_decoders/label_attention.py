@@ -41,7 +41,7 @@ class LabelAttention(nn.Module):
         super().__init__()
         _check_heads(options.heads, shape.hidden)
         labels, hidden = shape.labels, shape.hidden
-        self.heads, self.elements = options.heads, options.elements
+        self.heads, self.elements, self.gathered_size = options.heads, options.elements, hidden
         self.dropout = nn.Dropout(options.dropout)
         self.norm = nn.LayerNorm(hidden) if options.norm == "layer" else nn.Identity()
         queries, basis = _initial_queries(options, shape)
