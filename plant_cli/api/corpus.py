@@ -22,7 +22,7 @@ class Dataset:
 
     Args:
         splits: lazy frames `doc_id: str, text: str, labels: list[str]` (+ any metadata columns) by split name; only "train" is required.
-        labels: lazy frame `label: str, title: str | null` (+ description, parents), or None.
+        labels: lazy frame `label: str, title: str | null` (+ `description: str`, `alternatives: list[str]`, `parents: list[str]`), or None.
         evidence: lazy frame `doc_id, label, start, end, text` of gold spans (character offsets, end exclusive), or None.
         excluded: lazy frame `doc_id, label` of pairs that the corpus says to leave out of predictions (a label that is the document
             itself), or None; they are carried from format to format.
@@ -58,13 +58,23 @@ class LabelIndex(Protocol):
         ...
 
     @property
-    def train_counts(self) -> Sequence[int]:
-        """Training documents of each label, at least 1."""
+    def descriptions(self) -> Sequence[str | None]:
+        """What they mean, None where nothing says so [L]."""
         ...
 
     @property
-    def parents(self) -> Sequence[str | None]:
-        """The parent of each label, None where it has none; empty if the corpus names no parents."""
+    def alternatives(self) -> Sequence[Sequence[str]]:
+        """Their other names, the title not among them; empty where there are none [L]."""
+        ...
+
+    @property
+    def parents(self) -> Sequence[Sequence[str]]:
+        """Ids of the labels above them, perhaps of labels that no document has; empty where there are none [L]."""
+        ...
+
+    @property
+    def train_counts(self) -> Sequence[int]:
+        """Training documents of each label, at least 1."""
         ...
 
     @property

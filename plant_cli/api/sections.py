@@ -22,6 +22,12 @@ class DataSection(Options):
         None, "How labels are separated when a cell is one string; '' for one label per cell (default: ';', '|' or ',' by content)."
     )
     titles: str | None = option(None, "A table of label titles (default: a labels file beside the corpus).", path=True)
+    vocabulary: str | None = option(
+        None,
+        "What labels mean: a table (TSV, CSV, …), SKOS, or a file of ICD titles, with titles, other names and more.",
+        path=True,
+    )
+    vocabulary_language: str | None = option(None, "Language of the vocabulary's titles, such as de (default: en, else the most frequent).")
     evidence: str | None = option(
         None, "A table of gold evidence: doc_id, label, start, end in characters (default: an evidence file beside the corpus).", path=True
     )

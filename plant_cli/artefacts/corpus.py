@@ -21,7 +21,7 @@ EVIDENCE_FILE = "evidence.parquet"
 SPLITS_FILE = "splits.json"
 STATISTICS_FILE = "statistics.json"
 LABELS = ("label", "title", "train_count")
-PARENT = "parent"  # a column beside these, where the corpus names parents
+LABEL_LISTS = ("alternatives", "parents")  # what a vocabulary knows beside titles, and `description`; null and empty without one
 EVIDENCE = {"doc_id": pl.String(), "label": pl.String(), "start": pl.Int64(), "end": pl.Int64()}
 NEW_RUN = "start a new run: --run NEW"
 
@@ -152,12 +152,15 @@ def require_outputs(folder: Path, record: CorpusRecord) -> None:
 
 
 def read_labels(folder: Path) -> pl.DataFrame:
-    """One row for each label of train, in the order of the label index: columns `LABELS`, and `PARENT` where parents are known.
+    """One row for each label of train, in the order of the label index; `ArtefactError` if it cannot be read.
 
-    Raises:
-        ArtefactError: it cannot be read.
+    Columns are `LABELS`, `description` and `LABEL_LISTS`; what the file lacks of the latter is null and empty.
     """
-    return _read_table(folder / LABELS_FILE, "the label index", LABELS, optional=(PARENT,))
+    table = _read_table(folder / LABELS_FILE, "the label index", LABELS, (*LABELS, "description", *LABEL_LISTS))
+    if "description" not in table.columns:
+        table = table.with_columns(description=pl.lit(None, dtype=pl.String))
+    empty = pl.lit([], dtype=pl.List(pl.String))
+    return table.with_columns((pl.col(name).fill_null(empty) if name in table.columns else empty.alias(name)) for name in LABEL_LISTS)
 
 
 def read_evidence(folder: Path) -> pl.DataFrame | None:
@@ -166,10 +169,10 @@ def read_evidence(folder: Path) -> pl.DataFrame | None:
     return _read_table(path, "the gold evidence", tuple(EVIDENCE)) if path.exists() else None
 
 
-def _read_table(path: Path, what: str, columns: Sequence[str], optional: Sequence[str] = ()) -> pl.DataFrame:
+def _read_table(path: Path, what: str, columns: Sequence[str], wanted: Sequence[str] = ()) -> pl.DataFrame:
     try:
-        found = pl.read_parquet(path, glob=False)
-        return found.select(*columns, *(name for name in optional if name in found.columns))
+        table = pl.read_parquet(path, glob=False)
+        return table.select(*columns, *(name for name in table.columns if name in wanted and name not in columns))
     except (OSError, PolarsError) as error:
         raise ArtefactError(
             f"{what} cannot be read", where=str(path), expected=f"columns {', '.join(columns)}", todo=f"restore the file, or {NEW_RUN}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from plant_cli.api.context import StageContext
 from plant_cli.api.corpus import Dataset
@@ -10,6 +11,7 @@ from plant_cli.api.errors import UsageError
 from plant_cli.api.options import Choice
 from plant_cli.api.sections import DataSection
 from plant_cli.api.specs import DatasetSpec
+from plant_cli.corpus.vocabulary import apply_vocabulary
 
 ANY = "files"  # the dataset that reads tables, and stands for whichever format is recognised
 
@@ -24,7 +26,13 @@ def load_dataset(context: StageContext, data: DataSection) -> Dataset:
     """
     chosen = data.dataset if data.dataset.name != ANY else _recognise(context, data)
     spec, options = context.component(DatasetSpec, chosen)
-    return spec.load(data.model_copy(update={"dataset": chosen}), options)
+    dataset = spec.load(data.model_copy(update={"dataset": chosen}), options)
+    if data.vocabulary is None:
+        return dataset
+    labels, remarks = apply_vocabulary(dataset, data)
+    for remark in remarks:
+        context.reporter.note(remark)
+    return replace(dataset, labels=labels, files=[*dataset.files, data.vocabulary])
 
 
 def find_formats(specs: Sequence[DatasetSpec], data: DataSection) -> dict[str, str]:

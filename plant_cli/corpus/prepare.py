@@ -19,7 +19,6 @@ from plant_cli.corpus.checks import REQUIRED, Finding, examine
 from plant_cli.corpus.evidence import read_evidence
 from plant_cli.corpus.frames import Frames, read_frames, tidy
 from plant_cli.corpus.labels import count_labels
-from plant_cli.corpus.parents import read_parents
 from plant_cli.corpus.statistics import describe
 from plant_cli.corpus.store import StoredCorpus, open_corpus
 from plant_cli.corpus.titles import read_titles, warn_untitled
@@ -49,7 +48,7 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
     held_out = [] if "validation" in source else _hold_out(source["train"], section, seed, reporter)
     frames = _apart(source, held_out)
     titles = read_titles(dataset, reporter)
-    labels = _index_labels(frames, titles, read_parents(dataset))
+    labels = _index_labels(frames, titles)
     warn_untitled(labels, titles, reporter)
     outputs = write_tables(folder, labels, evidence, asdict(describe(frames)))
     CorpusRecord(
@@ -90,11 +89,10 @@ def _apart(source: Frames, held_out: list[str]) -> dict[SplitName, pl.DataFrame]
     return parts | {name: frame for name, frame in source.items() if name != "train"}
 
 
-def _index_labels(frames: Frames, titles: pl.DataFrame, parents: pl.DataFrame | None) -> pl.DataFrame:
-    """Labels of train, sorted: `label`, `title`, the documents of each split that have them, and `parent` where parents are known."""
+def _index_labels(frames: Frames, titles: pl.DataFrame) -> pl.DataFrame:
+    """Labels of train, sorted: the columns of `titles`, and the documents of each split that have them."""
     table = count_labels(frames["train"]).select("label").join(titles, on="label", how="left", maintain_order="left")
     for name in SPLITS:
         counts = count_labels(frames.get(name, frames["train"].clear())).select("label", pl.col("count").alias(f"{name}_count"))
         table = table.join(counts, on="label", how="left", maintain_order="left")
-    table = table.with_columns(pl.col(f"{name}_count").fill_null(0).cast(pl.Int64) for name in SPLITS)
-    return table if parents is None else table.join(parents, on="label", how="left", maintain_order="left")
+    return table.with_columns(pl.col(f"{name}_count").fill_null(0).cast(pl.Int64) for name in SPLITS)

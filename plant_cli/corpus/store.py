@@ -12,9 +12,9 @@ import polars as pl
 from plant_cli.api.corpus import SPLITS, Dataset, Split, SplitName
 from plant_cli.api.errors import ArtefactError, DataError
 from plant_cli.artefacts.corpus import (
+    LABEL_LISTS,
     LABELS_FILE,
     NEW_RUN,
-    PARENT,
     SPLITS_FILE,
     CorpusRecord,
     SplitRecord,
@@ -135,7 +135,7 @@ def open_corpus(folder: Path, load: Callable[[], Dataset]) -> StoredCorpus:
         ids=index["label"].to_list(),
         titles=index["title"].to_list(),
         train_counts=index["train_count"].to_list(),
-        parents=index[PARENT].to_list() if PARENT in index.columns else (),
+        **{name: index[column].to_list() for name, column in (("descriptions", "description"), *((n, n) for n in LABEL_LISTS))},
     )
     require_same(
         stamp(labels=labels.hash),

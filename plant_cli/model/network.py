@@ -123,7 +123,7 @@ def assemble(
         prior=torch.tensor(np.asarray(labels.train_counts) / max(1, documents), dtype=torch.float32),
         queries=title_queries(backbone, labels) if design.section.label_queries == "titles" else None,
         label_ids=labels.ids,
-        parents=labels.parents,
+        parents=[next(iter(above), None) for above in labels.parents] if any(labels.parents) else (),
         relevance=relevance,
     )
     torch.manual_seed(seed + 1)  # the decoder's weights do not depend on how many the backbone drew

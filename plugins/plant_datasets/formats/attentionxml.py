@@ -49,14 +49,14 @@ def write(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     output.refuse_signs(" \t\r\n", "the labels, parted by blanks")
     for split in output.frames:
         output.write(f"{split}_texts.txt", _texts(output, split))
-        output.write(f"{split}_labels.txt", (" ".join(labels) for _, _, labels in output.rows(split)))
+        output.write(f"{split}_labels.txt", (" ".join(labels) for labels in output.frames[split]["labels"]))
     return output.remarks("document ids", "titles of labels")
 
 
 def _texts(output: Output, split: SplitName) -> Iterator[str]:
-    for text in output.frames[split]["text"]:
+    for doc_id, text in output.frames[split].select("doc_id", "text").iter_rows():
         title, found, body = text.partition("\n")
-        yield output.flatten(title) + (BETWEEN + output.flatten(body) if found else "")
+        yield output.flatten(title, doc_id) + (BETWEEN + output.flatten(body, doc_id) if found else "")
 
 
 def _read(reading: Reading, texts: Path, labels: Path) -> Iterator[Document]:

@@ -33,7 +33,7 @@ class Output:
     suffix: str = ""
     tabs: bool = True
     frames: dict[SplitName, pl.DataFrame] = field(init=False)
-    _broken: int = field(default=0, init=False)
+    _broken: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self.frames = {name: self.dataset.splits[name].collect() for name in SPLITS if name in self.dataset.splits}
@@ -41,7 +41,7 @@ class Output:
     def rows(self, split: SplitName) -> Iterator[tuple[str, str, list[str]]]:
         """Ids, texts on one line, and labels of a split."""
         for doc_id, text, labels in self.frames[split].select("doc_id", "text", "labels").iter_rows():
-            yield doc_id, self.flatten(text), labels
+            yield doc_id, self.flatten(text, doc_id), labels
 
     def write(self, name: str, lines: Iterator[str]) -> None:
         """Write lines to a file of the folder, compressed as asked."""
@@ -85,11 +85,12 @@ class Output:
     def remarks(self, *lost: str) -> list[str]:
         """What the format could not hold: line breaks, if there were any, and what the writer adds."""
         what = "line breaks" if self.tabs else "line breaks or tabs"
-        broken = [f"{what} of {self._broken:,} texts became blanks: this format has one document a line"] if self._broken else []
+        broken = [f"{what} of {len(self._broken):,} texts became blanks: this format has one document a line"] if self._broken else []
         return [*broken, *(f"this format does not hold {thing}" for thing in lost)]
 
-    def flatten(self, text: str) -> str:
-        """A text on one line; what was changed is counted."""
+    def flatten(self, text: str, doc_id: str | None = None) -> str:
+        """A text on one line; a document whose text is changed is counted."""
         line = (_BREAKS if self.tabs else _BREAKS_AND_TABS).sub(" ", text)
-        self._broken += line != text
+        if line != text and doc_id is not None:
+            self._broken.add(doc_id)
         return line
