@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def run(context: StageContext, options: PretrainOptions) -> Result:
     """Train label queries and attention maps so that attention ranks a document's words by their relevance for each label."""
-    corpus, relevance = context.corpus(), context.input("mig")
+    corpus, relevance = context.corpus(), context.input("mig", options.relevance)
 
     # Imports torch, which takes seconds: what is missing is said before.
     from plant_cli.model.languages import warn_of_languages

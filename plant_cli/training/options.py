@@ -46,6 +46,9 @@ class TrainingOptions(Options):
 class PretrainOptions(TrainingOptions):
     """Options of `pretrain-attn`."""
 
+    relevance: str | None = option(
+        None, "Tag of the `plant mig` whose relevance is planted, such as control for mig-control. Default: the one without a tag."
+    )
     loss: Choice = choice("loss", "lambda", "The ranking loss.")
     rate_attention: float = option(1e-2, "Peak learning rate of label queries and attention maps.", gt=0)
     freeze_backbone: bool = option(True, "Train only the label attention; hidden states are then computed once and cached.")
@@ -101,6 +104,11 @@ class FinetuneOptions(TrainingOptions):
 
     init: Literal["planted", "random"] = option(
         "planted", "planted: from the attention of pretrain-attn, with all that is planted. random: from nothing (the clean contrast)."
+    )
+    planted: str | None = option(
+        None,
+        "Tag of the `plant pretrain-attn` to start from, such as control for pretrain-attn-control; not with --init random. "
+        "Default: the one without a tag.",
     )
     prototypes: bool | None = option(
         None,

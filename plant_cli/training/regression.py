@@ -29,9 +29,6 @@ STRENGTH = 0.03
 SMALLEST_GAP = 0.05
 """A label whose relevant tokens hardly differ from others gets no endless query: their distance counts as this share of the median."""
 
-SETTLED = 10.0
-"""Training documents with which a label's attention starts half as sharp as with very many: what few documents say is less certain."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class KeySums:
@@ -86,16 +83,14 @@ class KeySums:
         return [self.tokens, self.total, self.products, self.words, self.counts]
 
 
-def regress_queries(sums: KeySums, table: RelevanceTable, docs_with_label: npt.NDArray[np.int64]) -> Tensor:
-    """Queries [L, H] fp32, heads side by side.
+def regress_queries(sums: KeySums, table: RelevanceTable) -> Tensor:
+    """Queries [L, H] fp32, heads side by side: q · k is 1 higher, on average, at tokens of the label's relevant words than elsewhere.
 
-    For a label of n training documents, q · k is n / (n + `SETTLED`) higher, on average, at tokens of its relevant words than at others.
     Words count by their relevance, and by how often they occur. A label without relevant words gets zeros: it attends to all alike.
 
     Args:
         sums: over train.
         table: relevance of words for labels.
-        docs_with_label: training documents of each label [L].
     """
     heads, size, _ = sums.products.shape
     tokens = sums.tokens.clamp_min(1)
@@ -111,8 +106,7 @@ def regress_queries(sums: KeySums, table: RelevanceTable, docs_with_label: npt.N
     queries = away @ inverse
     gap = (queries * away).sum(-1, keepdim=True)
     least = torch.stack([x[x > 0].median() if (x > 0).any() else x.new_ones(()) for x in gap]).view(-1, 1, 1)
-    sharpness = torch.from_numpy(docs_with_label / (docs_with_label + SETTLED)).to(mean.device)
-    planted: Tensor = (queries / gap.clamp_min(SMALLEST_GAP * least)).transpose(0, 1).flatten(1) * sharpness.unsqueeze(1)
+    planted: Tensor = (queries / gap.clamp_min(SMALLEST_GAP * least)).transpose(0, 1).flatten(1)
     return planted.float()
 
 
@@ -174,8 +168,7 @@ class QueryRegression:
                 expected="all queries, before training starts",
                 todo="run the same command again with --resume",
             )
-        docs_with_label = np.asarray(self.train.split.gold.sum(axis=0), dtype=np.int64)
-        self.decoder.plant_queries(regress_queries(sums, self.table, docs_with_label))
+        self.decoder.plant_queries(regress_queries(sums, self.table))
 
     def _add(self, sums: KeySums, rows: npt.NDArray[np.int64]) -> None:
         reading = self.train.reader.read(rows)

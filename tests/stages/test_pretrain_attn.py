@@ -87,7 +87,9 @@ def test_corrections_of_relevance_change_what_is_planted(clinic: Any) -> None:
     clinic("mig", force=True)
     assert clinic("mig show", f"mig show.label={label}", "mig show.limit=1000").tables[0].rows[-1][5] == "denied"
     clinic("pretrain-attn", tag="after")
-    losses = [json.loads((clinic.path / f"pretrain-attn-{t}" / "history.jsonl").read_text().splitlines()[-1])["loss"] for t in ("before", "after")]
+    losses = [
+        json.loads((clinic.path / f"pretrain-attn-{t}" / "history.jsonl").read_text().splitlines()[-1])["loss"] for t in ("before", "after")
+    ]
     assert losses[0] != losses[1]
 
 
