@@ -113,13 +113,7 @@ class LabelAttention(nn.Module):
         """
         nn.init.eye_(self.to_query.weight)
         nn.init.zeros_(self.to_query.bias)
-        scaled = queries * (queries.shape[1] // self.heads) ** 0.5  # attention divides by it
-        if self.query_basis is None:
-            self.queries.copy_(scaled)
-            return
-        factors, basis = _factorise(scaled, len(self.query_basis))
-        self.queries.copy_(factors)
-        self.query_basis.copy_(basis)
+        self._set_queries(queries * (queries.shape[1] // self.heads) ** 0.5)  # attention divides by it
 
     @torch.no_grad()
     def sharpen(self, factor: float) -> None:
@@ -176,6 +170,14 @@ class LabelAttention(nn.Module):
     def _queries(self, labels: Tensor | None) -> Tensor:
         queries = self._rows(self.queries, labels)
         return queries if self.query_basis is None else queries @ self.query_basis
+
+    def _set_queries(self, queries: Tensor) -> None:
+        if self.query_basis is None:
+            self.queries.copy_(queries)
+            return
+        factors, basis = _factorise(queries, len(self.query_basis))
+        self.queries.copy_(factors)
+        self.query_basis.copy_(basis)
 
     def _rows(self, table: Tensor, labels: Tensor | None) -> Tensor:
         if labels is None:
