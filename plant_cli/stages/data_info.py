@@ -25,9 +25,7 @@ def info(context: StageContext, options: InfoOptions) -> Result:
     if options.name is None:
         rows = [(name, card.title.partition(": ")[2] or card.title, card.licence) for name, card in known.items()]
         columns = [Column(name="name"), Column(name="what"), Column(name="licence")]
-        return Result(
-            tables=[Table(title="Named corpora", columns=columns, rows=rows)], data={n: asdict(c) for n, c in known.items()}
-        )
+        return Result(tables=[Table(title="Named corpora", columns=columns, rows=rows)], data={n: asdict(c) for n, c in known.items()})
     spec, _ = context.component(DatasetSpec, Choice(name=options.name))
     if spec.card is None:
         raise UsageError(
