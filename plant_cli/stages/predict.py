@@ -10,7 +10,7 @@ from plant_cli.base.sizes import SIZE_PATTERN, read_size
 
 if TYPE_CHECKING:
     from plant_cli.api import Corpus, Split
-    from plant_cli.inference.scoring import TopLabels
+    from plant_cli.inference.top import TopLabels
 
 SHOWN = 5  # documents, and labels of each, in the table
 
@@ -30,7 +30,7 @@ class PredictOptions(Options):
 
 def run(context: StageContext, options: PredictOptions) -> Result:
     """Score every document of a split; the file holds label names, best first."""
-    from plant_cli.artefacts.predictions import PREDICTIONS, write_predictions
+    from plant_cli.artefacts.predictions import PREDICTIONS, write_parts, write_predictions
     from plant_cli.artefacts.scores import require_room, writing_scores
 
     corpus = context.corpus()
@@ -40,13 +40,21 @@ def run(context: StageContext, options: PredictOptions) -> Result:
         _require_every_score(options)
         require_room(context.folder, len(split), len(corpus.labels), read_size(options.auc_disk))
 
-    # Imports torch, which takes seconds: what is missing is said before.
-    from plant_cli.inference.texts import load_model
-    from plant_cli.model.candidates import propose
-    from plant_cli.model.word_statistics import load_statistics
+    # Imports torch where there is a network, which takes seconds: what is missing is said before.
+    from plant_cli.inference.model import has_network, load_model
 
     proposed = {}
     if options.shortlist:
+        from plant_cli.model.candidates import propose
+        from plant_cli.model.word_statistics import load_statistics
+
+        if not has_network(folder):
+            raise UsageError(
+                "a shortlist is of no use to a model without a network",
+                where="predict, option shortlist",
+                expected="a network, whose scores of all labels take long",
+                todo="leave --shortlist out",
+            )
         statistics = load_statistics(context.input("mig"), corpus)
         shortlist = context.component(ShortlistSpec, options.shortlist)
         proposed = propose(shortlist, statistics, {split.name: split.texts}, context.reporter)
@@ -60,6 +68,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
         candidates=proposed.get(split.name),
         should_stop=lambda: context.stopping,
         evidence=split.evidence,
+        parts=True,
     )
     if options.auc:
         with writing_scores(context.folder, split.doc_ids, len(corpus.labels), corpus.labels.hash) as kept:
@@ -67,6 +76,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     else:
         top = score()
     write_predictions(context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels)
+    write_parts(context.folder, {name: (part.labels, part.scores) for name, part in top.parts.items()}, split, corpus.labels)
     return _report(top, split, corpus)
 
 
