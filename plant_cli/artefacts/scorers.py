@@ -57,13 +57,14 @@ class StoredScorers:
     figures: Mapping[str, Any] = field(default_factory=dict)
 
 
-def write_scorers(folder: Path, stored: StoredScorers, label_hash: str) -> None:
+def write_scorers(folder: Path, stored: StoredScorers, label_hash: str, analyser_hash: str) -> None:
     """Write the files into the folder of the model that they belong to, each atomically; `scorers.json` last.
 
     Args:
         folder: of the stage.
         stored: what to write.
         label_hash: hash of the ordered label ids.
+        analyser_hash: of what finds the words of texts.
     """
     (folder / FOLDER).mkdir(exist_ok=True)
     for old in (folder / FOLDER).iterdir():
@@ -77,15 +78,16 @@ def write_scorers(folder: Path, stored: StoredScorers, label_hash: str) -> None:
         "fusion": None if stored.fusion is None else _write_fusion(stored.fusion),
         "calibration": _write_fusion(stored.calibration),
         "figures": dict(stored.figures),
+        "analyser_hash": analyser_hash,
     }
     write_json(folder / SCORERS, {**content, **stamp(labels=label_hash)})
 
 
-def read_scorers(folder: Path, label_hash: str) -> StoredScorers | None:
+def read_scorers(folder: Path, label_hash: str, analyser_hash: str) -> StoredScorers | None:
     """What the folder of a trained model holds, or None if there is nothing.
 
     Raises:
-        ArtefactError: a file is missing, damaged, of another format or of another label order than `label_hash`.
+        ArtefactError: a file is missing, damaged, of another format, of another label order or of words that are found otherwise.
     """
     path = folder / SCORERS
     if (folder / FORMER).exists():
@@ -101,6 +103,13 @@ def read_scorers(folder: Path, label_hash: str) -> StoredScorers | None:
     content = read_json(path, "the weights of the scorers")
     if isinstance(content, dict):
         require_same(content, path=path, what="the file of scorers", todo=AGAIN, labels=label_hash)
+        if content.get("scorers") and content.get("analyser_hash") != analyser_hash:
+            raise ArtefactError(
+                "the scorers were fitted to words that are found otherwise than the run finds them",
+                where=f"{path} against {folder.parent / 'corpus'}",
+                expected="one way to find words in the whole run",
+                todo=AGAIN,
+            )
     try:
         return StoredScorers(
             scorers=tuple(_read_scorer(folder, entry, label_hash) for entry in content["scorers"]),

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
+from scipy.special import expit
 
 from plant_cli.inference.scorers import ScoredDocuments
-from plant_cli.inference.top import Rows, TopLabels, to_probabilities
+from plant_cli.inference.top import Rows, TopLabels, distinct_probabilities
 from plant_cli.lexical.calibration import KNOTS, Reliability, calibrate_pairs, fit_calibration, measure_reliability
 from plant_cli.lexical.fusion import Floats, Fusion, fuse_pairs
 from plant_cli.lexical.scores import KEPT, choose_best, find_pairs
@@ -44,9 +45,10 @@ class Pairs:
         place = np.arange(len(order)) - ends[self.rows]
         shown = place < k
         width = min(k, labels)
-        top, scores = np.full((documents, width), -1, dtype=np.int64), np.full((documents, width), -np.inf)
+        top, best = np.full((documents, width), -1, dtype=np.int64), np.full((documents, width), -np.inf)
         top[self.rows[shown], place[shown]] = self.labels[order][shown]
-        scores[self.rows[shown], place[shown]] = to_probabilities(logits[order][shown])
+        best[self.rows[shown], place[shown]] = logits[order][shown]
+        scores = np.where(top >= 0, distinct_probabilities(best), -np.inf)
         return TopLabels(labels=top, scores=scores, assigned_share=float((logits >= 0).sum()) / max(1, documents * labels))
 
 
@@ -152,6 +154,6 @@ def calibrate(
     return Calibrated(
         fusion=fit_calibration(pairs.values[used], right[used], counts[used], pairs.shape[0], prior=prior, knots=knots),
         logits=logits,
-        reliability=measure_reliability(to_probabilities(logits[used]), right[used]),
-        before=measure_reliability(to_probabilities(sums[used]), right[used]),
+        reliability=measure_reliability(expit(logits[used]), right[used]),
+        before=measure_reliability(expit(sums[used]), right[used]),
     )

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import Corpus, Evidence, Interrupted, LabelIndex, MachineSection, Reporter, ScorerSpec
+from plant_cli.api import Analyser, Corpus, Evidence, Interrupted, LabelIndex, MachineSection, Reporter, ScorerSpec
 from plant_cli.artefacts.model import DESCRIPTION
 from plant_cli.artefacts.scorers import StoredScorer, StoredScorers, read_scorers, write_scorers
 from plant_cli.inference.scorers import FusedScorers, NamedScorer, ScoredDocuments, load_scorers
@@ -163,13 +163,13 @@ def score_parts(scored: ScoredDocuments, k: int) -> dict[str, TopLabels]:
     return {name: collect(len(scored), k, labels, lambda rows, name=name: scored.logits_alone(name, rows)) for name in names}  # type: ignore[misc]
 
 
-def save_voices(voices: Voices, folder: Path, label_hash: str, figures: Mapping[str, Any]) -> None:
+def save_voices(voices: Voices, folder: Path, corpus: Corpus, figures: Mapping[str, Any]) -> None:
     """Write what speaks beside the network, and the calibration, into the folder of the model.
 
     Args:
         voices: what to write.
         folder: of the stage.
-        label_hash: hash of the ordered label ids.
+        corpus: the run's corpus.
         figures: what was found on validation, for the record.
     """
     scorers = voices.scorers
@@ -180,12 +180,12 @@ def save_voices(voices: Voices, folder: Path, label_hash: str, figures: Mapping[
     content = StoredScorers(
         scorers=tuple(stored), fusion=None if scorers is None else scorers.fusion, calibration=voices.calibration, figures=figures
     )
-    write_scorers(folder, content, label_hash)
+    write_scorers(folder, content, corpus.labels.hash, corpus.analyser.hash)
 
 
-def load_voices(folder: Path, labels: LabelIndex, component: ComponentLookup) -> Voices | None:
+def load_voices(folder: Path, labels: LabelIndex, analyser: Analyser, component: ComponentLookup) -> Voices | None:
     """What `save_voices` wrote, or None if there is nothing; `ArtefactError` if a file is damaged or of another label order."""
-    stored = read_scorers(folder, labels.hash)
+    stored = read_scorers(folder, labels.hash, analyser.hash)
     if stored is None:
         return None
     loaded = []
@@ -193,7 +193,7 @@ def load_voices(folder: Path, labels: LabelIndex, component: ComponentLookup) ->
         spec, options = component(ScorerSpec, one.chosen)
         loaded.append((NamedScorer(chosen=one.chosen, scorer=spec.load(options, one.tensors), views=one.views), one.alone))
     counts = np.asarray(labels.train_counts, dtype=np.int64)
-    return Voices(scorers=load_scorers(loaded, stored.fusion, labels), calibration=stored.calibration, train_counts=counts)
+    return Voices(scorers=load_scorers(loaded, stored.fusion, labels, analyser), calibration=stored.calibration, train_counts=counts)
 
 
 def has_network(folder: Path) -> bool:
@@ -216,7 +216,7 @@ def load_model(
     Raises:
         ArtefactError: a part was made for another order of labels, or cannot be read.
     """
-    voices = load_voices(folder, corpus.labels, component)
+    voices = load_voices(folder, corpus.labels, corpus.analyser, component)
     if has_network(folder) or voices is None or voices.scorers is None:
         from plant_cli.inference.texts import load_network_model
 

@@ -24,7 +24,7 @@ def explain_labels(scorers: FusedScorers, texts: Sequence[str], labels: npt.NDAr
         texts: one a document [B].
         labels: rows of the label index [B, k].
     """
-    documents = read_words(texts)
+    documents = read_words(texts, scorers.analyser)
     scored = scorers.read(texts, SilentReporter(), "reasons").candidates
     found = []
     for row, own in enumerate(labels.tolist()):

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
 from plant_cli.api import (
+    Analyser,
     Choice,
     ComponentError,
     Documents,
@@ -25,7 +26,6 @@ from plant_cli.api import (
     ScorerSpec,
     Split,
 )
-from plant_cli.corpus.words import spell
 from plant_cli.lexical.documents import number_words
 from plant_cli.lexical.fusion import Candidates, Fusion, fit_fusion, fuse_rows, gather_candidates
 from plant_cli.lexical.scores import Scores, no_scores
@@ -36,9 +36,9 @@ FOLDS = 5  # parts of train, each scored by a scorer fitted on the others, where
 Chosen = Sequence[tuple[ScorerSpec, Options]]
 
 
-def read_words(texts: Iterable[str]) -> Documents:
+def read_words(texts: Iterable[str], analyser: Analyser) -> Documents:
     """Texts in words, as the corpus counts them."""
-    return number_words(spell(text) for text in texts)
+    return number_words(analyser.spell(text) for text in texts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,16 +78,18 @@ class FusedScorers:
         fusion: weights of the views of all.
         alone: weights of the views of each, when it speaks alone.
         train_counts: training documents of each label [L].
+        analyser: finds the words of texts.
     """
 
     scorers: Sequence[NamedScorer]
     fusion: Fusion
     alone: Mapping[str, Fusion]
     train_counts: npt.NDArray[np.int64]
+    analyser: Analyser
 
     def read(self, texts: Sequence[str], reporter: Reporter, name: str) -> ScoredDocuments:
         """Score texts; `ComponentError` if a scorer fails."""
-        documents = read_words(texts)
+        documents = read_words(texts, self.analyser)
         found: list[Scores] = []
         with reporter.progress(f"scorers: {name}", len(self.scorers), "scorers") as task:
             for scorer in self.scorers:
@@ -150,6 +152,7 @@ def fit_scorers(
     chosen: Chosen,
     train: Split,
     labels: LabelIndex,
+    analyser: Analyser,
     reporter: Reporter,
     *,
     seed: int,
@@ -162,6 +165,7 @@ def fit_scorers(
         chosen: scorers and their options.
         train: the training split: nothing else is read.
         labels: the label index, with titles.
+        analyser: finds the words of texts and titles.
         reporter: where progress, notes and warnings go.
         seed: of the sample that teaches the weights.
         allow_missing: whether a scorer that fails is left out with a warning.
@@ -173,7 +177,7 @@ def fit_scorers(
     Raises:
         ComponentError: a scorer fails, or its scores are not what was promised.
     """
-    given = _gather_input(train, labels, reporter, seed)
+    given = _gather_input(train, labels, analyser, reporter, seed)
     fitted: dict[str, tuple[NamedScorer, list[Scores]]] = {}
     seconds: dict[str, float] = {}
     missing: dict[str, str] = {}
@@ -190,10 +194,12 @@ def fit_scorers(
             task.advance(1)
     if not fitted:
         return None
-    return _weigh(fitted, given, seconds, missing)
+    return _weigh(fitted, given, analyser, seconds, missing)
 
 
-def load_scorers(stored: Sequence[tuple[NamedScorer, Fusion]], fusion: Fusion | None, labels: LabelIndex) -> FusedScorers | None:
+def load_scorers(
+    stored: Sequence[tuple[NamedScorer, Fusion]], fusion: Fusion | None, labels: LabelIndex, analyser: Analyser
+) -> FusedScorers | None:
     """Scorers with the weights that were learned for them; None without any."""
     if fusion is None:
         return None
@@ -202,6 +208,7 @@ def load_scorers(stored: Sequence[tuple[NamedScorer, Fusion]], fusion: Fusion | 
         fusion=fusion,
         alone={scorer.name: alone for scorer, alone in stored},
         train_counts=np.asarray(labels.train_counts, dtype=np.int64),
+        analyser=analyser,
     )
 
 
@@ -244,14 +251,14 @@ def _failed(name: str, what: str) -> ComponentError:
     )
 
 
-def _gather_input(train: Split, labels: LabelIndex, reporter: Reporter, seed: int) -> ScorerInput:
+def _gather_input(train: Split, labels: LabelIndex, analyser: Analyser, reporter: Reporter, seed: int) -> ScorerInput:
     sample = np.random.default_rng(seed).permutation(len(train))[:TAUGHT]
-    spelt = [spell(title or "") for title in labels.titles]
+    spelt = [analyser.spell(title or "") for title in labels.titles]
     named = np.array([label for label, words in enumerate(spelt) if words], dtype=np.int64)
     gold = csr_array(train.gold.astype(np.int64))
     gold.sort_indices()
     return ScorerInput(
-        documents=read_words(train.texts),
+        documents=read_words(train.texts, analyser),
         doc_ids=train.doc_ids,
         gold=gold,
         names=number_words(spelt[label] for label in named),
@@ -323,7 +330,11 @@ def _restrict(given: ScorerInput, rows: Rows) -> ScorerInput:
 
 
 def _weigh(
-    fitted: Mapping[str, tuple[NamedScorer, list[Scores]]], given: ScorerInput, seconds: Mapping[str, float], missing: Mapping[str, str]
+    fitted: Mapping[str, tuple[NamedScorer, list[Scores]]],
+    given: ScorerInput,
+    analyser: Analyser,
+    seconds: Mapping[str, float],
+    missing: Mapping[str, str],
 ) -> Training:
     counts = np.bincount(given.gold.indices, minlength=given.gold.shape[1]).astype(np.int64)
     candidates = gather_candidates([view for _, views in fitted.values() for view in views])
@@ -334,7 +345,9 @@ def _weigh(
         for name, first, last in zip(fitted, ends[:-1], ends[1:], strict=True)
     }
     fusion = next(iter(alone.values())) if len(alone) == 1 else fit_fusion(candidates, gold, counts, left_out=True)
-    scorers = FusedScorers(scorers=[scorer for scorer, _ in fitted.values()], fusion=fusion, alone=alone, train_counts=counts)
+    scorers = FusedScorers(
+        scorers=[scorer for scorer, _ in fitted.values()], fusion=fusion, alone=alone, train_counts=counts, analyser=analyser
+    )
     return Training(
         scorers=scorers,
         taught=given.rows,

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from plant_cli.api import Interrupted, Reading, Reporter
-from plant_cli.inference.top import Keep, TopLabels
+from plant_cli.inference.top import Keep, TopLabels, distinct_probabilities
 from plant_cli.model.candidates import Candidates
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.label_scores import score_all, score_candidates
@@ -40,7 +40,7 @@ class _Collected:
 
     def add(self, rows: npt.NDArray[np.int64], logits: Tensor) -> None:
         found, values = top_labels(logits, self.labels.shape[1])
-        self.labels[rows], self.scores[rows] = found.cpu().numpy(), torch.sigmoid(values.double()).cpu().numpy()
+        self.labels[rows], self.scores[rows] = found.cpu().numpy(), distinct_probabilities(values.double().cpu().numpy())
         self.counts += int((logits >= 0).sum()), logits.numel()
         if self.keep is not None:
             self.keep(rows, logits.cpu().numpy())

@@ -9,7 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from plant_cli.api import Corpus, Evidence, MachineSection, Reporter
+from plant_cli.api import Analyser, Corpus, Evidence, MachineSection, Reporter
+from plant_cli.artefacts.model import require_words
 from plant_cli.artefacts.relevance import read_vocabulary
 from plant_cli.inference.model import NETWORK, Voices, score_parts
 from plant_cli.inference.scorers import ScoredDocuments
@@ -34,12 +35,14 @@ class NetworkModel:
         network: its decoder is folded: it cannot be trained further.
         voices: what speaks beside it, and the calibration; None if there is neither.
         hardware: where it runs.
+        analyser: finds the words of texts.
         vocabulary: the words of the run's relevance table, for decoders that look at words.
     """
 
     network: Network
     voices: Voices | None
     hardware: Hardware
+    analyser: Analyser
     vocabulary: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -63,7 +66,7 @@ class NetworkModel:
         """See `TrainedModel.score`."""
         scored = self.voices.scorers.read(texts, reporter, name) if self.voices and self.voices.scorers else None
         tokens = tokenize(self.network, texts, reporter, name, evidence=evidence)
-        words = find_token_words(texts, tokens, self.vocabulary) if self.network.needs_words else None
+        words = find_token_words(texts, tokens, self.vocabulary, self.analyser) if self.network.needs_words else None
         reader = LiveReader(self.network, tokens, self.hardware, words)
         mixes: dict[str, Mix] = {WHOLE: mix_voices(self.voices, scored)}
         if parts and scored is not None:
@@ -132,4 +135,6 @@ def load_network_model(
     network = load_network(folder, component, machine, corpus.labels, corpus.sizes["train"])
     words = relevance() if network.needs_words else None
     vocabulary = () if words is None else read_vocabulary(words)["word"].to_list()
-    return NetworkModel(network, voices, hardware, vocabulary)
+    if network.needs_words:
+        require_words(folder, vocabulary, words or "a run without relevance")
+    return NetworkModel(network, voices, hardware, corpus.analyser, vocabulary)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from plant_cli.model.cuts import Cut
 
@@ -21,7 +21,7 @@ class TopLabels:
 
     Args:
         labels: label indices [N, K] by falling score, ties by index.
-        scores: their probabilities [N, K].
+        scores: their probabilities [N, K], different where their logits are.
         assigned_share: share of all (document, label) pairs with a probability of at least one half.
         shortlist_recall: share of the K best that a shortlist proposed, measured on a sample; None where every label was scored.
         cut: what of the documents the network did not read, where that was asked for.
@@ -55,7 +55,7 @@ class TopCollector:
         """Take the best of the logits [b, L] of some documents [b]; a smaller index wins every tie."""
         k = self.labels.shape[1]
         best = np.argsort(-logits, axis=1, kind="stable")[:, :k]
-        self.labels[rows], self.scores[rows] = best, to_probabilities(np.take_along_axis(logits, best, axis=1))
+        self.labels[rows], self.scores[rows] = best, distinct_probabilities(np.take_along_axis(logits, best, axis=1).astype(np.float64))
         self.counts += int((logits >= 0).sum()), logits.size
         if self.keep is not None:
             self.keep(rows, logits)
@@ -66,7 +66,15 @@ class TopCollector:
         return TopLabels(labels=self.labels, scores=self.scores, assigned_share=assigned / max(1, pairs))
 
 
-def to_probabilities(logits: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
-    """Sigmoids in float64."""
-    exact = logits.astype(np.float64)
-    return np.exp(-np.logaddexp(0, -exact))
+def distinct_probabilities(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Sigmoids of falling logits [B, k] that fall where these do.
+
+    Beyond a logit of 37 all sigmoids are 1: of different logits with one sigmoid each is the next smaller number, so that whoever ranks
+    by the scores finds the order of the logits, and a threshold can lie between them.
+    """
+    scores: npt.NDArray[np.float64] = expit(logits)
+    for rank in range(1, scores.shape[1]):
+        before = scores[:, rank - 1]
+        lower = np.minimum(scores[:, rank], np.nextafter(before, 0.0))
+        scores[:, rank] = np.where(logits[:, rank] < logits[:, rank - 1], lower, before)
+    return scores

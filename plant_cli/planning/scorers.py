@@ -46,7 +46,7 @@ def _trace(corpus: Corpus, train: Split, chosen: Sequence[tuple[ScorerSpec, Opti
     tracemalloc.start()
     started = perf_counter()
     try:
-        fitted = fit_scorers(chosen, train, corpus.labels, reporter, seed=0)
+        fitted = fit_scorers(chosen, train, corpus.labels, corpus.analyser, reporter, seed=0)
         kept = 0 if fitted is None else sum(a.nbytes for one in fitted.scorers.scorers for a in one.scorer.tensors().values())
         return tracemalloc.get_traced_memory()[1], perf_counter() - started, kept
     finally:

@@ -39,7 +39,7 @@ def run(context: StageContext, options: ExportOptions) -> Result:
     target = _writable(options, force=context.force)
     corpus = context.corpus()
     source = context.input("finetune", context.tag)
-    load_voices(source, corpus.labels, context.component)  # what is damaged is refused before anything is written
+    load_voices(source, corpus.labels, corpus.analyser, context.component)  # what is damaged is refused before anything is written
     network = _load(context, source, corpus) if has_network(source) else None
     titles = zip(corpus.labels.ids, corpus.labels.titles, strict=True)
     written: dict[str, Any] = {}

@@ -102,7 +102,7 @@ def score_alone(given: Given, options: FinetuneOptions) -> Scored:
     parts = judge_parts(judge, found)
     voices = Voices(scorers=scorers.scorers, calibration=calibrated.fusion, train_counts=counts)
     figures = judge.figures(whole)
-    save_voices(voices, folder, corpus.labels.hash, describe(calibrated, parts, scorers))
+    save_voices(voices, folder, corpus, describe(calibrated, parts, scorers))
     return Scored(
         scorers=scorers,
         split=split.name,
@@ -128,6 +128,7 @@ def fit_beside(given: Given, options: FinetuneOptions) -> tuple[Training | None,
         chosen,
         corpus.split("train"),
         corpus.labels,
+        corpus.analyser,
         reporter,
         seed=given.machine.seed,
         allow_missing=options.allow_missing,

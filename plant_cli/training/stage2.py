@@ -90,7 +90,7 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     parts = (
         {} if scored is None else {NETWORK: monitor.validation.judge.figures(judged.alone), **judge_parts(monitor.validation.judge, scored)}
     )
-    save_voices(voices, given.session.folder, given.corpus.labels.hash, describe(judged.calibrated, parts, scorers))
+    save_voices(voices, given.session.folder, given.corpus, describe(judged.calibrated, parts, scorers))
     return FineTuned(
         training=outcome,
         quality=monitor.quality.name if monitor.quality else None,
@@ -172,7 +172,8 @@ def _make_step(given: Inputs, options: FinetuneOptions, setup: Setup, loss: Labe
 def _make_anchor(given: Inputs, options: FinetuneOptions, setup: Setup) -> Anchor:
     loss = rank_loss(*given.component(LossSpec, options.anchor_loss))
     train = setup.train
-    planter = Planter(_statistics(given).table, train.split, train.reader.tokens, contrast=64, labels_per_document=64)
+    known = _statistics(given)
+    planter = Planter(known.table, train.split, train.reader.tokens, known.analyser, contrast=64, labels_per_document=64)
     return Anchor(planter=planter, loss=loss, weight=options.anchor, epochs=options.anchor_epochs)
 
 
@@ -182,7 +183,7 @@ def _make_monitor(
     network, hardware, batch = setup.network, setup.hardware, options.micro_batch
     quality = None
     if given.statistics is not None:
-        quality = AttentionMeasure(network, setup.validation, given.statistics.table, hardware, k=ATTENTION_K, batch=batch)
+        quality = AttentionMeasure(network, setup.validation, given.statistics, hardware, k=ATTENTION_K, batch=batch)
     judge = make_judge(given, options, setup.validation.split)
     validation = Validation(network, setup.validation, hardware, judge, batch=batch, scored=scored)
     return Monitor(validation=validation, quality=quality, shortlist=shortlist, negatives=negatives, batch=batch)
@@ -220,6 +221,5 @@ def _make_plan(given: Inputs, options: FinetuneOptions, *, planted: bool) -> Pla
         head=RATE_HEAD.choose(options.rate_head, planted=planted),
         boost=RATE_BOOST.choose(options.rate_boost, planted=planted),
         patience=PATIENCE.choose(options.patience, planted=planted),
-        schedule=options.unfreeze,
-        attention_factor=options.attention_factor,
+        schedule=options.schedule,
     )

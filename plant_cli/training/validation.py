@@ -16,6 +16,7 @@ from plant_cli.training.materials import Material
 
 KEPT = 100
 COLLAPSED = 0.5  # share of all (document, label) pairs with a probability of at least one half: no real label set is that dense
+FIRST = 0.75  # what it may be at first: a network whose biases start at 0 assigns about half of all labels until it has learned better
 ALONE, BESIDE = (1.0,), (0.0, 1.0)  # weights of network and scorers where validation says nothing
 
 
@@ -55,22 +56,24 @@ class Validation:
         self.judge = judge
         self.batch = batch
         self.scored = scored
+        self.assigned = FIRST
 
     def __call__(self) -> dict[str, float]:
         """MAP, P@5, micro-F1 and macro-F1 of all that speaks, as fractions; with scorers, MAP of the network alone, too.
 
         Raises:
-            TrainingError: the model collapsed: it assigns most labels to most documents.
+            TrainingError: the model collapsed: it assigns most labels to most documents, and no fewer than it did before.
         """
         judged = self.run()
-        if judged.alone.assigned_share > COLLAPSED:
+        share = judged.alone.assigned_share
+        if share > COLLAPSED and share >= self.assigned:
             raise TrainingError(
-                f"the model collapsed: it assigns {100 * judged.alone.assigned_share:.0f}% of all labels to every document "
-                "(recall goes to 1)",
+                f"the model collapsed: it assigns {100 * share:.0f}% of all labels to every document (recall goes to 1)",
                 where="the validation split",
                 expected="a few labels for each document",
                 todo="nothing saved is lost; train again with lower rates (--rate-boost, --rate-head) or --precision fp32, and --force",
             )
+        self.assigned = share
         if self.scored is None:
             return self.judge.figures(judged.alone)
         alone = self.judge.figures(judged.alone)

@@ -31,8 +31,8 @@ STORED = StoredScorers(
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    write_scorers(tmp_path, STORED, "hash")
-    found = read_scorers(tmp_path, "hash")
+    write_scorers(tmp_path, STORED, "hash", "words")
+    found = read_scorers(tmp_path, "hash", "words")
     assert found is not None
     assert found.figures == {"ECE": 0.1}
     for one, other in zip(found.scorers, STORED.scorers, strict=True):
@@ -46,44 +46,50 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 
 
 def test_scorers_of_an_earlier_attempt_are_taken_away(tmp_path: Path) -> None:
-    write_scorers(tmp_path, STORED, "hash")
-    write_scorers(tmp_path, StoredScorers(scorers=STORED.scorers[:1], fusion=fusion(1), calibration=fusion(1)), "hash")
+    write_scorers(tmp_path, STORED, "hash", "words")
+    write_scorers(tmp_path, StoredScorers(scorers=STORED.scorers[:1], fusion=fusion(1), calibration=fusion(1)), "hash", "words")
     assert [path.name for path in (tmp_path / "scorers").iterdir()] == ["words.safetensors"]
-    write_scorers(tmp_path, StoredScorers(scorers=(), fusion=None, calibration=fusion(1)), "hash")
+    write_scorers(tmp_path, StoredScorers(scorers=(), fusion=None, calibration=fusion(1)), "hash", "words")
     assert not (tmp_path / "scorers").exists()
 
 
 def test_a_folder_without_the_file_has_nothing(tmp_path: Path) -> None:
-    assert read_scorers(tmp_path, "hash") is None
+    assert read_scorers(tmp_path, "hash", "words") is None
 
 
 def test_another_label_order_is_refused(tmp_path: Path) -> None:
-    write_scorers(tmp_path, STORED, "hash")
+    write_scorers(tmp_path, STORED, "hash", "words")
     with pytest.raises(ArtefactError, match="another label order"):
-        read_scorers(tmp_path, "other")
+        read_scorers(tmp_path, "other", "words")
     content = json.loads((tmp_path / SCORERS).read_text())
     (tmp_path / SCORERS).write_text(json.dumps({**content, "label_hash": "other"}))
     with pytest.raises(ArtefactError, match="the scorer 'words' was made for another label order"):
-        read_scorers(tmp_path, "other")
+        read_scorers(tmp_path, "other", "words")
+
+
+def test_words_that_are_found_otherwise_are_refused(tmp_path: Path) -> None:
+    write_scorers(tmp_path, STORED, "hash", "words")
+    with pytest.raises(ArtefactError, match="found otherwise"):
+        read_scorers(tmp_path, "hash", "lemmas")
 
 
 def test_a_missing_scorer_is_named(tmp_path: Path) -> None:
-    write_scorers(tmp_path, STORED, "hash")
+    write_scorers(tmp_path, STORED, "hash", "words")
     (tmp_path / "scorers" / "titles.safetensors").unlink()
     with pytest.raises(ArtefactError, match="the scorer 'titles' cannot be read"):
-        read_scorers(tmp_path, "hash")
+        read_scorers(tmp_path, "hash", "words")
 
 
 @pytest.mark.parametrize("change", [{"fusion": 3}, {"calibration": None}, {"scorers": [{"name": "../words"}]}, {"figures": ...}])
 def test_damaged_weights_and_paths_that_leave_the_folder_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
-    write_scorers(tmp_path, STORED, "hash")
+    write_scorers(tmp_path, STORED, "hash", "words")
     content = {**json.loads((tmp_path / SCORERS).read_text()), **change}
     (tmp_path / SCORERS).write_text(json.dumps({name: value for name, value in content.items() if value is not ...}))
     with pytest.raises(ArtefactError, match="weights of the scorers are damaged"):
-        read_scorers(tmp_path, "hash")
+        read_scorers(tmp_path, "hash", "words")
 
 
 def test_a_model_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / FORMER).write_bytes(b"")
     with pytest.raises(ArtefactError, match="an earlier version"):
-        read_scorers(tmp_path, "hash")
+        read_scorers(tmp_path, "hash", "words")

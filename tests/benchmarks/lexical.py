@@ -22,6 +22,7 @@ import polars as pl
 from scipy.sparse import csr_array
 
 from plant_cli.api import Choice, MetricInput, ScorerSpec, SilentReporter, Split
+from plant_cli.corpus.analyser import WordAnalyser, choose_analyser
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.evaluation.bins import measure_bins
 from plant_cli.evaluation.families import choose, compute_families
@@ -85,7 +86,8 @@ def read(folder: Path) -> Data:
 def fit(data: Data) -> Training:
     """The scorers, fitted on train."""
     chosen = [installed().resolve(ScorerSpec, Choice(name=name)) for name in SCORERS]
-    found = fit_scorers(chosen, data.train, data.labels, SilentReporter(), seed=0)
+    analyser = WordAnalyser(choose_analyser("auto", data.train.texts, SilentReporter()))
+    found = fit_scorers(chosen, data.train, data.labels, analyser, SilentReporter(), seed=0)
     assert found is not None
     return found
 

@@ -19,6 +19,7 @@ from plant_scorers.words import WordScorer
 from scipy.sparse import csr_array
 
 from plant_cli.api import Choice, DecoderShape, MachineSection, ModelSection, SilentReporter
+from plant_cli.corpus.analyser import PLAIN
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.inference.model import Voices
 from plant_cli.inference.scorers import FusedScorers, NamedScorer
@@ -42,7 +43,7 @@ def make_scorer(options: argparse.Namespace) -> NetworkModel:
     decoder = LabelAttention(LabelAttentionOptions(heads=8), DecoderShape(hidden=backbone.hidden_size, labels=options.labels))
     names = [f"label {i:07}" for i in range(options.labels)]
     index = LabelTable(ids=names, titles=[None] * len(names), train_counts=[1] * len(names))
-    return NetworkModel(Network(backbone, decoder, ModelSection(), index), make_voices(options.labels), choose_hardware(machine))
+    return NetworkModel(Network(backbone, decoder, ModelSection(), index), make_voices(options.labels), choose_hardware(machine), PLAIN)
 
 
 def make_voices(labels: int) -> Voices:
@@ -54,7 +55,7 @@ def make_voices(labels: int) -> Voices:
     scorer = NamedScorer(chosen=Choice(name="words"), scorer=WordScorer(words=words, idf=idf, relevance=unit_rows(relevance)), views=1)
     one, two = (Fusion(knots=np.ones(1), weights=np.ones((count, 1)), bias=np.zeros(1)) for count in (1, 2))
     counts = np.ones(labels, dtype=np.int64)
-    scorers = FusedScorers(scorers=[scorer], fusion=one, alone={"words": one}, train_counts=counts)
+    scorers = FusedScorers(scorers=[scorer], fusion=one, alone={"words": one}, train_counts=counts, analyser=PLAIN)
     return Voices(scorers=scorers, calibration=two, train_counts=counts)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from plant_cli.corpus.analyser import PLAIN
 from plant_cli.inference.calibration import PairCollector, Pairs, calibrate, list_scored
 from plant_cli.inference.scorers import FusedScorers, ScoredDocuments
 from plant_cli.lexical.fusion import Fusion, gather_candidates
@@ -16,7 +17,7 @@ COUNTS = np.array([5, 3, 2, 1])
 
 def scored(values: np.ndarray, k: int = 2) -> ScoredDocuments:
     one = Fusion(knots=np.ones(1), weights=np.ones((1, 1)), bias=np.zeros(1))
-    fused = FusedScorers(scorers=[], fusion=one, alone={}, train_counts=COUNTS)
+    fused = FusedScorers(scorers=[], fusion=one, alone={}, train_counts=COUNTS, analyser=PLAIN)
     return ScoredDocuments(scorers=fused, candidates=gather_candidates([keep_best(values.astype(np.float32), k)]))
 
 

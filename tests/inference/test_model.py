@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from plant_cli.api import Interrupted, SilentReporter
+from plant_cli.corpus.analyser import PLAIN
 from plant_cli.inference.model import ScorerModel, Voices, load_voices, save_voices
 from plant_cli.lexical.fusion import Fusion
 from plant_cli.registry import installed
@@ -42,8 +45,9 @@ def test_documents_stand_alone(model: ScorerModel) -> None:
 
 def test_saved_and_loaded(model: ScorerModel, tmp_path: Path) -> None:
     _, labels = clinic()
-    save_voices(model.voices, tmp_path, labels.hash, {})
-    loaded = load_voices(tmp_path, labels, installed().resolve)
+    corpus: Any = SimpleNamespace(labels=labels, analyser=PLAIN)
+    save_voices(model.voices, tmp_path, corpus, {})
+    loaded = load_voices(tmp_path, labels, PLAIN, installed().resolve)
     assert loaded is not None
     assert loaded.scorers is not None
     again = ScorerModel(voices=loaded, scorers=loaded.scorers)

@@ -10,6 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import Choice, ComponentError, Documents, FittedScorer, NoOptions, ScorerInput, ScorerSpec, SilentReporter, Split
+from plant_cli.corpus.analyser import PLAIN
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.inference.scorers import Training, fit_scorers, read_words
 from plant_cli.registry import installed
@@ -42,7 +43,7 @@ def fit(names: Sequence[str] = NAMES, *more: ScorerSpec, reporter: Any = None, a
     split, labels = clinic(**corpus)
     chosen = [installed().resolve(ScorerSpec, Choice(name=name)) for name in names]
     chosen += [(spec, spec.options()) for spec in more]
-    found = fit_scorers(chosen, split, labels, reporter or SilentReporter(), seed=0, allow_missing=allow_missing)
+    found = fit_scorers(chosen, split, labels, PLAIN, reporter or SilentReporter(), seed=0, allow_missing=allow_missing)
     assert found is not None
     return found
 
@@ -119,7 +120,7 @@ def test_without_titles_their_scorer_is_left_out() -> None:
     assert fitted.missing == {"titles": "no label has a title"}
     split, labels = clinic(titles=[None] * 4)
     chosen = [installed().resolve(ScorerSpec, Choice(name="titles"))]
-    assert fit_scorers(chosen, split, labels, SilentReporter(), seed=0) is None
+    assert fit_scorers(chosen, split, labels, PLAIN, SilentReporter(), seed=0) is None
 
 
 def test_titles_of_another_language_count_for_little() -> None:
@@ -141,7 +142,7 @@ def test_labels_with_the_same_documents_are_told_apart_by_their_titles() -> None
     twins = Split(name="train", doc_ids=split.doc_ids, texts=split.texts, gold=csr_array(gold), unseen=split.unseen)
     named = LabelTable(ids=labels.ids, titles=["chills", "arm", "leg", "fever"], train_counts=gold.sum(axis=0).tolist())
     chosen = [installed().resolve(ScorerSpec, Choice(name=name)) for name in NAMES]
-    fitted = fit_scorers(chosen, twins, named, SilentReporter(), seed=0)
+    fitted = fit_scorers(chosen, twins, named, PLAIN, SilentReporter(), seed=0)
     assert fitted is not None
     assert best(fitted, ["a fever", "chills"]) == [3, 0]
 
@@ -152,4 +153,4 @@ def test_what_the_weights_are_learned_from_is_the_same_with_the_same_seed() -> N
 
 
 def test_words_are_those_of_the_corpus() -> None:
-    assert read_words(["Fever-free, 3 days"]).vocabulary == ("fever", "free", "days")
+    assert read_words(["Fever-free, 3 days"], PLAIN).vocabulary == ("fever", "free", "days")

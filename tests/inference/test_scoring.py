@@ -11,7 +11,7 @@ import torch
 
 from plant_cli.api import Interrupted, Reading, SilentReporter
 from plant_cli.inference.scoring import WHOLE, score_documents, top_labels
-from plant_cli.inference.top import TopLabels
+from plant_cli.inference.top import TopLabels, distinct_probabilities
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
 
@@ -41,6 +41,14 @@ def test_the_best_are_those_of_a_full_stable_sort_also_where_many_are_equal() ->
 
 def test_more_labels_than_there_are_gives_all() -> None:
     assert top_labels(torch.zeros(2, 3), 10)[0].shape == (2, 3)
+
+
+def test_different_logits_have_different_probabilities_and_equal_ones_the_same() -> None:
+    logits = np.array([[90.0, 60.0, 60.0, 50.0, 37.0, 3.0, 0.0, -2.0, -2.0], [2.0, 1.0, 0.5, 0.0, 0.0, -1.0, -1.5, -40.0, -90.0]])
+    found = distinct_probabilities(logits)
+    assert np.array_equal(np.diff(found, axis=1) < 0, np.diff(logits, axis=1) < 0)
+    assert np.allclose(found, 1 / (1 + np.exp(-logits)), rtol=1e-12, atol=1e-15)
+    assert found[0, 1] < 1.0
 
 
 @pytest.mark.parametrize("batch", [1, 3, 100])

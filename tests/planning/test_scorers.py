@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from plant_cli.api import Choice, ScorerSpec, SilentReporter
+from plant_cli.corpus.analyser import PLAIN
 from plant_cli.planning import scorers
 from plant_cli.registry import installed
 from tests.inference.test_scorers import clinic
@@ -17,6 +18,7 @@ class Corpus:
 
     def __init__(self) -> None:
         self.train, self.labels = clinic(60)
+        self.analyser = PLAIN
 
     def split(self, name: str) -> Any:
         return self.train

@@ -9,6 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import Split, TrainingError
+from plant_cli.corpus.analyser import PLAIN
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.inference.scorers import FusedScorers, ScoredDocuments
 from plant_cli.inference.top import TopCollector
@@ -64,7 +65,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Any:
 def scorers(values: np.ndarray[Any, Any]) -> ScoredDocuments:
     """One scorer that says these values."""
     one = Fusion(knots=np.ones(1), weights=np.ones((1, 1)), bias=np.zeros(1))
-    fused = FusedScorers(scorers=[], fusion=one, alone={}, train_counts=COUNTS)
+    fused = FusedScorers(scorers=[], fusion=one, alone={}, train_counts=COUNTS, analyser=PLAIN)
     return ScoredDocuments(scorers=fused, candidates=gather_candidates([keep_best(values.astype(np.float32), 3)]))
 
 
