@@ -11,7 +11,6 @@ from clinic import Clinic
 
 from plant_cli.api import TrainingError, UsageError
 from plant_cli.artefacts.scorers import SCORERS, read_scorers, write_scorers
-from plant_cli.corpus.analyser import PLAIN
 from plant_cli.training import stage2
 from plant_cli.training.prototypes import SHARPNESSES
 from tests.artefacts.conftest import record_again
@@ -67,13 +66,14 @@ def test_prediction_adds_the_scorers_with_the_weights_that_were_kept(trained: Cl
     assert [row[0] for row in parts.rows] == ["network", *summary["scorers"], "all together"]
     assert parts.rows[-1][1] == summary["MAP"]
     folder, label_hash = trained.path / "finetune", json.loads((trained.path / "finetune" / "thresholds.json").read_text())["label_hash"]
-    stored = read_scorers(folder, label_hash, PLAIN.hash)
+    words = json.loads((folder / SCORERS).read_text())["analyser_hash"]
+    stored = read_scorers(folder, label_hash, words)
     assert stored is not None
     with_scorers = trained.run("predict") and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
     assert sorted(path.stem for path in (trained.path / "predict" / "parts").iterdir()) == sorted(["network", *summary["scorers"]])
     weights = stored.calibration.weights.copy()
     weights[1] = 0
-    write_scorers(folder, replace(stored, calibration=replace(stored.calibration, weights=weights)), label_hash, PLAIN.hash)
+    write_scorers(folder, replace(stored, calibration=replace(stored.calibration, weights=weights)), label_hash, words)
     record_again(folder)
     without = trained.run("predict", force=True) and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
     assert (with_scorers["scores"].list.sum() != without["scores"].list.sum()).any()
