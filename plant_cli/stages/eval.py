@@ -57,12 +57,13 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     from plant_cli.evaluation.predictions import build_input, read_predictions
     from plant_cli.evaluation.report import Conditions
     from plant_cli.evaluation.score import evaluate
-    from plant_cli.evaluation.systems import read_scores
+    from plant_cli.evaluation.systems import read_scores, warn_leakage
 
     families = [context.component(MetricSpec, family) for family in options.choose_families(s.name for s in context.components(MetricSpec))]
     convention = CONVENTIONS[options.convention]
     gold = read_gold(context.corpus(), options.split)
     system = _find(context, options, gold.label_hash)
+    warn_leakage(system, context.reporter)
     predictions = read_predictions(system.predictions, gold, context.reporter)
     scores = read_scores(system, gold, read_size(options.memory))
     hierarchy = None if options.hierarchy is None else read_hierarchy(Path(options.hierarchy), gold.labels)
@@ -125,12 +126,13 @@ def _measure_parts(context: StageContext, options: EvalOptions, conditions: Cond
 
 
 def _find(context: StageContext, options: EvalOptions, label_hash: str) -> System:
-    from plant_cli.evaluation.systems import file_system, own_system
+    from plant_cli.evaluation.systems import file_system, find_thresholds, own_system
 
     if options.predictions is not None:
         return file_system(Path(options.predictions), options.threshold)
     predict = context.ensure("predict", context.tag, {"split": options.split})
-    system = own_system("finetune", predict, context.input("finetune", context.tag), options.split, label_hash)
+    tuned = find_thresholds(predict, lambda: context.input("finetune", context.tag))
+    system = own_system("finetune" if tuned != predict else "average", predict, tuned, options.split, label_hash)
     if options.threshold is None:
         return system
     return replace(system, threshold=options.threshold, origin=f"threshold {options.threshold:g} given")

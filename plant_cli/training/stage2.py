@@ -26,7 +26,7 @@ from plant_cli.training.planting import Planter
 from plant_cli.training.prototypes import SHARPNESSES, Prototypes
 from plant_cli.training.scoring import describe, fit_beside, judge_parts, make_judge
 from plant_cli.training.throughput import Throughput, measure_throughput
-from plant_cli.training.validation import Validation
+from plant_cli.training.validation import Validation, starts_sparse
 
 ATTENTION_K = 1000
 """Cut k of the nDCG@k that shows what stage 2 keeps of the planted attention."""
@@ -185,7 +185,8 @@ def _make_monitor(
     if given.statistics is not None:
         quality = AttentionMeasure(network, setup.validation, given.statistics, hardware, k=ATTENTION_K, batch=batch)
     judge = make_judge(given, options, setup.validation.split)
-    validation = Validation(network, setup.validation, hardware, judge, batch=batch, scored=scored)
+    sparse = starts_sparse(network, setup.validation, hardware, batch)
+    validation = Validation(network, setup.validation, hardware, judge, batch=batch, scored=scored, starts_sparse=sparse)
     return Monitor(validation=validation, quality=quality, shortlist=shortlist, negatives=negatives, batch=batch)
 
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import torch
+
 from plant_cli.api import SilentReporter, TrainingError
 from plant_cli.inference.calibration import Calibrated, PairCollector, Pairs, calibrate
 from plant_cli.inference.scorers import ScoredDocuments
 from plant_cli.inference.scoring import WHOLE, score_documents
 from plant_cli.inference.top import TopLabels
 from plant_cli.model.hardware import Hardware
+from plant_cli.model.label_scores import score_all
 from plant_cli.model.network import Network
 from plant_cli.training.judging import Judge
 from plant_cli.training.materials import Material
 
 KEPT = 100
 COLLAPSED = 0.5  # share of all (document, label) pairs with a probability of at least one half: no real label set is that dense
-FIRST = 0.75  # what it may be at first: a network whose biases start at 0 assigns about half of all labels until it has learned better
 ALONE, BESIDE = (1.0,), (0.0, 1.0)  # weights of network and scorers where validation says nothing
 
 
@@ -35,6 +38,19 @@ class Judged:
     calibrated: Calibrated
 
 
+@torch.no_grad()
+def starts_sparse(network: Network, material: Material, hardware: Hardware, batch: int) -> bool:
+    """Whether an untrained network assigns few labels to the first documents of a split.
+
+    Labels without a prior bias start around a probability of one half each: that many of them are assigned later is no collapse then.
+    """
+    network.eval()
+    rows = np.arange(min(len(material.split), batch))
+    with hardware.autocast():
+        logits = score_all(network.decoder, material.reader.read(rows), network.labels)
+    return float((logits >= 0).float().mean()) <= COLLAPSED / 2
+
+
 class Validation:
     """Scores the validation split.
 
@@ -45,10 +61,19 @@ class Validation:
         judge: measures what was scored.
         batch: documents in memory at once.
         scored: the split, as the scorers see it; None: the network speaks alone.
+        starts_sparse: whether the untrained network assigns few labels: one that does not, cannot collapse until it has learned to.
     """
 
     def __init__(
-        self, network: Network, material: Material, hardware: Hardware, judge: Judge, *, batch: int, scored: ScoredDocuments | None = None
+        self,
+        network: Network,
+        material: Material,
+        hardware: Hardware,
+        judge: Judge,
+        *,
+        batch: int,
+        scored: ScoredDocuments | None = None,
+        starts_sparse: bool = True,
     ) -> None:
         self.network = network
         self.material = material
@@ -56,7 +81,7 @@ class Validation:
         self.judge = judge
         self.batch = batch
         self.scored = scored
-        self.assigned = FIRST
+        self.assigned_few = starts_sparse
 
     def __call__(self) -> dict[str, float]:
         """MAP, P@5, micro-F1 and macro-F1 of all that speaks, as fractions; with scorers, MAP of the network alone, too.
@@ -66,14 +91,15 @@ class Validation:
         """
         judged = self.run()
         share = judged.alone.assigned_share
-        if share > COLLAPSED and share >= self.assigned:
+        if share <= COLLAPSED:
+            self.assigned_few = True
+        elif self.assigned_few:
             raise TrainingError(
                 f"the model collapsed: it assigns {100 * share:.0f}% of all labels to every document (recall goes to 1)",
                 where="the validation split",
                 expected="a few labels for each document",
                 todo="nothing saved is lost; train again with lower rates (--rate-boost, --rate-head) or --precision fp32, and --force",
             )
-        self.assigned = share
         if self.scored is None:
             return self.judge.figures(judged.alone)
         alone = self.judge.figures(judged.alone)

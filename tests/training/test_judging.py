@@ -19,6 +19,8 @@ from plant_cli.training.judging import Judge, find_families
 GOLD = np.array([[1, 0, 0], [0, 1, 0]])
 RIGHT = TopLabels(labels=np.array([[0, 1], [1, 2]]), scores=np.array([[0.9, 0.3], [0.8, 0.2]]), assigned_share=1 / 3)
 
+MIXED = TopLabels(labels=np.array([[0, 1], [0, 1]]), scores=np.array([[0.6, 0.4], [0.5, 0.3]]), assigned_share=1 / 3)
+
 
 @pytest.fixture
 def judge() -> Judge:
@@ -45,3 +47,11 @@ def test_thresholds_are_saved_as_they_are_asked_for(judge: Judge, tmp_path: Path
     assert json.loads((tmp_path / "thresholds.json").read_text())["value"] == one
     assert judge.save_thresholds(RIGHT, "per-label", session, "hash") == one
     assert len(json.loads((tmp_path / "thresholds.json").read_text())["value"]) == 3
+
+
+def test_each_f1_is_taken_at_its_own_threshold(judge: Judge) -> None:
+    """Micro-F1 is 2/3 with the highest score alone as with all four; macro-F1 is higher with all four."""
+    found = judge.figures(MIXED)
+    both = [judge._measure(MIXED, name)[name] for name in ("micro-F1", "macro-F1")]  # type: ignore[arg-type]
+    assert [found["micro-F1"], found["macro-F1"]] == both
+    assert judge._measure(MIXED, "micro-F1")["macro-F1"] < both[1]

@@ -43,7 +43,7 @@ class Hardware:
 def played(monkeypatch: pytest.MonkeyPatch) -> Any:
     """`played(logits, scored)`: a validation of a network whose logits are given."""
 
-    def make(logits: np.ndarray[Any, Any], scored: ScoredDocuments | None = None) -> Validation:
+    def make(logits: np.ndarray[Any, Any], scored: ScoredDocuments | None = None, **options: Any) -> Validation:
         def score_documents(*_: Any, k: int, keep: Any, **__: Any) -> Any:
             collected = TopCollector(len(logits), min(k, 3), keep)
             collected.add(np.arange(len(logits)), logits)
@@ -57,7 +57,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Any:
         nothing: Any = None  # the logits are given
         network: Any = type("Network", (), {"labels": 3})
         hardware: Any = Hardware()
-        return Validation(network, Material(split=split, reader=nothing), hardware, judge, batch=2, scored=scored)
+        return Validation(network, Material(split=split, reader=nothing), hardware, judge, batch=2, scored=scored, **options)
 
     return make
 
@@ -90,3 +90,9 @@ def test_the_weights_of_network_and_scorers_follow_what_they_know(played: Any) -
 def test_a_model_that_assigns_everything_is_stopped(played: Any) -> None:
     with pytest.raises(TrainingError, match="collapsed: it assigns 100% of all labels"):
         played(np.ones(GOLD.shape, dtype=np.float32))()
+
+
+def test_a_network_that_begins_with_one_half_everywhere_has_not_collapsed(played: Any) -> None:
+    judged = played(np.ones(GOLD.shape, dtype=np.float32), starts_sparse=False)
+    assert judged()["P@5"] > 0
+    assert not judged.assigned_few
