@@ -189,7 +189,7 @@ def _suggestions(
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _write(found: pl.DataFrame, output: Path, ids: list[str], *, titled: bool, explained: bool) -> None:
+def _write(found: pl.DataFrame, output: Path, ids: list[str], *, titled: bool, explained: bool = False) -> None:
     """One row a document, best labels first; a document without suggestions has empty lists."""
     import polars as pl
 
