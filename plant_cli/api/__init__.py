@@ -29,6 +29,7 @@ from plant_cli.api.model import (
     GroupedDecoder,
     LabelLoss,
     PlantableDecoder,
+    QueryDecoder,
     RankLoss,
     Reading,
     SparseDecoder,

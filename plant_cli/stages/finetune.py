@@ -24,11 +24,12 @@ FIGURES = ("MAP", "P@5", "micro-F1", "macro-F1")
 def run(context: StageContext, options: FinetuneOptions) -> Result:
     """Fine-tune, keep the best epoch on validation, and tune the decision threshold there; or fit scorers alone."""
     _refuse_useless_sharpness(options)
+    _refuse_useless_start(options)
     corpus = context.corpus()
     if not options.network:
         return _fit_scorers(context, options)
     relevance = context.input("mig") if options.needs_relevance else context.find_input("mig")
-    planted = context.input("pretrain-attn") if options.init == "planted" else None
+    planted = context.input("pretrain-attn", options.planted) if options.init == "planted" else None
 
     # Imports torch, which takes seconds: what is missing is said before.
     from plant_cli.model.languages import warn_of_languages
@@ -63,6 +64,16 @@ def _refuse_useless_sharpness(options: FinetuneOptions) -> None:
             where="finetune, option sharpness",
             expected="--prototypes, which --init planted has by default",
             todo="leave --sharpness out, or add --prototypes",
+        )
+
+
+def _refuse_useless_start(options: FinetuneOptions) -> None:
+    if options.planted is not None and options.init != "planted":
+        raise UsageError(
+            f"pretrain-attn-{options.planted} is named, but training does not start from planted attention",
+            where="finetune, option planted",
+            expected="--init planted, which is the default",
+            todo="leave --planted out, or --init random",
         )
 
 

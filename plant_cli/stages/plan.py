@@ -10,11 +10,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
-from plant_cli.api import LossSpec, Options, RecipeError, Result, SignalSpec, StageContext, StageSpec, option
+from plant_cli.api import BackboneSpec, LossSpec, Options, RecipeError, Result, SignalSpec, StageContext, StageSpec, option
 from plant_cli.base.sizes import read_size
 
 if TYPE_CHECKING:
-    from plant_cli.api import Corpus
+    from plant_cli.api import Corpus, ModelSection
     from plant_cli.planning.estimates import Estimate
     from plant_cli.planning.jobs import Job
     from plant_cli.planning.planner import Planner
@@ -145,6 +145,17 @@ def _words(context: StageContext, step: Step, corpus: Corpus) -> Estimate:
     )
 
 
+def _find_start(context: StageContext, section: ModelSection) -> ModelSection:
+    """The network with the folder that its backbone starts from, where the run has made it already."""
+    spec, options = context.component(BackboneSpec, section.backbone)
+    if context.request.recipe is not None or spec.start is None or getattr(options, spec.start.option) is not None:
+        return section
+    folder = context.find_input(spec.start.stage)
+    named = {} if folder is None else {spec.start.option: str(folder)}
+    backbone = section.backbone.model_copy(update={"options": {**section.backbone.options, **named}})
+    return section.model_copy(update={"backbone": backbone})
+
+
 def _job(context: StageContext, step: Step, corpus: Corpus) -> Job:
     """What a step that trains or scores asks of the machine."""
     import numpy as np
@@ -155,7 +166,14 @@ def _job(context: StageContext, step: Step, corpus: Corpus) -> Job:
     options: Any = step.options
     sizes = corpus.sizes
     batch = getattr(options, "batch", options.micro_batch)
-    job = Job(model=step.model, machine=step.machine, kind="score", documents=0, batch=batch, micro_batch=options.micro_batch)
+    job = Job(
+        model=_find_start(context, step.model),
+        machine=step.machine,
+        kind="score",
+        documents=0,
+        batch=batch,
+        micro_batch=options.micro_batch,
+    )
     if not isinstance(options, PretrainOptions | FinetuneOptions):
         return replace(job, documents=sizes.get(options.split, 0), every_score=options.auc)
     read = sizes["train"] + sizes.get("validation", 0)

@@ -48,6 +48,9 @@ class TrainingOptions(Options):
 class PretrainOptions(TrainingOptions):
     """Options of `pretrain-attn`."""
 
+    relevance: str | None = option(
+        None, "Tag of the `plant mig` whose relevance is planted, such as control for mig-control. Default: the one without a tag."
+    )
     loss: Choice = choice("loss", "lambda", "The ranking loss.")
     rate_attention: float = option(1e-2, "Peak learning rate of label queries and attention maps.", gt=0)
     freeze_backbone: bool = option(True, "Train only the label attention; hidden states are then computed once and cached.")
@@ -57,6 +60,12 @@ class PretrainOptions(TrainingOptions):
     labels_per_document: int = option(64, "Labels sampled beside the positives of a batch; -1: all labels.", ge=-1)
     score: Literal["log-mass", "mass", "log-mean"] = option(
         "log-mass", "A word's score: log of the attention mass on its tokens, the mass itself, or the log of its mean."
+    )
+    start: Literal["regression", "random"] | None = option(
+        None,
+        "What label queries start from. regression: the queries whose scores come nearest to relevance, from one pass over train. "
+        "random: as they were drawn, or the titles that --label-queries asks for (the paper). "
+        "Default: regression, where the decoder can and --label-queries does not ask for titles.",
     )
     items: Literal["words", "positions"] = option(
         "words", "What is ranked: a document's distinct words, or each position of a word by itself (the paper, read to the letter)."
@@ -103,6 +112,11 @@ class FinetuneOptions(TrainingOptions):
 
     init: Literal["planted", "random"] = option(
         "planted", "planted: from the attention of pretrain-attn, with all that is planted. random: from nothing (the clean contrast)."
+    )
+    planted: str | None = option(
+        None,
+        "Tag of the `plant pretrain-attn` to start from, such as control for pretrain-attn-control; not with --init random. "
+        "Default: the one without a tag.",
     )
     prototypes: bool | None = option(
         None,

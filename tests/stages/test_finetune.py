@@ -198,3 +198,9 @@ def test_a_sharpness_without_prototypes_is_refused(trained: Clinic) -> None:
     with pytest.raises(UsageError, match="do not start from prototypes") as caught:
         trained.run("finetune", "finetune.init=random", "finetune.sharpness=0.5")
     assert "--prototypes" in caught.value.todo
+
+
+def test_a_start_is_named_only_where_training_begins_from_one(trained: Clinic) -> None:
+    with pytest.raises(UsageError, match="does not start from planted attention") as caught:
+        trained.run("finetune", "finetune.init=random", "finetune.planted=control")
+    assert "leave --planted out" in caught.value.todo
