@@ -23,6 +23,7 @@ finetune: {epochs: 3, checkpoint_minutes: 0.001}
 finetune-baseline: {init: random, epochs: 1}
 predict: {auc: true}
 eval: {bootstrap: 50}
+eval-baseline: {bootstrap: 50}
 significance: {systems: [finetune, finetune-baseline], bootstrap: 50, permutations: 200}
 """
 
@@ -34,12 +35,10 @@ class Command:
     Args:
         folder: the folder of the run that it writes.
         arguments: its command line, without recipe and run.
-        takes_up: whether it has `--resume`.
     """
 
     folder: str
     arguments: tuple[str, ...]
-    takes_up: bool = True
 
     @property
     def line(self) -> list[str]:
@@ -57,7 +56,6 @@ COMMANDS = (
     Command("eval", ("eval",)),
     Command("eval-baseline", ("eval", "--tag", "baseline")),
     Command("significance", ("significance",)),
-    Command("exported", ("export", "exported"), takes_up=False),
 )
 WHOLE = Command("run", ("run", "../recipe.yaml"))
 ALL = (*COMMANDS, WHOLE)
@@ -100,7 +98,7 @@ class Reference:
 
     def compare(self, command: Command, run: Path) -> list[str]:
         """What of the folders that a command writes differs: files missing, left over, or with other bytes."""
-        folders = [one.folder for one in COMMANDS if one.takes_up] if command is WHOLE else [command.folder]
+        folders = [one.folder for one in COMMANDS] if command is WHOLE else [command.folder]
         done = self.before(len(COMMANDS))
         wanted, found = ({(name, *item) for name in folders for item in listing(place / name)} for place in (done, run))
         return sorted(f"{name}/{file}: {state}" for name, file, state in wanted ^ found)
@@ -124,7 +122,5 @@ def listing(folder: Path) -> set[tuple[str, str]]:
 
 def finish(command: Command, run: Path) -> Ending:
     """Do a command again in the way that its messages advise: resume, or repeat where there is nothing to resume."""
-    if not command.takes_up:
-        return run_command(command.line, run)
     ending = run_command([*command.line, "--resume"], run)
     return ending if ending.code == 0 or "--resume" not in ending.output else run_command(command.line, run)

@@ -61,16 +61,27 @@ def run_command(
         prepare: called in the new process before the command, to take something from it (memory, rights, files).
         signals: what it is sent while it runs: seconds after its start, and the signal's number, in order.
     """
-    start = time.monotonic()
-    reading, writing = os.pipe()
-    process = os.fork()
-    if process == 0:
-        os.close(reading)
-        _become(arguments, folder, writing, prepare)
-    os.close(writing)
-    with os.fdopen(reading, "rb", buffering=0) as stream:
-        code, output = _wait(process, stream, start, list(signals))
-    return Ending(code, time.monotonic() - start, output.decode("utf-8", "replace"))
+    return Running(arguments, folder, prepare).wait(signals)
+
+
+class Running:
+    """A command that runs; the arguments are those of `run_command`."""
+
+    def __init__(self, arguments: Sequence[str], folder: Path, prepare: Callable[[], None] | None = None) -> None:
+        self.start = time.monotonic()
+        reading, writing = os.pipe()
+        self.process = os.fork()
+        if self.process == 0:
+            os.close(reading)
+            _become(arguments, folder, writing, prepare)
+        os.close(writing)
+        self.stream = os.fdopen(reading, "rb", buffering=0)
+
+    def wait(self, signals: Sequence[tuple[float, int]] = ()) -> Ending:
+        """Wait for its end."""
+        with self.stream as stream:
+            code, output = _wait(self.process, stream, self.start, list(signals))
+        return Ending(code, time.monotonic() - self.start, output.decode("utf-8", "replace"))
 
 
 def _become(arguments: Sequence[str], folder: Path, output: int, prepare: Callable[[], None] | None) -> None:

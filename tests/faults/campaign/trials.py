@@ -8,14 +8,16 @@ import resource
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from plant_cli.artefacts.edits import LabelEdits, read_edits
 from tests.faults.campaign.commands import ALL, COMMANDS, Command, Reference, finish
-from tests.faults.campaign.processes import Ending, run_command
+from tests.faults.campaign.processes import Ending, Running, run_command
 
 NOBODY = 65534
 KILLS = {"SIGKILL": signal.SIGKILL, "SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT}
@@ -29,6 +31,8 @@ VERDICTS = {
     "lost": "could not be taken up or repeated once the cause was gone",
 }
 HARM = ("silent", "lost")
+LABEL, WORDS = "G01.3", ("years", "the", "with", "of", "in", "for")  # a label and words of the made-up clinic
+READERS = (("verify",), ("mig", "show", LABEL), ("plan",), ("suggest", "--text", "acute cough and fever"))
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ def _kill(bench: _Bench) -> tuple[str, str, str]:
     for _ in range(bench.random.choice((1, 1, 2, 3))):
         name = bench.random.choice(list(KILLS))
         moment = bench.random.uniform(0, 1.1) * bench.reference.duration(bench.command)
-        resume = ["--resume"] if endings and bench.command.takes_up else []
+        resume = ["--resume"] if endings else []
         line = [*bench.command.line, *resume]
         endings.append(run_command(line, bench.run, signals=[(moment, KILLS[name])]))
         names.append(f"{name} at {moment:.2f} s")
@@ -201,6 +205,49 @@ def _small_disk(run: Path, size: int) -> Iterator[Callable[[], None]]:
         Path(kept).rename(run)
 
 
+def _rival(bench: _Bench) -> tuple[str, str, str]:
+    """The same command a second time while the first works: one of them does the work, the other waits its turn or is refused."""
+    offset = bench.random.uniform(0, 1.1) * bench.reference.duration(bench.command)
+    first = Running(bench.command.line, bench.run)
+    time.sleep(offset)
+    second = Running(bench.command.line, bench.run)
+    endings = [first.wait(), second.wait()]
+    unclear = [ending for ending in endings if ending.code != 0 and not ending.clear]
+    detail = f"twice, {offset:.2f} s apart: {' and '.join(str(ending.code) for ending in endings)}"
+    return detail, *_repair(bench, *(unclear or sorted(endings, key=lambda ending: ending.code or 0)[-1:]))
+
+
+def _read(bench: _Bench) -> tuple[str, str, str]:
+    """A command that reads the run while another writes it anew."""
+    shutil.rmtree(bench.run)
+    shutil.copytree(bench.reference.before(len(COMMANDS)), bench.run)
+    offset = bench.random.uniform(0, 1.1) * bench.reference.duration(bench.command)
+    writer = Running([*bench.command.line, "--force"], bench.run)
+    time.sleep(offset)
+    line = bench.random.choice(READERS)
+    reader = run_command([*line, "--run", "."], bench.run)
+    written = writer.wait()
+    detail = f"{line[0]} after {offset:.2f} s: {reader.code}"
+    if reader.code != 0 and not reader.clear:
+        return detail, "unclear", f"{reader.code}: {reader.output}"
+    return detail, *_repair(bench, written)
+
+
+def _edit(bench: _Bench) -> tuple[str, str, str]:
+    """Six edits of the relevance at once: each is kept, or refused."""
+    shutil.rmtree(bench.run)
+    shutil.copytree(bench.reference.before(1), bench.run)
+    edits = [Running(["mig", "edit", LABEL, "--deny", word, "--run", "."], bench.run) for word in WORDS]
+    endings = [edit.wait() for edit in edits]
+    kept = read_edits(bench.run / "mig").get(LABEL, LabelEdits()).deny
+    done = {word for word, ending in zip(WORDS, endings, strict=True) if ending.code == 0}
+    detail = f"{len(done)} of {len(WORDS)} done, {len(kept)} kept"
+    if kept != done:
+        return detail, "silent", "\n".join(ending.output for ending in endings)
+    unclear = [ending for ending in endings if ending.code != 0 and not ending.clear]
+    return detail, "unclear" if unclear else "refused" if len(done) < len(WORDS) else "done", "\n".join(e.output for e in unclear)
+
+
 def _repair(bench: _Bench, ending: Ending) -> tuple[str, str]:
     """The cause is gone: do as the messages say, and compare with the undisturbed run."""
     last = ending if ending.code == 0 else finish(bench.command, bench.run)
@@ -224,5 +271,8 @@ FAULTS: dict[str, Callable[[_Bench], tuple[str, str, str]]] = {
     "starve": _starve,
     "deny": _deny,
     "fill": _fill,
+    "rival": _rival,
+    "read": _read,
+    "edit": _edit,
 }
 NEEDS_ROOT = ("deny", "fill")
