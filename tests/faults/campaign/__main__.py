@@ -22,7 +22,7 @@ def main() -> int:
     parser.add_argument("--trials", type=int, default=100, help="how many, shared evenly by the kinds of fault")
     parser.add_argument("--seed", type=int, default=0, help="of the first trial; the others follow")
     parser.add_argument("--fault", choices=FAULTS, action="append", help="only this kind (repeatable)")
-    parser.add_argument("--report", type=Path, help="JSON lines: a trial on each")
+    parser.add_argument("--report", type=Path, help="JSON lines: a trial is added to it as it ends")
     given = parser.parse_args()
     kinds = given.fault or [name for name in FAULTS if os.geteuid() == 0 or name not in NEEDS_ROOT]
     preload()
@@ -38,8 +38,9 @@ def main() -> int:
             (work / "recipe.yaml").write_text((place / "recipe.yaml").read_text())
             trials.append(try_once(reference, seed, kind, work))
             _tell(trials[-1], number + 1, given.trials)
-    if given.report:
-        given.report.write_text("".join(f"{json.dumps(asdict(trial))}\n" for trial in trials))
+            if given.report:
+                with given.report.open("a", encoding="utf-8") as report:
+                    report.write(f"{json.dumps(asdict(trials[-1]))}\n")
     print(_count(trials))
     return int(any(trial.verdict in HARM for trial in trials))
 
