@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from plant_cli import api
-from plant_cli.api import BackboneSpec, Options, PlantError, Spec, StageSpec, errors
+from plant_cli.api import BackboneSpec, DatasetSpec, Options, PlantError, Spec, StageSpec, errors
 from plant_cli.api.components import SpecT
 from plant_cli.api.hooks import HOOKS
 from plant_cli.api.kinds import TABLE
@@ -212,6 +212,12 @@ def layer_list() -> Iterator[str]:
     yield from (" > ".join(f"({layer})" if "|" in layer else layer for layer in contract["layers"]), "")
 
 
+def format_list() -> Iterator[str]:
+    """The formats of other tools that are recognised, and whether they are written too."""
+    formats = [spec for spec in shipped(DatasetSpec) if spec.recognise is not None and spec.write is not None]
+    yield from table(("`--dataset`, `--to`", "what it reads and writes"), [(f"`{spec.name}`", spec.summary) for spec in formats])
+
+
 def recipe_list() -> Iterator[str]:
     """The recipes in the wheel."""
     rows = [(f"`{name}`", load_recipe(str(path)).summary) for name, path in shipped_recipes().items()]
@@ -237,6 +243,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "example-tests": partial(example_file, "plant-example/tests/test_stages.py"),
     "errors": error_classes,
     "recipes": recipe_list,
+    "formats": format_list,
 }
 
 

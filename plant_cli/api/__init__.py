@@ -2,7 +2,7 @@
 
 from plant_cli.api.components import Components, PluginRecord, Spec
 from plant_cli.api.context import StageContext
-from plant_cli.api.corpus import SPLITS, Corpus, Dataset, Evidence, LabelIndex, Split, SplitName
+from plant_cli.api.corpus import SPLITS, Analyser, Corpus, Dataset, Evidence, LabelIndex, Split, SplitName
 from plant_cli.api.errors import (
     ArtefactError,
     ComponentError,
@@ -18,13 +18,15 @@ from plant_cli.api.errors import (
     near_names,
 )
 from plant_cli.api.hooks import hookimpl
-from plant_cli.api.metrics import AllScores, Metric, MetricInput, MetricValue, WeightedMetric
+from plant_cli.api.metrics import AllScores, Hierarchy, Metric, MetricInput, MetricValue, WeightedMetric
 from plant_cli.api.model import (
     Backbone,
     Decoder,
     DecoderShape,
     ExportableBackbone,
     FoldableDecoder,
+    GradedDecoder,
+    GroupedDecoder,
     LabelLoss,
     PlantableDecoder,
     RankLoss,
@@ -41,4 +43,14 @@ from plant_cli.api.request import Request, Runner, StepResult
 from plant_cli.api.sections import DataSection, MachineSection, ModelSection
 from plant_cli.api.shortlists import Shortlist, ShortlistInput
 from plant_cli.api.signals import Counts
-from plant_cli.api.specs import BackboneSpec, DatasetSpec, DecoderSpec, LossSpec, MetricSpec, ShortlistSpec, SignalSpec, StageSpec
+from plant_cli.api.specs import (
+    BackboneSpec,
+    BackboneStart,
+    DatasetSpec,
+    DecoderSpec,
+    LossSpec,
+    MetricSpec,
+    ShortlistSpec,
+    SignalSpec,
+    StageSpec,
+)

@@ -22,8 +22,10 @@ class Dataset:
 
     Args:
         splits: lazy frames `doc_id: str, text: str, labels: list[str]` (+ any metadata columns) by split name; only "train" is required.
-        labels: lazy frame `label: str, title: str | null` (+ description, parents), or None.
+        labels: lazy frame `label: str, title: str | null` (+ `description: str`, `alternatives: list[str]`, `parents: list[str]`), or None.
         evidence: lazy frame `doc_id, label, start, end, text` of gold spans (character offsets, end exclusive), or None.
+        excluded: lazy frame `doc_id, label` of pairs that the corpus says to leave out of predictions (a label that is the document
+            itself), or None; they are carried from format to format.
         licence: of the corpus, as an SPDX name where there is one.
         citation: what a paper that uses it should cite.
         access: `local` files of the user, `bundled` with a package, or fetched from a `hub`.
@@ -34,6 +36,7 @@ class Dataset:
     splits: Mapping[SplitName, pl.LazyFrame]
     labels: pl.LazyFrame | None = None
     evidence: pl.LazyFrame | None = None
+    excluded: pl.LazyFrame | None = None
     licence: str = "unknown"
     citation: str = ""
     access: Literal["local", "bundled", "hub"] = "local"
@@ -52,6 +55,21 @@ class LabelIndex(Protocol):
     @property
     def titles(self) -> Sequence[str | None]:
         """Their titles, None where there is none."""
+        ...
+
+    @property
+    def descriptions(self) -> Sequence[str | None]:
+        """What they mean, None where nothing says so [L]."""
+        ...
+
+    @property
+    def alternatives(self) -> Sequence[Sequence[str]]:
+        """Their other names, the title not among them; empty where there are none [L]."""
+        ...
+
+    @property
+    def parents(self) -> Sequence[Sequence[str]]:
+        """Ids of the labels above them, perhaps of labels that no document has; empty where there are none [L]."""
         ...
 
     @property
@@ -112,8 +130,30 @@ class Split:
         return len(self.doc_ids)
 
 
+class Analyser(Protocol):
+    """Finds the words of texts as the run counts them; the same for training and for new texts."""
+
+    @property
+    def hash(self) -> str:
+        """Equal for analysers that find the same words."""
+        ...
+
+    def spell(self, text: str) -> list[str]:
+        """The words of a text, in order, with repeats."""
+        ...
+
+    def words(self, text: str) -> list[tuple[str, int, int]]:
+        """The same with their places: (word, start, end), offsets in code points of the text as it was given, end exclusive."""
+        ...
+
+
 class Corpus(Protocol):
     """A prepared corpus in a run folder."""
+
+    @property
+    def analyser(self) -> Analyser:
+        """Finds the words of texts: lemmas, stems or the words as they stand, as recorded when the corpus was prepared."""
+        ...
 
     @property
     def labels(self) -> LabelIndex:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -31,6 +31,21 @@ class AllScores(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Hierarchy:
+    """What stands above each label.
+
+    Args:
+        nodes: ids of the labels and of everything above them [A].
+        above: csr [L + U, A] of 0/1: what stands above each column of gold, itself included.
+        depths: of the nodes [A]: 1 without parents, else one more than the least of its parents'.
+    """
+
+    nodes: Sequence[str]
+    above: csr_array
+    depths: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
 class MetricInput:
     """Predictions beside gold, for N documents; the same in `plant eval` and in validation.
 
@@ -48,6 +63,7 @@ class MetricInput:
         threshold: a label is assigned when its score is at least this: one number, or one per label [L + U].
         settings: where conventions differ.
         all_scores: every score, where they were kept: given to metrics whose spec says `needs_all_scores`.
+        hierarchy: what stands above the labels, where that is known.
     """
 
     top: npt.NDArray[np.int64]
@@ -58,6 +74,7 @@ class MetricInput:
     threshold: float | npt.NDArray[np.float64] = 0.5
     settings: Mapping[str, Any] = field(default_factory=dict)
     all_scores: AllScores | None = None
+    hierarchy: Hierarchy | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import torch
+    from scipy.sparse import csr_array
     from torch import Tensor, nn
 
     IntArray = npt.NDArray[np.int32]
@@ -141,12 +142,19 @@ class DecoderShape:
         labels: number of labels L.
         prior: share of training documents that carry each label [L], for the bias (None: no prior bias).
         queries: initial label queries [L, H], such as encoded titles (None: random).
+        label_ids: ids of the labels [L], sorted; empty if they are not known.
+        parents: the parent of each label [L], None where it has none; empty if none has.
+        relevance: of the words that `Reading.words` counts for the labels, csr [L, V] float32 in [0, 1] (None: the run has no relevance
+            table, or the weights, and with them what was made of it, are read from a file).
     """
 
     hidden: int
     labels: int
     prior: Tensor | None = None
     queries: Tensor | None = None
+    label_ids: Sequence[str] = ()
+    parents: Sequence[str | None] = ()
+    relevance: csr_array | None = None
 
 
 @runtime_checkable
@@ -154,7 +162,10 @@ class Decoder(Protocol):
     """Two faces over the same weights: ranking words for a label (stage 1) and scoring labels (stage 2). An `nn.Module`."""
 
     def rank(self, reading: Reading, labels: Tensor) -> Tensor:
-        """Log attention [B, l, T] of the labels (indices [l]) on every position; −inf where masked."""
+        """Log attention [B, l, T] of the labels (indices [l]) on every position; −inf where masked.
+
+        It is what stage 1 trains: all of the attention, or the part of it that is planted.
+        """
         ...
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
@@ -185,10 +196,16 @@ class WordDecoder(Protocol):
 
 @runtime_checkable
 class PlantableDecoder(Protocol):
-    """A decoder whose label tables can start from what its attention gathers on each label's training documents. Optional."""
+    """A decoder whose label tables can start from what its attention gathers on each label's training documents. Optional.
+
+    Attributes:
+        gathered_size: size V of what is gathered: H, or that of the states that the decoder makes of them.
+    """
+
+    gathered_size: int
 
     def gather(self, reading: Reading, labels: Tensor) -> Tensor:
-        """What each label's attention gathers of the hidden states [B, l, H]."""
+        """What each label's attention gathers [B, l, V]."""
         ...
 
     def sharpen(self, factor: float) -> None:
@@ -196,10 +213,34 @@ class PlantableDecoder(Protocol):
         ...
 
     def plant_tables(self, prototypes: Tensor, background: Tensor, scale: float) -> None:
-        """Start the tables of the labels: `prototypes` [L, H] from their own documents, `background` [L, H] from any.
+        """Start the tables of the labels: `prototypes` [L, V] from their own documents, `background` [L, V] from any.
 
         The logit is to be about +scale/2 where what is gathered equals the prototype and −scale/2 where it equals the background.
         """
+        ...
+
+
+@runtime_checkable
+class GroupedDecoder(Protocol):
+    """A decoder that scores groups of labels too; stage 2 adds their loss to that of the labels. Optional.
+
+    Attributes:
+        groups: the group of each label, int64 [L].
+    """
+
+    groups: Tensor
+
+    def score_groups(self, reading: Reading) -> Tensor:
+        """Logits [B, G] of the groups; a document has the groups of its labels."""
+        ...
+
+
+@runtime_checkable
+class GradedDecoder(Protocol):
+    """A plantable decoder that gathers under several sharpnesses at once: tables of all of them take one pass over train. Optional."""
+
+    def gather_sharpened(self, reading: Reading, labels: Tensor, factors: Sequence[float]) -> Tensor:
+        """What `PlantableDecoder.gather` would give after `sharpen` by each factor [F, B, l, V]; the decoder stays as it is."""
         ...
 
 

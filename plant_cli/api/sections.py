@@ -13,8 +13,8 @@ class DataSection(Options):
     path: str | None = option(
         None, "The corpus: a file with a split column, or a folder of train, validation and test files.", argument=True, path=True
     )
-    dataset: Choice = choice("dataset", "files", "The dataset plugin that reads the corpus.")
-    text_column: str = option("text", "The column that holds the text.")
+    dataset: Choice = choice("dataset", "files", "The dataset plugin that reads the corpus; files: whichever recognises PATH.")
+    text_column: str = option("text", "The column that holds the text; of several, such as title,abstract, each begins a new line.")
     labels_column: str = option("labels", "The column that holds the list of labels.")
     id_column: str | None = option(None, "The column that holds the document id (default: doc_id if there is one, else the row number).")
     split_column: str = option("split", "The column that says train, validation or test, when all splits are in one file.")
@@ -22,8 +22,22 @@ class DataSection(Options):
         None, "How labels are separated when a cell is one string; '' for one label per cell (default: ';', '|' or ',' by content)."
     )
     titles: str | None = option(None, "A table of label titles (default: a labels file beside the corpus).", path=True)
+    vocabulary: str | None = option(
+        None,
+        "What labels mean: a table (TSV, CSV, …), SKOS, or a file of ICD titles, with titles, other names and more.",
+        path=True,
+    )
+    vocabulary_language: str | None = option(None, "Language of the vocabulary's titles, such as de (default: en, else the most frequent).")
     evidence: str | None = option(
         None, "A table of gold evidence: doc_id, label, start, end in characters (default: an evidence file beside the corpus).", path=True
+    )
+    encoding: str | None = option(None, "Encoding of text files, such as windows-1252 (default: UTF-8; UTF-16 and UTF-32 by mark).")
+    strict: bool = option(False, "Stop at the first row that cannot be read (default: such rows are left out, counted and listed).")
+    rejects: str | None = option(None, "A TSV file for the rows that cannot be read, with their lines and what is wrong.", path=True)
+    analyser: Literal["auto", "none", "lemmas", "stems"] = option(
+        "auto",
+        "What counts as a word: lemmas (dictionaries of simplemma), stems (Snowball), or none: words as they stand, lower-cased. auto: "
+        "lemmas, else stems, in languages where they help; languages are found by content.",
     )
     validation_share: float = option(0.05, "Share of train held out as validation when there is no validation split.", gt=0, lt=1)
     validation_minimum: int = option(200, "At least this many documents are held out (never more than a fifth of train).", ge=1)

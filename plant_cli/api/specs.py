@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from plant_cli.api.components import Spec
@@ -53,6 +54,20 @@ class StageSpec(Spec):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BackboneStart:
+    """Where a backbone's vocabulary and first weights come from, if a stage of the run makes them.
+
+    Args:
+        stage: name of that stage, such as `pretrain-lm`.
+        option: the backbone's option that names its folder. Where the user names none, training gives it the folder of the run's stage.
+            What a trained network is loaded from is its own folder: `save` writes there what `load` needs, trained or not.
+    """
+
+    stage: str
+    option: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class BackboneSpec(Spec):
     """A network that turns text into hidden states.
 
@@ -60,10 +75,12 @@ class BackboneSpec(Spec):
         load: `load(options, machine) -> Backbone`; torch is imported inside, random weights follow torch's generator.
         languages: ISO 639-1 codes of the languages that its default model was trained on (None: not declared). Training warns if
             the documents are in another language, and names the backbones that declare it.
+        start: for a backbone that starts from what a stage of the run made, such as a vocabulary of the corpus's own words.
     """
 
     load: Callable[[Any, MachineSection], Backbone]
     languages: tuple[str, ...] | None = None
+    start: BackboneStart | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,9 +89,12 @@ class DecoderSpec(Spec):
 
     Args:
         build: `build(options, shape) -> Decoder`.
+        stage2_options: options that change neither what stage 1 trains nor the names and shapes of the weights: they may differ between
+            stage 1 and stage 2.
     """
 
     build: Callable[[Any, DecoderShape], Decoder]
+    stage2_options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,9 +137,15 @@ class DatasetSpec(Spec):
 
     Args:
         load: `load(data, options) -> Dataset`; `data` is the recipe section of that name.
+        recognise: `recognise(data) -> sentence or None`: what the path holds, if its content is in the format that this reads. With
+            the dataset `files` all are asked, and the one that answers reads. It looks at a few lines, and raises for no file.
+        write: `write(dataset, folder, suffix) -> remarks`: writes tidy splits into an empty folder, so that `load` reads them again;
+            `suffix` is "", ".gz" or ".zst". The remarks say what the format cannot hold (`plant data convert --to NAME`).
     """
 
     load: Callable[[DataSection, Any], Dataset]
+    recognise: Callable[[DataSection], str | None] | None = None
+    write: Callable[[Dataset, Path, str], Sequence[str]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 from polars.exceptions import PolarsError
@@ -21,6 +21,7 @@ EVIDENCE_FILE = "evidence.parquet"
 SPLITS_FILE = "splits.json"
 STATISTICS_FILE = "statistics.json"
 LABELS = ("label", "title", "train_count")
+LABEL_LISTS = ("alternatives", "parents")  # what a vocabulary knows beside titles, and `description`; null and empty without one
 EVIDENCE = {"doc_id": pl.String(), "label": pl.String(), "start": pl.Int64(), "end": pl.Int64()}
 NEW_RUN = "start a new run: --run NEW"
 
@@ -50,6 +51,29 @@ class SplitRecord(BaseModel):
         return [name.removesuffix("_hash") for name in type(self).model_fields if getattr(self, name) != getattr(other, name)]
 
 
+class AnalyserRecord(BaseModel):
+    """How the words of a run's texts are counted.
+
+    Args:
+        asked: the option `analyser` of the section `data`.
+        shares: share of the training documents in each language (ISO 639-1), largest first; those not recognised and strays left out.
+        methods: what counts as a word in each of these languages.
+        packages: versions of the packages that reduce words.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    asked: Literal["auto", "none", "lemmas", "stems"] = "none"
+    shares: dict[str, float] = {}
+    methods: dict[str, Literal["none", "lemmas", "stems"]] = {}
+    packages: dict[str, str] = {}
+
+    @property
+    def hash(self) -> str:
+        """Equal where the same words are counted."""
+        return hash_json(self.model_dump(mode="json", include={"methods", "packages"}))
+
+
 class CorpusRecord(BaseModel):
     """The file splits.json.
 
@@ -59,6 +83,7 @@ class CorpusRecord(BaseModel):
         splits: fingerprints of the source's splits, before any hold-out.
         held_out: ids of the training documents that serve as validation; empty when the source has a validation split.
         label_hash: of the ordered label ids of train.
+        analyser: how words are counted.
         outputs: SHA-256 of each other file of the folder.
     """
 
@@ -69,6 +94,7 @@ class CorpusRecord(BaseModel):
     splits: dict[SplitName, SplitRecord]
     held_out: list[str]
     label_hash: str
+    analyser: AnalyserRecord = AnalyserRecord()
     outputs: dict[str, str] = {}
 
     @property
@@ -126,8 +152,15 @@ def require_outputs(folder: Path, record: CorpusRecord) -> None:
 
 
 def read_labels(folder: Path) -> pl.DataFrame:
-    """One row for each label of train, in the order of the label index: columns `LABELS`; `ArtefactError` if it cannot be read."""
-    return _read_table(folder / LABELS_FILE, "the label index", LABELS)
+    """One row for each label of train, in the order of the label index; `ArtefactError` if it cannot be read.
+
+    Columns are `LABELS`, `description` and `LABEL_LISTS`; what the file lacks of the latter is null and empty.
+    """
+    table = _read_table(folder / LABELS_FILE, "the label index", LABELS, (*LABELS, "description", *LABEL_LISTS))
+    if "description" not in table.columns:
+        table = table.with_columns(description=pl.lit(None, dtype=pl.String))
+    empty = pl.lit([], dtype=pl.List(pl.String))
+    return table.with_columns((pl.col(name).fill_null(empty) if name in table.columns else empty.alias(name)) for name in LABEL_LISTS)
 
 
 def read_evidence(folder: Path) -> pl.DataFrame | None:
@@ -136,9 +169,10 @@ def read_evidence(folder: Path) -> pl.DataFrame | None:
     return _read_table(path, "the gold evidence", tuple(EVIDENCE)) if path.exists() else None
 
 
-def _read_table(path: Path, what: str, columns: Sequence[str]) -> pl.DataFrame:
+def _read_table(path: Path, what: str, columns: Sequence[str], wanted: Sequence[str] = ()) -> pl.DataFrame:
     try:
-        return pl.read_parquet(path, glob=False).select(*columns)
+        table = pl.read_parquet(path, glob=False)
+        return table.select(*columns, *(name for name in table.columns if name in wanted and name not in columns))
     except (OSError, PolarsError) as error:
         raise ArtefactError(
             f"{what} cannot be read", where=str(path), expected=f"columns {', '.join(columns)}", todo=f"restore the file, or {NEW_RUN}"

@@ -18,13 +18,16 @@ from plant_cli.relevance.shard import Shard
 from plant_cli.relevance.vocabulary import merge_vocabularies, number_words
 
 
-def open_shards(folders: Sequence[Path], *, data_hash: str, label_hash: str, with_occurrences: bool, min_df: int) -> MergedCounting:
+def open_shards(
+    folders: Sequence[Path], *, data_hash: str, label_hash: str, analyser: str, with_occurrences: bool, min_df: int
+) -> MergedCounting:
     """The sum of all shards of one corpus.
 
     Args:
         folders: one for each shard, in any order.
         data_hash: of the corpus that they must be shards of.
         label_hash: of its ordered label ids.
+        analyser: hash of how its words are counted.
         with_occurrences: whether they must say how often words occur.
         min_df: words in fewer documents than this, of all shards together, are left out.
 
@@ -38,6 +41,8 @@ def open_shards(folders: Sequence[Path], *, data_hash: str, label_hash: str, wit
             raise _refuse(folder, f"is of another corpus: data hash {record.data_hash[:12]}, not {data_hash[:12]}")
         todo = "count it again from this corpus: `plant mig --shard i/n --force`"
         require_same(record.model_dump(), path=folder / RECORD, what=f"the shard in '{folder.name}'", todo=todo, labels=label_hash)
+        if record.analyser != analyser:
+            raise _refuse(folder, "was counted with another analyser of words, or with other versions of its packages")
         if with_occurrences and not record.occurrences:
             raise _refuse(folder, "does not say how often words occur, which this signal needs")
     _require_all({folder: record.shard for folder, record in records.items()})
@@ -128,5 +133,5 @@ def _refuse(folder: Path, why: str) -> ArtefactError:
         f"the shard in '{folder.name}' {why}",
         where=str(folder),
         expected="shards counted from this run's corpus, for this signal",
-        todo="count it again from this corpus with the same --signal: `plant mig --shard i/n --force`",
+        todo="count it again from this corpus with the same --signal, --analyser and packages: `plant mig --shard i/n --force`",
     )

@@ -40,6 +40,7 @@ class ShardRecord(BaseModel):
         label_hash: of that corpus's ordered label ids.
         documents: of the shard.
         occurrences: whether it is counted how often words occur.
+        analyser: hash of how words are counted.
         files: SHA-256 of the other files.
     """
 
@@ -52,6 +53,7 @@ class ShardRecord(BaseModel):
     label_hash: str
     documents: int
     occurrences: bool
+    analyser: str
     files: dict[str, str]
 
     @property
@@ -67,6 +69,7 @@ def write_shard(
     *,
     data_hash: str,
     label_hash: str,
+    analyser: str,
     memory: int,
     jobs: int,
     advance: Callable[[int], None] = lambda labels: None,
@@ -79,6 +82,7 @@ def write_shard(
         counting: its counts, of every word.
         data_hash: of the whole corpus.
         label_hash: of its ordered label ids.
+        analyser: hash of how its words are counted.
         memory: bytes for the blocks under way.
         jobs: threads.
         advance: called with the number of labels each time a block is counted.
@@ -105,6 +109,7 @@ def write_shard(
         label_hash=label_hash,
         documents=margins.n_docs,
         occurrences=occurrences,
+        analyser=analyser,
         files={name: hash_file(folder / name) for name in (COUNTS, WORDS, LABELS)},
     )
     write_json(folder / RECORD, record.model_dump(mode="json"))

@@ -103,6 +103,7 @@ class Counter:
             folders,
             data_hash=self.corpus.data_hash,
             label_hash=self.corpus.labels.hash,
+            analyser=self.corpus.analyser.hash,
             with_occurrences=self.occurrences,
             min_df=self.min_df,
         )
@@ -139,6 +140,7 @@ class Counter:
                 counting,
                 data_hash=self.corpus.data_hash,
                 label_hash=self.corpus.labels.hash,
+                analyser=self.corpus.analyser.hash,
                 memory=self.memory,
                 jobs=jobs,
                 advance=advance,
@@ -147,14 +149,13 @@ class Counter:
 
     def read_words(self, texts: Sequence[str], min_df: int) -> Terms:
         """The words of texts, with progress."""
-        from plant_cli.corpus.words import spell
         from plant_cli.relevance.terms import count_terms
 
         with self.reporter.progress("counting words", len(texts), "documents") as task:
 
             def read() -> Iterator[list[str]]:
                 for text in texts:
-                    yield spell(text)
+                    yield self.corpus.analyser.spell(text)
                     task.advance()
                     self.check()
 

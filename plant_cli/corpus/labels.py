@@ -22,10 +22,16 @@ class LabelTable:
     ids: Sequence[str]
     titles: Sequence[str | None]
     train_counts: Sequence[int]
+    descriptions: Sequence[str | None] = ()
+    alternatives: Sequence[Sequence[str]] = ()
+    parents: Sequence[Sequence[str]] = ()
     hash: str = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hash", hash_strings(self.ids))
+        for name, nothing in (("descriptions", None), ("alternatives", ()), ("parents", ())):
+            if not getattr(self, name):
+                object.__setattr__(self, name, [nothing] * len(self.ids))
 
     def __len__(self) -> int:
         return len(self.ids)

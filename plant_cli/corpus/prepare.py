@@ -14,6 +14,7 @@ from plant_cli.api.reporting import Reporter
 from plant_cli.api.sections import DataSection
 from plant_cli.artefacts.corpus import CorpusRecord, SplitRecord, write_tables
 from plant_cli.base.hashing import hash_strings
+from plant_cli.corpus.analyser import choose_analyser
 from plant_cli.corpus.checks import REQUIRED, Finding, examine
 from plant_cli.corpus.evidence import read_evidence
 from plant_cli.corpus.frames import Frames, read_frames, tidy
@@ -56,6 +57,7 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
         splits={name: SplitRecord.of(frame) for name, frame in source.items()},
         held_out=held_out,
         label_hash=hash_strings(labels["label"]),
+        analyser=choose_analyser(section.analyser, frames["train"]["text"].to_list(), reporter),
         outputs=outputs,
     ).write(folder)
     return open_corpus(folder, lambda: dataset)
@@ -88,7 +90,7 @@ def _apart(source: Frames, held_out: list[str]) -> dict[SplitName, pl.DataFrame]
 
 
 def _index_labels(frames: Frames, titles: pl.DataFrame) -> pl.DataFrame:
-    """Labels of train, sorted: `label`, `title`, and the documents of each split that have them."""
+    """Labels of train, sorted: the columns of `titles`, and the documents of each split that have them."""
     table = count_labels(frames["train"]).select("label").join(titles, on="label", how="left", maintain_order="left")
     for name in SPLITS:
         counts = count_labels(frames.get(name, frames["train"].clear())).select("label", pl.col("count").alias(f"{name}_count"))

@@ -12,6 +12,7 @@ import polars as pl
 from plant_cli.api.corpus import SPLITS, Dataset, Split, SplitName
 from plant_cli.api.errors import ArtefactError, DataError
 from plant_cli.artefacts.corpus import (
+    LABEL_LISTS,
     LABELS_FILE,
     NEW_RUN,
     SPLITS_FILE,
@@ -22,6 +23,7 @@ from plant_cli.artefacts.corpus import (
     require_outputs,
 )
 from plant_cli.artefacts.guard import require_same, stamp
+from plant_cli.corpus.analyser import WordAnalyser
 from plant_cli.corpus.evidence import encode_evidence
 from plant_cli.corpus.frames import read_frame, tidy
 from plant_cli.corpus.labels import LabelTable, encode_labels
@@ -42,6 +44,11 @@ class StoredCorpus:
     def data_hash(self) -> str:
         """One hash of documents, labels and splits."""
         return self.record.data_hash
+
+    @cached_property
+    def analyser(self) -> WordAnalyser:
+        """See `Corpus.analyser`."""
+        return WordAnalyser(self.record.analyser)
 
     @cached_property
     def dataset(self) -> Dataset:
@@ -124,7 +131,12 @@ def open_corpus(folder: Path, load: Callable[[], Dataset]) -> StoredCorpus:
     record = CorpusRecord.read(folder)
     require_outputs(folder, record)
     index = read_labels(folder)
-    labels = LabelTable(ids=index["label"].to_list(), titles=index["title"].to_list(), train_counts=index["train_count"].to_list())
+    labels = LabelTable(
+        ids=index["label"].to_list(),
+        titles=index["title"].to_list(),
+        train_counts=index["train_count"].to_list(),
+        **{name: index[column].to_list() for name, column in (("descriptions", "description"), *((n, n) for n in LABEL_LISTS))},
+    )
     require_same(
         stamp(labels=labels.hash),
         path=folder / LABELS_FILE,

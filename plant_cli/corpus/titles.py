@@ -10,19 +10,22 @@ from plant_cli.api.corpus import Dataset
 from plant_cli.api.errors import DataError
 from plant_cli.api.reporting import Reporter
 from plant_cli.corpus.frames import trim
+from plant_cli.corpus.vocabulary_tables import SCHEMA, tidy_labels
 from plant_cli.kit.tables import collect
 
+COLUMNS = ("label", "title", "description", "alternatives", "parents")
 _ENOUGH = 0.5  # of the labels have a title: with fewer, the table may write its labels in another way
 
 
 def read_titles(dataset: Dataset, reporter: Reporter) -> pl.DataFrame:
-    """`label` and `title` (null where it is empty), each label once; a note names a label with several titles.
+    """`label`, `title` (null where it is empty), `description`, `alternatives` and `parents`, each label once; a note names a label with
+    several titles.
 
     Raises:
         DataError: labels or titles are lists or objects.
     """
     if dataset.labels is None:
-        return pl.DataFrame(schema={"label": pl.String, "title": pl.String})
+        return pl.DataFrame(schema={name: SCHEMA[name] for name in COLUMNS})
     for name, dtype in dataset.labels.select("label", "title").collect_schema().items():
         if dtype.is_nested():
             raise DataError(
@@ -32,8 +35,15 @@ def read_titles(dataset: Dataset, reporter: Reporter) -> pl.DataFrame:
                 todo=f"write the {name}s as text, or name another table with --titles",
             )
     columns = (trim(pl.col("label").cast(pl.String)), trim(pl.col("title").cast(pl.String)).replace("", None))
-    rows = collect(dataset.labels.select(*columns), "the table of titles").filter(pl.col("label") != "")
-    several = rows.unique(maintain_order=True).filter(pl.col("label").is_duplicated())["label"].unique(maintain_order=True)
+    further = [name for name in COLUMNS[2:] if name in dataset.labels.collect_schema()]
+    given = collect(dataset.labels.select(*columns, *further), "the table of titles").filter(pl.col("label") != "")
+    rows = tidy_labels(given).select(*COLUMNS)
+    several = (
+        rows.select("label", "title")
+        .unique(maintain_order=True)
+        .filter(pl.col("label").is_duplicated())["label"]
+        .unique(maintain_order=True)
+    )
     if len(several):
         reporter.note(f"{len(several):,} labels have several titles in the table of titles, such as '{several[0]}': the first counts")
     return rows.unique("label", keep="first", maintain_order=True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
 from plant_cli.api.corpus import SPLITS, Dataset
 from plant_cli.api.errors import UsageError
-from plant_cli.base.files import replacing
+from plant_cli.api.specs import DatasetSpec
+from plant_cli.base.files import replacing, replacing_folder
 from plant_cli.corpus.frames import Frames
 from plant_cli.kit.tables import collect, name_beside, write_table
 
@@ -60,3 +63,48 @@ def write_corpus(frames: Frames, dataset: Dataset, output: Path, *, force: bool)
         for path, content in tables.items():
             write_table(content, places.enter_context(replacing(path)))
     return list(tables)
+
+
+def require_writer(spec: DatasetSpec, specs: Sequence[DatasetSpec]) -> None:
+    """`UsageError` for a dataset plugin that writes nothing; it names those that do."""
+    if spec.write is None:
+        raise UsageError(
+            f"the dataset '{spec.name}' has no writer",
+            where="--to",
+            expected=f"one of {', '.join(one.name for one in specs if one.write is not None)}",
+            todo="name one of these; tables need no --to: `plant data convert IN data.parquet`",
+        )
+
+
+def write_format(
+    frames: Frames, dataset: Dataset, spec: DatasetSpec, output: Path, *, suffix: str, force: bool
+) -> tuple[list[Path], Sequence[str]]:
+    """Write tidy frames as a folder in the format of a dataset plugin.
+
+    Args:
+        frames: the splits.
+        dataset: where labels and evidence come from.
+        spec: has a writer.
+        output: the folder.
+        suffix: of compressed text files: "", `.gz` or `.zst`.
+        force: replace the folder, if it is there.
+
+    Returns:
+        What was written, and remarks on what the format cannot hold.
+
+    Raises:
+        UsageError: the folder is there and `force` is false.
+        DataError: the format cannot hold the corpus; nothing is written then.
+    """
+    if output.exists() and not (force and output.is_dir()):
+        raise UsageError(
+            "the output is there already",
+            where=str(output.absolute()),
+            expected="a folder that does not exist",
+            todo="choose another output" + (", or replace it with --force" if output.is_dir() else ""),
+        )
+    tidied = replace(dataset, splits={name: frame.lazy() for name, frame in frames.items()})
+    lost = [] if dataset.evidence is None else ["this format does not hold gold evidence"]
+    with replacing_folder(output) as folder:
+        remarks = spec.write(tidied, folder, suffix) if spec.write is not None else []
+    return sorted(path for path in output.rglob("*") if path.is_file()), [*remarks, *lost]

@@ -32,6 +32,7 @@ class Bin:
         labels: how many labels are in it.
         present: how many of them some document of the split has.
         assignments: (document, label) pairs of gold in it.
+        never_assigned: how many of its labels no document was assigned, right or wrong.
         metrics: named with the range, such as `R@10[1-5]`: pooled recall over its assignments, macro-F1 over its labels present.
     """
 
@@ -39,6 +40,7 @@ class Bin:
     labels: int
     present: int
     assignments: int
+    never_assigned: int
     metrics: tuple[MetricValue, ...]
 
 
@@ -53,6 +55,7 @@ def measure_bins(data: MetricInput, bounds: Bounds = BOUNDS) -> list[Bin]:
     width = data.gold.shape[1]
     top = data.top[:, : max(CUT_OFFS)]
     hits = find_hits(top, data.gold)
+    assigned = np.asarray(counters[:, width : 2 * width].sum(axis=0)) > 0
     bins = []
     for name, least, most in bounds:
         inside = (data.train_counts >= least) & (data.train_counts <= most)
@@ -68,5 +71,6 @@ def measure_bins(data: MetricInput, bounds: Bounds = BOUNDS) -> list[Bin]:
             combine=average_present_f1,
         )
         present = int((data.gold.sum(axis=0)[inside] > 0).sum())
-        bins.append(Bin(name=name, labels=int(inside.sum()), present=present, assignments=int(gold.sum()), metrics=(*recalls, f1)))
+        counts = {"labels": int(inside.sum()), "present": present, "assignments": int(gold.sum())}
+        bins.append(Bin(name=name, **counts, never_assigned=int((inside & ~assigned).sum()), metrics=(*recalls, f1)))
     return bins

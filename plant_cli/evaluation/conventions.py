@@ -28,6 +28,28 @@ class Convention:
     keeps_empty: bool = True
     settings: Mapping[str, str | float] = field(default_factory=dict)
 
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Everything on which tools differ, as this convention has it, in one clause each."""
+        known = "all labels" if self.settings.get("label_set") == "all" else "the labels of train"
+        average = str(self.settings.get("macro_f1", "all"))
+        macro = {
+            "all": f"the mean over {known}",
+            "present": "the mean over labels present",
+            "harmonic": "F1 of the mean precision and recall",
+        }
+        empty = f"; its nDCG is {self.settings.get('ndcg_of_empty', 0):g}" if self.keeps_empty else ""
+        returned, smaller = self.settings.get("precision_by") == "returned", self.settings.get("recall_by") == "smaller"
+        return (
+            f"P@k divides by {'the labels predicted, at most k' if returned else 'k'}",
+            f"R@k divides by {'the smaller of k and the' if smaller else 'the'} gold labels of the document",
+            f"a document without gold {'counts as 0' if self.keeps_empty else 'is left out'}{empty}",
+            f"ideals of nDCG and PSP know of {known}",
+            f"macro-F1 is {macro[average]}, 0 where a label has neither gold nor assignment",
+            "PSP is divided by the best attainable, propensities are counted on train",
+            "ties in score go by label index",
+        )
+
 
 CONVENTIONS: Mapping[ConventionName, Convention] = {
     c.name: c

@@ -9,6 +9,7 @@ from pydantic import field_validator
 
 from plant_cli.api.corpus import SplitName
 from plant_cli.api.options import Choice, Options, option
+from plant_cli.base.sizes import SIZE_PATTERN
 from plant_cli.evaluation.conventions import HELP, ConventionName
 
 FEWEST = 20  # resamples
@@ -25,6 +26,10 @@ class ScoringOptions(Options):
     bootstrap: int = option(1000, f"Resamples of the documents behind the intervals, {FEWEST} or more; 0: no intervals.", ge=0)
     level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
     split: SplitName = option("test", "The split to measure on.")
+    hierarchy: str | None = option(
+        None, "A table of labels and their parents (columns label and parent): adds hierarchical metrics and F1 by level.", path=True
+    )
+    memory: str = option("1GB", "Memory for the scores that AUC reads at a time, such as 500MB.", pattern=SIZE_PATTERN)
 
     @field_validator("bootstrap")
     @classmethod

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from plant_cli.api.metrics import MetricValue
+from plant_cli.api.metrics import MetricValue, WeightedMetric
 from plant_cli.evaluation.bootstrap import Sums
 from plant_cli.kit.metrics import Floats
 
 EXACT_UP_TO = 50
+FEWER = 1000  # permutations
+COARSE = 1e-7  # scores are fp32
 ROUNDING = 1e-12  # differences that are equal on paper must count as equal
 
 
@@ -68,6 +70,23 @@ def randomise(
 
 def _total(metric: MetricValue) -> Floats:
     return np.asarray(metric.contributions.sum(axis=0), dtype=np.float64).reshape(1, -1)
+
+
+def randomise_joined(joined: WeightedMetric, difference: float, permutations: int, generator: np.random.Generator) -> float:
+    """The same p for a metric of pairs of documents, such as AUC; swapping is weighing here.
+
+    Args:
+        joined: the metric on 2 N documents: those of A, and the same with the outputs of B.
+        difference: A − B as observed.
+        permutations: how many times outputs are swapped at random; at most `FEWER`, since each costs as much as the metric itself.
+        generator: the source of randomness.
+    """
+    count = min(permutations, FEWER)
+    swapped = generator.integers(0, 2, size=(count, joined.documents // 2)).astype(np.float64)
+    ours, theirs = np.hstack([1 - swapped, swapped]), np.hstack([swapped, 1 - swapped])
+    values = joined.compute(np.concatenate([ours, theirs]))
+    reached = np.abs(values[:count] - values[count:]) >= abs(difference) - COARSE
+    return float((1 + reached.sum()) / (1 + count))
 
 
 def compare_ranks(a: Floats, b: Floats) -> SignedRank:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from plant_cli.api.errors import DataError, near_names
-from plant_cli.api.metrics import MetricInput
+from plant_cli.api.metrics import Hierarchy, MetricInput
 from plant_cli.api.reporting import Reporter
 from plant_cli.artefacts.integrity import require_recorded
 from plant_cli.artefacts.predictions import INDICES, read_indexed
@@ -92,7 +92,12 @@ def _in_order(rows: Integers, scores: Floats, columns: Integers) -> bool:
 
 
 def build_input(
-    predictions: Predictions, gold: Gold, threshold: float | Floats, convention: Convention, scores: ScoreTable | None = None
+    predictions: Predictions,
+    gold: Gold,
+    threshold: float | Floats,
+    convention: Convention,
+    scores: ScoreTable | None = None,
+    hierarchy: Hierarchy | None = None,
 ) -> MetricInput:
     """What metrics are computed from: the documents that the convention keeps.
 
@@ -102,6 +107,7 @@ def build_input(
         threshold: one number, or one per label of train [L].
         convention: which documents count, and how; see `conventions`.
         scores: every score of the gold documents, where they were kept.
+        hierarchy: what stands above the labels of gold, where that is known.
     """
     kept = np.flatnonzero(keep_documents(gold, convention))
     if isinstance(threshold, np.ndarray):  # a model with thresholds of its own never proposes a label that it has not seen
@@ -115,6 +121,7 @@ def build_input(
         threshold=threshold,
         settings=convention.settings,
         all_scores=scores and replace(scores, rows=scores.rows[kept]),
+        hierarchy=hierarchy,
     )
 
 

@@ -1,23 +1,19 @@
-"""What an evaluation leaves behind: metrics.json, tables per label and per document, and tables for a person."""
+"""What an evaluation says: metrics.json, intervals.json, and tables for a person."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from plant_cli.api.metrics import Metric, MetricInput, MetricValue
+from plant_cli.api.metrics import MetricInput
 from plant_cli.api.output import Cell, Column, Table
-from plant_cli.base.files import replacing
 from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.score import Evaluation, Score
 from plant_cli.evaluation.systems import CUT, EVIDENCE_CUT, System
-from plant_cli.kit.metrics import count_assignments, divide, score_f1, split_counters
 from plant_cli.model.cuts import CutEvidence
 
 
@@ -51,6 +47,7 @@ def as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
     in_bins = {m.name for b in evaluation.bins for m in b.metrics}
     return {
         "convention": conditions.convention.name,
+        "assumptions": list(conditions.convention.assumptions),
         "system": conditions.system.name,
         "split": gold.split,
         "documents": len(data.top),
@@ -61,6 +58,8 @@ def as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
         "threshold": conditions.system.origin,
         **({"metric_options": conditions.metric_options} if conditions.metric_options else {}),
         "labels_averaged": evaluation.labels_averaged,
+        "labels_never": evaluation.labels_never,
+        "seed": conditions.seed,
         "level": conditions.level,
         "metrics": {name: _bounds(score) for name, score in scores.items() if name not in in_bins},
         "not_available": {name: str(missing) for name, missing in evaluation.missing.items()},
@@ -70,6 +69,7 @@ def as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
                 "labels": b.labels,
                 "present": b.present,
                 "assignments": b.assignments,
+                "never_assigned": b.never_assigned,
                 **{m.name.removesuffix(f"[{b.name}]"): _bounds(scores[m.name]) for m in b.metrics if m.name in scores},
             }
             for b in evaluation.bins
@@ -111,11 +111,14 @@ def make_tables(evaluation: Evaluation, conditions: Conditions) -> list[Table]:
 def _bin_table(evaluation: Evaluation) -> Table:
     scores = evaluation.scores
     kinds = [k for k in ("R@10", "R@50", "macro-F1-present") if any(f"{k}[{b.name}]" in scores for b in evaluation.bins)]
-    columns = [Column(name="training documents"), *(Column(name=n, kind="count") for n in ("labels", "present", "assignments"))]
+    columns = [
+        Column(name="training documents"),
+        *(Column(name=n, kind="count") for n in ("labels", "present", "assignments", "never assigned")),
+    ]
     columns += [Column(name=f"{kind}{part}", kind="points") for kind in kinds for part in ("", " low", " high")]
     rows: list[list[Cell]] = []
     for b in evaluation.bins:
-        row: list[Cell] = [b.name, b.labels, b.present, b.assignments]
+        row: list[Cell] = [b.name, b.labels, b.present, b.assignments, b.never_assigned]
         for kind in kinds:
             score = scores.get(f"{kind}[{b.name}]")
             row += [score.value, score.low, score.high] if score else [None, None, None]
@@ -129,15 +132,18 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
     without = int((gold.sizes == 0).sum())
     averaged = ", ".join(f"{name} over {count} labels" for name, count in evaluation.labels_averaged.items())
     outside = int(gold.matrix[:, np.flatnonzero(gold.train_counts == 0)].nnz)
+    never = evaluation.labels_never
     notes = [
-        f"convention {conditions.convention.name}: {conditions.convention.summary}",
+        f"convention {conditions.convention.name}: {'; '.join(conditions.convention.assumptions)}",
         f"{len(data.top)} documents, {without} without gold; {gold.matrix.nnz} gold assignments, {outside} of labels unseen in train",
         f"{averaged}; {conditions.system.origin}",
+        f"of {never['counted']} labels of train {never['assigned']} are never assigned, {never['listed']} are in no list of predictions",
         *evaluation.remarks,
         *(f"not available: {name} ({missing})" for name, missing in evaluation.missing.items()),
     ]
     if conditions.replicates:
-        notes.append(f"{100 * conditions.level:g}% intervals from {conditions.replicates} resamples of the documents")
+        drawn = f"{conditions.replicates} resamples of the documents, seed {conditions.seed}"
+        notes.append(f"{100 * conditions.level:g}% intervals from {drawn}")
     notes += [f"options of {family}: {show_options(given)}" for family, given in conditions.metric_options.items()]
     cut = conditions.system.cut
     documents, tokens = (cut.get(name, 0.0) for name in CUT)
@@ -152,46 +158,3 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
 def show_options(options: Mapping[str, Any]) -> str:
     """Options of a family of metrics in words: `a 0.5, b 0.4`."""
     return ", ".join(f"{name} {value}" for name, value in options.items())
-
-
-def write_per_label(path: Path, data: MetricInput, gold: Gold) -> None:
-    """Counters, precision, recall and F1 of each label, as tab-separated text.
-
-    Args:
-        path: the TSV file.
-        data: predictions beside gold.
-        gold: of the same split, for ids and titles of the labels [L + U].
-    """
-    sums = np.asarray(count_assignments(data).sum(axis=0), dtype=np.float64).reshape(1, -1)
-    tp, assigned, positives = (part[0] for part in split_counters(sums))
-    frame = pl.DataFrame(
-        {
-            "label": gold.labels,
-            "title": pl.Series(gold.titles, dtype=pl.String),
-            "train_count": gold.train_counts,
-            "test_count": positives.astype(np.int64),
-            "tp": tp.astype(np.int64),
-            "fp": (assigned - tp).astype(np.int64),
-            "fn": (positives - tp).astype(np.int64),
-            "precision": divide(tp, assigned),
-            "recall": divide(tp, positives),
-            "F1": score_f1(tp, assigned, positives),
-        }
-    )
-    with replacing(path) as temporary:
-        frame.write_csv(temporary, separator="\t", float_precision=6)
-
-
-def write_per_document(path: Path, metrics: Sequence[Metric], doc_ids: Sequence[str]) -> None:
-    """The value of each metric for each document, null where undefined; pooled metrics have none.
-
-    Args:
-        path: the Parquet file.
-        metrics: of N documents.
-        doc_ids: their ids, N of them.
-    """
-    columns = {
-        m.name: pl.Series(m.per_document).fill_nan(None) for m in metrics if isinstance(m, MetricValue) and m.per_document is not None
-    }
-    with replacing(path) as temporary:
-        pl.DataFrame({"doc_id": list(doc_ids), **columns}).write_parquet(temporary, compression="zstd")

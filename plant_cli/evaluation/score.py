@@ -12,7 +12,7 @@ from plant_cli.api.metrics import Metric, MetricInput, MetricValue, WeightedMetr
 from plant_cli.evaluation.bins import Bin, measure_bins
 from plant_cli.evaluation.bootstrap import averages_labels, interval, resample, weigh
 from plant_cli.evaluation.families import Families, Missing, choose, compute_families, find_missing
-from plant_cli.kit.metrics import compute_value, labels_counted
+from plant_cli.kit.metrics import compute_value, find_assigned, labels_counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +40,7 @@ class Evaluation:
         overall: the values behind the scores that are not of one bin.
         bins: the bins of training frequency.
         labels_averaged: how many labels each average over labels averages.
+        labels_never: how many labels of train there are (`counted`), how many of them were never `assigned`, and never `listed`.
         missing: metrics that need scores which were not kept, by name.
         remarks: what a reader of the values should know.
     """
@@ -48,6 +49,7 @@ class Evaluation:
     overall: Sequence[Metric]
     bins: Sequence[Bin] = field(default=())
     labels_averaged: dict[str, int] = field(default_factory=dict)
+    labels_never: dict[str, int] = field(default_factory=dict)
     missing: Mapping[str, Missing] = field(default_factory=dict)
     remarks: Sequence[str] = field(default=())
 
@@ -98,9 +100,19 @@ def evaluate(
             "macro-F1-present": int((counted & (data.gold.sum(axis=0) > 0)).sum()),
             **{m.name: m.labels for m in chosen if isinstance(m, WeightedMetric) and m.labels is not None},
         },
+        labels_never=_count_never(data),
         missing=missing,
         remarks=[m.remark for m in chosen if isinstance(m, WeightedMetric) and m.remark],
     )
+
+
+def _count_never(data: MetricInput) -> dict[str, int]:
+    known = data.train_counts > 0
+    chosen = find_assigned(data) & (data.top >= 0)
+    never = {
+        name: np.setdiff1d(np.flatnonzero(known), data.top[where]) for name, where in (("assigned", chosen), ("listed", data.top >= 0))
+    }
+    return {"counted": int(known.sum()), **{name: int(labels.size) for name, labels in never.items()}}
 
 
 def _score(

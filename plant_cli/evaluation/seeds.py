@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import stats
 from scipy.sparse import csr_array, hstack
 
-from plant_cli.api.metrics import MetricValue
+from plant_cli.api.metrics import Metric, MetricValue, WeightedMetric
 from plant_cli.api.output import Cell, Column, Table
 from plant_cli.kit.metrics import Floats, compute_value
 
-Measured = Sequence[Sequence[MetricValue]]  # of each seed, the same metrics in the same order
+Measured = Sequence[Sequence[Metric]]  # of each seed, the same metrics in the same order
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class SeedDifference:
     high: float
 
 
-def average(measured: Measured) -> list[MetricValue]:
+def average(measured: Measured) -> list[Metric]:
     """Metrics whose value, on any choice of documents, is the mean of the seeds' values: what is swapped or drawn are documents.
 
     For means over documents this is the metric of the per-document values averaged over seeds; it holds for F1 as well.
@@ -65,7 +65,20 @@ def average(measured: Measured) -> list[MetricValue]:
     return [_average_metric(values, stacks) for values in zip(*measured, strict=True)]
 
 
-def _average_metric(values: Sequence[MetricValue], stacks: dict[tuple[int, ...], Any]) -> MetricValue:
+def _average_metric(values: Sequence[Metric], stacks: dict[tuple[int, ...], Any]) -> Metric:
+    sums = [value for value in values if isinstance(value, MetricValue)]
+    return _average_sums(sums, stacks) if sums else _average_weighted([value for value in values if isinstance(value, WeightedMetric)])
+
+
+def _average_weighted(values: Sequence[WeightedMetric]) -> WeightedMetric:
+    def compute(weights: Floats) -> Floats:
+        mean: Floats = np.mean([value.compute(weights) for value in values], axis=0)
+        return mean
+
+    return replace(values[0], compute=compute)
+
+
+def _average_sums(values: Sequence[MetricValue], stacks: dict[tuple[int, ...], Any]) -> MetricValue:
     key = tuple(id(value.contributions) for value in values)
     if key not in stacks:
         stacks[key] = _stack([value.contributions for value in values])

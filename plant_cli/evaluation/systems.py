@@ -9,12 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from plant_cli.api.context import StageContext
 from plant_cli.api.corpus import SplitName
 from plant_cli.api.errors import ArtefactError, DataError
 from plant_cli.artefacts.corpus import CorpusRecord
 from plant_cli.artefacts.predictions import PREDICTIONS
+from plant_cli.artefacts.scores import open_scores
 from plant_cli.artefacts.thresholds import read_thresholds
-from plant_cli.kit.metrics import Floats
+from plant_cli.evaluation.gold import Gold
+from plant_cli.kit.metrics import Floats, ScoreTable
 from plant_cli.runs.folder import HEADER_NAME, Run
 from plant_cli.runs.seeds import split_seed
 from plant_cli.runs.stage import StageFolder
@@ -168,7 +173,44 @@ def other_system(name: str, run: Path, tag: str | None, split: SplitName, label_
         )
     _refuse_other_gold(CorpusRecord.read(corpus), CorpusRecord.read(run / "corpus"), split, run)
     threshold, origin = _read_threshold(run / f"finetune{suffix}", label_hash)
-    return System(name=name, predictions=predictions, threshold=threshold, origin=origin)
+    return System(name=name, predictions=predictions, threshold=threshold, origin=origin, folder=predictions.parent)
+
+
+def find_system(context: StageContext, name: str, gold: Gold, threshold: float | None = None) -> System:
+    """The system of a name (see `locate`); its predictions are made if it is one of this run and has none.
+
+    Args:
+        context: of a stage in the run that is asked.
+        name: as the user wrote it.
+        gold: of the split.
+        threshold: of a predictions file.
+
+    Raises:
+        ArtefactError: not trained, or damaged.
+        DataError: a run with other gold labels.
+    """
+    location = locate(name)
+    if location.file is not None:
+        return file_system(location.file, threshold)
+    if location.run is not None:
+        return other_system(name, location.run, location.tag, gold.split, gold.label_hash, context.run_path / "corpus")
+    predict = context.ensure("predict", location.tag, {"split": gold.split})
+    return own_system(name, predict, context.input("finetune", location.tag), gold.split, gold.label_hash)
+
+
+def read_scores(system: System, gold: Gold, memory: int) -> ScoreTable | None:
+    """Every score of the gold documents, if `plant predict --auc` kept them.
+
+    Args:
+        system: whose scores.
+        gold: of the split that was predicted.
+        memory: bytes that a metric may hold at a time.
+
+    Raises:
+        ArtefactError: the scores are of other documents or labels, or damaged.
+    """
+    values = None if system.folder is None else open_scores(system.folder, gold.doc_ids, gold.label_hash)
+    return None if values is None else ScoreTable(values=values, rows=np.arange(len(values)), memory=memory)
 
 
 def _split_folder(path: Path) -> tuple[Path, str | None]:

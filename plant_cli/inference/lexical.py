@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from plant_cli.api import Analyser
 from plant_cli.artefacts.lexical import StoredLexicon, read_lexicon, write_lexicon
 from plant_cli.corpus.words import count_words
 from plant_cli.lexical.vectors import inverse_frequency, make_vectors, unit_rows
-from plant_cli.relevance.table import RelevanceTable
+from plant_cli.model.word_statistics import WordStatistics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,7 @@ class Lexicon:
 
     Args:
         words: the vocabulary.
+        analyser: finds them in texts.
         idf: ln((N + 1) / (documents with the word + 1)) over the N training documents [V].
         by_word: relevance of words for labels, csr [V, L]; columns of length 1 (or empty).
         silent: share of training documents of each label without relevant words, 0 for the others [L]. Such a label gets the average
@@ -36,6 +38,7 @@ class Lexicon:
     """
 
     words: tuple[str, ...]
+    analyser: Analyser
     idf: npt.NDArray[np.float32]
     by_word: csr_array
     silent: npt.NDArray[np.float32]
@@ -49,24 +52,15 @@ class Lexicon:
 
     def vectors(self, texts: Sequence[str]) -> csr_array:
         """tf-idf of texts, csr [B, V] float32 of length 1: (1 + ln tf) · idf over the words of the vocabulary."""
-        return make_vectors(count_words(texts, self.places), self.idf)
+        return make_vectors(count_words(texts, self.places, self.analyser), self.idf)
 
 
-def make_lexicon(
-    table: RelevanceTable, docs_with_word: npt.NDArray[np.int64], docs_with_label: npt.NDArray[np.int64], documents: int
-) -> Lexicon:
-    """The lexicon of a relevance table.
-
-    Args:
-        table: relevance, fitted on train.
-        docs_with_word: training documents with each word [V].
-        docs_with_label: training documents with each label [L].
-        documents: training documents.
-    """
-    idf = inverse_frequency(documents, docs_with_word).astype(np.float32)
-    rows = unit_rows(table.matrix)
-    silent = np.where(np.diff(rows.indptr), 0.0, docs_with_label / max(1, documents)).astype(np.float32)
-    return Lexicon(words=table.words, idf=idf, by_word=csr_array(rows.T), silent=silent)
+def make_lexicon(known: WordStatistics) -> Lexicon:
+    """The lexicon of a relevance table and its counts, all of train."""
+    idf = inverse_frequency(known.documents, known.docs_with_word).astype(np.float32)
+    rows = unit_rows(known.table.matrix)
+    silent = np.where(np.diff(rows.indptr), 0.0, known.docs_with_label / max(1, known.documents)).astype(np.float32)
+    return Lexicon(words=known.table.words, analyser=known.analyser, idf=idf, by_word=csr_array(rows.T), silent=silent)
 
 
 class LexicalScores:
@@ -109,13 +103,20 @@ def save_lexicon(lexicon: Lexicon, folder: Path, label_hash: str) -> None:
     write_lexicon(folder, stored, label_hash)
 
 
-def load_lexicon(folder: Path, label_hash: str) -> Lexicon | None:
-    """The lexicon of a trained model, or None if it has none; errors as `read_lexicon`."""
+def load_lexicon(folder: Path, label_hash: str, analyser: Analyser) -> Lexicon | None:
+    """The lexicon of a trained model, or None if it has none; errors as `read_lexicon`.
+
+    Args:
+        folder: of the stage.
+        label_hash: of the ordered label ids.
+        analyser: of the run's corpus, which found the words of the lexicon.
+    """
     stored = read_lexicon(folder, label_hash)
     if stored is None:
         return None
     return Lexicon(
         words=stored.words,
+        analyser=analyser,
         idf=stored.idf,
         by_word=csr_array(stored.by_label.T),
         silent=stored.silent,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.special import expit
 from torch import Tensor
 
 from plant_cli.api import Interrupted, Reading, Reporter
@@ -30,7 +31,7 @@ class TopLabels:
 
     Args:
         labels: label indices [N, K] by falling score, ties by index.
-        scores: sigmoids of the logits [N, K]; not calibrated.
+        scores: sigmoids of the logits [N, K], different where these are; not calibrated.
         assigned_share: share of all (document, label) pairs with a probability of at least one half.
         shortlist_recall: share of the K best that a shortlist proposed, measured on a sample; None where every label was scored.
         cut: what of the documents the network did not read, where that was asked for.
@@ -54,7 +55,7 @@ class _Collected:
 
     def add(self, rows: npt.NDArray[np.int64], logits: Tensor) -> None:
         found, values = top_labels(logits, self.labels.shape[1])
-        self.labels[rows], self.scores[rows] = found.cpu().numpy(), torch.sigmoid(values.double()).cpu().numpy()
+        self.labels[rows], self.scores[rows] = found.cpu().numpy(), distinct_probabilities(values.double().cpu().numpy())
         self.counts += int((logits >= 0).sum()), logits.numel()
         if self.keep is not None:
             self.keep(rows, logits.cpu().numpy())
@@ -74,6 +75,20 @@ def top_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
         found[row] = torch.sort(logits[row], descending=True, stable=True).indices[:k].sort().values
     values, order = torch.sort(logits.gather(1, found), dim=1, descending=True, stable=True)
     return found.gather(1, order), values
+
+
+def distinct_probabilities(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Sigmoids of falling logits [B, k] that fall where these do.
+
+    Beyond a logit of 37 all sigmoids are 1: of different logits with one sigmoid each is the next smaller number, so that whoever ranks
+    by the scores finds the order of the logits, and a threshold can lie between them.
+    """
+    scores: npt.NDArray[np.float64] = expit(logits)
+    for rank in range(1, scores.shape[1]):
+        before = scores[:, rank - 1]
+        lower = np.minimum(scores[:, rank], np.nextafter(before, 0.0))
+        scores[:, rank] = np.where(logits[:, rank] < logits[:, rank - 1], lower, before)
+    return scores
 
 
 def _score(network: Network, reading: Reading, candidates: Sequence[Tensor] | None) -> Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from plant_cli.api import Corpus, Evidence, MachineSection, Reporter
+from plant_cli.api import Analyser, Corpus, Evidence, MachineSection, Reporter
 from plant_cli.artefacts.relevance import read_vocabulary
 from plant_cli.inference.lexical import LexicalScores, Lexicon, load_lexicon
 from plant_cli.inference.scoring import Keep, TopLabels, score_mixtures
@@ -28,12 +28,14 @@ class TrainedModel:
         network: its decoder is folded: it cannot be trained further.
         lexicon: lexical scores that are added; None if there are none.
         hardware: where it runs.
+        analyser: finds the words of texts.
         vocabulary: the words of the run's relevance table, for decoders that look at words.
     """
 
     network: Network
     lexicon: Lexicon | None
     hardware: Hardware
+    analyser: Analyser
     vocabulary: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -70,7 +72,7 @@ class TrainedModel:
             Interrupted: the user stopped the command.
         """
         tokens = tokenize(self.network, texts, reporter, name, evidence=evidence)
-        words = find_token_words(texts, tokens, self.vocabulary) if self.network.needs_words else None
+        words = find_token_words(texts, tokens, self.vocabulary, self.analyser) if self.network.needs_words else None
         reader = LiveReader(self.network, tokens, self.hardware, words)
         top = score_mixtures(
             self.network,
@@ -108,4 +110,5 @@ def load_model(
     network = load_network(folder, component, machine, corpus.labels, corpus.sizes["train"])
     words = relevance() if network.needs_words else None
     vocabulary = () if words is None else read_vocabulary(words)["word"].to_list()
-    return TrainedModel(network, load_lexicon(folder, corpus.labels.hash), hardware, vocabulary)
+    lexicon = load_lexicon(folder, corpus.labels.hash, corpus.analyser)
+    return TrainedModel(network, lexicon, hardware, corpus.analyser, vocabulary)

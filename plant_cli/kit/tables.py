@@ -1,13 +1,12 @@
-"""Tables on disk: Parquet, JSON lines, CSV and TSV (also gzipped), recognised by their content and not by their name."""
+"""Tables on disk: Parquet, JSON lines, CSV and TSV (also compressed), recognised by their content and not by their name."""
 
 from __future__ import annotations
 
-import gzip
+import csv
 import io
 import json
 import stat
-import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -15,49 +14,96 @@ from polars.exceptions import PolarsError
 
 from plant_cli.api.errors import DataError, near_names
 from plant_cli.base.files import replacing
-from plant_cli.kit.text_tables import parse_text
+from plant_cli.kit.compression import SUFFIXES, bare_name, compress, find_encoding, open_bytes, read_bytes
+from plant_cli.kit.rows import BadRows
+from plant_cli.kit.salvage import salvage
+from plant_cli.kit.text_tables import find_separator_of, parse_text
 
 FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")
-READABLE = "a Parquet, JSON lines, CSV or TSV file (the last three may be gzipped)"
+READABLE = "a Parquet, JSON lines, CSV or TSV file (the last three may be compressed with gzip or zstd)"
 _PARQUET = b"PAR1"
-_REFUSED = {
-    b"\xff\xfe\x00\x00": ("in UTF-32", "convert it: iconv -f UTF-32 -t UTF-8 {path} > {stem}.utf8"),  # begins as UTF-16 does
-    b"\x00\x00\xfe\xff": ("in UTF-32", "convert it: iconv -f UTF-32 -t UTF-8 {path} > {stem}.utf8"),
-    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "unpack it first: zstd -d {path}"),
-    b"PK\x03\x04": ("a zip archive or a spreadsheet", "unpack it, or save the sheet as CSV"),
-    b"\xff\xfe": ("in UTF-16", "convert it: iconv -f UTF-16 -t UTF-8 {path} > {stem}.utf8"),
-    b"\xfe\xff": ("in UTF-16", "convert it: iconv -f UTF-16 -t UTF-8 {path} > {stem}.utf8"),
-}
+_PEEK = 1 << 20
+_ZIP = b"PK\x03\x04"
 
 
-def scan_table(path: Path) -> pl.LazyFrame:
+def scan_table(path: Path, *, encoding: str | None = None, bad: BadRows | None = None) -> pl.LazyFrame:
     """A table as a lazy frame; Parquet is read when collected, the text formats now.
 
     In CSV and TSV every column is a string (an id `007` keeps its zeros), and an empty cell is null.
 
+    Args:
+        path: the file.
+        encoding: of a text format (default: UTF-8, or UTF-16 or UTF-32 if the file begins with their mark).
+        bad: takes the rows that cannot be read; without it the first such row is an error.
+
     Raises:
-        DataError: the file is missing, empty, truncated, not UTF-8 or no table; with the line where there is one.
+        DataError: the file is missing, empty, truncated, not in its encoding or no table; with the line where there is one.
     """
-    data = _head(path)
-    if data == _PARQUET:
+    head = _head(path)
+    if head == _PARQUET:
         return _scan_parquet(path)
-    for magic, (what, todo) in _REFUSED.items():
-        if data.startswith(magic):
-            todo = todo.format(path=path, stem=path.with_suffix(""))
-            raise DataError(f"the file is {what}", where=str(path), expected=READABLE, todo=todo)
-    content = path.read_bytes()
-    return parse_text(_gunzip(content, path) if content.startswith(b"\x1f\x8b") else content, path).lazy()
+    if head == _ZIP:
+        todo = "unpack it, or save the sheet as CSV"
+        raise DataError("the file is a zip archive or a spreadsheet", where=str(path), expected=READABLE, todo=todo)
+    content = read_bytes(path, READABLE)
+    codec = find_encoding(content[:4], encoding, str(path))
+    content = content if codec == "utf-8-sig" else _recode(content, codec, path)
+    try:
+        return parse_text(content, path).lazy()
+    except DataError:
+        sound = None if bad is None or bad.strict else salvage(content, path, bad)
+        if sound is None:
+            raise
+        return parse_text(sound, path).lazy()
+
+
+def peek_columns(path: Path, encoding: str | None = None) -> list[str]:
+    """The columns of a table, from its first lines; none where they cannot be told so (a JSON list, what is no table)."""
+    if _head(path) == _PARQUET:
+        return _scan_parquet(path).collect_schema().names()
+    with open_bytes(path, READABLE) as stream:
+        start = stream.read(_PEEK)
+    text = start.decode(find_encoding(start[:4], encoding, str(path)), "ignore")
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or "\0" in text:
+        return []
+    if lines[0].lstrip().startswith("{"):
+        return _keys(lines[0])
+    separator, content, _ = find_separator_of("\n".join(lines).encode())
+    names = [] if separator is None else next(csv.reader([content.split(b"\n", 1)[0].decode()], delimiter=separator), [])
+    return list(names)
+
+
+def _keys(line: str) -> list[str]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return []
+    return list(value) if isinstance(value, dict) else []
+
+
+def text_columns(given: str, columns: Sequence[str]) -> list[str]:
+    """The columns that an option such as `title,abstract` names; one whose own name holds a comma is taken as it is."""
+    return [given] if given in columns else [name.strip() for name in given.split(",")]
+
+
+def join_columns(names: Sequence[str]) -> pl.Expr:
+    """The texts of several columns as one, each on a line of its own, empty ones left out; one column is left as it is."""
+    if len(names) == 1:
+        return pl.col(names[0])
+    cells = [pl.col(name).cast(pl.String).str.strip_chars() for name in names]
+    return pl.concat_str([pl.when(cell != "").then(cell) for cell in cells], separator="\n", ignore_nulls=True)
 
 
 def table_format(path: Path) -> str | None:
     """The format that a file's name promises, such as `.csv` (for `x.csv.gz` too); None when it promises no table."""
-    suffixes = path.suffixes[:-1] if path.suffix == ".gz" else path.suffixes
-    return suffixes[-1] if suffixes and suffixes[-1] in FORMATS else None
+    suffix = Path(bare_name(path)).suffix
+    return suffix if suffix in FORMATS else None
 
 
 def base_name(path: Path) -> str:
     """The file's name without the suffixes of its format: `notes` for `notes.csv.gz`."""
-    return path.name.removesuffix(".gz").removesuffix(table_format(path) or "")
+    return bare_name(path).removesuffix(table_format(path) or "")
 
 
 def name_beside(corpus: Path, what: str) -> Path:
@@ -92,11 +138,11 @@ def output_format(path: Path) -> str:
         DataError: the name promises none of the formats.
     """
     form = table_format(path)
-    if form is None or (form == ".parquet" and path.suffix == ".gz"):
+    if form is None or (form == ".parquet" and path.suffix in SUFFIXES):
         raise DataError(
             f"no table format goes by the name '{path.name}'",
             where=str(path),
-            expected=f"a name that ends in {', '.join(FORMATS)} (.gz may follow, except after .parquet)",
+            expected=f"a name that ends in {', '.join(FORMATS)} (.gz or .zst may follow, except after .parquet)",
             todo="choose such a name for the output, for example data.parquet",
         )
     return form
@@ -110,8 +156,7 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
     """
     content = _encode(frame, output_format(path))
     with replacing(path) as temporary:
-        # no time in gzip's header: equal tables give equal bytes
-        temporary.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
+        temporary.write_bytes(compress(content, path.suffix))
 
 
 def _encode(frame: pl.DataFrame, form: str) -> bytes:
@@ -183,15 +228,16 @@ def _scan_parquet(path: Path) -> pl.LazyFrame:
     ) from reason
 
 
-def _gunzip(content: bytes, path: Path) -> bytes:
+def _recode(content: bytes, codec: str, path: Path) -> bytes:
     try:
-        return gzip.decompress(content)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        return content.decode(codec).encode()
+    except UnicodeDecodeError as error:
+        before = content[: error.start].decode(codec, "replace")
         raise DataError(
-            f"the gzip file is truncated or damaged: {error}",
-            where=str(path),
-            expected="a complete gzip file",
-            todo="copy or make the file again; `gzip -t` tests it",
+            f"the file is not {codec.upper()}: {error.reason}",
+            where=f"{path}, line {before.count(chr(10)) + 1}, column {len(before) - before.rfind(chr(10))}",
+            expected=f"text in {codec.upper()}, as its first bytes or --encoding say",
+            todo="name its encoding with --encoding, or make the file again",
         ) from error
 
 

@@ -70,10 +70,10 @@ def _refuse_other_encodings(content: bytes, path: Path) -> None:
     elif content[offset] == 0:
         what, todo = "the file holds a zero byte", f"remove it: tr -d '\\000' < {path} > clean{path.suffix}"
     else:
-        what, todo = "the file is not UTF-8", f"convert it: iconv -f WINDOWS-1252 -t UTF-8 {path} > utf8{path.suffix}"
-    raise DataError(
-        what, where=f"{path}, line {line}, byte {offset} (0x{content[offset]:02x})", expected="text in UTF-8", todo=todo
-    ) from cause
+        what, todo = "the file is not UTF-8", "name its encoding, perhaps --encoding windows-1252"
+    column = len(content[content.rfind(b"\n", 0, offset) + 1 : offset].decode("utf-8", "replace")) + 1
+    place = f"line {line}, column {column}, byte {offset} (0x{content[offset]:02x})"
+    raise DataError(what, where=f"{path}, {place}", expected="text in UTF-8", todo=todo) from cause
 
 
 def _parse_json_lines(content: bytes, path: Path) -> pl.DataFrame:
@@ -201,14 +201,8 @@ def _parse_json(content: bytes, path: Path) -> pl.DataFrame:
 
 
 def _parse_separated(content: bytes, path: Path) -> pl.DataFrame:
-    content = _mend_line_ends(content)
-    given = _SEPARATOR_LINE.match(content)
-    skipped = 1 if given else 0
-    content = content[given.end() :] if given else content
+    separator, content, skipped = find_separator_of(content)
     header = content.split(b"\n", 1)[0].decode("utf-8").rstrip("\r")
-    separator = given[1].decode() if given and header.strip() else _choose_separator(header, content)
-    if separator is None and header.strip('" ').isidentifier():
-        separator = "\t"  # one column, such as texts to be labelled: commas in it part nothing
     if separator is None:
         raise DataError(
             "the file is not a table",
@@ -222,6 +216,18 @@ def _parse_separated(content: bytes, path: Path) -> pl.DataFrame:
         return pl.read_csv(content, separator=separator, infer_schema=False, raise_if_empty=False)
     except PolarsError as error:
         raise _explain_separated(content, path, separator, skipped, error) from error
+
+
+def find_separator_of(content: bytes) -> tuple[str | None, bytes, int]:
+    """The separator of a CSV or TSV table (None: it is none), its content from the header on, and the lines before that."""
+    content = _mend_line_ends(content)
+    given = _SEPARATOR_LINE.match(content)
+    content = content[given.end() :] if given else content
+    header = content.split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r")
+    separator = given[1].decode() if given and header.strip() else _choose_separator(header, content)
+    if separator is None and header.strip('" ').isidentifier():
+        separator = "\t"  # one column, such as texts to be labelled: commas in it part nothing
+    return separator, content, 1 if given else 0
 
 
 def _refuse_repeated_names(content: bytes, path: Path, separator: str, skipped: int) -> None:
@@ -254,7 +260,7 @@ def _choose_separator(header: str, content: bytes) -> str | None:
 
 
 def _agrees(content: bytes, separator: str) -> bool:
-    stream = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", newline="")
+    stream = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", errors="replace", newline="")
     widths = [len(row) for row in islice(filter(None, _read_rows(stream, separator)), 2)]
     return len(widths) == 2 and widths[0] == widths[1]
 

@@ -63,7 +63,7 @@ def propose(
         with reporter.progress(f"shortlist {spec.name}: {name}", len(texts), "documents") as task:
             for start in range(0, len(texts), BATCH):
                 part = texts[start : start + BATCH]
-                found.extend(built.propose(part, count_words(part, columns)))
+                found.extend(built.propose(part, count_words(part, columns, statistics.analyser)))
                 task.advance(len(part))
         proposed[name] = Candidates(found)
     return proposed

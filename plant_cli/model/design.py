@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
-from plant_cli.api import BackboneSpec, Choice, DecoderSpec, ModelSection, Options, Spec
+from plant_cli.api import Backbone, BackboneSpec, Choice, DecoderSpec, MachineSection, ModelSection, Options, Spec
 from plant_cli.api.components import SpecT
 from plant_cli.recipe.components import write_out
 
@@ -26,11 +28,31 @@ class Design:
         section: the recipe section that names them, with all their options, given or not.
         backbone: the backbone and its options.
         decoder: the decoder and its options.
+        start: folder that the backbone starts from, if it starts from one (`BackboneSpec.start`) and the user names no other.
     """
 
     section: ModelSection
     backbone: tuple[BackboneSpec, Options]
     decoder: tuple[DecoderSpec, Options]
+    start: Path | None = None
+
+    def load_backbone(self, machine: MachineSection) -> Backbone:
+        """The backbone, from the folder that it starts from if it has one."""
+        spec, options = self.backbone
+        if spec.start is not None and self.start is not None:
+            options = options.model_copy(update={spec.start.option: str(self.start)})
+        return spec.load(options, machine)
+
+    def start_from(self, stage_folder: Callable[[str], Path]) -> Design:
+        """The same design with the folder that its backbone starts from.
+
+        Args:
+            stage_folder: gives the folder of a finished stage of the run, such as `StageContext.input`; asked only where it is needed.
+        """
+        spec, options = self.backbone
+        if spec.start is None or getattr(options, spec.start.option) is not None:
+            return self
+        return replace(self, start=stage_folder(spec.start.stage))
 
     def describe_backbone(self) -> dict[str, Any]:
         """The backbone's name and all its options, given or not, as plain JSON."""

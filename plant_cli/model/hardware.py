@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from plant_cli.api import MachineSection, ResourceError
+from plant_cli.api import MachineSection
+from plant_cli.base.devices import find_device
 from plant_cli.parallel.environment import default_threads, local_rank, process_count
 from plant_cli.parallel.group import SINGLE_PROCESS, Processes, join_processes
 
@@ -41,29 +42,12 @@ def choose_hardware(machine: MachineSection) -> Hardware:
     """
     torch.set_flush_denormal(True)  # before the first product: threads take it over from the one that starts them
     torch.set_num_threads(machine.threads or default_threads())
-    name = machine.device
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-    if name == "cuda" and process_count() > 1:
-        name = f"cuda:{local_rank()}"
-    _require(name)
-    device = torch.device(name)
+    device = find_device(machine.device)
+    if device.type == "cuda" and device.index is None and process_count() > 1:
+        device = find_device(f"cuda:{local_rank()}")
     if device.type == "cuda" and device.index is not None:
         torch.cuda.set_device(device)
     fast = machine.precision == "bf16"
     if machine.precision == "auto":
         fast = torch.cuda.is_bf16_supported() if device.type == "cuda" else device.type == "cpu" and cpu_has_bf16()
     return Hardware(device=device, dtype=torch.bfloat16 if fast else torch.float32, processes=join_processes())
-
-
-def _require(name: str) -> None:
-    kind, _, number = name.partition(":")
-    there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
-    if kind in there and int(number or 0) < there[kind]:
-        return
-    raise ResourceError(
-        f"there is no device '{name}' here",
-        where="machine.device",
-        expected="one of " + ", ".join(k for k, count in there.items() if count),
-        todo="leave it at --device auto, or see `plant doctor` for what torch finds",
-    )

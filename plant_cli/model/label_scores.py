@@ -30,6 +30,11 @@ def score_all(decoder: nn.Module, reading: Reading, labels: int) -> Tensor:
     return torch.cat([decoder(reading, block).float() for block in blocks], dim=1)
 
 
+def last_positions(mask: Tensor) -> Tensor:
+    """One more than the last real position of each document [B], at least 1, for a mask [B, T]."""
+    return torch.where(mask, torch.arange(1, mask.shape[1] + 1, device=mask.device), 0).amax(1).clamp_min(1)
+
+
 def score_pairs(decoder: nn.Module, reading: Reading, chosen: Sequence[Tensor]) -> list[Tensor]:
     """Logits of each document's own labels, fp32: document by document, cut to its last real token.
 
@@ -39,10 +44,9 @@ def score_pairs(decoder: nn.Module, reading: Reading, chosen: Sequence[Tensor]) 
         chosen: label indices of each document.
     """
     found = []
-    mask = reading.mask
-    ends = torch.where(mask, torch.arange(1, mask.shape[1] + 1, device=mask.device), 0).amax(1)
+    ends = last_positions(reading.mask)
     for document, labels in enumerate(chosen):
-        alone = reading.select(slice(document, document + 1), slice(max(1, int(ends[document]))))
+        alone = reading.select(slice(document, document + 1), slice(int(ends[document])))
         found.append(decoder(alone, labels)[0].float())
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -25,6 +26,7 @@ from plant_cli.base.files import share_files
 from plant_cli.model.design import ComponentLookup, Design, find_design
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
     class DecoderModule(nn.Module, Decoder):
         """A decoder as what it is, too: a module of torch. For type checkers; at runtime any module with a decoder's methods will do."""
@@ -39,12 +41,23 @@ class Network(nn.Module):
         section: the recipe section that describes both.
         labels: the label index; row i of every label table stands for label i.
         seed: the seed that fresh weights were drawn with.
+        keeps_backbone: whether the backbone is saved even if it was not trained: nothing but the run holds its weights.
     """
 
     decoder: DecoderModule
 
-    def __init__(self, backbone: Backbone, decoder: Decoder, section: ModelSection, labels: LabelIndex, seed: int = 0) -> None:
+    def __init__(
+        self,
+        backbone: Backbone,
+        decoder: Decoder,
+        section: ModelSection,
+        labels: LabelIndex,
+        seed: int = 0,
+        *,
+        keeps_backbone: bool = False,
+    ) -> None:
         super().__init__()
+        self.keeps_backbone = keeps_backbone
         self.backbone = backbone
         self.backbone_module = backbone.module()
         self.decoder = cast("DecoderModule", decoder)
@@ -82,7 +95,14 @@ class Network(nn.Module):
         return self
 
 
-def assemble(design: Design, machine: MachineSection, labels: LabelIndex, documents: int, seed: int | None = None) -> Network:
+def assemble(
+    design: Design,
+    machine: MachineSection,
+    labels: LabelIndex,
+    documents: int,
+    seed: int | None = None,
+    relevance: csr_array | None = None,
+) -> Network:
     """Build a network with fresh weights.
 
     Args:
@@ -91,20 +111,24 @@ def assemble(design: Design, machine: MachineSection, labels: LabelIndex, docume
         labels: the label index.
         documents: training documents, for the share of them that carries each label.
         seed: the weights follow from it (default: that of the machine section).
+        relevance: of words for labels [L, V], for a decoder that starts from it.
     """
     seed = machine.seed if seed is None else seed
-    backbone_spec, backbone_options = design.backbone
     decoder_spec, decoder_options = design.decoder
     torch.manual_seed(seed)
-    backbone = backbone_spec.load(backbone_options, machine)
+    backbone = design.load_backbone(machine)
     shape = DecoderShape(
         hidden=backbone.hidden_size,
         labels=len(labels),
         prior=torch.tensor(np.asarray(labels.train_counts) / max(1, documents), dtype=torch.float32),
         queries=title_queries(backbone, labels) if design.section.label_queries == "titles" else None,
+        label_ids=labels.ids,
+        parents=[next(iter(above), None) for above in labels.parents] if any(labels.parents) else (),
+        relevance=relevance,
     )
     torch.manual_seed(seed + 1)  # the decoder's weights do not depend on how many the backbone drew
-    return Network(backbone, decoder_spec.build(decoder_options, shape), design.section, labels, seed)
+    decoder = decoder_spec.build(decoder_options, shape)
+    return Network(backbone, decoder, design.section, labels, seed, keeps_backbone=design.backbone[0].start is not None)
 
 
 @torch.no_grad()
@@ -122,7 +146,7 @@ def title_queries(backbone: Backbone, labels: LabelIndex, batch: int = 64) -> Te
 
 def save_network(network: Network, folder: Path) -> None:
     """Write decoder weights, the backbone's changes and a description; each file atomically."""
-    changed = not network.backbone_is_frozen
+    changed = network.keeps_backbone or not network.backbone_is_frozen
     if changed:
         network.backbone.save(folder)
         share_files(folder)
@@ -176,6 +200,7 @@ def load_network(folder: Path, component: ComponentLookup, machine: MachineSecti
     """
     description = read_description(folder)
     section = description.section.model_copy(update={"label_queries": "random"})  # its weights are read, titles need not be
-    network = assemble(find_design(section, component), machine, labels, documents, description.seed)
+    design = replace(find_design(section, component), start=folder)
+    network = assemble(design, machine, labels, documents, description.seed)
     restore_network(network, folder)
     return network

@@ -34,6 +34,8 @@ class HiddenReader(Protocol):
 class LiveReader:
     """Runs the backbone every time; gradients flow unless it is frozen.
 
+    States of a frozen backbone are rounded as a cache of them would be: what was chosen on cached ones then holds for live ones.
+
     Args:
         network: whose backbone reads.
         tokens: the documents.
@@ -51,6 +53,8 @@ class LiveReader:
         """See `HiddenReader.read`."""
         with self.hardware.autocast(), torch.set_grad_enabled(torch.is_grad_enabled() and not self.network.backbone_is_frozen):
             hidden, mask = pad_to_multiple(*self.network.backbone.encode(self.tokens.select(rows)))
+        if self.network.backbone_is_frozen:
+            hidden = hidden.to(self.hardware.dtype)
         return Reading.of(hidden, mask, lay_out_words(self.words, rows, mask))
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import TokenBatch
-from plant_cli.corpus.words import words
+from plant_cli.api import Analyser, TokenBatch
 
 Rows = npt.NDArray[np.int64]
 OUTSIDE = -1  # a word that the relevance table does not have
@@ -30,15 +29,16 @@ class DocumentWords:
     word: Rows
 
 
-def match_words(text: str, spans: npt.NDArray[np.int32], rows: Mapping[str, int]) -> DocumentWords:
+def match_words(text: str, spans: npt.NDArray[np.int32], rows: Mapping[str, int], analyser: Analyser) -> DocumentWords:
     """Match the words of a text with its tokens.
 
     Args:
         text: the text as it was tokenised.
         spans: character offsets [T, 2] of the tokens, in order.
         rows: row of each word in the relevance table.
+        analyser: finds the words; forms of one word are one.
     """
-    found = words(text)
+    found = analyser.words(text)
     distinct: dict[str, int] = {}
     numbers = np.array([distinct.setdefault(word, len(distinct)) for word, _, _ in found], dtype=np.int64)
     begins = np.array([start for _, start, _ in found], dtype=np.int64)
@@ -54,7 +54,7 @@ def match_words(text: str, spans: npt.NDArray[np.int32], rows: Mapping[str, int]
     return DocumentWords(vocabulary=vocabulary, token=token, word=np.searchsorted(seen, word))
 
 
-def find_token_words(texts: Sequence[str], tokens: TokenBatch, vocabulary: Sequence[str]) -> list[Rows]:
+def find_token_words(texts: Sequence[str], tokens: TokenBatch, vocabulary: Sequence[str], analyser: Analyser) -> list[Rows]:
     """For each document, the row of each token's word in the relevance table [T], or `OUTSIDE`.
 
     Where a token overlaps several words of the table, the first of them counts.
@@ -63,11 +63,12 @@ def find_token_words(texts: Sequence[str], tokens: TokenBatch, vocabulary: Seque
         texts: the documents.
         tokens: their tokens, in the same order.
         vocabulary: the words of the relevance table.
+        analyser: finds words as it found those of the table.
     """
     rows = {word: row for row, word in enumerate(vocabulary)}
     found = []
     for text, spans in zip(texts, tokens.spans, strict=True):
-        matched = match_words(text, spans, rows)
+        matched = match_words(text, spans, rows, analyser)
         entries = matched.vocabulary[matched.word]
         known = np.flatnonzero(entries != OUTSIDE)[::-1]  # the first is written last
         words_of_tokens = np.full(len(spans), OUTSIDE, dtype=np.int64)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import Corpus
+from plant_cli.api import Analyser, Corpus
 from plant_cli.artefacts.relevance import load_relevance, read_vocabulary
 from plant_cli.relevance.table import RelevanceTable
 
@@ -22,12 +22,14 @@ class WordStatistics:
         docs_with_word: training documents with each word [V].
         docs_with_label: training documents with each label [L].
         documents: training documents N.
+        analyser: finds words in texts as these were found.
     """
 
     table: RelevanceTable
     docs_with_word: npt.NDArray[np.int64]
     docs_with_label: npt.NDArray[np.int64]
     documents: int
+    analyser: Analyser
 
 
 def load_statistics(folder: Path, corpus: Corpus) -> WordStatistics:
@@ -45,4 +47,5 @@ def load_statistics(folder: Path, corpus: Corpus) -> WordStatistics:
         docs_with_word=read_vocabulary(folder)["docs_with_word"].to_numpy(),
         docs_with_label=np.asarray(corpus.labels.train_counts, dtype=np.int64),
         documents=corpus.sizes["train"],
+        analyser=corpus.analyser,
     )

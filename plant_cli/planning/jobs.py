@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from plant_cli.api import MachineSection, ModelSection, Reading
 from plant_cli.model.network import Network
+from plant_cli.training.schedules import EVERYTHING, Schedule
 from plant_cli.training.unfreezing import Rates, factors, make_groups
 
 EQUAL = Rates(head=1.0, boost=1.0, attention=1.0, backbone=1.0)
@@ -44,7 +45,7 @@ class Job:
     batch: int
     micro_batch: int
     labels: int = 0
-    schedule: Literal["gradual", "all"] = "all"
+    schedule: Schedule = EVERYTHING
     cache_limit: float = 0.0
     every_score: bool = False
 
@@ -56,7 +57,7 @@ class Job:
     def unfreeze(self, network: Network) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
         """Set which parameters are trained in the last epoch; gives those trained in any epoch, and those trained in the last."""
         groups = [group for group in make_groups(network, EQUAL) if group.role in self.roles]
-        active = factors(groups, self.epochs - 1, self.schedule, 1.0)
+        active = factors(groups, self.epochs - 1, replace(self.schedule, attention_factor=1.0))
         network.requires_grad_(False)
         for group, factor in zip(groups, active, strict=True):
             for parameter in group.parameters:

@@ -14,7 +14,6 @@ from plant_cli.api import (
     Corpus,
     DataSection,
     Dataset,
-    DatasetSpec,
     Options,
     Reporter,
     Request,
@@ -187,8 +186,9 @@ class RunContext:
         return self._run
 
     def _dataset(self) -> Dataset:
-        spec, options = self.component(DatasetSpec, self.data.dataset)
-        return spec.load(self.data, options)
+        from plant_cli.corpus.loading import load_dataset
+
+        return load_dataset(self, self.data)
 
     def _load_corpus(self, run: Run) -> Corpus:
         if run.header.data_hash is None and not self._spec.writes:
@@ -212,6 +212,7 @@ class RunContext:
             )
         corpus = open_corpus(run.corpus_path, self._dataset)
         self._refuse_other_options(corpus)
+        self._warn_other_words(corpus)
         for what, file, recorded, found in (
             ("documents", "splits.json", run.header.data_hash, corpus.data_hash),
             ("label order", "labels.parquet", run.header.label_hash, corpus.labels.hash),
@@ -224,6 +225,14 @@ class RunContext:
                     todo=f"put {run.corpus_path} back as it was, or start another run with --run DIR",
                 )
         return corpus
+
+    def _warn_other_words(self, corpus: StoredCorpus) -> None:
+        from plant_cli.corpus.analyser import find_other_packages
+
+        if changed := find_other_packages(corpus.record.analyser):
+            self.reporter.warn(
+                f"words of this run were counted with {', '.join(changed)}: some may be reduced otherwise than when relevance was counted"
+            )
 
     def _prepare_corpus(self, run: Run) -> Corpus:
         from plant_cli.corpus.prepare import prepare

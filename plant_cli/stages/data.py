@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from plant_cli.api import (
     Choice,
@@ -68,7 +68,9 @@ class ConvertOptions(Options):
     """Which corpus, and where it is written."""
 
     path: str = option(help="The corpus: a table, or a folder of splits.", argument=True)
-    output: str = option(help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz), or a folder.", argument=True, min_length=1)
+    output: str = option(help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz, .zst), or a folder.", argument=True, min_length=1)
+    to: str | None = option(None, "The format to write, by the name of its dataset plugin (default: tables, as OUTPUT is named).")
+    compression: Literal["none", "gz", "zst"] = option("none", "How text files of the format are compressed.")
 
 
 def make(context: StageContext, options: MakeOptions) -> Result:
@@ -113,7 +115,7 @@ def check(context: StageContext, options: CheckOptions) -> Result:
     from plant_cli.corpus.evidence import read_evidence
     from plant_cli.corpus.frames import read_frames, tidy
 
-    dataset = _load(context, context.data)
+    dataset = _load(context, context.data.model_copy(update={"strict": context.data.strict or options.strict}))
     frames = read_frames(dataset)
     findings = examine(frames, THOROUGH)
     if not any(finding.level == "fatal" for finding in findings):  # evidence is matched by ids, which must be sound
@@ -166,14 +168,27 @@ def split(context: StageContext, options: SplitOptions) -> Result:
 
 
 def convert(context: StageContext, options: ConvertOptions) -> Result:
-    """The columns become doc_id, text, labels and split; labels are trimmed, and lists become JSON in CSV and TSV."""
+    """In tables the columns become doc_id, text, labels and split; labels are trimmed, and lists become JSON in CSV and TSV."""
+    from plant_cli.corpus.writing import require_writer, write_format
+
+    if options.to is not None:
+        writer, _ = context.component(DatasetSpec, Choice(name=options.to))
+        require_writer(writer, context.components(DatasetSpec))
     dataset = _load(context, context.data.model_copy(update={"path": options.path}))
-    return _write(context, dataset, _read(dataset), options.output, force=context.force)
+    frames = _read(dataset)
+    if options.to is None:
+        return _write(context, dataset, frames, options.output, force=context.force)
+    suffix = "" if options.compression == "none" else f".{options.compression}"
+    written, remarks = write_format(frames, dataset, writer, Path(options.output), suffix=suffix, force=context.force)
+    for remark in remarks:
+        context.reporter.warn(remark)
+    return _describe_output(context, frames, written, options.output)
 
 
 def _load(context: StageContext, data: DataSection) -> Dataset:
-    spec, options = context.component(DatasetSpec, data.dataset)
-    dataset = spec.load(data, options)
+    from plant_cli.corpus.loading import load_dataset
+
+    dataset = load_dataset(context, data)
     for remark in dataset.remarks:
         context.reporter.warn(remark)
     return dataset
@@ -188,7 +203,10 @@ def _read(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:
 def _write(context: StageContext, dataset: Dataset, frames: dict[SplitName, pl.DataFrame], output: str, *, force: bool) -> Result:
     from plant_cli.corpus.writing import write_corpus
 
-    written = write_corpus(frames, dataset, Path(output), force=force)
+    return _describe_output(context, frames, write_corpus(frames, dataset, Path(output), force=force), output)
+
+
+def _describe_output(context: StageContext, frames: dict[SplitName, pl.DataFrame], written: list[Path], output: str) -> Result:
     for path in written:
         context.reporter.note(f"wrote {path}")
     rows: Sequence[tuple[Any, ...]] = [(name, frame.height, frame["labels"].list.len().sum()) for name, frame in frames.items()]
@@ -200,7 +218,7 @@ def _write(context: StageContext, dataset: Dataset, frames: dict[SplitName, pl.D
     )
 
 
-def _action(name: str, summary: str, options: type[Options], run: Callable[[StageContext, Any], Result], example: str) -> StageSpec:
+def _action(name: str, summary: str, options: type[Options], run: Callable[[StageContext, Any], Result], *examples: str) -> StageSpec:
     return StageSpec(
         name=f"data {name}",
         summary=summary,
@@ -211,7 +229,7 @@ def _action(name: str, summary: str, options: type[Options], run: Callable[[Stag
         takes=("force",) if run in (make, split, convert) else (),
         needs_run=False,
         panel="Corpus",
-        examples=(f"plant data {name} {example}",),
+        examples=tuple(f"plant data {name} {example}" for example in examples),
     )
 
 
@@ -220,5 +238,7 @@ SPECS = (
     _action("stats", "Describe a corpus in numbers.", NoOptions, stats, "data.parquet"),
     _action("check", "Look for what may be wrong with a corpus.", CheckOptions, check, "data.parquet --strict"),
     _action("split", "Split a corpus again.", SplitOptions, split, "all.csv --test 0.2 -O data.parquet"),
-    _action("convert", "Write a corpus in another format.", ConvertOptions, convert, "corpus/ data.jsonl.gz"),
+    _action(
+        "convert", "Write a corpus in another format.", ConvertOptions, convert, "corpus/ data.jsonl.gz", "data.parquet out --to pecos"
+    ),
 )

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING
 
 from plant_cli.api import DataError, MetricSpec, Result, StageContext, StageSpec, option
 from plant_cli.base.files import write_json
-from plant_cli.base.sizes import SIZE_PATTERN, read_size
+from plant_cli.base.sizes import read_size
 from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.gates import check_gates, parse_gates
 from plant_cli.evaluation.options import ScoringOptions
 
 if TYPE_CHECKING:
-    from plant_cli.evaluation.gold import Gold
     from plant_cli.evaluation.report import Conditions
     from plant_cli.evaluation.score import Evaluation
     from plant_cli.evaluation.systems import System
-    from plant_cli.kit.metrics import ScoreTable
 
 SHOWN = ("P@1", "P@5", "nDCG@5", "R@50", "micro-F1", "macro-F1")  # in the record of the stage
 
@@ -33,7 +31,6 @@ class EvalOptions(ScoringOptions):
     threshold: float | None = option(
         None, "Assign labels that score at least this (default: as tuned on validation; 0.5 for another tool)."
     )
-    memory: str = option("1GB", "Memory for the scores that AUC reads at a time, such as 500MB.", pattern=SIZE_PATTERN)
 
 
 def run(context: StageContext, options: EvalOptions) -> Result:
@@ -53,16 +50,20 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     import numpy as np
 
     from plant_cli.evaluation.gold import read_gold
+    from plant_cli.evaluation.hierarchy import read_hierarchy
     from plant_cli.evaluation.predictions import build_input, read_predictions
     from plant_cli.evaluation.report import Conditions
     from plant_cli.evaluation.score import evaluate
+    from plant_cli.evaluation.systems import read_scores
 
     families = [context.component(MetricSpec, family) for family in options.choose_families(s.name for s in context.components(MetricSpec))]
     convention = CONVENTIONS[options.convention]
     gold = read_gold(context.corpus(), options.split)
     system = _find(context, options, gold.label_hash)
     predictions = read_predictions(system.predictions, gold, context.reporter)
-    data = build_input(predictions, gold, system.threshold, convention, _read_scores(system, gold, read_size(options.memory)))
+    scores = read_scores(system, gold, read_size(options.memory))
+    hierarchy = None if options.hierarchy is None else read_hierarchy(Path(options.hierarchy), gold.labels)
+    data = build_input(predictions, gold, system.threshold, convention, scores, hierarchy)
     if not len(data.top):
         raise DataError(
             f"no document of the {options.split} split has a gold label",
@@ -108,17 +109,6 @@ def _find(context: StageContext, options: EvalOptions, label_hash: str) -> Syste
     return replace(system, threshold=options.threshold, origin=f"threshold {options.threshold:g} given")
 
 
-def _read_scores(system: System, gold: Gold, memory: int) -> ScoreTable | None:
-    """Every score of the gold documents, if `plant predict --auc` kept them."""
-    import numpy as np
-
-    from plant_cli.artefacts.scores import open_scores
-    from plant_cli.kit.metrics import ScoreTable
-
-    values = None if system.folder is None else open_scores(system.folder, gold.doc_ids, gold.label_hash)
-    return None if values is None else ScoreTable(values=values, rows=np.arange(len(values)), memory=memory)
-
-
 def _keep_scores(context: StageContext, system: System, split: str) -> str:
     """What to do to have the metrics that need every score, without the path of the run: a copied run has the same results."""
     if system.folder is None:
@@ -130,6 +120,7 @@ def _keep_scores(context: StageContext, system: System, split: str) -> str:
 
 def _write(folder: Path, evaluation: Evaluation, conditions: Conditions) -> Result:
     from plant_cli.evaluation import report
+    from plant_cli.evaluation.details import write_documents, write_labels
     from plant_cli.evaluation.predictions import keep_documents
 
     content = report.as_json(evaluation, conditions)
@@ -137,8 +128,8 @@ def _write(folder: Path, evaluation: Evaluation, conditions: Conditions) -> Resu
     doc_ids = [doc_id for doc_id, keep in zip(conditions.gold.doc_ids, kept, strict=True) if keep]
     write_json(folder / "metrics.json", content)
     write_json(folder / "intervals.json", report.intervals_as_json(evaluation, conditions))
-    report.write_per_label(folder / "per_label.tsv", conditions.data, conditions.gold)
-    report.write_per_document(folder / "per_document.parquet", evaluation.overall, doc_ids)
+    write_labels(folder / "per_label.tsv", conditions.data, conditions.gold, conditions.level)
+    write_documents(folder / "per_document.parquet", conditions.data, evaluation.overall, doc_ids)
     return Result(
         tables=report.make_tables(evaluation, conditions),
         data=content,

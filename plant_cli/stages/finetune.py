@@ -30,7 +30,7 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
 
     given = Inputs(
         corpus=corpus,
-        design=find_design(context.model, context.component),
+        design=find_design(context.model, context.component).start_from(context.input),
         machine=context.machine,
         session=open_session(context),
         component=context.component,

@@ -200,13 +200,11 @@ def _weigh(
 
 def _number_titles(context: StageContext, corpus: Corpus, margins: Margins) -> list[list[int]]:
     """The distinct words of each label's title that are in the vocabulary, as indices."""
-    from plant_cli.corpus.words import spell
-
     titles = corpus.labels.titles
     if not any(titles):
         context.reporter.warn("no label has a title: --label-text-weight changes nothing (give titles with --titles FILE)")
     places = {word: i for i, word in enumerate(margins.words)}
-    return [sorted({places[word] for word in spell(title or "") if word in places}) for title in titles]
+    return [sorted({places[word] for word in corpus.analyser.spell(title or "") if word in places}) for title in titles]
 
 
 def _describe(context: StageContext, corpus: Corpus, margins: Margins, kept: npt.NDArray[np.int64]) -> Result:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
-from plant_cli.api import DatasetSpec, LossSpec, Options, RecipeError, Result, SignalSpec, StageContext, StageSpec, option
+from plant_cli.api import LossSpec, Options, RecipeError, Result, SignalSpec, StageContext, StageSpec, option
 from plant_cli.base.sizes import read_size
 
 if TYPE_CHECKING:
@@ -94,13 +94,13 @@ def _steps(context: StageContext, recipe: str | None) -> list[Step]:
 def _corpus(context: StageContext, step: Step, recipe: str | None) -> Iterator[Corpus]:
     """The run's corpus if it has one and no recipe says otherwise, else one that is prepared in a temporary folder."""
     from plant_cli.artefacts.corpus import SPLITS_FILE
+    from plant_cli.corpus.loading import load_dataset
     from plant_cli.corpus.prepare import prepare
 
     if recipe is None and (context.run_path / "corpus" / SPLITS_FILE).exists():
         yield context.corpus()
         return
-    spec, options = context.component(DatasetSpec, step.data.dataset)
-    dataset = spec.load(step.data, options)
+    dataset = load_dataset(context, step.data)
     with TemporaryDirectory() as folder:
         yield prepare(dataset, step.data, Path(folder), step.machine.seed, context.reporter)
 
@@ -155,7 +155,7 @@ def _job(context: StageContext, step: Step, corpus: Corpus) -> Job:
     loss: Any = context.component(LossSpec, options.loss)[1]
     hard = getattr(loss, "hard_negatives", 0)
     labels = positives + hard + getattr(loss, "random_negatives", 0) if hard else 0
-    return replace(job, kind="label", roles=ROLES, labels=labels, schedule=options.unfreeze)
+    return replace(job, kind="label", roles=ROLES, labels=labels, schedule=options.schedule)
 
 
 SPECS = (

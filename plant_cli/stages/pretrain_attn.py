@@ -26,14 +26,14 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
     statistics = load_statistics(relevance, corpus)
     given = Inputs(
         corpus=corpus,
-        design=find_design(context.model, context.component),
+        design=find_design(context.model, context.component).start_from(context.input),
         machine=context.machine,
         session=open_session(context),
         component=context.component,
         statistics=statistics,
     )
     warn_of_languages(given.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
-    return _report(plant_attention(given, options, statistics.table))
+    return _report(plant_attention(given, options, statistics))
 
 
 def _report(reached: Planted) -> Result:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import model_validator
 
-from plant_cli.api import MetricSpec, MetricValue, Result, StageContext, StageSpec, Table, UsageError, option
+from plant_cli.api import MetricSpec, Result, StageContext, StageSpec, Table, UsageError, option
 from plant_cli.base.files import write_json
+from plant_cli.base.sizes import read_size
 from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.options import ScoringOptions
 
@@ -15,10 +17,13 @@ if TYPE_CHECKING:
     from plant_cli.evaluation.comparison import Comparison
     from plant_cli.evaluation.families import Families
     from plant_cli.evaluation.gold import Gold
+    from plant_cli.evaluation.joining import Measurement, Systems
     from plant_cli.evaluation.seeds import Measured
-    from plant_cli.evaluation.systems import System
 
-DEFAULT_METRICS = ("P@1", "P@5", "nDCG@5", "PSP@5", "R@10", "R@50", "MAP", "micro-F1", "macro-F1", "R@10[1-5]", "R@50[1-5]")
+DEFAULT_METRICS = (
+    *("P@1", "P@5", "nDCG@5", "PSP@5", "R@10", "R@50", "MAP", "micro-F1", "macro-F1", "R@10[1-5]", "R@50[1-5]"),
+    *("micro-AUC", "macro-AUC"),  # where every system has every score
+)
 
 
 class SignificanceOptions(ScoringOptions):
@@ -35,7 +40,11 @@ class SignificanceOptions(ScoringOptions):
     metric: list[str] = option([], f"Only this metric (repeatable). Default: {', '.join(DEFAULT_METRICS)}.", short="-m")
     bootstrap: int = option(1000, "Resamples of the documents behind the intervals of the differences.", ge=1)
     permutations: int = option(10000, "Random swaps behind p (approximate randomisation); p is at least 1/(1 + this).", ge=1)
-    paper: bool = option(False, "Mark by the published rule: Wilcoxon over bootstrap replicates (its p shrinks with their number).")
+    paper: bool = option(
+        False,
+        "Report by the published rule: mean gain and plain percentiles of the replicates; Wilcoxon over documents for P@k and R@k, over "
+        "replicates for F1 and AUC (there p shrinks with their number).",
+    )
     seeds: int | None = option(
         None, "Compare means over this many seeds, as `plant run --seeds` trains them; one system alone: only its spread.", ge=2
     )
@@ -54,18 +63,19 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
     """Test each metric, correct over metrics and systems, and write significance.json."""
     from plant_cli.evaluation.comparison import as_json
     from plant_cli.evaluation.gold import read_gold
-    from plant_cli.evaluation.seeds import average
+    from plant_cli.evaluation.joining import keep_shared
 
     _refuse_repeated(options.systems)
     families = [context.component(MetricSpec, family) for family in options.choose_families(s.name for s in context.components(MetricSpec))]
     gold = read_gold(context.corpus(), options.split)
     seeds: list[int] = []
+    measured: Systems
     if options.seeds is None:
-        measured = [(name, _measure(context, options, name, gold, families)) for name in options.systems]
+        measured = [(name, [_measure(context, options, name, gold, families)]) for name in options.systems]
     else:
-        seeds, repeated = _measure_seeds(context, options, options.seeds, gold, families)
-        measured = [(name, average(metrics)) for name, metrics in repeated]
-    comparisons = _compare(context, options, measured) if len(measured) > 1 else []
+        seeds, measured = _measure_seeds(context, options, options.seeds, gold, families)
+    measured = keep_shared(measured)
+    comparisons = _compare(context, options, measured, families) if len(measured) > 1 else []
     content = {
         "split": options.split,
         "documents": len(gold.doc_ids),
@@ -75,27 +85,32 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
         **({"metric_options": options.metric_options} if options.metric_options else {}),
         "comparisons": as_json(comparisons),
     }
-    tables = _show(comparisons, options, len(gold.doc_ids)) if comparisons else []
+    tables = _show(comparisons, options, _describe(gold), context.machine.seed) if comparisons else []
     if seeds:
-        spread_tables, over_seeds = _show_seeds(repeated, seeds, options.level)
+        spread_tables, over_seeds = _show_seeds([(name, [one.metrics for one in found]) for name, found in measured], seeds, options.level)
         tables, content = [*spread_tables, *tables], {**content, **over_seeds}
     write_json(context.folder / "significance.json", content)
     summary = {f"{c.metric} against {c.b}": c.print_text(c.p_holm) for c in comparisons}
     return Result(tables=tables, data=content, summary=summary)
 
 
-def _compare(context: StageContext, options: SignificanceOptions, measured: list[tuple[str, list[MetricValue]]]) -> list[Comparison]:
+def _compare(context: StageContext, options: SignificanceOptions, measured: Systems, families: Families) -> list[Comparison]:
     import numpy as np
 
     from plant_cli.evaluation.comparison import compare
+    from plant_cli.evaluation.joining import join_metrics
+    from plant_cli.evaluation.seeds import average
+
+    systems = [(name, average([one.metrics for one in found]) if len(found) > 1 else found[0].metrics) for name, found in measured]
 
     with context.reporter.progress("resampling documents", options.bootstrap + options.permutations, "resamples") as task:
         return compare(
-            measured,
+            systems,
             replicates=options.bootstrap,
             permutations=options.permutations,
             level=options.level,
             generator=np.random.default_rng(context.machine.seed),
+            joined=join_metrics(measured, families),
             advance=task.advance,
         )
 
@@ -111,37 +126,29 @@ def _refuse_repeated(systems: list[str]) -> None:
         )
 
 
-def _find(context: StageContext, name: str, options: SignificanceOptions, gold: Gold) -> System:
-    """The system of a name; its predictions are made if it is one of this run and has none."""
-    from plant_cli.evaluation.systems import file_system, locate, other_system, own_system
-
-    location = locate(name)
-    if location.file is not None:
-        return file_system(location.file)
-    if location.run is not None:
-        return other_system(name, location.run, location.tag, options.split, gold.label_hash, context.run_path / "corpus")
-    predict = context.ensure("predict", location.tag, {"split": options.split})
-    return own_system(name, predict, context.input("finetune", location.tag), options.split, gold.label_hash)
-
-
-def _measure(context: StageContext, options: SignificanceOptions, name: str, gold: Gold, families: Families) -> list[MetricValue]:
+def _measure(context: StageContext, options: SignificanceOptions, name: str, gold: Gold, families: Families) -> Measurement:
     from plant_cli.evaluation.bins import measure_bins
     from plant_cli.evaluation.families import choose, compute_families, find_missing
+    from plant_cli.evaluation.hierarchy import read_hierarchy
+    from plant_cli.evaluation.joining import Measurement
     from plant_cli.evaluation.predictions import build_input, read_predictions
+    from plant_cli.evaluation.systems import find_system, read_scores
 
-    system = _find(context, name, options, gold)
+    system = find_system(context, name, gold)
     predictions = read_predictions(system.predictions, gold, context.reporter)
-    data = build_input(predictions, gold, system.threshold, CONVENTIONS[options.convention])
-    values = [metric for metric in compute_families(families, data, options.metric) if isinstance(metric, MetricValue)]
-    values += [metric for b in measure_bins(data) for metric in b.metrics]
-    missing = find_missing(families, data, "systems are compared on metrics of the highest-scored labels; `plant eval` gives its interval")
+    scores = read_scores(system, gold, read_size(options.memory))
+    hierarchy = None if options.hierarchy is None else read_hierarchy(Path(options.hierarchy), gold.labels)
+    data = build_input(predictions, gold, system.threshold, CONVENTIONS[options.convention], scores, hierarchy)
+    values = [*compute_families(families, data, options.metric), *(metric for b in measure_bins(data) for metric in b.metrics)]
+    missing = find_missing(families, data, f"'{name}' needs all its scores: `plant predict --auc`")
     known = {value.name for value in values}
-    return choose(values, options.metric or [metric for metric in DEFAULT_METRICS if metric in known], missing)
+    wanted = options.metric or [metric for metric in DEFAULT_METRICS if metric in known]
+    return Measurement(metrics=choose(values, wanted, missing), data=data)
 
 
 def _measure_seeds(
     context: StageContext, options: SignificanceOptions, count: int, gold: Gold, families: Families
-) -> tuple[list[int], list[tuple[str, Measured]]]:
+) -> tuple[list[int], Systems]:
     """The seeds, and every system's metrics with each; a file of another tool counts as the same with every seed."""
     from plant_cli.evaluation.systems import find_seeds
 
@@ -155,7 +162,7 @@ def _measure_seeds(
             todo=f"plant run RECIPE --seeds {count}, or leave --seeds out",
         )
     seeds = sorted(next(iter(trained.values())))
-    measured: list[tuple[str, Measured]] = []
+    measured: list[tuple[str, list[Measurement]]] = []
     for name, systems in found.items():
         names = [systems[seed] if systems else name for seed in seeds]
         known = {each: _measure(context, options, each, gold, families) for each in dict.fromkeys(names)}
@@ -174,19 +181,30 @@ def _show_seeds(measured: list[tuple[str, Measured]], seeds: list[int], level: f
     return [make_spread_table(spreads, seeds), *tables], {"seeds": seeds, "spreads": as_json(spreads), "over_seeds": as_json(differences)}
 
 
-def _show(comparisons: list[Comparison], options: SignificanceOptions, documents: int) -> list[Table]:
+def _describe(gold: Gold) -> str:
+    without, known = int((gold.sizes == 0).sum()), int((gold.train_counts > 0).sum())
+    return f"{len(gold.doc_ids)} documents of {gold.split}, {without} without gold; {known} labels of train"
+
+
+def _show(comparisons: list[Comparison], options: SignificanceOptions, documents: str, seed: int) -> list[Table]:
     from plant_cli.evaluation.comparison import make_table
 
-    rule = (
-        "marked by the published rule: Wilcoxon over bootstrap replicates, whose p shrinks as --bootstrap grows: read the interval"
-        if options.paper
-        else "p: approximate randomisation over documents; Holm: corrected over all metrics and systems shown; Wilcoxon: per document"
-    )
-    notes = [
-        "▲ A is better, ▼ A is worse: p < 0.05" + ("" if options.paper else " after Holm") + " and the interval excludes 0",
-        rule,
-        f"{documents} documents; {100 * options.level:g}% intervals from {options.bootstrap} paired resamples",
-    ]
+    level, resamples = f"{100 * options.level:g}%", f"{options.bootstrap} paired resamples, seed {seed}"
+    if options.paper:
+        notes = [
+            "▲ A is better, ▼ A is worse: p < 0.05 and the interval excludes 0, as published; not corrected for the number of metrics",
+            f"gain: mean over replicates; {level} plain percentiles of {resamples}",
+            "Wilcoxon over replicates (F1, AUC): its p shrinks as --bootstrap grows, which is no evidence: read the interval",
+        ]
+    else:
+        notes = [
+            "▲ A is better, ▼ A is worse: p < 0.05 after Holm and the interval excludes 0",
+            "p: approximate randomisation over documents; Holm: corrected over all metrics and systems shown; "
+            "Wilcoxon: per document; effect: mean difference of a document over its standard deviation",
+            "documents for 1 point: as many show a true difference of one point in four of five test sets",
+            f"{level} intervals from {resamples}",
+        ]
+    notes.append(f"{documents}; convention {options.convention}")
     if options.seeds is not None:
         notes.append(f"values are means over {options.seeds} seeds: p and intervals are of the documents, for these seeds")
     others = options.systems[1:]

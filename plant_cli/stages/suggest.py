@@ -89,21 +89,22 @@ def _texts(context: StageContext, options: SuggestOptions) -> tuple[list[str], l
     """Document ids and texts."""
     if options.path is None:
         return ["text"], [options.text or ""]
-    from plant_cli.kit.tables import collect, scan_table
+    from plant_cli.kit.tables import collect, join_columns, scan_table, text_columns
 
-    frame = collect(scan_table(Path(options.path)), options.path)
-    text = context.data.text_column
-    if text not in frame.columns:
-        raise DataError(
-            f"there is no column '{text}'",
-            where=options.path,
-            expected=f"the text column of the run's corpus; the table has: {', '.join(frame.columns)}",
-            todo=f"rename the column: {near_names(text, frame.columns)}",
-        )
+    frame = collect(scan_table(Path(options.path), encoding=context.data.encoding), options.path)
+    names = text_columns(context.data.text_column, frame.columns)
+    for text in names:
+        if text not in frame.columns:
+            raise DataError(
+                f"there is no column '{text}'",
+                where=options.path,
+                expected=f"the text column of the run's corpus; the table has: {', '.join(frame.columns)}",
+                todo=f"rename the column: {near_names(text, frame.columns)}",
+            )
     if frame.is_empty():
         raise DataError("the table has no rows", where=options.path, expected="at least one text", todo="check the file")
     ids = _identify(context, options, frame)
-    texts = frame[text].cast(str).fill_null("")
+    texts = frame.select(join_columns(names).alias("text"))["text"].cast(str).fill_null("")
     empty = int((texts.str.strip_chars() == "").sum())
     if empty:
         context.reporter.warn(f"{empty} of {len(frame)} texts are empty: their suggestions mean nothing")
@@ -115,6 +116,7 @@ def _identify(context: StageContext, options: SuggestOptions, frame: pl.DataFram
     from collections import Counter
 
     from plant_cli.corpus.checks import show_some
+    from plant_cli.kit.tables import text_columns
 
     wanted = options.id_column or context.data.id_column
     column, rows = wanted or "doc_id", [str(row) for row in range(1, len(frame) + 1)]
@@ -127,7 +129,7 @@ def _identify(context: StageContext, options: SuggestOptions, frame: pl.DataFram
                 + near_names(column, frame.columns),
                 todo="name the column of the ids with --id-column, or rename it",
             )
-        others = [name for name in frame.columns if name != context.data.text_column]
+        others = [name for name in frame.columns if name not in text_columns(context.data.text_column, frame.columns)]
         if others:
             unlike = [name for name in others if not frame.schema[name].is_nested() and frame[name].n_unique() == len(frame)]
             named = ", ".join(f"'{name}'" for name in unlike or others)

@@ -75,6 +75,18 @@ def evidence_quotes_the_text(spec: DatasetSpec) -> None:
     assert not wrong, f"{len(wrong)} spans that do not quote their document, such as one of {wrong[0]}"
 
 
+def what_it_writes_it_recognises(spec: DatasetSpec) -> None:
+    """A format with a writer recognises what it wrote, and reads the texts and labels of it."""
+    if spec.write is None:
+        pytest.skip("it writes nothing")
+    assert spec.recognise is not None, "it writes a format that it does not recognise"
+    said = spec.recognise(DataSection(path=str(_source(spec))))
+    assert said, "it does not recognise what it wrote"
+    splits = _loaded(spec).splits
+    found = sorted((name, text) for name, frame in splits.items() for text in frame.select("text").collect()["text"])
+    assert found == sorted((split, text) for split, text, _ in EXAMPLE), f"other documents come back: {found}"
+
+
 def says_where_it_comes_from(spec: DatasetSpec) -> None:
     """Licence and access are stated."""
     dataset = _loaded(spec)
@@ -90,9 +102,23 @@ def _loaded(spec: DatasetSpec) -> Dataset:
 def _load(spec: DatasetSpec) -> Dataset:
     options = default_options(spec)
     try:
-        return spec.load(DataSection(path=str(_example_file())), options)
+        return spec.load(DataSection(path=str(_source(spec))), options)
     except (ComponentError, ResourceError) as error:  # a package or a download that this machine does not have
         pytest.skip(str(error))
+
+
+@cache
+def _source(spec: DatasetSpec) -> Path:
+    """What the dataset is to read: the example as a table, or as it writes it itself."""
+    if spec.write is None:
+        return _example_file()
+    from plant_cli.kit.tables import scan_table
+
+    table = scan_table(_example_file()).select("doc_id", "text", "labels", "split")
+    parts = table.collect().partition_by("split", as_dict=True, include_key=False)
+    folder = Path(tempfile.mkdtemp(prefix="plant-conformance-"))
+    spec.write(Dataset(splits={split: parts[(split,)].lazy() for split in SPLITS}), folder, "")
+    return folder
 
 
 @cache
@@ -111,5 +137,6 @@ CHECKS = (
     two_loads_agree,
     label_table_has_one_row_a_label,
     evidence_quotes_the_text,
+    what_it_writes_it_recognises,
     says_where_it_comes_from,
 )

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from plant_cli.api import DecoderShape, DecoderSpec, Reading, SparseDecoder
+from plant_cli.api import DecoderShape, DecoderSpec, FoldableDecoder, PlantableDecoder, Reading, SparseDecoder
 from plant_cli.testing.specs import default_options
 
 HIDDEN, LABELS, LENGTHS = 64, 7, (9, 5, 1)
 ROLES = {"attention", "value", "boost", "head"}
 RTOL, ATOL = 1e-4, 1e-5
+MANY, BLOCK = 50_000, 16_384  # labels that are scored at once, and at a time
 
 
 def logits_have_their_shape(spec: DecoderSpec) -> None:
@@ -59,7 +60,7 @@ def documents_stand_alone(spec: DecoderSpec) -> None:
 
 
 def attention_sums_to_one(spec: DecoderSpec) -> None:
-    """Attention [B, l, T] is a distribution over real tokens, and `rank` is its logarithm."""
+    """Attention [B, l, T] is a distribution over real tokens, and `rank` the logarithm of one: of the same, or of the planted part."""
     import torch
 
     decoder, chosen = _build(spec), torch.tensor([6, 2])
@@ -70,7 +71,7 @@ def attention_sums_to_one(spec: DecoderSpec) -> None:
     padding = ~reading.mask[:, None, :].expand_as(weights)
     assert not bool(weights[padding].any()), "padding is attended"
     assert bool(torch.isneginf(logs[padding]).all()), "rank is not -inf at padding"
-    torch.testing.assert_close(logs.exp(), weights, rtol=RTOL, atol=ATOL)
+    torch.testing.assert_close(logs.exp().sum(-1), torch.ones(len(LENGTHS), 2), rtol=RTOL, atol=ATOL)
 
 
 def every_parameter_has_one_role(spec: DecoderSpec) -> None:
@@ -118,6 +119,96 @@ def sparse_gradients_are_the_dense_ones(spec: DecoderSpec) -> None:
             torch.testing.assert_close(table.grad.to_dense(), other.grad, rtol=RTOL, atol=ATOL)
 
 
+def a_document_without_tokens_gets_logits(spec: DecoderSpec) -> None:
+    """A document whose tokens are all masked gets finite logits, and spoils no gradient."""
+    import torch
+
+    decoder = _build(spec)
+    reading = _sample()
+    reading.mask[1] = False
+    logits, ranks = decoder(reading), decoder.rank(reading, torch.arange(LABELS))
+    assert bool(logits.isfinite().all()), "a document without tokens has logits that are not finite"
+    assert not bool(ranks.isnan().any()), "ranks of a document without tokens are not numbers"
+    torch.testing.assert_close(logits[0], decoder(_sample())[0], rtol=RTOL, atol=ATOL)
+    (logits.sum() + ranks[ranks.isfinite()].square().sum()).backward()
+    for name, parameter in decoder.named_parameters():
+        assert parameter.grad is None or bool(parameter.grad.isfinite().all()), f"the gradient of {name} is not finite"
+
+
+def a_single_label_is_scored(spec: DecoderSpec) -> None:
+    """A corpus with one label is a corpus."""
+    import torch
+
+    decoder, reading = _build(spec, labels=1), _sample()
+    assert tuple(decoder(reading).shape) == (len(LENGTHS), 1), "logits of one label have another shape than [B, 1]"
+    assert tuple(decoder.rank(reading, torch.zeros(1, dtype=torch.int64)).shape) == (len(LENGTHS), 1, max(LENGTHS))
+
+
+def very_many_labels_equal_their_blocks(spec: DecoderSpec) -> None:
+    """Of 50,000 labels, all at once and block by block give the same logits."""
+    import torch
+
+    decoder, reading = _build(spec, labels=MANY), _sample()
+    with torch.no_grad():
+        blocks = torch.split(torch.arange(MANY), BLOCK)
+        torch.testing.assert_close(torch.cat([decoder(reading, block) for block in blocks], 1), decoder(reading), rtol=RTOL, atol=ATOL)
+
+
+def sharp_attention_stays_a_distribution(spec: DecoderSpec) -> None:
+    """Hidden states of great size, whose scores overflow without the usual care, give finite logits and rows that sum to one."""
+    import torch
+
+    decoder, reading = _build(spec), _sample()
+    great = Reading.of(1e3 * reading.hidden, reading.mask, reading.words)
+    assert bool(decoder(great).isfinite().all()), "logits are not finite where scores are great"
+    weights = decoder.attention(great, torch.arange(LABELS))
+    torch.testing.assert_close(weights.sum(-1), torch.ones(len(LENGTHS), LABELS), rtol=RTOL, atol=1e-3)
+
+
+def half_precision_stays_near(spec: DecoderSpec) -> None:
+    """Under bf16 products logits stay in fp32 and near, and attention, whose softmax is in fp32, sums to one."""
+    import torch
+
+    decoder, reading = _build(spec), _sample()
+    exact = decoder(reading)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        coarse, weights = decoder(reading), decoder.attention(reading, torch.arange(LABELS))
+        decoder(Reading.of(reading.hidden.bfloat16(), reading.mask, reading.words))
+    assert coarse.dtype == weights.dtype == torch.float32, f"logits are {coarse.dtype}, attention is {weights.dtype}"
+    assert bool((coarse - exact).abs().max() < 0.05 * exact.abs().max().clamp_min(1.0)), "logits are far from those in fp32"
+    torch.testing.assert_close(weights.sum(-1), torch.ones(len(LENGTHS), LABELS), rtol=RTOL, atol=1e-3)
+
+
+def folding_changes_nothing(spec: DecoderSpec) -> None:
+    """The folded form gives the same logits, of all labels and of chosen ones."""
+    import torch
+
+    decoder, reading, chosen = _build(spec), _sample(), torch.tensor([5, 0, 3])
+    can_fold = isinstance(decoder, FoldableDecoder)
+    if not can_fold:
+        pytest.skip("for decoders that can be folded")
+    with torch.no_grad():
+        expected, folded = decoder(reading), decoder.fold()
+        torch.testing.assert_close(folded(reading), expected, rtol=RTOL, atol=ATOL)
+        torch.testing.assert_close(folded(reading, chosen), expected[:, chosen], rtol=RTOL, atol=ATOL)
+
+
+def planted_tables_score_by_their_prototypes(spec: DecoderSpec) -> None:
+    """A logit is +scale/2 where what is gathered is the label's prototype, and −scale/2 where it is the background."""
+    import torch
+
+    decoder, reading = _build(spec), _sample()
+    can_plant = isinstance(decoder, PlantableDecoder)
+    if not can_plant:
+        pytest.skip("for decoders whose tables can be planted")
+    with torch.no_grad():
+        gathered = decoder.gather(reading, torch.arange(LABELS))
+        assert gathered.shape[-1] == decoder.gathered_size, f"gathered_size is {decoder.gathered_size}, not {gathered.shape[-1]}"
+        decoder.plant_tables(gathered[0], gathered[1], 8.0)
+        expected = torch.tensor([4.0, -4.0])[:, None].expand(2, LABELS)
+        torch.testing.assert_close(decoder(reading)[:2], expected, rtol=RTOL, atol=1e-2)
+
+
 def saved_weights_give_the_same_logits(spec: DecoderSpec) -> None:
     """All that matters is in the state dict, which safetensors can hold."""
     import torch
@@ -131,13 +222,16 @@ def saved_weights_give_the_same_logits(spec: DecoderSpec) -> None:
     torch.testing.assert_close(other(_sample()), decoder(_sample()), rtol=0, atol=0)
 
 
-def _build(spec: DecoderSpec, seed: int = 0) -> Any:
+def _build(spec: DecoderSpec, seed: int = 0, labels: int = LABELS) -> Any:
     import torch
 
+    ids = [f"{number // 3:05d}.{number % 3}" for number in range(labels)]
+    parents = [label.split(".")[0] for label in ids]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        prior = torch.linspace(0.01, 0.5, LABELS)
-        decoder: Any = spec.build(default_options(spec), DecoderShape(hidden=HIDDEN, labels=LABELS, prior=prior))
+        prior = torch.linspace(0.01, 0.5, labels)
+        shape = DecoderShape(hidden=HIDDEN, labels=labels, prior=prior, label_ids=ids, parents=parents)
+        decoder: Any = spec.build(default_options(spec), shape)
     return decoder.eval()
 
 
@@ -158,5 +252,12 @@ CHECKS = (
     every_parameter_has_one_role,
     ranking_trains_the_attention,
     sparse_gradients_are_the_dense_ones,
+    a_document_without_tokens_gets_logits,
+    a_single_label_is_scored,
+    very_many_labels_equal_their_blocks,
+    sharp_attention_stays_a_distribution,
+    half_precision_stays_near,
+    folding_changes_nothing,
+    planted_tables_score_by_their_prototypes,
     saved_weights_give_the_same_logits,
 )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from plant_cli.api import Metric, MetricInput, MetricSpec, MetricValue
+from plant_cli.api import Hierarchy, Metric, MetricInput, MetricSpec, MetricValue
 from plant_cli.testing.specs import default_options
 
 if TYPE_CHECKING:
@@ -117,6 +117,11 @@ def _ranked(scores: npt.NDArray[np.float64]) -> MetricInput:
         train_documents=200,
         threshold=0.5,
         all_scores=ScoreTable(values=scores[:, :LABELS].astype(np.float32), rows=np.arange(DOCUMENTS), memory=2**20),
+        hierarchy=Hierarchy(  # flat: nothing that is wrong shares anything with what is right
+            nodes=[str(label) for label in range(LABELS + UNSEEN)],
+            above=csr_array(np.eye(LABELS + UNSEEN, dtype=np.int64)),
+            depths=np.ones(LABELS + UNSEEN, dtype=np.int64),
+        ),
     )
 
 

@@ -8,11 +8,11 @@ import torch
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import lengths, sorted_batches
+from plant_cli.model.word_statistics import WordStatistics
 from plant_cli.ranking.kendall import kendall_tau
 from plant_cli.ranking.ndcg import ndcg, random_ndcg
-from plant_cli.relevance.table import RelevanceTable
 from plant_cli.training.materials import Material
-from plant_cli.training.planting import Planter, positives_only
+from plant_cli.training.planting import Planter, positives_only, rank_words
 
 
 class AttentionMeasure:
@@ -21,16 +21,16 @@ class AttentionMeasure:
     Args:
         network: whose attention is measured.
         material: the split.
-        table: relevance of words for labels.
+        known: relevance of words for labels.
         hardware: where it runs.
         k: cut of nDCG@k.
         batch: documents in memory at once.
     """
 
-    def __init__(self, network: Network, material: Material, table: RelevanceTable, hardware: Hardware, *, k: int, batch: int) -> None:
+    def __init__(self, network: Network, material: Material, known: WordStatistics, hardware: Hardware, *, k: int, batch: int) -> None:
         self.network = network
         self.reader = material.reader
-        self.planter = Planter(table, material.split, material.reader.tokens, contrast=-1, labels_per_document=0)
+        self.planter = Planter(known.table, material.split, material.reader.tokens, known.analyser, contrast=-1, labels_per_document=0)
         self.hardware = hardware
         self.k = k
         self.batch = batch
@@ -47,9 +47,8 @@ class AttentionMeasure:
                 continue
             reading = self.reader.read(rows)
             with self.hardware.autocast():
-                attention = self.network.decoder.rank(reading, torch.from_numpy(labels).to(reading.mask.device))
-            lists = self.planter.lists(attention, rows, labels, counts, np.random.default_rng(0))
-            if not len(lists):
+                lists = rank_words(self.network.decoder, self.planter, reading, rows, labels, counts, np.random.default_rng(0))
+            if lists is None:
                 continue
             found = (
                 ndcg(lists.scores, lists.relevance, lists.offsets, self.k),

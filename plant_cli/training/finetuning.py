@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import LabelLoss, RankLoss, Reading, Split
+from plant_cli.api import GroupedDecoder, LabelLoss, RankLoss, Reading, Split
 from plant_cli.model.candidates import Candidates
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.label_scores import score_all, score_candidates, score_pairs
@@ -84,6 +84,8 @@ class FineTuning:
         targets = torch.from_numpy(self.gold[rows].toarray().astype(np.float32)).to(reading.mask.device)
         with self.hardware.autocast():
             loss = self._label_loss(reading, targets, rows, seed)
+            if isinstance(self.network.decoder, GroupedDecoder):
+                loss = loss + group_loss(self.network.decoder, self.loss, reading, targets, seed)
             if self.anchor is not None and self.anchor.strength(epoch) > 0:
                 planted, _ = planted_loss(self.network, self.anchor.planter, self.anchor.loss, reading, rows, seed)
                 loss = loss + self.anchor.strength(epoch) * planted
@@ -107,3 +109,21 @@ class FineTuning:
             return score_all(self.network.decoder, reading, self.network.labels)
         candidates = self.candidates.of(rows, reading.mask.device)
         return score_candidates(self.network.decoder, reading, candidates, self.network.labels)
+
+
+def group_loss(decoder: GroupedDecoder, loss: LabelLoss, reading: Reading, targets: Tensor, seed: int) -> Tensor:
+    """The loss over groups of labels; a document has the groups of its labels.
+
+    Args:
+        decoder: scores the groups.
+        loss: over labels; here over groups.
+        reading: the documents [B].
+        targets: 0/1 of the labels [B, L].
+        seed: of the random negatives.
+    """
+    logits = decoder.score_groups(reading)
+    of_groups = torch.zeros_like(logits).index_add_(1, decoder.groups, targets.to(logits.dtype)).clamp_max_(1.0)
+    if not loss.hard_negatives:
+        return loss(logits, of_groups)
+    draw = torch.Generator(device=logits.device).manual_seed(seed)
+    return loss(logits, of_groups, loss.select(logits.detach(), of_groups, draw))

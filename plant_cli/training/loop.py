@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from plant_cli.training.batches import make_batches, padding_share
 from plant_cli.training.checkpoints import Position
 from plant_cli.training.optimiser import sparse_tables
 from plant_cli.training.options import TrainingOptions
+from plant_cli.training.schedules import EVERYTHING, Schedule
 from plant_cli.training.tracking import draw_curve, open_tracker
 
 Rows = npt.NDArray[np.int64]
@@ -56,8 +57,7 @@ class Plan:
     weight_decay: float
     warmup: float
     clip: float
-    schedule: Literal["gradual", "all"]
-    attention_factor: float
+    schedule: Schedule
     checkpoint_minutes: float
     seed: int
     tracker: str | None
@@ -72,8 +72,7 @@ def make_plan(
     head: float,
     boost: float,
     patience: int | None,
-    schedule: Literal["gradual", "all"] = "all",
-    attention_factor: float = 1.0,
+    schedule: Schedule = EVERYTHING,
 ) -> Plan:
     """The plan that a training stage's options describe, with the peak rates of per-label tables (`boost`) and of what labels share.
 
@@ -83,14 +82,15 @@ def make_plan(
         epochs=options.epochs,
         batch=options.batch,
         micro_batch=options.micro_batch,
-        rates=unfreezing.Rates(head=head, boost=boost, attention=options.rate_attention, backbone=options.rate_backbone),
+        rates=unfreezing.Rates(
+            head=head, boost=boost, attention=options.rate_attention, backbone=options.rate_backbone, layers=options.layer_rates
+        ),
         monitor=monitor,
         patience=options.epochs if patience is None else patience,
         weight_decay=options.weight_decay,
         warmup=options.warmup,
         clip=options.clip,
         schedule=schedule,
-        attention_factor=attention_factor,
         checkpoint_minutes=options.checkpoint_minutes,
         seed=machine.seed,
         tracker=options.tracker,
@@ -234,7 +234,7 @@ class Training:
         count = max(1, round(plan.batch / plan.micro_batch))
         steps = [micro[i : i + count] for i in range(0, len(micro), count)]
         groups = self.groups
-        active = unfreezing.factors(groups, position.epoch, plan.schedule, plan.attention_factor)
+        active = unfreezing.factors(groups, position.epoch, plan.schedule)
         unfreezing.unfreeze(groups, active)
         self.network.train()
         began = time.monotonic()

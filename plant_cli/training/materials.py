@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plant_cli.api import SPLITS, ArtefactError, Corpus, MachineSection, Split, SplitName, TracedBackbone
+from plant_cli.api import (
+    SPLITS,
+    ArtefactError,
+    Corpus,
+    DecoderSpec,
+    MachineSection,
+    Options,
+    Spec,
+    Split,
+    SplitName,
+    TracedBackbone,
+)
 from plant_cli.artefacts.model import read_description
 from plant_cli.model.cuts import cut_summary, measure_cut
 from plant_cli.model.design import ComponentLookup, Design, find_design
@@ -84,7 +96,12 @@ def set_up(given: Inputs, *, freeze_backbone: bool, cache_limit: float) -> Setup
     """
     corpus = given.corpus
     hardware = choose_hardware(given.machine)
-    network = assemble(given.design, given.machine, corpus.labels, corpus.sizes["train"]).to(hardware.device)
+    relevance = given.statistics.table.matrix if given.statistics else None
+    network = assemble(given.design, given.machine, corpus.labels, corpus.sizes["train"], relevance=relevance).to(hardware.device)
+    if network.needs_words and relevance is None:
+        given.session.reporter.warn(
+            f"the decoder {network.section.decoder.name} looks at the words of relevance, but the run has none: run plant mig first"
+        )
     if isinstance(network.backbone, TracedBackbone):
         given.session.reporter.note(f"backbone {network.section.backbone.name}: reads with {network.backbone.origin}")
     if given.planted is not None:
@@ -99,7 +116,8 @@ def set_up(given: Inputs, *, freeze_backbone: bool, cache_limit: float) -> Setup
 def _restore_planted(network: Network, folder: Path, given: Inputs) -> None:
     planted, wanted = find_design(read_description(folder).section, given.component), given.design
     pairs = {"backbone": (planted.backbone[1], wanted.backbone[1]), "decoder": (planted.decoder[1], wanted.decoder[1])}
-    different = [kind for kind in pairs if getattr(planted, kind) != getattr(wanted, kind)]
+    free = wanted.decoder[0].stage2_options
+    different = [kind for kind in pairs if _settle(getattr(planted, kind), free) != _settle(getattr(wanted, kind), free)]
     if different:
         raise ArtefactError(
             "the attention was planted in another network than the one to be fine-tuned",
@@ -110,9 +128,15 @@ def _restore_planted(network: Network, folder: Path, given: Inputs) -> None:
     restore_network(network, folder)
 
 
+def _settle(component: tuple[Spec, Options], free: Sequence[str]) -> tuple[Spec, dict[str, Any]]:
+    """A component with those of its options that must be the same in both stages."""
+    spec, options = component
+    return spec, options.model_dump(exclude=set(free) if isinstance(spec, DecoderSpec) else None)
+
+
 def _open(name: SplitName, given: Inputs, network: Network, hardware: Hardware, policy: CachePolicy) -> Material:
     split = given.corpus.split(name)
     tokens = tokenize(network, split.texts, given.session.reporter, name, evidence=split.evidence)
     vocabulary = given.statistics.table.words if given.statistics else ()
-    words = find_token_words(split.texts, tokens, vocabulary) if network.needs_words else None
+    words = find_token_words(split.texts, tokens, vocabulary, given.corpus.analyser) if network.needs_words else None
     return Material(split=split, reader=open_reader(network, tokens, hardware, policy, given.session, name=name, words=words))

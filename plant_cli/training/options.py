@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
 from plant_cli.api import Choice, Options, choice, option
+from plant_cli.training.schedules import LayerRates, Schedule
 
 Value = TypeVar("Value")
 ROLES = frozenset({"attention", "value", "boost", "head", "backbone"})
@@ -21,6 +22,11 @@ class TrainingOptions(Options):
     micro_batch: int = option(8, "Documents in memory at once; lower it when memory runs out.", ge=1)
     rate_attention: float = option(1e-3, "Peak learning rate of label queries and attention maps.", gt=0)
     rate_backbone: float = option(5e-5, "Peak learning rate of the backbone, when it is trained.", gt=0)
+    layer_rates: LayerRates = option(
+        "equal",
+        "How fast the backbone's layers learn, the last ones first. equal: all at its rate; harmonic: 1, 1/2, 1/3, … of it; "
+        "geometric: each 1/2.6 of the one above (ULMFiT).",
+    )
     weight_decay: float = option(0.01, "AdamW's weight decay.", ge=0)
     warmup: float = option(0.05, "Share of steps over which rates rise.", ge=0, lt=1)
     sparse_updates: bool | None = option(
@@ -116,6 +122,7 @@ class FinetuneOptions(TrainingOptions):
     unfreeze: Literal["gradual", "all"] = option(
         "gradual", "gradual: first value path and head, then attention at a smaller rate, then the backbone from its last layers."
     )
+    unfreeze_epochs: int = option(1, "Epochs that pass before gradual unfreezing goes one step on.", ge=1)
     attention_factor: float = option(0.3, "Factor on the attention's rate under gradual unfreezing.", gt=0, le=1)
     anchor: float = option(0.0, "Weight of the stage 1 loss as an auxiliary term that fades out; 0: none.", ge=0)
     anchor_epochs: int = option(5, "Epochs over which the anchor fades out.", ge=1)
@@ -139,6 +146,11 @@ class FinetuneOptions(TrainingOptions):
     def plants_tables(self) -> bool:
         """Whether label tables start from prototypes, if the decoder can."""
         return self.init == "planted" if self.prototypes is None else self.prototypes
+
+    @property
+    def schedule(self) -> Schedule:
+        """When parts of the network are unfrozen."""
+        return Schedule(gradual=self.unfreeze == "gradual", attention_factor=self.attention_factor, epochs=self.unfreeze_epochs)
 
     @property
     def needs_relevance(self) -> bool:

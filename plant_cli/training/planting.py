@@ -9,9 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
-from plant_cli.api import RankLoss, Reading, Split, TokenBatch
+from plant_cli.api import Analyser, Decoder, RankLoss, Reading, Split, TokenBatch
+from plant_cli.base.padding import LABEL_MULTIPLE
 from plant_cli.model.hardware import Hardware
+from plant_cli.model.label_scores import last_positions
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader
 from plant_cli.model.token_words import OUTSIDE, DocumentWords, match_words
@@ -19,6 +22,8 @@ from plant_cli.relevance.table import RelevanceTable
 
 Rows = npt.NDArray[np.int64]
 SMALLEST_MASS = 1e-12
+ELEMENTS = 1 << 24
+"""Attention (labels x positions) of one document that is kept for the backward pass, 64 MB; of more, blocks are computed again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +38,29 @@ class RankedLists:
         return len(self.offsets) - 1
 
 
+@dataclass(frozen=True, kw_only=True)
+class Items:
+    """The lists of one document before attention has scored them.
+
+    Args:
+        labels: those that have a list [l].
+        there: which of the document's words are in it [l, U].
+        relevance: of these words, list after list.
+    """
+
+    labels: Rows
+    there: npt.NDArray[np.bool_]
+    relevance: npt.NDArray[np.float32]
+
+
 class Planter:
-    """Builds ranked lists from log attention.
+    """Says which words each list holds, and scores them from log attention.
 
     Args:
         table: relevance of words for labels.
         split: the documents.
         tokens: their tokens, same order.
+        analyser: finds the words of the documents, as it found those of the table.
         contrast: words without relevance that join each document's lists (0: none, −1: all).
         labels_per_document: labels sampled beside a batch's positives (−1: all labels).
         score: a word's score: log of the attention mass on its tokens, that mass, or the log mean.
@@ -50,6 +71,7 @@ class Planter:
         table: RelevanceTable,
         split: Split,
         tokens: TokenBatch,
+        analyser: Analyser,
         *,
         contrast: int,
         labels_per_document: int,
@@ -61,7 +83,7 @@ class Planter:
         self.labels_per_document = labels_per_document
         self.score = score
         positions = {word: row for row, word in enumerate(table.words)}
-        self.documents = [match_words(text, spans, positions) for text, spans in zip(split.texts, tokens.spans, strict=True)]
+        self.documents = [match_words(text, spans, positions, analyser) for text, spans in zip(split.texts, tokens.spans, strict=True)]
 
     def choose_labels(self, rows: Rows, draw: np.random.Generator) -> tuple[Rows, npt.NDArray[np.bool_]]:
         """Labels of a batch and which of them count for which document [B, l]: its positives and the shared sample."""
@@ -74,45 +96,33 @@ class Planter:
         counts = np.asarray(gold[:, labels].toarray() != 0) | np.isin(labels, sample)[None, :]
         return labels, counts
 
-    def lists(
-        self, log_attention: Tensor, rows: Rows, labels: Rows, counts: npt.NDArray[np.bool_], draw: np.random.Generator
-    ) -> RankedLists:
-        """Lists of a batch.
+    def choose_items(self, row: int, labels: Rows, draw: np.random.Generator) -> Items:
+        """The lists of a document for some labels; a label is left out if none of the words, or only one word, would be in its list.
 
         Args:
-            log_attention: [B, l, T] of the chosen labels.
-            rows: the documents [B].
-            labels: their labels [l].
-            counts: which labels count for which document [B, l].
+            row: the document.
+            labels: that count for it [l].
             draw: for the sample of words without relevance.
         """
-        scores: list[Tensor] = []
-        relevance: list[npt.NDArray[np.float32]] = []
-        sizes: list[Rows] = []
-        for number, row in enumerate(rows):
-            document = self.documents[row]
-            chosen = np.flatnonzero(counts[number])
-            wanted = self._relevance(document, labels[chosen])
-            items = (wanted > 0) | self._contrast(len(document.vocabulary), draw)[None, :]
-            usable = ((wanted > 0).any(axis=1)) & (items.sum(axis=1) > 1)
-            if not usable.any():
-                continue
-            kept = torch.from_numpy(chosen[usable]).to(log_attention.device)
-            mass = self._word_scores(log_attention[number].index_select(0, kept), document)
-            items = items[usable]
-            scores.append(mass[torch.from_numpy(items).to(mass.device)])
-            relevance.append(wanted[usable][items])
-            sizes.append(items.sum(axis=1))
-        if not scores:
-            empty = log_attention.new_zeros(0)
-            return RankedLists(scores=empty, relevance=empty, offsets=torch.zeros(1, dtype=torch.int64))
-        offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
-        device = log_attention.device
-        return RankedLists(
-            scores=torch.cat(scores),
-            relevance=torch.from_numpy(np.concatenate(relevance)).to(device),
-            offsets=torch.from_numpy(offsets.astype(np.int64)).to(device),
-        )
+        document = self.documents[row]
+        wanted = self._relevance(document, labels)
+        there = (wanted > 0) | self._contrast(len(document.vocabulary), draw)[None, :]
+        usable = ((wanted > 0).any(axis=1)) & (there.sum(axis=1) > 1)
+        there = there[usable]
+        return Items(labels=labels[usable], there=there, relevance=wanted[usable][there])
+
+    def score_words(self, log_attention: Tensor, row: int) -> Tensor:
+        """Scores [l, U] of a document's words from log attention [l, T] on its tokens."""
+        document, device = self.documents[row], log_attention.device
+        token, word = torch.from_numpy(document.token).to(device), torch.from_numpy(document.word).to(device)
+        size = len(document.vocabulary)
+        on_tokens = log_attention.float().index_select(1, token).exp()
+        mass = on_tokens.new_zeros((len(log_attention), size)).index_add(1, word, on_tokens)
+        if self.score == "mass":
+            return mass
+        if self.score == "log-mean":
+            mass = mass / torch.bincount(word, minlength=size).to(mass.dtype)
+        return mass.clamp_min(SMALLEST_MASS).log()
 
     def _contrast(self, size: int, draw: np.random.Generator) -> npt.NDArray[np.bool_]:
         if self.contrast < 0 or self.contrast >= size:
@@ -135,19 +145,6 @@ class Planter:
         found = np.zeros((len(labels), len(document.vocabulary)), dtype=np.float32)
         found[np.repeat(np.arange(len(labels)), counts)[hit], column[hit]] = table.data[flat][hit]
         return found
-
-    def _word_scores(self, log_attention: Tensor, document: DocumentWords) -> Tensor:
-        """Scores [l, U] of words from log attention [l, T] on tokens."""
-        device = log_attention.device
-        token, word = torch.from_numpy(document.token).to(device), torch.from_numpy(document.word).to(device)
-        size = len(document.vocabulary)
-        on_tokens = log_attention.float().index_select(1, token).exp()
-        mass = on_tokens.new_zeros((len(log_attention), size)).index_add(1, word, on_tokens)
-        if self.score == "mass":
-            return mass
-        if self.score == "log-mean":
-            mass = mass / torch.bincount(word, minlength=size).to(mass.dtype)
-        return mass.clamp_min(SMALLEST_MASS).log()
 
 
 def positives_only(planter: Planter, rows: Rows) -> tuple[Rows, npt.NDArray[np.bool_]]:
@@ -187,8 +184,66 @@ def planted_loss(network: Network, planter: Planter, loss: RankLoss, reading: Re
     """
     draw = np.random.default_rng(seed)
     labels, counts = planter.choose_labels(rows, draw)
-    attention = network.decoder.rank(reading, torch.from_numpy(labels).to(reading.mask.device))
-    lists = planter.lists(attention, rows, labels, counts, draw)
-    if len(lists) == 0:
+    lists = rank_words(network.decoder, planter, reading, rows, labels, counts, draw)
+    if lists is None:  # a loss of nothing, with a gradient that is zero
+        attention = network.decoder.rank(reading.select(slice(1)), torch.zeros(1, dtype=torch.int64, device=reading.mask.device))
         return 0.0 * attention.nan_to_num(neginf=0.0).sum(), 0.0
     return loss(lists.scores, lists.relevance, lists.offsets), float(len(lists))
+
+
+def rank_words(
+    decoder: Decoder,
+    planter: Planter,
+    reading: Reading,
+    rows: Rows,
+    labels: Rows,
+    counts: npt.NDArray[np.bool_],
+    draw: np.random.Generator,
+) -> RankedLists | None:
+    """The lists of a batch, document by document: only labels that count for a document, and have a list there, are attended with.
+
+    Of very many labels or positions, blocks are computed again in the backward pass: memory grows with the words in the lists.
+
+    Args:
+        decoder: whose attention scores the words.
+        planter: chooses them.
+        reading: the documents [B].
+        rows: which documents they are [B].
+        labels: of the batch [l].
+        counts: which labels count for which document [B, l].
+        draw: for the sample of words without relevance.
+
+    Returns:
+        None if there is no list.
+    """
+    scores: list[Tensor] = []
+    relevance: list[npt.NDArray[np.float32]] = []
+    sizes: list[Rows] = []
+    ends = last_positions(reading.mask)
+    for number, row in enumerate(rows):
+        items = planter.choose_items(int(row), labels[counts[number]], draw)
+        if not len(items.labels):
+            continue
+        alone = reading.select(slice(number, number + 1), slice(int(ends[number])))
+        step = max(1, ELEMENTS // (alone.mask.shape[1] * LABEL_MULTIPLE)) * LABEL_MULTIPLE
+        for start in range(0, len(items.labels), step):
+            block = slice(start, start + step)
+            given = (decoder, planter, alone, int(row), items.labels[block], items.there[block])
+            scores.append(_score_items(*given) if step >= len(items.labels) else checkpoint(_score_items, *given, use_reentrant=False))
+        relevance.append(items.relevance)
+        sizes.append(items.there.sum(axis=1))
+    if not scores:
+        return None
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
+    device = reading.mask.device
+    return RankedLists(
+        scores=torch.cat(scores),
+        relevance=torch.from_numpy(np.concatenate(relevance)).to(device),
+        offsets=torch.from_numpy(offsets).to(device),
+    )
+
+
+def _score_items(decoder: Decoder, planter: Planter, alone: Reading, row: int, labels: Rows, there: npt.NDArray[np.bool_]) -> Tensor:
+    """Scores of the words of one document that are in the lists of some labels, list after list."""
+    attention = decoder.rank(alone, torch.from_numpy(labels).to(alone.mask.device))[0]
+    return planter.score_words(attention, row)[torch.from_numpy(there).to(attention.device)]

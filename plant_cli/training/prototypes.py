@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import ComponentError, Interrupted, PlantableDecoder, Reading
+from plant_cli.api import ComponentError, GradedDecoder, Interrupted, PlantableDecoder, Reading
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
-from plant_cli.model.reading import Rows
+from plant_cli.model.reading import Rows, lengths, sorted_batches
 from plant_cli.runs.session import Session
 from plant_cli.training.checkpoints import load_state, trained_state
 from plant_cli.training.materials import Material
@@ -22,7 +23,10 @@ SCALE = 16.0
 BACKGROUND = 512
 """Training documents, drawn at random, over which the background of every label is averaged."""
 NUMBERS = 1 << 26
-"""Numbers held at a time."""
+"""Numbers gathered at a time."""
+TABLES = 1 << 29
+"""Numbers of prototypes and backgrounds held at a time: fewer sharpnesses in one pass where labels are very many."""
+Tables = tuple[Tensor, Tensor]
 SHARPNESSES = (1.0, 0.5, 0.25, 0.125)
 """How sharp the planted attention may enter stage 2: factors on its scores, tried on validation."""
 
@@ -61,11 +65,10 @@ class Prototypes:
 
     @torch.no_grad()
     def plant(self) -> None:
-        """Start the tables from the prototypes of the attention as it is: one pass over train, for each document's own labels."""
-        self.network.eval()
-        background = self._background()
-        self.decoder.plant_tables(self._prototypes(background), background, SCALE)
+        """Start the tables from the prototypes of the attention as it is: one pass over train."""
+        self._plant(*self._gather_tables((1.0,))[0])
 
+    @torch.no_grad()
     def plant_sharpest(self, judge: Callable[[], dict[str, float]], monitor: str, factors: Sequence[float]) -> dict[str, float]:
         """Plant with the sharpness of attention that a validation figure likes best; leaves that network behind.
 
@@ -83,10 +86,10 @@ class Prototypes:
         names = frozenset(name for name, _ in self.network.named_parameters() if name.startswith("decoder."))
         start = best = trained_state(self.network, names)
         found: dict[float, dict[str, float]] = {}
-        for factor in factors:
+        for factor, tables in self._tables(factors, start):
             load_state(self.network, start)
             self.decoder.sharpen(factor)
-            self.plant()
+            self._plant(*tables)
             figures = judge()
             if not found or figures[monitor] > max(other[monitor] for other in found.values()):
                 best, chosen = trained_state(self.network, names), factor
@@ -96,44 +99,75 @@ class Prototypes:
         self.reporter.note(f"attention enters with sharpness {chosen:g} (validation {monitor} by sharpness: {shown})")
         return {**found[chosen], "sharpness": chosen}
 
-    def _background(self) -> Tensor:
-        documents = len(self.train.split)
-        rows = np.sort(np.random.default_rng(self.seed).permutation(documents)[:BACKGROUND])
-        total = torch.zeros(self.network.labels, self.network.backbone.hidden_size, device=self.hardware.device)
-        with self.reporter.progress("prototypes: background", len(rows), "documents") as task:
-            for batch in self._share(rows):
-                reading = self.train.reader.read(batch)
-                step = max(1, NUMBERS // (len(reading) * sum(reading.hidden.shape[1:])))
-                blocks = torch.split(torch.arange(self.network.labels, device=total.device), step)
-                total += torch.cat([self._gather(reading, labels).sum(0) for labels in blocks])
-                task.advance(len(batch) * self.hardware.processes.count)
-        self._finish(total)
-        return total / len(rows)
+    def _plant(self, prototypes: Tensor, background: Tensor) -> None:
+        self.decoder.plant_tables(prototypes, background, SCALE)
 
-    def _prototypes(self, background: Tensor) -> Tensor:
+    def _tables(self, factors: Sequence[float], start: dict[str, Tensor]) -> Iterator[tuple[float, Tables]]:
+        """Prototypes and background under each sharpness: as many in one pass over train as the decoder can gather and memory holds."""
+        together = 1
+        if isinstance(self.decoder, GradedDecoder):
+            together = max(1, TABLES // (2 * self.network.labels * self.decoder.gathered_size))
+        for first in range(0, len(factors), together):
+            group = factors[first : first + together]
+            load_state(self.network, start)
+            if isinstance(self.decoder, GradedDecoder):
+                yield from zip(group, self._gather_tables(group), strict=True)
+            else:
+                self.decoder.sharpen(group[0])
+                yield group[0], self._gather_tables((1.0,))[0]
+
+    def _gather_tables(self, factors: Sequence[float]) -> list[Tables]:
+        """Prototypes [L, V] and background [L, V] under each sharpness, from one pass over train.
+
+        A document is gathered for its own labels, and for all of them where it is of the background.
+        """
+        self.network.eval()
         gold = self.train.split.gold
-        total = torch.zeros_like(background)
-        with self.reporter.progress("prototypes: labels", gold.shape[0], "documents") as task:
-            for rows in self._share(np.arange(gold.shape[0])):
+        shape = (len(factors), self.network.labels, self.decoder.gathered_size)
+        prototypes, background = (torch.zeros(shape, device=self.hardware.device) for _ in range(2))
+        sampled = self._sample()
+        with self.reporter.progress("prototypes", gold.shape[0], "documents") as task:
+            for rows in self._share(sorted_batches(lengths(self.train.reader.tokens), self.batch)):
                 reading = self.train.reader.read(rows)
-                owners, labels = gold[rows].nonzero()
-                distinct, columns = np.unique(labels.astype(np.int64), return_inverse=True)
-                chosen, column, owner = (torch.from_numpy(x).to(total.device) for x in (distinct, columns, owners.astype(np.int64)))
-                if len(chosen):
-                    total.index_add_(0, chosen[column], self._gather(reading, chosen)[owner, column])
+                for number, row in enumerate(rows):
+                    alone = reading.select(slice(number, number + 1))
+                    own = torch.from_numpy(gold[[row]].indices.astype(np.int64)).to(prototypes.device)
+                    if sampled[row]:
+                        self._add(alone, torch.arange(self.network.labels, device=own.device), factors, background)
+                    if len(own):
+                        self._add(alone, own, factors, prototypes)
                 task.advance(len(rows) * self.hardware.processes.count)
-        self._finish(total)
-        count = torch.from_numpy(np.asarray(gold.sum(axis=0), dtype=np.float32)).to(total.device).unsqueeze(1)
-        return torch.where(count > 0, total / count.clamp_min(1), background)
+        self._finish([prototypes, background])
+        background /= max(1, int(sampled.sum()))
+        count = torch.from_numpy(np.asarray(gold.sum(axis=0), dtype=np.float32)).to(prototypes.device).unsqueeze(1)
+        prototypes = torch.where(count > 0, prototypes / count.clamp_min(1), background)
+        return list(zip(prototypes, background, strict=True))
 
-    def _share(self, rows: Rows) -> Iterator[Rows]:
+    def _sample(self) -> npt.NDArray[np.bool_]:
+        """Which training documents the background is averaged over [N]."""
+        documents = len(self.train.split)
+        sampled = np.zeros(documents, dtype=bool)
+        sampled[np.random.default_rng(self.seed).permutation(documents)[:BACKGROUND]] = True
+        return sampled
+
+    def _add(self, alone: Reading, labels: Tensor, factors: Sequence[float], total: Tensor) -> None:
+        """Add what distinct labels [l] gather from one document to the totals [F, L, V]."""
+        step = max(1, NUMBERS // (total.shape[0] * total.shape[2] + alone.mask.shape[1]))
+        for some in torch.split(labels, step):
+            with self.hardware.autocast():
+                if isinstance(self.decoder, GradedDecoder):
+                    gathered = self.decoder.gather_sharpened(alone, some, factors)
+                else:
+                    gathered = self.decoder.gather(alone, some).unsqueeze(0)
+            total.index_add_(1, some, gathered[:, 0].float())
+
+    def _share(self, batches: Sequence[Rows]) -> Iterator[Rows]:
         """Batches of this process's share, until the user asks to stop."""
-        batches = [rows[start : start + self.batch] for start in range(0, len(rows), self.batch)]
         return takewhile(lambda _: not self.session.should_stop(), self.hardware.processes.share(batches))
 
-    def _finish(self, total: Tensor) -> None:
+    def _finish(self, totals: Sequence[Tensor]) -> None:
         """Add up what the processes gathered, unless the user stopped one of them."""
-        self.hardware.processes.add([total])
+        self.hardware.processes.add(totals)
         if self.hardware.processes.any(self.session.should_stop()):
             raise Interrupted(
                 "stopped while label prototypes were made",
@@ -141,7 +175,3 @@ class Prototypes:
                 expected="all prototypes, before training starts",
                 todo="run the same command again with --resume",
             )
-
-    def _gather(self, reading: Reading, labels: Tensor) -> Tensor:
-        with self.hardware.autocast():
-            return self.decoder.gather(reading, labels).float()

@@ -7,8 +7,8 @@ from typing import Any
 
 from plant_cli.api import DataError, LossSpec
 from plant_cli.model.network import save_network
+from plant_cli.model.word_statistics import WordStatistics
 from plant_cli.parallel.strategies.choice import sharing_mode
-from plant_cli.relevance.table import RelevanceTable
 from plant_cli.training.attention_quality import AttentionMeasure
 from plant_cli.training.loop import Training, TrainingResult, make_plan
 from plant_cli.training.losses import rank_loss
@@ -36,7 +36,7 @@ class Planted:
     cuts: dict[str, dict[str, Any]]
 
 
-def plant_attention(given: Inputs, options: PretrainOptions, table: RelevanceTable) -> Planted:
+def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatistics) -> Planted:
     """Train label queries and attention maps so that attention ranks a document's words by their relevance for each label.
 
     The network of the best epoch is saved in the stage's folder.
@@ -44,7 +44,7 @@ def plant_attention(given: Inputs, options: PretrainOptions, table: RelevanceTab
     Args:
         given: what the stage works from.
         options: of the stage.
-        table: relevance of words for labels.
+        known: relevance of words for labels.
 
     Raises:
         DataError: no word has relevance for any label.
@@ -52,7 +52,7 @@ def plant_attention(given: Inputs, options: PretrainOptions, table: RelevanceTab
         Interrupted: the user stopped the command; a checkpoint is saved.
         TrainingError: the loss is not a number.
     """
-    if not table.matrix.nnz:
+    if not known.table.matrix.nnz:
         raise DataError(
             "there is nothing to plant: no word indicates any label",
             where=str(given.session.run_path / "mig"),
@@ -63,14 +63,15 @@ def plant_attention(given: Inputs, options: PretrainOptions, table: RelevanceTab
     setup = set_up(given, freeze_backbone=options.freeze_backbone, cache_limit=options.cache_limit)
     network, hardware, train = setup.network, setup.hardware, setup.train
     planter = Planter(
-        table,
+        known.table,
         train.split,
         train.reader.tokens,
+        known.analyser,
         contrast=options.contrast,
         labels_per_document=options.labels_per_document,
         score=options.score,
     )
-    measure = AttentionMeasure(network, setup.validation, table, hardware, k=options.ndcg_k, batch=options.micro_batch)
+    measure = AttentionMeasure(network, setup.validation, known, hardware, k=options.ndcg_k, batch=options.micro_batch)
     plan = make_plan(
         options,
         given.machine,

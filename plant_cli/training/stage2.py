@@ -159,7 +159,8 @@ def _make_step(given: Inputs, options: FinetuneOptions, setup: Setup, loss: Labe
 def _make_anchor(given: Inputs, options: FinetuneOptions, setup: Setup) -> Anchor:
     loss = rank_loss(*given.component(LossSpec, options.anchor_loss))
     train = setup.train
-    planter = Planter(_statistics(given).table, train.split, train.reader.tokens, contrast=64, labels_per_document=64)
+    known = _statistics(given)
+    planter = Planter(known.table, train.split, train.reader.tokens, known.analyser, contrast=64, labels_per_document=64)
     return Anchor(planter=planter, loss=loss, weight=options.anchor, epochs=options.anchor_epochs)
 
 
@@ -167,7 +168,7 @@ def _make_monitor(given: Inputs, options: FinetuneOptions, setup: Setup, shortli
     network, hardware, batch = setup.network, setup.hardware, options.micro_batch
     quality = None
     if given.statistics is not None:
-        quality = AttentionMeasure(network, setup.validation, given.statistics.table, hardware, k=ATTENTION_K, batch=batch)
+        quality = AttentionMeasure(network, setup.validation, given.statistics, hardware, k=ATTENTION_K, batch=batch)
     validation = Validation(
         network,
         setup.validation,
@@ -213,8 +214,7 @@ def _make_plan(given: Inputs, options: FinetuneOptions, *, planted: bool) -> Pla
         head=RATE_HEAD.choose(options.rate_head, planted=planted),
         boost=RATE_BOOST.choose(options.rate_boost, planted=planted),
         patience=PATIENCE.choose(options.patience, planted=planted),
-        schedule=options.unfreeze,
-        attention_factor=options.attention_factor,
+        schedule=options.schedule,
     )
 
 
@@ -223,7 +223,7 @@ def _weigh_lexical(given: Inputs, options: FinetuneOptions, validation: Validati
     if not options.uses_lexical:
         return None, {}
     known, split = _statistics(given), validation.material.split
-    lexicon = make_lexicon(known.table, known.docs_with_word, known.docs_with_label, known.documents)
+    lexicon = make_lexicon(known)
     lexical = LexicalScores(lexicon, split.texts)
     lexical.lexicon = replace(lexicon, centre=lexical.mean_cosine(split.gold))
     weight, figures = validation.weigh(lexical, options.monitor)

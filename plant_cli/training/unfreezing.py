@@ -1,27 +1,32 @@
-"""Which parameters learn when, and how fast: optimiser groups by role, gradual unfreezing, the learning-rate curve."""
+"""Which parameters learn when, and how fast: optimiser groups by role and layer, gradual unfreezing, the learning-rate curve."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import nn
 
 from plant_cli.model.network import Network
 from plant_cli.training.optimiser import RowAdamW
+from plant_cli.training.schedules import LayerRates, Schedule, layer_share
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rates:
-    """Peak learning rate of each role; `head` is also that of the value path and of roles with another name."""
+    """Peak learning rate of each role; `head` is also that of the value path and of roles with another name.
+
+    Args:
+        layers: how that of the backbone is spread over its layers.
+    """
 
     head: float
     boost: float
     attention: float
     backbone: float
+    layers: LayerRates = "equal"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +45,8 @@ def make_groups(network: Network, rates: Rates) -> list[Group]:
     rate_of = {"attention": rates.attention, "boost": rates.boost}
     groups = [Group(role=role, rate=rate_of.get(role, rates.head), parameters=tuple(found)) for role, found in roles.items() if found]
     for depth, found in enumerate(reversed(network.backbone.layer_groups())):
-        groups.append(Group(role="backbone", rate=rates.backbone, parameters=tuple(found), depth=depth))
+        rate = rates.backbone * layer_share(depth, rates.layers)
+        groups.append(Group(role="backbone", rate=rate, parameters=tuple(found), depth=depth))
     return groups
 
 
@@ -50,25 +56,25 @@ def make_optimizer(groups: Sequence[Group], weight_decay: float, tables: Sequenc
     return RowAdamW(entries, tables, weight_decay=weight_decay)
 
 
-def gradual(group: Group, epoch: int, *, attention_factor: float) -> float:
-    """Factor on a group's rate in an epoch, 0 while it is frozen.
+def gradual(group: Group, phase: int, *, attention_factor: float) -> float:
+    """Factor on a group's rate in a phase, 0 while it is frozen.
 
-    First what reads the attention (value path and head); from the second epoch the attention itself, at a smaller rate; from
-    the third the backbone, one group of layers more in every epoch, the last layers first. What was planted is thus never
+    First what reads the attention (value path and head); from the second phase the attention itself, at a smaller rate; from
+    the third the backbone, one group of layers more in every phase, the last layers first. What was planted is thus never
     exposed to the gradients of a head that is still random.
     """
     if group.role == "backbone":
-        return 1.0 if epoch >= 2 + group.depth else 0.0
+        return 1.0 if phase >= 2 + group.depth else 0.0
     if group.role == "attention":
-        return attention_factor if epoch >= 1 else 0.0
+        return attention_factor if phase >= 1 else 0.0
     return 1.0
 
 
-def factors(groups: Sequence[Group], epoch: int, schedule: Literal["gradual", "all"], attention_factor: float) -> list[float]:
+def factors(groups: Sequence[Group], epoch: int, schedule: Schedule) -> list[float]:
     """The factor of every group in an epoch."""
-    if schedule == "all":
+    if not schedule.gradual:
         return [1.0] * len(groups)
-    return [gradual(group, epoch, attention_factor=attention_factor) for group in groups]
+    return [gradual(group, epoch // schedule.epochs, attention_factor=schedule.attention_factor) for group in groups]
 
 
 def cosine(step: int, steps: int, warmup_share: float) -> float:

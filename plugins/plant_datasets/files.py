@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import polars as pl
 
-from plant_cli.api import SPLITS, DataError, DataSection, Dataset, SplitName, UsageError, near_names
-from plant_cli.kit.tables import collect, scan_table, whole_numbers
+from plant_cli.api import SPLITS, DataError, DataSection, Dataset, PlantError, SplitName, UsageError, near_names
+from plant_cli.kit.rows import BadRows
+from plant_cli.kit.tables import collect, join_columns, peek_columns, scan_table, text_columns, whole_numbers
 from plant_cli.kit.text_tables import shorten, show_names
 from plant_datasets.guesses import guess_split, missing_column
+from plant_datasets.hash_split import split_by_hash
 from plant_datasets.label_cells import SEPARATORS, describe_guess, find_separator, parse_labels
 from plant_datasets.layout import ALIASES, find_beside, find_split_files
 
@@ -30,8 +31,8 @@ def load_files(data: DataSection) -> Dataset:
             expected="a table with a split column, or a folder of train, validation and test tables",
             todo="name it, as in `plant mig data.parquet`; or name the folder of an earlier run with --run DIR",
         )
-    path = Path(data.path)
-    splits, files, remarks = _read_folder(path, data) if path.is_dir() else _read_file(path, data)
+    path, bad = Path(data.path), BadRows.of(data)
+    splits, files, remarks = _read_folder(path, data, bad) if path.is_dir() else _read_file(path, data, bad)
     titles = Path(data.titles) if data.titles else find_beside(path, "labels")
     evidence = Path(data.evidence) if data.evidence else find_beside(path, "evidence")
     return Dataset(
@@ -39,26 +40,40 @@ def load_files(data: DataSection) -> Dataset:
         labels=_read_titles(Path(data.titles)) if data.titles else _read_beside(_read_titles, titles, remarks),
         evidence=_read_evidence(Path(data.evidence)) if data.evidence else _read_beside(_read_evidence, evidence, remarks),
         files=[str(file) for file in (*files, titles, evidence) if file],
-        remarks=remarks,
+        remarks=[*remarks, *bad.close()],
     )
+
+
+def recognise(data: DataSection) -> str | None:
+    """A table that has the columns of the section `data`, or a folder whose training file is one."""
+    path = None if data.path is None else Path(data.path)
+    if path is None or not path.exists():
+        return None
+    try:
+        table = find_split_files(path)["train"][0] if path.is_dir() else path
+        columns = peek_columns(table, data.encoding)
+    except (PlantError, OSError):
+        return None
+    wanted = {*text_columns(data.text_column, columns), data.labels_column}
+    return f"a table with the columns {show_names(columns)}" if wanted <= set(columns) else None
 
 
 Read = tuple[dict[SplitName, pl.LazyFrame], list[Path], list[str]]
 
 
-def _read_folder(folder: Path, data: DataSection) -> Read:
+def _read_folder(folder: Path, data: DataSection, bad: BadRows) -> Read:
     parts = find_split_files(folder)
     tables = {}
     for split, paths in parts.items():
-        frames = [scan_table(path) for path in paths]
+        frames = [scan_table(path, encoding=data.encoding, bad=bad) for path in paths]
         tables[split, str(paths[0])] = pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
     mapped, remarks = _map_tables({where: (frame, f"{split}-") for (split, where), frame in tables.items()}, data)
     splits = {split: mapped[where] for split, where in tables}
     return splits, [path for paths in parts.values() for path in paths], remarks
 
 
-def _read_file(path: Path, data: DataSection) -> Read:
-    table = scan_table(path)
+def _read_file(path: Path, data: DataSection, bad: BadRows) -> Read:
+    table = scan_table(path, encoding=data.encoding, bad=bad)
     columns = table.collect_schema().names()
     if data.split_column in columns:
         split = _read_split_column(table, data.split_column, path)
@@ -72,7 +87,7 @@ def _read_file(path: Path, data: DataSection) -> Read:
         raise missing_column(data.split_column, "--split-column", table, data, path)
     mapped, remarks = _map_tables({str(path): (table, "")}, data)
     anew = f"{path} has no column '{data.split_column}': split 80/10/10 by a hash of each text (`plant data split` writes other shares)"
-    return _split_by_hash(collect(mapped[str(path)], str(path))), [path], [anew, *remarks]
+    return split_by_hash(collect(mapped[str(path)], str(path))), [path], [anew, *remarks]
 
 
 def _read_split_column(table: pl.LazyFrame, name: str, path: Path) -> pl.DataFrame:
@@ -90,17 +105,6 @@ def _read_split_column(table: pl.LazyFrame, name: str, path: Path) -> pl.DataFra
     return split.alias("split of the row").to_frame()
 
 
-def _split_by_hash(frame: pl.DataFrame) -> dict[SplitName, pl.LazyFrame]:
-    """Parts by a hash of the text: equal texts stay together, and added documents move none."""
-
-    def place(text: str) -> str:
-        tenth = 10 * int.from_bytes(hashlib.sha256(text.encode("utf-8")).digest()[:6], "big") >> 48
-        return {8: "validation", 9: "test"}.get(tenth, "train")
-
-    places = pl.Series([place(text or "") for text in frame["text"].cast(pl.String)], dtype=pl.String)
-    return {name: frame.filter(places == name).lazy() for name in SPLITS if name in places}
-
-
 def _map_tables(tables: Mapping[str, tuple[pl.LazyFrame, str]], data: DataSection) -> tuple[dict[str, pl.LazyFrame], list[str]]:
     """Map columns onto the schema: `doc_id`, `text`, `labels` and the rest.
 
@@ -113,7 +117,8 @@ def _map_tables(tables: Mapping[str, tuple[pl.LazyFrame, str]], data: DataSectio
     """
     for where, (table, _) in tables.items():
         columns = table.collect_schema().names()
-        wanted = {data.text_column: "--text-column", data.labels_column: "--labels-column"}
+        texts = text_columns(data.text_column, columns)
+        wanted = dict.fromkeys(texts, "--text-column") | {data.labels_column: "--labels-column"}
         wanted |= {data.id_column: "--id-column"} if data.id_column else {}
         for name, flag in wanted.items():
             if name not in columns:
@@ -132,10 +137,11 @@ def _map_columns(table: pl.LazyFrame, labels: pl.Series, data: DataSection, pref
     columns = table.collect_schema().names()
     given = data.id_column or ("doc_id" if "doc_id" in columns else None)
     row_number = pl.concat_str(pl.lit(prefix), pl.int_range(1, pl.len() + 1).cast(pl.String))
-    used = {data.text_column, data.labels_column, given, "doc_id", "text", "labels"}
+    texts = text_columns(data.text_column, columns)
+    used = {*texts, data.labels_column, given, "doc_id", "text", "labels"}
     mapped = table.select(
         (pl.col(given).cast(pl.String) if given else row_number).alias("doc_id"),
-        pl.col(data.text_column).alias("text"),
+        join_columns(texts).alias("text"),
         *(name for name in columns if name not in used),
     )
     return pl.concat([mapped, labels.alias("labels").to_frame().lazy()], how="horizontal")

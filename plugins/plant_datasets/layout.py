@@ -16,6 +16,12 @@ ALIASES: dict[str, SplitName] = {
 _SHARD = re.compile(r"-\d+-of-\d+$")
 
 
+def split_of(name: str) -> SplitName | None:
+    """The split that a word of a file's name says: `trn` in `X.trn.txt`, `train` in `train_texts.txt`."""
+    words = re.split(r"[^a-z]+", name.lower())
+    return next((ALIASES[word] for word in words if word in ALIASES), None)
+
+
 def find_split_files(folder: Path) -> dict[SplitName, list[Path]]:
     """The files of each split: `train.parquet`, `dev.jsonl.gz`, or shards such as `train-00000-of-00002.parquet`.
 

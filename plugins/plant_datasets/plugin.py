@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plant_cli.api import DataSection, Dataset, DatasetSpec, NoOptions, Options, hookimpl, option
+from plant_datasets.formats.registration import FORMATS
 
 
 class SyntheticClinicOptions(Options):
@@ -21,6 +22,12 @@ def _load_files(data: DataSection, options: NoOptions) -> Dataset:
     return load_files(data)
 
 
+def _recognise_files(data: DataSection) -> str | None:
+    from plant_datasets.files import recognise
+
+    return recognise(data)
+
+
 def _generate_clinic(data: DataSection, options: SyntheticClinicOptions) -> Dataset:
     from plant_datasets.synthetic_clinic.generator import generate
 
@@ -35,6 +42,7 @@ def plant_register_datasets() -> Sequence[DatasetSpec]:
             name="files",
             summary="A table with a split column, or a folder of train, validation and test tables: Parquet, JSON lines, CSV or TSV.",
             load=_load_files,
+            recognise=_recognise_files,
         ),
         DatasetSpec(
             name="synthetic-clinic",
@@ -42,4 +50,5 @@ def plant_register_datasets() -> Sequence[DatasetSpec]:
             options=SyntheticClinicOptions,
             load=_generate_clinic,
         ),
+        *FORMATS,
     ]

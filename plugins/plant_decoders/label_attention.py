@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import ComponentError, DecoderShape, Reading
-from plant_cli.kit.attention import gather_states, label_attention, log_attention, pooling_matrix
+from plant_cli.kit.attention import gather_sharpened, gather_states, label_attention, log_attention, pooling_matrix
 from plant_cli.kit.padding import LABEL_MULTIPLE, round_up
 from plant_decoders.options import LabelAttentionOptions
 
@@ -41,7 +41,7 @@ class LabelAttention(nn.Module):
         super().__init__()
         _check_heads(options.heads, shape.hidden)
         labels, hidden = shape.labels, shape.hidden
-        self.heads, self.elements = options.heads, options.elements
+        self.heads, self.elements, self.gathered_size = options.heads, options.elements, hidden
         self.dropout = nn.Dropout(options.dropout)
         self.norm = nn.LayerNorm(hidden) if options.norm == "layer" else nn.Identity()
         queries, basis = _initial_queries(options, shape)
@@ -93,6 +93,12 @@ class LabelAttention(nn.Module):
         """What each label's attention gathers of the (normed) hidden states [B, l, H]; each head has its own share of the H dimensions."""
         states = self._states(reading.hidden)
         return gather_states(self.to_query(self._queries(labels)), self.to_key(states), states, reading.mask, heads=self.heads)
+
+    def gather_sharpened(self, reading: Reading, labels: Tensor, factors: Sequence[float]) -> Tensor:
+        """The same [F, B, l, H] for attention of several sharpnesses."""
+        states = self._states(reading.hidden)
+        queries, keys = self.to_query(self._queries(labels)), self.to_key(states)
+        return gather_sharpened(queries, keys, states.to(keys.dtype), reading.mask, heads=self.heads, factors=factors)
 
     @torch.no_grad()
     def sharpen(self, factor: float) -> None:

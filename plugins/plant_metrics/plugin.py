@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from plant_cli.api import Metric, MetricInput
 
 CUT_OFFS = "The cut-offs k: how many of a document's highest-scored labels are looked at."
+KIRITCHENKO = "Kiritchenko, Matwin, Nock and Famili 2006, Learning and evaluation in the presence of class hierarchies, section 3"
 JAIN = "Jain, Prabhu and Varma 2016, Extreme multi-label loss functions, equation 2"
 
 
@@ -41,6 +42,12 @@ class GainOptions(Options):
     k: list[PositiveInt] = option([1, 3, 5, 10, 15], CUT_OFFS)
 
 
+class CoverageOptions(Options):
+    """Cut-offs of coverage@k."""
+
+    k: list[PositiveInt] = option([1, 5], CUT_OFFS)
+
+
 class PropensityOptions(Options):
     """Cut-offs of PSP@k and PSnDCG@k, and the two constants of the propensity model."""
 
@@ -62,6 +69,19 @@ AUC = MetricSpec(
     summary="macro-AUC and micro-AUC: share of pairs of a right and a wrong label assignment that scores put in the right order.",
     compute=_later("discrimination", "compute_auc"),
     needs_all_scores=("macro-AUC", "micro-AUC"),
+)
+
+COVERAGE = MetricSpec(
+    name="coverage",
+    summary="coverage@k: share of the labels present that are right at least once among the k highest-scored of some document.",
+    options=CoverageOptions,
+    compute=_later("coverage", "compute_coverage"),
+)
+HIERARCHY = MetricSpec(
+    name="hierarchy",
+    summary="Where labels have parents: precision, recall and F1 of labels with all that stands above them, and F1 at each level.",
+    source=KIRITCHENKO,
+    compute=_later("hierarchy", "compute_hierarchical"),
 )
 
 
@@ -111,8 +131,11 @@ def plant_register_metrics() -> Sequence[MetricSpec]:
         ),
         MetricSpec(
             name="f1",
-            summary="micro-F1 and macro-F1 (all labels, labels present, harmonic) of the labels assigned at the threshold.",
+            summary="micro and macro precision, recall and F1 (macro-F1 of all labels, labels present, harmonic) and sample-F1 of what is "
+            "assigned at the threshold.",
             compute=_later("assignment", "compute_f1"),
         ),
+        COVERAGE,
+        HIERARCHY,
         AUC,
     ]

@@ -28,7 +28,7 @@ def make_record(outputs: dict[str, str]) -> CorpusRecord:
 def test_tables_come_back_with_their_columns(tmp_path: Path) -> None:
     outputs = write_tables(tmp_path, LABELS, SPANS, {"documents": 2})
     assert outputs.keys() == {"labels.parquet", "evidence.parquet", "statistics.json"}
-    assert read_labels(tmp_path).rows() == [("A9", "Fracture", 1), ("B1", None, 2)]
+    assert read_labels(tmp_path).rows() == [("A9", "Fracture", 1, None, [], []), ("B1", None, 2, None, [], [])]
     found = read_evidence(tmp_path)
     assert found is not None
     assert found.equals(SPANS)

@@ -17,7 +17,7 @@ from plant_cli.relevance.engine import Selection, keep_words
 from plant_cli.relevance.terms import count_terms
 from plant_cli.stages.mig import bind_signal
 
-HASHES = {"data_hash": "d" * 64, "label_hash": "l" * 64}
+HASHES = {"data_hash": "d" * 64, "label_hash": "l" * 64, "analyser": "a" * 64}
 
 
 def draw_corpus(seed: int, documents: int) -> tuple[list[list[str]], Any]:

@@ -16,7 +16,7 @@ GOLD = [[1, 0], [0, 0], [1, 1]]
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     counting = SparseCounting(count_terms(DOCUMENTS, 1), csr_array(GOLD), with_occurrences=True)
-    pairs = write_shard(tmp_path, Shard(2, 3), counting, data_hash="d", label_hash="l", memory=1, jobs=2)
+    pairs = write_shard(tmp_path, Shard(2, 3), counting, data_hash="d", label_hash="l", analyser="a", memory=1, jobs=2)
     assert pairs == 5
     return tmp_path
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from plant_cli.attention import gather_states
+from plant_cli.attention import gather, gather_sharpened, gather_states
 
 
 @pytest.mark.parametrize("heads", [1, 3])
@@ -26,3 +26,16 @@ def test_a_document_without_words_gathers_nothing() -> None:
     found = gather_states(torch.ones(3, 4), torch.ones(2, 5, 4), torch.ones(2, 5, 4), torch.tensor([[True] * 5, [False] * 5]), heads=2)
     assert torch.equal(found[0], torch.ones(3, 4))
     assert torch.equal(found[1], torch.zeros(3, 4))
+
+
+@pytest.mark.parametrize("scores", [1, 1 << 18])
+def test_sharpened_equals_the_plain_form_of_each_factor(monkeypatch: pytest.MonkeyPatch, scores: int) -> None:
+    monkeypatch.setitem(gather.SCORES, "cpu", scores)
+    draw = torch.Generator().manual_seed(4)
+    queries, keys, values = (3 * torch.randn(shape, generator=draw, dtype=torch.float64) for shape in ((40, 12), (3, 9, 12), (3, 9, 12)))
+    mask = torch.tensor([[True] * 9, [True, False, True] + [False] * 6, [False] * 9])
+    factors = (1.0, 0.5, 0.3, 0.25)
+    found = gather_sharpened(queries, keys, values, mask, heads=3, factors=factors)
+    for number, factor in enumerate(factors):
+        expected = gather_states(queries * factor, keys, values, mask, heads=3)
+        torch.testing.assert_close(found[number], expected, rtol=0, atol=1e-12)

@@ -35,6 +35,7 @@ from torch.nn import functional
 
 from plant_cli.api import DecoderShape, MachineSection, ModelSection, PlantError, Reading, Split, TokenBatch
 from plant_cli.base.memory import peak_memory_gb
+from plant_cli.corpus.analyser import PLAIN
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.kit.profile import CausalOptions
 from plant_cli.kit.quantization import add_adapter
@@ -148,7 +149,7 @@ def planting(case: Case) -> Step:
     sizes = torch.from_numpy(lengths(case.tokens)).to(case.hardware.device)
     mask = torch.arange(int(sizes.max()), device=sizes.device) < sizes.unsqueeze(1)
     kept = Reading.of(torch.randn(*mask.shape, case.config.hidden_size, device=sizes.device, dtype=case.hardware.dtype), mask)
-    planter = Planter(relevance_of(case.labels), case.split, case.tokens, contrast=64, labels_per_document=64)
+    planter = Planter(relevance_of(case.labels), case.split, case.tokens, PLAIN, contrast=64, labels_per_document=64)
     network: Any = SimpleNamespace(decoder=decoder)  # the backbone has done its work
     reader: Any = SimpleNamespace(read=lambda rows: kept)
     step = Planting(network, reader, planter, build_lambda(LambdaOptions()), case.hardware)

@@ -18,6 +18,7 @@ from plant_decoders.options import LabelAttentionOptions
 from scipy.sparse import csr_array
 
 from plant_cli.api import DecoderShape, MachineSection, ModelSection, SilentReporter
+from plant_cli.corpus.analyser import PLAIN
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.inference.lexical import Lexicon, unit_rows
 from plant_cli.inference.texts import TrainedModel
@@ -38,7 +39,7 @@ def make_scorer(options: argparse.Namespace) -> TrainedModel:
     decoder = LabelAttention(LabelAttentionOptions(heads=8), DecoderShape(hidden=backbone.hidden_size, labels=options.labels))
     names = [f"label {i:07}" for i in range(options.labels)]
     index = LabelTable(ids=names, titles=[None] * len(names), train_counts=[1] * len(names))
-    return TrainedModel(Network(backbone, decoder, ModelSection(), index), make_lexicon(options.labels), choose_hardware(machine))
+    return TrainedModel(Network(backbone, decoder, ModelSection(), index), make_lexicon(options.labels), choose_hardware(machine), PLAIN)
 
 
 def make_lexicon(labels: int) -> Lexicon:
@@ -48,7 +49,7 @@ def make_lexicon(labels: int) -> Lexicon:
     relevance = csr_array((rng.random(labels * WORDS_OF_LABEL, dtype=np.float32), places), shape=(labels, VOCABULARY))
     idf = rng.random(VOCABULARY, dtype=np.float32)
     words, silent = tuple(_word(i) for i in range(VOCABULARY)), np.zeros(labels, dtype=np.float32)
-    return Lexicon(words=words, idf=idf, by_word=csr_array(unit_rows(relevance).T), silent=silent, weight=8.0)
+    return Lexicon(words=words, analyser=PLAIN, idf=idf, by_word=csr_array(unit_rows(relevance).T), silent=silent, weight=8.0)
 
 
 def _word(number: int) -> str:

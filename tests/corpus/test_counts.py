@@ -12,6 +12,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import DataError, MachineSection, SilentReporter, Split, UsageError
+from plant_cli.corpus.analyser import PLAIN, WordAnalyser
 from plant_cli.corpus.counts import Counter, choose_jobs
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.relevance.shard import Shard
@@ -25,6 +26,7 @@ class MemoryCorpus:
     """A corpus with a split `train`."""
 
     data_hash: str = "d"
+    analyser: WordAnalyser = PLAIN
     texts: Sequence[str] = field(default_factory=lambda: TEXTS)
     labels: LabelTable = field(default_factory=lambda: LabelTable(ids=["flu", "trauma"], titles=[None] * 2, train_counts=[3, 2]))
 

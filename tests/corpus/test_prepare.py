@@ -28,7 +28,7 @@ def test_the_label_index_holds_the_sorted_labels_of_train(dataset: Dataset, tmp_
     assert list(corpus.labels.ids) == ["A9", "B1", "C1"]
     assert list(corpus.labels.titles) == ["Fracture", "Fever", None]
     assert list(corpus.labels.train_counts) == [1, 2, 1]
-    assert pl.read_parquet(tmp_path / "labels.parquet").rows() == [
+    assert pl.read_parquet(tmp_path / "labels.parquet").drop("description", "alternatives", "parents").rows() == [
         ("A9", "Fracture", 1, 0, 0),
         ("B1", "Fever", 2, 0, 1),
         ("C1", None, 1, 1, 0),
@@ -104,3 +104,14 @@ def test_nothing_is_written_for_a_corpus_that_cannot_be_used(frames: Frames, tmp
         prepare(Dataset(splits={"train": frames["train"].lazy()}), SECTION, tmp_path, 0, SilentReporter())
     assert caught.value.where == "train, 3 documents"
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("parents", [[" A ", "A", ""], [["A", "root"], ["A"], []]], ids=["names", "lists"])
+def test_parents_reach_the_label_index(parents: list[object], tmp_path: Path) -> None:
+    train = pl.LazyFrame({"doc_id": ["1", "2", "3"], "text": ["x", "y", "z"], "labels": [["a1"], ["a2"], ["b"]]})
+    columns = {"label": ["a2 ", "a1", "b"], "title": [None, None, None], "parents": parents}
+    table = pl.LazyFrame(columns, schema_overrides={"title": pl.String})
+    given = Dataset(splits={"train": train, "validation": train.clear()}, labels=table)
+    labels = prepare(given, SECTION, tmp_path, 0, SilentReporter()).labels
+    assert list(labels.ids) == ["a1", "a2", "b"]
+    assert [next(iter(above), None) for above in labels.parents] == ["A", "A", None]

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from plant_cli.api import WeightedMetric
 from plant_cli.evaluation.families import compute_families
-from plant_cli.evaluation.paired import adjust_holm, compare_ranks, randomise
+from plant_cli.evaluation.paired import adjust_holm, compare_ranks, randomise, randomise_joined
 from plant_cli.kit.metrics import compute_value, mean_of_documents
 
 
@@ -78,3 +79,12 @@ def test_documents_that_differ_by_rounding_alone_do_not_differ():
     assert 0.1 + 0.2 != 0.3
     ranks = compare_ranks(np.array([0.1 + 0.2, 0.5]), np.array([0.3, 0.4]))
     assert ranks.documents == 1
+
+
+def test_swapping_by_weights_is_exact_where_all_swaps_are_known():
+    """Three documents on which A is better by 1 each: 2 of 8 swaps reach the observed difference."""
+    values = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+    joined = WeightedMetric(name="m", documents=6, compute=lambda weights: weights @ values / weights.sum(axis=1))
+    p = randomise_joined(joined, 1.0, 10**6, np.random.default_rng(0))
+    assert p == pytest.approx(2 / 8, abs=0.04)
+    assert randomise_joined(joined, 0.0, 9, np.random.default_rng(0)) == 1.0

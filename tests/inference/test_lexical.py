@@ -13,7 +13,9 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import ArtefactError
 from plant_cli.artefacts.lexical import LEXICAL
+from plant_cli.corpus.analyser import PLAIN
 from plant_cli.inference.lexical import LexicalScores, Lexicon, load_lexicon, make_lexicon, save_lexicon
+from plant_cli.model.word_statistics import WordStatistics
 from plant_cli.relevance.table import RelevanceTable
 
 WORDS = ("fever", "cough", "straße", "the")
@@ -23,8 +25,17 @@ LABELS = np.array([4, 2, 6])  # documents with each label, of 9
 TEXTS = ["The fever, the FEVER and a cough", "die Straße", "nothing known", ""]
 
 
+STATISTICS = WordStatistics(
+    table=RelevanceTable(words=WORDS, matrix=csr_array(RELEVANCE)),
+    docs_with_word=COUNTS,
+    docs_with_label=LABELS,
+    documents=9,
+    analyser=PLAIN,
+)
+
+
 def lexicon() -> Lexicon:
-    return make_lexicon(RelevanceTable(words=WORDS, matrix=csr_array(RELEVANCE)), COUNTS, LABELS, 9)
+    return make_lexicon(STATISTICS)
 
 
 def plain(text: str, label: int) -> float:
@@ -59,7 +70,7 @@ def test_a_label_that_no_word_tells_of_gets_what_words_say_of_a_label_on_average
     """0 where it is right, minus the centre where it is wrong: a label of every document is not voted down."""
     found = LexicalScores(replace(lexicon(), centre=0.25), TEXTS).scores(np.arange(4))
     np.testing.assert_allclose(found[:, 2], -0.25 * (1 - 6 / 9), atol=1e-7)
-    everywhere = make_lexicon(RelevanceTable(words=WORDS, matrix=csr_array(RELEVANCE)), COUNTS, np.array([4, 2, 9]), 9)
+    everywhere = make_lexicon(replace(STATISTICS, docs_with_label=np.array([4, 2, 9])))
     assert not LexicalScores(replace(everywhere, centre=0.25), TEXTS).scores(np.arange(4))[:, 2].any()
 
 
@@ -71,22 +82,21 @@ def test_any_rows_can_be_asked_for_in_any_order() -> None:
 def test_a_saved_lexicon_votes_the_same(tmp_path: Path) -> None:
     saved = replace(lexicon(), weight=8.0, centre=0.25)
     save_lexicon(saved, tmp_path, "hash")
-    found = load_lexicon(tmp_path, "hash")
+    found = load_lexicon(tmp_path, "hash", PLAIN)
     assert found is not None
     assert (found.words, found.weight, found.centre) == (WORDS, 8.0, 0.25)
     np.testing.assert_array_equal(LexicalScores(found, TEXTS).scores(np.arange(4)), LexicalScores(saved, TEXTS).scores(np.arange(4)))
 
 
 def test_a_model_without_a_lexicon_has_none(tmp_path: Path) -> None:
-    assert load_lexicon(tmp_path, "hash") is None
+    assert load_lexicon(tmp_path, "hash", PLAIN) is None
 
 
 def test_no_vocabulary_at_all_votes_for_nothing(tmp_path: Path) -> None:
-    empty = make_lexicon(
-        RelevanceTable(words=(), matrix=csr_array((3, 0), dtype=np.float32)), np.zeros(0, dtype=np.int64), np.ones(3, dtype=np.int64), 4
-    )
+    nothing = RelevanceTable(words=(), matrix=csr_array((3, 0), dtype=np.float32))
+    empty = make_lexicon(replace(STATISTICS, table=nothing, docs_with_word=np.zeros(0, dtype=np.int64)))
     save_lexicon(empty, tmp_path, "hash")
-    again = load_lexicon(tmp_path, "hash")
+    again = load_lexicon(tmp_path, "hash", PLAIN)
     assert again is not None
     assert not LexicalScores(again, TEXTS).scores(np.arange(4)).any()
 
@@ -94,12 +104,12 @@ def test_no_vocabulary_at_all_votes_for_nothing(tmp_path: Path) -> None:
 def test_another_label_order_and_a_cut_file_are_refused(tmp_path: Path) -> None:
     save_lexicon(lexicon(), tmp_path, "hash")
     with pytest.raises(ArtefactError, match="another label order"):
-        load_lexicon(tmp_path, "other")
+        load_lexicon(tmp_path, "other", PLAIN)
     path = tmp_path / LEXICAL
     whole = path.read_bytes()
     path.write_bytes(whole.replace(b"centre", b"former", 1))
     with pytest.raises(ArtefactError, match="lacks centre"):
-        load_lexicon(tmp_path, "hash")
+        load_lexicon(tmp_path, "hash", PLAIN)
     path.write_bytes(whole[:-20])
     with pytest.raises(ArtefactError, match="cannot be read"):
-        load_lexicon(tmp_path, "hash")
+        load_lexicon(tmp_path, "hash", PLAIN)

@@ -12,10 +12,12 @@ import torch
 from scipy.sparse import csr_array
 
 from plant_cli.api import Interrupted, Reading, SilentReporter
-from plant_cli.inference.lexical import LexicalScores, make_lexicon
-from plant_cli.inference.scoring import TopLabels, score_mixtures, top_labels
+from plant_cli.corpus.analyser import PLAIN
+from plant_cli.inference.lexical import LexicalScores, Lexicon, make_lexicon
+from plant_cli.inference.scoring import TopLabels, distinct_probabilities, score_mixtures, top_labels
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
+from plant_cli.model.word_statistics import WordStatistics
 from plant_cli.relevance.table import RelevanceTable
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
@@ -46,6 +48,14 @@ def test_more_labels_than_there_are_gives_all() -> None:
     assert top_labels(torch.zeros(2, 3), 10)[0].shape == (2, 3)
 
 
+def test_different_logits_have_different_probabilities_and_equal_ones_the_same() -> None:
+    logits = np.array([[90.0, 60.0, 60.0, 50.0, 37.0, 3.0, 0.0, -2.0, -2.0], [2.0, 1.0, 0.5, 0.0, 0.0, -1.0, -1.5, -40.0, -90.0]])
+    found = distinct_probabilities(logits)
+    assert np.array_equal(np.diff(found, axis=1) < 0, np.diff(logits, axis=1) < 0)
+    assert np.allclose(found, 1 / (1 + np.exp(-logits)), rtol=1e-12, atol=1e-15)
+    assert found[0, 1] < 1.0
+
+
 @pytest.mark.parametrize("batch", [1, 3, 100])
 def test_scores_depend_neither_on_the_batch_nor_on_its_padding(small_network: Callable[..., Any], batch: int) -> None:
     network = small_network()
@@ -62,12 +72,17 @@ def test_scores_depend_neither_on_the_batch_nor_on_its_padding(small_network: Ca
     assert found.assigned_share == pytest.approx((expected >= 0.5).mean())
 
 
+def make_small_lexicon(relevance: Any) -> Lexicon:
+    """Of two words that one of five documents has, each, for four labels."""
+    table = RelevanceTable(words=("fever", "cough"), matrix=csr_array(relevance))
+    ones = np.ones(4, dtype=np.int64)
+    return make_lexicon(WordStatistics(table=table, docs_with_word=ones[:2], docs_with_label=ones, documents=5, analyser=PLAIN))
+
+
 def test_lexical_scores_are_added_to_the_logits_by_their_weight(small_network: Callable[..., Any]) -> None:
     network = small_network()
     relevance = np.array([[1, 0], [0, 1], [0.6, 0.8], [0, 0]], dtype=np.float32)
-    lexicon = make_lexicon(
-        RelevanceTable(words=("fever", "cough"), matrix=csr_array(relevance)), np.array([1, 1]), np.ones(4, dtype=np.int64), 5
-    )
+    lexicon = make_small_lexicon(relevance)
     lexical = LexicalScores(replace(lexicon, weight=3.0), TEXTS)
     reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU)
     options: dict[str, Any] = {"k": 4, "batch": 2, "reporter": SilentReporter(), "description": "scoring test"}
@@ -98,8 +113,7 @@ def test_scoring_stops_when_it_is_asked_to(small_network: Callable[..., Any]) ->
 
 def test_what_is_kept_are_the_logits_under_the_first_weight_once(small_network: Callable[..., Any]) -> None:
     network = small_network()
-    table = RelevanceTable(words=("fever", "cough"), matrix=csr_array(np.eye(4, 2, dtype=np.float32)))
-    lexical = LexicalScores(make_lexicon(table, np.array([1, 1]), np.ones(4, dtype=np.int64), 5), TEXTS)
+    lexical = LexicalScores(make_small_lexicon(np.eye(4, 2, dtype=np.float32)), TEXTS)
     reader, reporter = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU), SilentReporter()
     found: list[tuple[Any, Any]] = []
     options: Any = {"k": 4, "batch": 2, "reporter": reporter, "description": "d", "keep": lambda *given: found.append(given)}

@@ -10,7 +10,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from plant_cli.api.errors import DataError
-from plant_cli.kit.tables import collect, scan_table, table_format, whole_numbers, write_table
+from plant_cli.kit.rows import BadRows
+from plant_cli.kit.tables import collect, join_columns, peek_columns, scan_table, table_format, text_columns, whole_numbers, write_table
 
 FRAME = pl.DataFrame(
     {
@@ -77,18 +78,17 @@ BAD = {
     "truncated parquet": (b"PAR1" + b"\0" * 100, "truncated or damaged", "104 bytes"),
     "parquet with a false footer": (b"PAR1" + b"\0" * 100 + b"PAR1", "truncated or damaged", "108 bytes"),
     "truncated gzip": (gzip.compress(b"text,labels\n" * 99)[:-9], "gzip file is truncated", "x.bin"),
-    "latin 1": ("text,labels\na,b\ncaf\u00e9,b\n".encode("latin-1"), "not UTF-8", "line 3, byte 19 (0xe9)"),
-    "utf 32": ("text,labels\na,b\n".encode("utf-32"), "UTF-32", "x.bin"),
+    "latin 1": ("text,labels\na,b\ncaf\u00e9,b\n".encode("latin-1"), "not UTF-8", "line 3, column 4, byte 19 (0xe9)"),
     "two columns of one name": (b"id,text,id\na,b,c\n", "2 columns are called 'id'", "line 1: id, text, id"),
     "digits": (b'{"a": ' + b"9" * 5000 + b"}\n", "cannot be read", "line 1"),
     "digits in a list": (b'[{"a": ' + b"9" * 5000 + b"}]\n", "cannot be read", "x.bin"),
     "deep line": (b'{"a": ' + b"[" * 3000 + b"]" * 3000 + b"}\n", "cannot be read", "line 1"),
     "deep list": (b'[{"a": ' + b"[" * 100000, "cannot be read", "x.bin"),
-    "utf 16": ("text,labels\na,b\n".encode("utf-16"), "UTF-16", "x.bin"),
+    "truncated utf 16": ("text,labels\na,b\n".encode("utf-16")[:-1], "not UTF-16", "line 2, column 4"),
     "binary": (b"\x7fELF\0\0\0\1", "not text", "line 1"),
     "late zero byte": (b"text,labels\n" + b"a,b\n" * 2000 + b"\0,b\n", "zero byte", "line 2002"),
     "archive": (b"PK\x03\x04rest", "zip archive", "x.bin"),
-    "zstd": (b"\x28\xb5\x2f\xfdrest", "zstd", "x.bin"),
+    "damaged zstd": (b"\x28\xb5\x2f\xfdrest", "zstd file is truncated", "x.bin"),
     "prose": (b"Dear all\nthis is prose\n", "not a table", "line 1: 'Dear all'"),
     "too many fields": (b'text,labels\n"a\nb",c\nd,e,f\n', "3 fields, the header 2", "line 4, row 2"),
     "open quotes": (b'text,labels\na,b\nc,"d\n', "not closed", "line 3"),
@@ -165,3 +165,39 @@ def test_what_the_system_does_not_let_read_is_refused(tmp_path: Path) -> None:
 def test_fractions_are_no_whole_numbers() -> None:
     frame = pl.DataFrame({"a": [0.5, 2.0, None], "b": ["1", "2.7", "x"]})
     assert frame.select(whole_numbers("a"), whole_numbers("b")).to_dict(as_series=False) == {"a": [None, 2, None], "b": [1, None, None]}
+
+
+@pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16", "utf-32"])
+def test_an_encoding_is_known_by_its_mark_and_any_other_is_named(tmp_path: Path, codec: str) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes("text,labels\ncaf\u00e9,b\n".encode(codec))
+    assert collect(scan_table(path), "x").rows() == [("caf\u00e9", "b")]
+    path.write_bytes("text,labels\ncaf\u00e9,b\n".encode("latin-1"))
+    assert collect(scan_table(path, encoding="iso-8859-1"), "x").rows() == [("caf\u00e9", "b")]
+    with pytest.raises(DataError, match="no encoding named"):
+        scan_table(path, encoding="nonsense")
+
+
+def test_rows_that_cannot_be_read_go_to_whom_asks_for_them(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("text,labels\na,b\nc,d,e\nf,g\n")
+    bad = BadRows()
+    assert collect(scan_table(path, bad=bad), "x").rows() == [("a", "b"), ("f", "g")]
+    assert [row.place for row in bad.rows] == [f"{path}, line 3"]
+    with pytest.raises(DataError, match="3 fields, the header 2"):
+        scan_table(path, bad=BadRows(strict=True))
+
+
+@pytest.mark.parametrize("name", ["x.csv.zst", "x.jsonl.zst", "x.tsv.gz"])
+def test_compressed_tables_come_back(tmp_path: Path, name: str) -> None:
+    frame = pl.DataFrame({"text": ["a", "b"], "labels": ["x", "y"]})
+    write_table(frame, tmp_path / name)
+    assert collect(scan_table(tmp_path / name), "x").equals(frame)
+    assert peek_columns(tmp_path / name) == ["text", "labels"]
+
+
+def test_several_columns_become_one_text() -> None:
+    assert text_columns("title,abstract", ["title", "abstract"]) == ["title", "abstract"]
+    assert text_columns("a,b", ["a,b"]) == ["a,b"]
+    frame = pl.DataFrame({"a": ["x", " ", None], "b": ["y ", "z", None]})
+    assert frame.select(join_columns(["a", "b"])).to_series().to_list() == ["x\ny", "z", ""]

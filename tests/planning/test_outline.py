@@ -10,6 +10,7 @@ from plant_cli.corpus.labels import LabelTable
 from plant_cli.planning.jobs import Job
 from plant_cli.planning.outline import outline, size_of
 from plant_cli.registry import installed
+from plant_cli.training.schedules import Schedule
 
 LABELS = LabelTable(ids=["a", "b", "c"], titles=[None] * 3, train_counts=[1, 2, 3])
 ROLES = frozenset({"head", "boost", "value", "attention", "backbone"})
@@ -30,7 +31,7 @@ def test_nothing_has_values_and_all_has_a_size() -> None:
 
 
 def test_what_is_frozen_in_the_last_epoch_has_no_gradient() -> None:
-    head = outline(installed().resolve, make_job(epochs=1, schedule="gradual"), LABELS)
+    head = outline(installed().resolve, make_job(epochs=1, schedule=Schedule(gradual=True)), LABELS)
     assert 0 < head.learning < head.changed
     scoring = outline(installed().resolve, make_job(roles=frozenset()), LABELS)
     assert (scoring.learning, scoring.changed, scoring.fixed) == (0, 0, True)

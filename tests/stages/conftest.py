@@ -2,6 +2,7 @@
 
 from types import ModuleType
 
+import numpy as np
 import plant_datasets.plugin
 import plant_metrics.plugin
 import polars as pl
@@ -9,17 +10,19 @@ import pytest
 from laboratory import LABELS, gold_labels, write_corpus
 
 from plant_cli.api import Options, Request, Result, SilentReporter, StageSpec, hookimpl
+from plant_cli.artefacts.scores import writing_scores
 from plant_cli.artefacts.thresholds import write_thresholds
 from plant_cli.registry import Registry
 from plant_cli.running.runner import run_stage
 from plant_cli.runs.seeds import split_seed
+from plant_cli.stages import diff as diff_stage
 from plant_cli.stages import eval as evaluation_stage
 from plant_cli.stages import significance as significance_stage
 
 
 class PlayedOptions(Options):
     split: str = "test"
-    skill: float = 1.0
+    auc: bool = False
 
 
 def _finetune(context, options):
@@ -37,6 +40,13 @@ def _predict(context, options):
         wrong = [name for name in LABELS if name not in right][:1]
         labels.append(wrong + right[:1] if (system and number % 2) or number < (seed or 0) else right + wrong)
     scores = [[0.9, 0.8, 0.1][: len(names)] for names in labels]
+    if options.auc:
+        index = context.corpus().labels
+        with writing_scores(context.folder, ids, len(index), index.hash) as kept:
+            for row, named in enumerate(labels):
+                ranks = {name: rank for rank, name in enumerate(named)}
+                logits = [float(-ranks.get(name, len(index))) for name in index.ids]
+                kept.write(np.array([row]), np.array([logits], dtype=np.float32))
     pl.DataFrame({"doc_id": ids, "labels": labels, "scores": scores}).write_parquet(context.folder / "predictions.parquet")
     return Result()
 
@@ -53,6 +63,7 @@ def played(tmp_path):
             StageSpec(name="predict", summary="played", options=PlayedOptions, run=_predict, sections=("data",)),
             *evaluation_stage.SPECS,
             *significance_stage.SPECS,
+            *diff_stage.SPECS,
         ]
 
     module.plant_register_stages = plant_register_stages

@@ -139,3 +139,51 @@ def test_an_output_without_a_name_is_refused(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(RecipeError, match=r"'data make\.output' cannot be ''"):
         act("make", dataset="synthetic-clinic", output="")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["pecos", "annif-jsonl", "xmlrepository-features"])
+def test_convert_writes_formats_of_other_tools_and_reads_them_by_content(clinic: Path, tmp_path: Path, name: str) -> None:
+    reporter = SilentReporter()
+    act("convert", reporter, path=str(clinic), output=str(tmp_path / "out"), to=name, compression="gz")
+    assert any("gold evidence" in warning for warning in reporter.warnings)
+    back = tmp_path / "back.parquet"
+    result = act("convert", reporter, path=str(tmp_path / "out"), output=str(back))
+    assert any(name in note for note in reporter.notes)
+    before, after = pl.read_parquet(clinic), pl.read_parquet(back)
+    assert result.data["documents"] == {"train": 75, "validation": 10, "test": 15}
+    assert sorted(map(sorted, after["labels"].to_list())) == sorted(map(sorted, before["labels"].to_list()))
+    titled = [
+        dict(pl.read_parquet(path).select("label", "title").rows())
+        for path in (tmp_path / "back.labels.parquet", clinic.parent / "data.labels.parquet")
+    ]
+    assert {label: titled[0][label] for row in after["labels"] for label in row}.items() <= titled[1].items()
+
+
+def test_convert_refuses_what_it_cannot_write(clinic: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'synthetic-clinic' has no writer"):
+        act("convert", path=str(clinic), output=str(tmp_path / "out"), to="synthetic-clinic")
+    act("convert", path=str(clinic), output=str(tmp_path / "out"), to="pecos")
+    with pytest.raises(UsageError, match="there already"):
+        act("convert", path=str(clinic), output=str(tmp_path / "out"), to="pecos")
+    act("convert", path=str(clinic), output=str(tmp_path / "out"), to="annif-tsv", force=True)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"train.tsv", "validation.tsv", "test.tsv"}
+
+
+def test_bad_rows_are_left_out_with_a_warning_kept_or_an_error(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("text,labels,split\na fever,a,train\nb,c,d,e\nsome cough,b,train\n")
+    data, reporter = {"path": str(tmp_path / "x.csv")}, SilentReporter()
+    act("stats", reporter, data={**data, "rejects": str(tmp_path / "rejects.tsv")})
+    assert "1 rows cannot be read" in reporter.warnings[0]
+    assert "4 fields" in (tmp_path / "rejects.tsv").read_text()
+    with pytest.raises(DataError, match="4 fields"):
+        act("stats", data={**data, "strict": True})
+    with pytest.raises(DataError, match="4 fields"):
+        act("check", data=data, strict=True)
+
+
+def test_several_columns_of_text(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("title,abstract,labels,split\nA fever,with cough,a,train\n")
+    act("convert", path=str(tmp_path / "x.csv"), output=str(tmp_path / "y.parquet"), data={"text_column": "title,abstract"})
+    assert pl.read_parquet(tmp_path / "y.parquet")["text"].to_list() == ["A fever\nwith cough"]
+    with pytest.raises(DataError, match="no column 'abstrakt'"):
+        act("stats", data={"path": str(tmp_path / "x.csv"), "text_column": "title,abstrakt"})

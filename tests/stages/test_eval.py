@@ -73,6 +73,31 @@ def test_constants_of_the_propensity_model_can_be_set(played, tmp_path):
     assert compared.data["comparisons"][0]["value_b"] == pytest.approx(expected[0])
 
 
+def test_cut_offs_of_a_family_can_be_set(played):
+    result = played("eval", bootstrap=0, metric_options={"precision": {"k": [2, 4]}, "coverage": {"k": [1]}})
+    assert [name for name in result.data["metrics"] if name.startswith(("P@", "coverage@"))] == ["coverage@1", "P@2", "P@4"]
+    assert result.data["metric_options"]["precision"] == {"k": [2, 4]}
+
+
+def test_labels_with_parents_have_hierarchical_metrics(played, tmp_path):
+    """Labels 0 to 2 stand under one parent, 3 to 5 under another."""
+    rows = [(f"label {i}", "low" if i < 3 else "high") for i in range(6)]
+    pl.DataFrame(rows, schema=["label", "parent"], orient="row").write_csv(tmp_path / "parents.csv")
+    result = played("eval", tag="baseline", bootstrap=20, hierarchy=str(tmp_path / "parents.csv"))
+    metrics = result.data["metrics"]
+    assert metrics["micro-F1[level 2]"] == metrics["micro-F1"]  # all labels are leaves
+    assert metrics["micro-F1[level 1]"]["value"] > metrics["hierarchical-F1"]["value"] > metrics["micro-F1"]["value"]
+    assert metrics["micro-F1[level 1]"]["low"] is not None
+
+
+def test_every_assumption_is_printed_and_recorded(played):
+    result = played("eval", bootstrap=20, convention="annif")
+    assert result.data["assumptions"][0] == "P@k divides by the labels predicted, at most k"
+    notes = " ".join(result.tables[0].notes)
+    assert all(assumption in notes for assumption in result.data["assumptions"])
+    assert result.data["labels_never"] == {"counted": 6, "assigned": 0, "listed": 0}
+
+
 def test_the_same_seed_gives_the_same_intervals(played):
     first, second = played("eval", bootstrap=20), played("eval", bootstrap=20, force=True)
     assert first.data == second.data

@@ -28,6 +28,7 @@ from plant_cli.api import (
     UsageError,
 )
 from plant_cli.artefacts.relevance import load_relevance
+from plant_cli.corpus.analyser import PLAIN, WordAnalyser
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.registry import Registry
 from plant_cli.stages.mig import MigOptions, bind_signal, run
@@ -46,6 +47,7 @@ class MemoryCorpus:
     asked: list[str] = field(default_factory=list)
     labels: LabelTable = LABELS
     data_hash: str = "d"
+    analyser: WordAnalyser = PLAIN
     gold: list[list[int]] = field(default_factory=lambda: GOLD)
 
     @property

@@ -59,8 +59,50 @@ def test_other_documents_are_refused(played, tmp_path):
 
 def test_the_published_rule(played):
     result = played("significance", systems=["finetune", "baseline"], metric=["P@1"], paper=True, **QUICK)
-    assert result.data["comparisons"][0]["text_paper"].startswith("100.0▲ (+50.0, [")
-    assert "p shrinks" in result.tables[0].notes[1]
+    [found] = result.data["comparisons"]
+    published = found["published"]
+    assert published["over"] == "documents"
+    assert found["text_paper"] == f"100.0▲ (+{100 * published['gain']:.1f}, [{100 * published['low']:.1f}, {100 * published['high']:.1f}])"
+    assert result.tables[0].rows[0][-1] == found["text_paper"]
+    assert "its p shrinks as --bootstrap grows" in result.tables[0].notes[2]
+    assert result.tables[0].notes[-1] == "24 documents of test, 0 without gold; 6 labels of train; convention plant"
+
+
+def test_auc_is_compared_where_every_system_kept_every_score(played):
+    """The baseline scores a wrong label highest in every second document."""
+    missing = played("significance", tag="lists", systems=["finetune", "baseline"], **QUICK)
+    assert "micro-AUC" not in {c["metric"] for c in missing.data["comparisons"]}
+    with pytest.raises(UsageError, match="micro-AUC is not available"):
+        played("significance", tag="lists", systems=["finetune", "baseline"], metric=["micro-AUC"], force=True, **QUICK)
+    for tag in (None, "baseline"):
+        played("predict", tag=tag, auc=True, force=True)
+    result = played("significance", systems=["finetune", "baseline"], paper=True, **QUICK)
+    found = {c["metric"]: c for c in result.data["comparisons"]}
+    micro = found["micro-AUC"]
+    assert micro["value_a"] == 1.0 > micro["value_b"]
+    assert (micro["published"]["over"], micro["wilcoxon_p"]) == ("replicates", None)
+    assert micro["p"] < 0.05
+    assert "▲" in micro["text_paper"]
+    evaluated = played("eval", tag="baseline", metric=["micro-AUC"], bootstrap=0)
+    assert micro["value_b"] == evaluated.data["metrics"]["micro-AUC"]["value"]
+
+
+def test_auc_of_several_seeds_is_their_mean(three_seeds):
+    for seed in ("", "-seed1", "-seed2"):
+        for system in ("", "baseline"):
+            three_seeds("predict", tag=f"{system}{seed}".strip("-") or None, seed=int(seed[-1:] or 0), auc=True, force=True)
+    result = three_seeds("significance", "auc", systems=["finetune", "baseline"], seeds=3, metric=["macro-AUC"], **QUICK)
+    [found], spreads = result.data["comparisons"], result.data["spreads"]
+    assert found["value_b"] == pytest.approx(spreads[1]["mean"])
+
+
+def test_effect_and_power_are_shown(played):
+    result = played("significance", systems=["finetune", "baseline"], metric=["P@1", "micro-F1"], **QUICK)
+    names = [column.name for column in result.tables[0].columns]
+    precision, f1 = (dict(zip(names, row, strict=True)) for row in result.tables[0].rows)
+    assert (precision["effect"], f1["effect"]) == (0.98, None)  # 12 of 24 documents differ by 1
+    assert precision["documents for 1 point"] > 1000
+    assert f1["documents for 1 point"] > 100
 
 
 def test_bad_operands(played):

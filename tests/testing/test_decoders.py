@@ -24,7 +24,13 @@ class Averaging(nn.Module):
 
     def rank(self, reading: Reading, labels: Tensor) -> Tensor:
         scores = torch.einsum("bth,lh->blt", reading.hidden, self.query[labels])
-        return scores.masked_fill(~reading.mask[:, None], float("-inf")).log_softmax(-1)
+        if self.fault == "empty":
+            return scores.masked_fill(~reading.mask[:, None], float("-inf")).log_softmax(-1)
+        masked = torch.finfo(scores.dtype).min
+        logs = scores.masked_fill(~reading.mask[:, None], masked).float().log_softmax(-1)
+        if self.fault == "overflow":
+            logs = scores.exp().masked_fill(~reading.mask[:, None], 0.0).div(scores.exp().sum(-1, keepdim=True)).log()
+        return logs.masked_fill(~reading.mask[:, None], float("-inf"))
 
     def attention(self, reading: Reading, labels: Tensor) -> Tensor:
         weights = self.rank(reading, labels).exp()
@@ -35,26 +41,74 @@ class Averaging(nn.Module):
         weights = self.attention(reading, chosen)
         if self.fault == "padding":
             weights = weights + 0.1
-        logits = torch.einsum("blt,bth,lh->bl", weights, reading.hidden, self.head[chosen])
-        return logits - logits.mean(0) if self.fault == "batch" else logits
+        logits = torch.einsum("blt,bth,lh->bl", weights, reading.hidden, self.head[chosen]).float()
+        if self.fault == "half":
+            return logits.bfloat16()
+        if self.fault == "blocks" and labels is not None and len(labels) > 1000:
+            return logits * 1.01
+        return logits - logits.mean(0) if self.fault == "batch" else logits.squeeze(1) if self.fault == "single" else logits
+
+    def fold(self) -> Averaging:
+        folded = Averaging(DecoderShape(hidden=self.query.shape[1], labels=len(self.query)), self.fault)
+        folded.load_state_dict(self.state_dict())
+        if self.fault == "fold":
+            folded.head.data += 0.1
+        return folded
 
     def parameter_roles(self) -> dict[str, list[nn.Parameter]]:
         return {"attention": [self.query]} if self.fault == "roles" else {"attention": [self.query], "head": [self.head]}
 
 
+class Planted(Averaging):
+    """With tables that can be planted; a bias is what the fault leaves out."""
+
+    def __init__(self, shape: DecoderShape, fault: str) -> None:
+        super().__init__(shape, fault)
+        self.gathered_size = shape.hidden
+        self.bias = nn.Parameter(torch.zeros(shape.labels))
+
+    def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
+        return super().forward(reading, labels) + (self.bias if labels is None else self.bias[labels])
+
+    def parameter_roles(self) -> dict[str, list[nn.Parameter]]:
+        return {"attention": [self.query], "head": [self.head, self.bias]}
+
+    def gather(self, reading: Reading, labels: Tensor) -> Tensor:
+        return self.attention(reading, labels) @ reading.hidden
+
+    def sharpen(self, factor: float) -> None:
+        self.query.data.mul_(factor)
+
+    def plant_tables(self, prototypes: Tensor, background: Tensor, scale: float) -> None:
+        away = prototypes - background
+        self.head.data = scale * away / away.square().sum(1, keepdim=True)
+        if self.fault != "planting":
+            self.bias.data = -(self.head * background).sum(1) - scale / 2
+
+
 def _decoder(fault: str = "") -> DecoderSpec:
-    return DecoderSpec(name="d", summary="D.", build=lambda options, shape: Averaging(shape, fault))
+    kind = Planted if fault in ("planted", "planting") else Averaging
+    return DecoderSpec(name="d", summary="D.", build=lambda options, shape: kind(shape, fault))
 
 
 def test_decoders(stopped: Callable[[Any, Any, str], None]) -> None:
     for check in decoders.CHECKS:
-        check(_decoder())
+        if check is not decoders.sparse_gradients_are_the_dense_ones and check is not decoders.planted_tables_score_by_their_prototypes:
+            check(_decoder())
+    decoders.planted_tables_score_by_their_prototypes(_decoder("planted"))
     stopped(decoders.every_parameter_has_one_role, _decoder("roles"), "do not cover")
     for check, fault in (
         (decoders.attention_sums_to_one, "attention"),
         (decoders.some_labels_equal_their_columns, "labels"),
         (decoders.padding_changes_nothing, "padding"),
         (decoders.documents_stand_alone, "batch"),
+        (decoders.a_document_without_tokens_gets_logits, "empty"),
+        (decoders.a_single_label_is_scored, "single"),
+        (decoders.very_many_labels_equal_their_blocks, "blocks"),
+        (decoders.sharp_attention_stays_a_distribution, "overflow"),
+        (decoders.half_precision_stays_near, "half"),
+        (decoders.folding_changes_nothing, "fold"),
+        (decoders.planted_tables_score_by_their_prototypes, "planting"),
     ):
         with pytest.raises(AssertionError):
             check(_decoder(fault))

@@ -11,8 +11,10 @@ import torch
 from scipy.sparse import csr_array
 
 from plant_cli.api import Reading, SilentReporter, Split
+from plant_cli.corpus.analyser import PLAIN
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
+from plant_cli.model.word_statistics import WordStatistics
 from plant_cli.relevance.table import RelevanceTable
 from plant_cli.training.attention_quality import AttentionMeasure
 from plant_cli.training.materials import Material
@@ -28,22 +30,29 @@ def measure(network: Any, order: Callable[[str], float], gold: list[list[int]], 
 
     def rank(reading: Reading, labels: torch.Tensor) -> torch.Tensor:
         scores = torch.full((len(reading), len(labels), reading.mask.shape[1]), -torch.inf)
-        for number, row in enumerate(rank.rows):  # type: ignore[attr-defined]
+        for number, row in enumerate(reading.words[:, 0].tolist()):
             for token, (start, end) in enumerate(tokens.spans[row]):
                 scores[number, :, token] = order(TEXTS[row][start:end])
         return torch.log_softmax(scores, dim=-1)
 
     class Reader(LiveReader):
         def read(self, rows: Any) -> Any:
-            rank.rows = rows  # type: ignore[attr-defined]
-            return super().read(rows)
+            found = super().read(rows)
+            return Reading.of(found.hidden, found.mask, torch.from_numpy(rows)[:, None].expand(found.mask.shape))  # which document it is
 
     network.decoder.rank = rank
     words = tuple(RELEVANCE)
     matrix = csr_array(np.array([[RELEVANCE[w] for w in words], [0, 0, 0]], dtype=np.float32))
     split = Split(name="validation", doc_ids=["a", "b", "c"], texts=TEXTS, gold=csr_array(np.array(gold)), unseen=csr_array((3, 0)))
     material = Material(split=split, reader=Reader(network, tokens, CPU))
-    return AttentionMeasure(network, material, RelevanceTable(words=words, matrix=matrix), CPU, k=1000, batch=batch)()
+    known = WordStatistics(
+        table=RelevanceTable(words=words, matrix=matrix),
+        docs_with_word=np.ones(len(words), dtype=np.int64),
+        docs_with_label=np.ones(2, dtype=np.int64),
+        documents=3,
+        analyser=PLAIN,
+    )
+    return AttentionMeasure(network, material, known, CPU, k=1000, batch=batch)()
 
 
 @pytest.mark.parametrize("batch", [1, 3])

@@ -55,6 +55,7 @@ def test_cached_states_equal_live_ones(frozen: Any, session: Session, hardware: 
     assert found.hidden.dtype == hardware.dtype
     assert torch.allclose(found.hidden[found.mask].float(), expected.hidden[found.mask].float(), atol=tolerance)
     assert not found.hidden[~found.mask].any()
+    assert expected.hidden.dtype == found.hidden.dtype  # what was chosen on cached states holds for live ones
 
 
 def test_a_second_reader_reads_the_same_file(frozen: Any, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

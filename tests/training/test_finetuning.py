@@ -14,11 +14,11 @@ from plant_losses.options import BceOptions, FocalOptions
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from plant_cli.api import SilentReporter, Split
+from plant_cli.api import Reading, SilentReporter, Split
 from plant_cli.model.candidates import Candidates
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
-from plant_cli.training.finetuning import Anchor, FineTuning
+from plant_cli.training.finetuning import Anchor, FineTuning, group_loss
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 TEXTS = ["a fever", "a cough and a leg", "a leg"]
@@ -126,3 +126,33 @@ def test_random_negatives_do_not_follow_what_was_drawn_before(parts: Parts) -> N
         torch.manual_seed(before)
         losses.add(tuning(ROWS, epoch=0, seed=3)[0].item())
     assert len(losses) == 1
+
+
+class Grouped:
+    """Scores three groups of six labels."""
+
+    groups = torch.tensor([0, 0, 1, 1, 2, 2])
+
+    def score_groups(self, reading: Reading) -> Tensor:
+        return reading.hidden[:, 0, :3]
+
+
+@pytest.mark.parametrize("hard", [0, 1])
+def test_groups_are_learned_from_the_labels_in_them(hard: int) -> None:
+    reading = Reading.of(torch.randn(2, 1, 4, generator=torch.Generator().manual_seed(0)), torch.ones(2, 1, dtype=torch.bool))
+    targets = torch.tensor([[1.0, 1, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0]])
+    loss = Bce(BceOptions(hard_negatives=hard))
+    expected = loss(reading.hidden[:, 0, :3], torch.tensor([[1.0, 0, 0], [0, 1, 0]]))
+    torch.testing.assert_close(group_loss(Grouped(), loss, reading, targets, seed=0), expected)
+
+
+def test_the_loss_of_groups_is_added(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    loss = Bce(BceOptions())
+    plain, _ = step(parts, loss)(ROWS, epoch=0, seed=1)
+    decoder = parts.network.decoder
+    monkeypatch.setattr(type(decoder), "groups", Grouped.groups, raising=False)
+    monkeypatch.setattr(type(decoder), "score_groups", lambda self, reading: reading.hidden[:, 0, :3], raising=False)
+    both, _ = step(parts, loss)(ROWS, epoch=0, seed=1)
+    reading = parts.reader.read(ROWS)
+    targets = torch.from_numpy(GOLD[ROWS].toarray()).float()
+    torch.testing.assert_close(both, plain + group_loss(decoder, loss, reading, targets, seed=1))

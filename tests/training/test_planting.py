@@ -1,13 +1,25 @@
 """Ranked lists from attention: words tied to tokens by offsets, relevance looked up, samples drawn."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
+from plant_losses.options import LambdaOptions
+from plant_losses.rank import build_lambda
 from scipy.sparse import csr_array
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from plant_cli.api import Split, TokenBatch
+from plant_cli.api import Reading, Split, TokenBatch
+from plant_cli.attention import log
+from plant_cli.corpus.analyser import PLAIN
 from plant_cli.relevance.table import RelevanceTable
-from plant_cli.training.planting import Planter, positives_only
+from plant_cli.training import planting
+from plant_cli.training.planting import Planter, RankedLists, planted_loss, positives_only, rank_words
 
 TEXT = "Fever and cough, fever again"
 WORDS = ("again", "cough", "fever")
@@ -20,13 +32,33 @@ def planter(relevance: list[list[float]], *, contrast: int = -1, labels: int = -
     gold = csr_array(np.array([[1] + [0] * (len(relevance) - 1)]))
     split = Split(name="train", doc_ids=["d"], texts=[TEXT], gold=gold, unseen=csr_array((1, 0), dtype=np.int64))
     tokens = TokenBatch(ids=[np.arange(8, dtype=np.int32)], spans=[SPANS], dropped=[0])
-    return Planter(table, split, tokens, contrast=contrast, labels_per_document=labels, score=score)
+    return Planter(table, split, tokens, PLAIN, contrast=contrast, labels_per_document=labels, score=score)
+
+
+class Played:
+    """A decoder whose log attention [B, L, T] is given."""
+
+    def __init__(self, log_attention: Tensor) -> None:
+        self.log_attention = log_attention
+
+    def rank(self, reading: Reading, labels: Tensor) -> Tensor:
+        return self.log_attention[:, labels, : reading.mask.shape[1]]
+
+
+def make_lists(plant: Planter, log_attention: Tensor) -> RankedLists:
+    """The lists of the one document for all labels."""
+    labels = log_attention.shape[1]
+    reading = Reading.of(torch.zeros(1, 8, 1), torch.ones(1, 8, dtype=torch.bool))
+    given = (np.array([0]), np.arange(labels), np.ones((1, labels), dtype=bool), np.random.default_rng(0))
+    found = rank_words(Played(log_attention), plant, reading, *given)  # type: ignore[arg-type]
+    assert found is not None
+    return found
 
 
 def test_a_words_score_is_the_log_of_its_attention_mass() -> None:
     weights = torch.tensor([0.1, 0.2, 0.05, 0.25, 0.1, 0.1, 0.1, 0.1])
     plant = planter([[0.5, 0.0, 1.0]])
-    lists = plant.lists(weights.log()[None, None], np.array([0]), np.array([0]), np.ones((1, 1), dtype=bool), np.random.default_rng(0))
+    lists = make_lists(plant, weights.log()[None, None])
     assert lists.offsets.tolist() == [0, 4]
     torch.testing.assert_close(lists.scores.exp(), torch.tensor([0.5, 0.05, 0.25, 0.1]))
     assert lists.relevance.tolist() == [1.0, 0.0, 0.0, 0.5]
@@ -36,14 +68,13 @@ def test_a_words_score_is_the_log_of_its_attention_mass() -> None:
 def test_other_scores(score: str, expected: float) -> None:
     weights = torch.tensor([0.1, 0.2, 0.05, 0.25, 0.1, 0.1, 0.1, 0.1])
     plant = planter([[0.0, 0.0, 1.0]], score=score)
-    lists = plant.lists(weights.log()[None, None], np.array([0]), np.array([0]), np.ones((1, 1), dtype=bool), np.random.default_rng(0))
+    lists = make_lists(plant, weights.log()[None, None])
     assert float(lists.scores[0]) == pytest.approx(expected, rel=1e-5)
 
 
 def test_without_contrast_only_relevant_words_are_items_and_lists_of_one_are_left_out() -> None:
     plant = planter([[0.5, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]], contrast=0)
-    attention = torch.full((1, 3, 8), -2.0)
-    lists = plant.lists(attention, np.array([0]), np.arange(3), np.ones((1, 3), dtype=bool), np.random.default_rng(0))
+    lists = make_lists(plant, torch.full((1, 3, 8), -2.0))
     assert lists.relevance.tolist() == [1.0, 0.5]
     assert len(lists) == 1
 
@@ -62,7 +93,87 @@ def test_labels_are_the_positives_and_a_sample_that_counts_for_all() -> None:
 def test_gradients_reach_the_attention() -> None:
     plant = planter([[0.5, 0.0, 1.0]])
     attention = torch.randn(1, 1, 8, dtype=torch.float64).log_softmax(-1).requires_grad_()
-    lists = plant.lists(attention, np.array([0]), np.array([0]), np.ones((1, 1), dtype=bool), np.random.default_rng(0))
+    lists = make_lists(plant, attention)
     lists.scores.sum().backward()
     assert attention.grad is not None
     assert (attention.grad[0, 0] != 0).tolist() == [True, True, True, True, False, True, True, True]
+
+
+@pytest.mark.parametrize("elements", [1, 1 << 24])
+def test_blocks_that_are_computed_again_change_neither_loss_nor_gradient(
+    small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, elements: int
+) -> None:
+    monkeypatch.setattr(planting, "ELEMENTS", elements)
+    monkeypatch.setattr(planting, "LABEL_MULTIPLE", 16)
+    texts = ["fever and a cough, a fever again", "a leg", "cough again; the arm and the leg"]
+    labels = 40
+    network = small_network(labels=labels).double().eval()
+    draw = np.random.default_rng(0)
+    table = RelevanceTable(words=("again", "cough", "fever", "leg"), matrix=csr_array(draw.random((labels, 4), dtype=np.float32)))
+    gold = csr_array((draw.random((3, labels)) < 0.2).astype(np.int64))
+    split = Split(name="train", doc_ids=["a", "b", "c"], texts=texts, gold=gold, unseen=csr_array((3, 0), dtype=np.int64))
+    tokens = network.backbone.tokenize(texts)
+    plant = Planter(table, split, tokens, PLAIN, contrast=2, labels_per_document=-1)
+    hidden, mask = (x.detach() for x in network.backbone.encode(tokens))
+    loss, lists = planted_loss(network, plant, build_lambda(LambdaOptions()), Reading.of(hidden.double(), mask), np.arange(3), seed=1)
+    loss.backward()
+    assert lists > labels
+    expected, count = _plain_loss(network, plant, Reading.of(hidden.double(), mask))
+    assert count == lists
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+    gradient = network.decoder.queries.grad.clone()
+    network.zero_grad()
+    expected.backward()
+    torch.testing.assert_close(gradient, network.decoder.queries.grad, rtol=1e-5, atol=1e-8)
+
+
+class Largest(TorchDispatchMode):
+    """The largest tensor that any operation makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **(kwargs or {}))
+        made = found if isinstance(found, tuple | list) else [found]
+        self.numbers = max([self.numbers, *(x.untyped_storage().nbytes() // x.element_size() for x in made if isinstance(x, Tensor))])
+        return found
+
+
+def test_no_array_of_all_labels_and_positions_is_made(small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planting, "ELEMENTS", 1 << 14)
+    monkeypatch.setitem(log.SCORES, "cpu", 1 << 14)
+    labels = 512
+    text = " ".join(WORDS[number % 3] for number in range(200))
+    network = small_network(labels=labels).eval()
+    matrix = csr_array(np.random.default_rng(0).random((labels, 3), dtype=np.float32))
+    gold = csr_array(np.ones((1, labels), dtype=np.int64))
+    split = Split(name="train", doc_ids=["d"], texts=[text], gold=gold, unseen=csr_array((1, 0), dtype=np.int64))
+    tokens = network.backbone.tokenize([text])
+    plant = Planter(RelevanceTable(words=WORDS, matrix=matrix), split, tokens, PLAIN, contrast=-1, labels_per_document=-1)
+    reading = Reading.of(*(x.detach() for x in network.backbone.encode(tokens)))
+    parameters = max(parameter.numel() for parameter in network.decoder.parameters())
+    with Largest() as largest:
+        loss, lists = planted_loss(network, plant, build_lambda(LambdaOptions()), reading, np.array([0]), seed=1)
+        loss.backward()
+    assert lists == labels
+    assert largest.numbers <= max(1 << 14, 64 * reading.mask.shape[1], parameters, 1 << 18)  # 1 << 18: pairs of the loss
+    assert labels * reading.mask.shape[1] * network.decoder.heads > 2 * largest.numbers
+
+
+def _plain_loss(network: Any, plant: Planter, reading: Reading) -> tuple[Tensor, int]:
+    """The same from the attention of all documents and labels at once."""
+    draw = np.random.default_rng(1)
+    labels, counts = plant.choose_labels(np.arange(3), draw)
+    attention = network.decoder.rank(reading, torch.from_numpy(labels))
+    scores, relevance, offsets = [], [], [0]
+    for row in range(3):
+        items = plant.choose_items(row, labels[counts[row]], draw)
+        words = plant.score_words(attention[row], row)
+        wanted = iter(items.relevance)
+        for label, there in zip(items.labels, items.there, strict=True):
+            scores.append(words[label][torch.from_numpy(there)])
+            relevance += [next(wanted) for _ in range(there.sum())]
+            offsets.append(len(relevance))
+    return build_lambda(LambdaOptions())(torch.cat(scores), torch.tensor(relevance), torch.tensor(offsets)), len(scores)

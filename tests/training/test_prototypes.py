@@ -17,6 +17,7 @@ from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
 from plant_cli.runs.session import Session
 from plant_cli.training import prototypes
+from plant_cli.training.checkpoints import trained_state
 from plant_cli.training.materials import Material
 from plant_cli.training.prototypes import SCALE, Prototypes
 
@@ -77,7 +78,8 @@ def test_the_sharpness_that_is_judged_best_is_left_in_the_network(small_network:
     half = {n: p.detach().clone() for n, p in network.decoder.named_parameters()}
     other = small_network()
     make(other).plant_sharpest(lambda: {"value": 0.0}, "value", (0.5,))
-    assert all(torch.equal(half[name], parameter) for name, parameter in other.decoder.named_parameters())
+    for name, parameter in other.decoder.named_parameters():
+        torch.testing.assert_close(half[name], parameter.detach(), rtol=1e-4, atol=1e-5)
 
 
 def test_a_decoder_that_cannot_plant_its_tables_is_refused(small_network: Callable[..., Any]) -> None:
@@ -98,9 +100,32 @@ def test_the_background_is_of_a_few_documents_that_follow_from_the_seed(
     monkeypatch.setattr(prototypes, "BACKGROUND", 2)
     planting, found = make(small_network().eval()), set()
     for planting.seed in (0, 0, 1, 2, 3):
-        with torch.no_grad():
-            found.add(tuple(planting._background().flatten().tolist()))
+        assert planting._sample().sum() == 2
+        found.add(tuple(planting._sample().tolist()))
     assert 1 < len(found) < 5
+
+
+@pytest.mark.parametrize("tables", [1, 1 << 20])
+def test_sharpnesses_in_one_pass_give_what_a_pass_for_each_gives(
+    small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tables: int
+) -> None:
+    monkeypatch.setattr(prototypes, "TABLES", tables)
+    factors = (1.0, 0.5, 0.3)
+    together = make(small_network().eval())
+    names = frozenset(name for name, _ in together.network.named_parameters())
+    start = trained_state(together.network, names)
+    read = together.train.reader.read
+    passes: list[int] = []
+    monkeypatch.setattr(together.train.reader, "read", lambda rows: passes.extend(rows) or read(rows))
+    with torch.no_grad():
+        found = dict(together._tables(factors, start))
+        assert len(passes) == len(TEXTS) * (len(factors) if tables == 1 else 1)
+        monkeypatch.setattr(prototypes, "GradedDecoder", str)  # which no decoder is
+        expected = dict(together._tables(factors, start))
+    for factor in factors:
+        for one, other in zip(found[factor], expected[factor], strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+    assert not torch.allclose(found[1.0][0], found[0.3][0], atol=1e-4)
 
 
 def test_of_equal_sharpnesses_the_first_is_kept(small_network: Callable[..., Any]) -> None:

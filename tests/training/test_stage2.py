@@ -11,6 +11,7 @@ from clinic import Clinic
 
 from plant_cli.api import TrainingError, UsageError
 from plant_cli.artefacts.lexical import LEXICAL
+from plant_cli.corpus.analyser import PLAIN
 from plant_cli.inference.lexical import load_lexicon, save_lexicon
 from plant_cli.training import stage2
 from plant_cli.training.prototypes import SHARPNESSES
@@ -61,12 +62,12 @@ def test_a_planted_start_competes_with_the_epochs_and_a_plain_start_does_not(tra
 def test_prediction_adds_the_votes_of_words_with_the_weight_that_was_kept(trained: Clinic) -> None:
     summary = trained.planted().run("finetune", "finetune.epochs=1").summary
     label_hash = json.loads((trained.path / "finetune" / "thresholds.json").read_text())["label_hash"]
-    lexicon = load_lexicon(trained.path / "finetune", label_hash)
+    lexicon = load_lexicon(trained.path / "finetune", label_hash, PLAIN)
     assert lexicon is not None, "the lexical should help on a corpus whose labels have words of their own"
     assert lexicon.weight == summary["word_weight"] > 0
     assert summary["MAP with words"] > summary["MAP"]
     with_votes = trained.run("predict") and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
-    save_lexicon(replace(lexicon, weight=0.0), trained.path / "finetune", label_hash)
+    save_lexicon(replace(lexicon, weight=0.0), trained.path / "finetune", label_hash, PLAIN)
     record_again(trained.path / "finetune")
     without = trained.run("predict", force=True) and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
     assert (with_votes["scores"].list.sum() != without["scores"].list.sum()).any()

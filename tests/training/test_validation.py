@@ -72,3 +72,15 @@ def test_a_model_that_assigns_everything_is_stopped(played: Any) -> None:
     everything = TopLabels(labels=RIGHT.labels, scores=RIGHT.scores, assigned_share=0.9)
     with pytest.raises(TrainingError, match="collapsed: it assigns 90% of all labels"):
         played({0.0: everything})()
+
+
+def test_a_model_that_starts_at_half_may_learn_to_assign_less(played: Any) -> None:
+    found: dict[float, TopLabels] = {}
+    judged = played(found)
+    for share, stops in ((0.6, False), (0.55, False), (0.1, False), (0.56, True)):
+        found[0.0] = TopLabels(labels=RIGHT.labels, scores=RIGHT.scores, assigned_share=share)
+        if stops:
+            with pytest.raises(TrainingError, match="56%"):
+                judged()
+        else:
+            judged()

@@ -1,11 +1,13 @@
-"""AUC against scikit-learn."""
+"""AUC against scikit-learn and torchmetrics."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
+from torchmetrics.functional.classification import multilabel_auroc
 
 from plant_cli.kit.metrics import ScoreTable, compute_value
 
@@ -24,3 +26,6 @@ def test_auc_is_about_labels_with_scores_and_both_sides(random_input, find_spec)
     assert macro.remark == "macro-AUC leaves out 2 of 4 labels: every document has them, or none"
     assert compute_value(macro) == pytest.approx(roc_auc_score(gold[:, 2:4], scores[:, 2:]), abs=1e-12)
     assert compute_value(micro) == pytest.approx(roc_auc_score(gold[:, :4].ravel(), scores.ravel()), abs=1e-12)
+    torch_scores, target = torch.from_numpy(scores).double(), torch.from_numpy(gold)
+    shared = {"num_labels": 2, "average": "macro"}
+    assert compute_value(macro) == pytest.approx(float(multilabel_auroc(torch_scores[:, 2:].sigmoid(), target[:, 2:4], **shared)), abs=1e-6)

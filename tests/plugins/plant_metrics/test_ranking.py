@@ -1,13 +1,18 @@
-"""Metrics of the order of predictions, against plain loops and scikit-learn."""
+"""Metrics of the order of predictions, against plain loops, scikit-learn, torchmetrics and napkinXC."""
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+import torch
+from napkinxc.metrics import ndcg_at_k, precision_at_k, recall_at_k
 from sklearn.metrics import ndcg_score
+from torchmetrics.functional.retrieval import retrieval_precision, retrieval_r_precision, retrieval_recall
 
 from plant_cli.evaluation.conventions import CONVENTIONS
+from plant_cli.kit.metrics import compute_value
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -39,6 +44,29 @@ def test_ndcg_equals_scikit_learns(seed, random_input, find_spec):
     ndcg = find_spec("ndcg")
     [ours] = ndcg.compute(data, ndcg.options(k=[7]))
     assert ours.per_document[kept].mean() == pytest.approx(ndcg_score(gold[kept], dense[kept], k=7, ignore_ties=True))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_equality_with_napkinxc(seed, random_input, find_spec):
+    data = replace(random_input(seed), train_counts=np.arange(1, 13))
+    gold, ranked = [np.flatnonzero(row).tolist() for row in data.gold.toarray()], data.top.tolist()
+    for theirs, name in ((precision_at_k, "precision"), (recall_at_k, "recall"), (ndcg_at_k, "ndcg")):
+        spec = find_spec(name)
+        ours = spec.compute(data, spec.options(k=[1, 2, 3, 4, 5]))
+        assert [compute_value(m) for m in ours] == pytest.approx(list(theirs(gold, ranked, k=5))), name
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_equality_with_torchmetrics(seed, random_input, values_of):
+    """Document by document, as retrieval of labels; its `None` for k at R-precision means the number of gold labels."""
+    data = random_input(seed)
+    dense = np.zeros(data.gold.shape)
+    np.put_along_axis(dense, data.top, data.scores, axis=1)
+    gold = torch.from_numpy(data.gold.toarray())
+    theirs = {"P@5": partial(retrieval_precision, top_k=5), "R@5": partial(retrieval_recall, top_k=5), "R-precision": retrieval_r_precision}
+    for name, compute in theirs.items():
+        expected = [float(compute(scores, row)) for scores, row in zip(torch.from_numpy(dense), gold, strict=True)]
+        assert values_of(data)[name] == pytest.approx(np.mean(expected), abs=1e-6), name
 
 
 def test_recall_as_the_paper_divides_it(make_input, values_of):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from plant_datasets.plugin import SyntheticClinicOptions, plant_register_datasets
+from plant_datasets.plugin import SyntheticClinicOptions
 from plant_datasets.synthetic_clinic.generator import generate
 from polars.testing import assert_frame_equal
 from pydantic import ValidationError
@@ -90,10 +90,6 @@ def test_fewer_documents_than_labels_is_allowed() -> None:
 def test_more_labels_than_there_are_is_refused() -> None:
     with pytest.raises(ValidationError):
         SyntheticClinicOptions(labels=3001)
-
-
-def test_both_datasets_are_registered() -> None:
-    assert [spec.name for spec in plant_register_datasets()] == ["files", "synthetic-clinic"]
 
 
 @pytest.mark.slow

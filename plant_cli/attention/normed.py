@@ -1,0 +1,101 @@
+"""Label attention whose gathered vectors are normalised before they meet one vector that all labels share: the form of PLM-CA.
+
+    logit[b, l] = g · (a_bl − mean(a_bl)) / √(var(a_bl) + ε),    a_bl = Σ_t softmax_t(q_l · k_bt) v_bt
+
+The norm is not linear, so whole vectors are needed, but only of a block of labels of one document at a time. The backward pass gathers
+them again, and only for (document, label) pairs whose gradient is not zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from plant_cli.attention.fused import ELEMENTS
+from plant_cli.attention.gather import gather_states
+from plant_cli.attention.single import unscale
+from plant_cli.base.padding import LABEL_MULTIPLE, round_up
+
+
+def normed_attention(
+    queries: Tensor, direction: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, epsilon: float = 1e-5, elements: int | None = None
+) -> Tensor:
+    """The shared direction times the layer-normalised mean of the values under each label's attention; one head, no scale.
+
+    Args:
+        queries: q [L, H].
+        direction: g [H].
+        keys: k [B, T, H].
+        values: v [B, T, H].
+        mask: bool [B, T], true for real positions; a document without any gets zeros.
+        epsilon: added to the variance.
+        elements: gathered numbers (labels x H) held at a time (default: `ELEMENTS` of the device).
+
+    Returns:
+        [B, L] in fp32, or fp64 for fp64 inputs.
+    """
+    held = elements or ELEMENTS.get(queries.device.type, ELEMENTS["cuda"])
+    rows = max(held // queries.shape[1] // LABEL_MULTIPLE, 1) * LABEL_MULTIPLE
+    given = unscale(queries, keys), direction, keys, values.to(keys.dtype), mask
+    result: Tensor = _NormedAttention.apply(*given, epsilon, rows)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _NormedAttention(torch.autograd.Function):
+    """Keeps nothing but its inputs; `rows` labels at a time."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, queries: Tensor, direction: Tensor, keys: Tensor, values: Tensor, mask: Tensor, epsilon: float, rows: int
+    ) -> Tensor:
+        exact = torch.promote_types(queries.dtype, torch.float32)
+        logits = queries.new_zeros(len(keys), len(queries), dtype=exact)
+        for row, end in _documents(mask):
+            k, v, real = keys[row, :end], values[row, :end], mask[row, :end]
+            for logit, q in zip(torch.split(logits[row], rows), torch.split(queries, rows), strict=True):
+                logit.copy_(_score(q, direction, k, v, real, epsilon))
+        ctx.save_for_backward(queries, direction, keys, values, mask)
+        ctx.epsilon, ctx.rows = epsilon, rows
+        return logits
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        queries, direction, keys, values, mask = ctx.saved_tensors
+        totals = [torch.zeros_like(x, dtype=gradient.dtype) for x in (queries, direction, keys, values)]
+        d_queries, d_direction, d_keys, d_values = totals
+        for row, end in _documents(mask):
+            selected = gradient[row].nonzero().squeeze(1)
+            for labels in torch.split(selected, ctx.rows):
+                given = (queries[labels], direction, keys[row, :end], values[row, :end])
+                leaves = [x.detach().requires_grad_() for x in given]
+                with torch.enable_grad():
+                    logits = _score(leaves[0], leaves[1], leaves[2], leaves[3], mask[row, :end], ctx.epsilon)
+                dq, dg, dk, dv = torch.autograd.grad(logits, leaves, gradient[row, labels])
+                d_queries[labels] += dq
+                d_direction += dg
+                d_keys[row, :end] += dk
+                d_values[row, :end] += dv
+        given = (queries, direction, keys, values)
+        return *(total.to(x.dtype) for total, x in zip(totals, given, strict=True)), None, None, None
+
+
+def _documents(mask: Tensor) -> Iterator[tuple[int, int]]:
+    """Row, and position behind the last real one, of the documents that have one; in multiples, see `plant_cli.base.padding`."""
+    ends = (mask * torch.arange(1, mask.shape[1] + 1, device=mask.device)).amax(1) if mask.shape[1] else mask.new_zeros(len(mask))
+    for row, end in enumerate(ends.tolist()):
+        if end:
+            yield row, min(round_up(end, LABEL_MULTIPLE), mask.shape[1])
+
+
+def _score(queries: Tensor, direction: Tensor, keys: Tensor, values: Tensor, mask: Tensor, epsilon: float) -> Tensor:
+    """Logits [l] of one document, keys and values [t, H]; labels are filled up to a multiple."""
+    labels = len(queries)
+    filled = functional.pad(queries, (0, 0, 0, round_up(labels, LABEL_MULTIPLE) - labels))
+    gathered = gather_states(filled, keys[None], values[None], mask[None], heads=1)[0, :labels]
+    gathered = gathered.to(torch.promote_types(gathered.dtype, torch.float32))
+    return functional.layer_norm(gathered, gathered.shape[-1:], eps=epsilon) @ direction.to(gathered.dtype)

@@ -1,0 +1,57 @@
+"""From the section `data` to a dataset: the plugin that it names, or the one that recognises what lies at its path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from plant_cli.api.context import StageContext
+from plant_cli.api.corpus import Dataset
+from plant_cli.api.errors import UsageError
+from plant_cli.api.options import Choice
+from plant_cli.api.sections import DataSection
+from plant_cli.api.specs import DatasetSpec
+from plant_cli.corpus.vocabulary import apply_vocabulary
+
+ANY = "files"  # the dataset that reads tables, and stands for whichever format is recognised
+
+
+def load_dataset(context: StageContext, data: DataSection) -> Dataset:
+    """The dataset of a section `data`; a note says what was recognised.
+
+    Raises:
+        UsageError: several plugins recognise what lies at the path.
+        DataError: it cannot be read.
+        ComponentError: there is no such plugin.
+    """
+    chosen = data.dataset if data.dataset.name != ANY else _recognise(context, data)
+    spec, options = context.component(DatasetSpec, chosen)
+    dataset = spec.load(data.model_copy(update={"dataset": chosen}), options)
+    if data.vocabulary is None:
+        return dataset
+    labels, remarks = apply_vocabulary(dataset, data)
+    for remark in remarks:
+        context.reporter.note(remark)
+    return replace(dataset, labels=labels, files=[*dataset.files, data.vocabulary])
+
+
+def find_formats(specs: Sequence[DatasetSpec], data: DataSection) -> dict[str, str]:
+    """What each plugin that recognises a corpus says of it; one that reads the very columns that the section names stands alone."""
+    found = {spec.name: said for spec in specs if spec.recognise is not None and (said := spec.recognise(data)) is not None}
+    return {ANY: found[ANY]} if ANY in found else found
+
+
+def _recognise(context: StageContext, data: DataSection) -> Choice:
+    found = find_formats(context.components(DatasetSpec), data)
+    if len(found) > 1:
+        raise UsageError(
+            f"{len(found)} formats fit the corpus: {'; '.join(f'{name}: {said}' for name, said in found.items())}",
+            where=str(data.path),
+            expected="one format",
+            todo=f"say which: {' or '.join(f'--dataset {name}' for name in found)}",
+        )
+    if not found or ANY in found:
+        return data.dataset
+    name, said = next(iter(found.items()))
+    context.reporter.note(f"{data.path}: {said} (--dataset {name})")
+    return Choice(name=name)

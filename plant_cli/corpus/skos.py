@@ -1,0 +1,138 @@
+"""Vocabularies in SKOS: Turtle, RDF/XML, N-Triples and JSON-LD, read by rdflib. Nothing is fetched from a network."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from plant_cli.api.errors import ComponentError, DataError
+from plant_cli.corpus.vocabulary_tables import tidy_labels
+
+_TURTLE = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:@prefix|@base|prefix\s|base\s)", re.IGNORECASE)
+_TRIPLE = re.compile(r"\s*(?:#[^\n]*\n\s*)*<[^<>\s]+>\s+<[^<>\s]+>\s+[<\"_]")
+_XML = re.compile(r"\s*(?:<\?xml.*?\?>|<!--.*?-->|<!DOCTYPE.*?\]>|\s)*<(?:\w+:)?RDF\b", re.DOTALL)
+_REMOTE = re.compile(r'"@context"\s*:\s*(?:\[[^\]]*?)?"https?:')
+
+
+def find_rdf_syntax(text: str) -> str | None:
+    """The syntax of an RDF file as rdflib names it; None if it is none."""
+    head = text[:100_000]
+    if _TURTLE.match(head):
+        return "turtle"
+    if _XML.match(head):
+        return "xml"
+    if _TRIPLE.match(head):
+        return "nt"
+    is_json = head.lstrip()[:1] in ("{", "[")
+    return "json-ld" if is_json and any(key in head for key in ('"@context"', '"@graph"', '"@id"')) else None
+
+
+def read_skos(text: str, syntax: str, language: str | None, path: Path) -> tuple[pl.DataFrame, list[str]]:
+    """The concepts of a SKOS vocabulary; a label is the concept's URI.
+
+    Args:
+        text: of the file.
+        syntax: from `find_rdf_syntax`.
+        language: of titles, descriptions and other names (default: English, else the one that most titles are in).
+        path: for messages.
+
+    Returns:
+        A table in the schema of vocabularies, sorted by URI, and remarks.
+
+    Raises:
+        ComponentError: rdflib is not installed.
+        DataError: the file cannot be parsed, or asks for something from a network.
+    """
+    rdflib, graph = _parse(text, syntax, path)
+    skos, terms = rdflib.SKOS, rdflib.DCTERMS
+    concepts = sorted({str(node) for node in graph.subjects(skos.prefLabel, None) if isinstance(node, rdflib.URIRef)})
+    spoken = Counter(title.language or "" for title in graph.objects(None, skos.prefLabel))
+    chosen = language or ("en" if "en" in spoken else max(spoken, key=lambda code: spoken[code], default=""))
+    if language is not None and language not in spoken:
+        raise DataError(
+            f"the vocabulary has no titles in '{language}'",
+            where=str(path),
+            expected=f"one of {', '.join(code or 'no language' for code, _ in spoken.most_common())}",
+            todo="name another with --vocabulary-language",
+        )
+    rows = []
+    for uri in concepts:
+        node = rdflib.URIRef(uri)
+        titles, others = (list(graph.objects(node, kind)) for kind in (skos.prefLabel, skos.altLabel))
+        hidden = list(graph.objects(node, skos.hiddenLabel))
+        notes = [*graph.objects(node, skos.definition), *graph.objects(node, skos.scopeNote)]
+        rows.append(
+            {
+                "label": uri,
+                "title": next(iter(_speaking(titles, chosen)), None),
+                "description": " ".join(_speaking(notes, chosen)) or None,
+                "alternatives": _speaking([*others, *hidden], chosen),
+                "parents": sorted(str(parent) for parent in graph.objects(node, skos.broader)),
+                "deprecated": str(graph.value(node, rdflib.OWL.deprecated) or "").lower() in ("true", "1"),
+                "replaced_by": sorted(str(successor) for successor in graph.objects(node, terms.isReplacedBy)),
+            }
+        )
+    table = tidy_labels(
+        pl.DataFrame(rows, schema_overrides={name: pl.List(pl.String) for name in ("alternatives", "parents", "replaced_by")})
+    )
+    return table, _remarks(rows, chosen)
+
+
+def _remarks(rows: list[dict[str, Any]], chosen: str) -> list[str]:
+    untitled = sum(row["title"] is None for row in rows)
+    remarks = [f"SKOS, {len(rows):,} concepts; titles in {chosen or 'no named language'}"]
+    if untitled:
+        remarks.append(f"{untitled:,} concepts have no title in '{chosen}' (--vocabulary-language names another language)")
+    return remarks
+
+
+def _speaking(values: Iterable[Any], language: str) -> list[str]:
+    """Texts in a language, sorted; of those without any, if there are none in it."""
+    given = list(values)
+    texts = sorted({str(value) for value in given if (value.language or "").split("-")[0] == language})
+    return texts or sorted({str(value) for value in given if not value.language})
+
+
+def _parse(text: str, syntax: str, path: Path) -> tuple[Any, Any]:
+    try:
+        import rdflib
+    except ImportError as error:
+        raise ComponentError(
+            "the package rdflib, which reads SKOS, is not installed",
+            where=str(path),
+            expected="the extra `skos`",
+            todo="pip install 'plant-cli[skos]'",
+        ) from error
+    if syntax == "json-ld" and _asks_for_context(text):
+        raise DataError(
+            "the JSON-LD takes its @context from an address, and nothing is fetched from a network",
+            where=str(path),
+            expected="the context within the file",
+            todo="write the context into the file, or convert it to Turtle",
+        )
+    try:
+        return rdflib, rdflib.Graph().parse(data=text, format=syntax)
+    except Exception as error:
+        raise DataError(
+            f"the vocabulary cannot be parsed: {str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__}",
+            where=f"{path}, as {syntax}",
+            expected="SKOS in Turtle, RDF/XML, N-Triples or JSON-LD",
+            todo="mend the file",
+        ) from error
+
+
+def _asks_for_context(text: str) -> bool:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return False
+    contexts = [node.get("@context") for node in (found if isinstance(found, list) else [found]) if isinstance(node, dict)]
+    return any(isinstance(one, str) for context in contexts for one in (context if isinstance(context, list) else [context])) or bool(
+        _REMOTE.search(text)
+    )

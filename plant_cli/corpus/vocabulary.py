@@ -1,0 +1,118 @@
+"""A vocabulary of labels: their titles, descriptions, other names and parents, from a table, a SKOS file or a list of ICD titles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from plant_cli.api.corpus import Dataset
+from plant_cli.api.errors import DataError
+from plant_cli.api.sections import DataSection
+from plant_cli.corpus.icd_titles import read_icd_titles
+from plant_cli.corpus.skos import find_rdf_syntax, read_skos
+from plant_cli.corpus.vocabulary_tables import SCHEMA, read_vocabulary_table
+from plant_cli.kit.compression import find_encoding, read_bytes
+from plant_cli.kit.tables import collect
+
+_PARQUET = b"PAR1"
+_EXPECTED = "a table (TSV, CSV, Parquet, JSON lines), SKOS (Turtle, RDF/XML, JSON-LD) or a file of ICD titles"
+
+
+def read_vocabulary(path: Path, language: str | None = None, encoding: str | None = None) -> tuple[pl.DataFrame, list[str]]:
+    """Read a vocabulary, whatever its format.
+
+    Args:
+        path: the file, perhaps compressed.
+        language: of the titles, such as `en` (default: English, else the one that has most).
+        encoding: of a text file (default: UTF-8).
+
+    Returns:
+        A table of the schema `vocabulary_tables.SCHEMA`, each label once, and remarks: what was recognised, what is odd.
+
+    Raises:
+        DataError: the file cannot be read, or holds no labels.
+    """
+    content = read_bytes(path, _EXPECTED)
+    codec = find_encoding(content[:4], encoding, str(path))
+    text = "" if content.startswith(_PARQUET) else _decode(content, codec, path)
+    syntax = find_rdf_syntax(text)
+    titles = None if syntax else read_icd_titles(text)
+    if syntax is not None:
+        table, remarks = read_skos(text, syntax, language, path)
+    elif titles is not None:
+        table, remarks = titles
+    else:
+        table, remarks = read_vocabulary_table(path, text, language, encoding)
+    if table.is_empty():
+        raise DataError("the vocabulary holds no labels", where=str(path), expected=_EXPECTED, todo="check the file")
+    return table.unique("label", keep="first", maintain_order=True), [f"{path}: {remark}" for remark in remarks]
+
+
+def apply_vocabulary(dataset: Dataset, data: DataSection) -> tuple[pl.LazyFrame, list[str]]:
+    """The labels of a dataset as its vocabulary knows them: what the dataset itself knows fills the gaps.
+
+    A label that the vocabulary writes with other dots or in other case is found too, where only one label of it is so written; it keeps
+    the spelling of the documents.
+    """
+    table, remarks = read_vocabulary(Path(str(data.vocabulary)), data.vocabulary_language, data.encoding)
+    used = find_used(dataset)
+    aligned = align(table, used)
+    if aligned.height:
+        remarks.append(
+            f"{aligned.height:,} labels of the documents were found by leaving aside dots and case, such as '{aligned['label'][0]}'"
+        )
+    table = pl.concat([aligned, table.join(aligned, on="label", how="anti")])
+    found = table.join(used.to_frame("label"), on="label", how="semi")
+    remarks.append(f"{found.height:,} of {used.len():,} labels of the documents are in {data.vocabulary}")
+    outdated = found.filter(pl.col("deprecated"))
+    if outdated.height:
+        label, instead = outdated.row(0, named=True)["label"], outdated["replaced_by"][0].to_list()
+        successor = f", replaced by {', '.join(instead)}" if instead else ""
+        remarks.append(f"{outdated.height:,} labels of the documents are deprecated in the vocabulary, such as '{label}'{successor}")
+    return _complete(table, dataset.labels).lazy(), remarks
+
+
+def find_used(dataset: Dataset) -> pl.Series:
+    """The labels that documents have, sorted."""
+    columns = [frame.select(pl.col("labels").explode().cast(pl.String).str.strip_chars()) for frame in dataset.splits.values()]
+    return collect(pl.concat(columns), ", ".join(dataset.files) or "the dataset")["labels"].drop_nulls().unique().sort()
+
+
+def align(table: pl.DataFrame, used: Sequence[str] | pl.Series) -> pl.DataFrame:
+    """Rows for labels of the documents that the table writes with other dots or in other case, in the spelling of the documents."""
+    key = pl.col("label").str.replace_all(".", "", literal=True).str.to_lowercase().alias("key")
+    missing = pl.DataFrame({"label": used}, schema={"label": pl.String}).join(table, on="label", how="anti").with_columns(key)
+    keyed = table.with_columns(key).filter(pl.col("key").is_unique()).rename({"label": "written"})
+    return missing.join(keyed, on="key", how="inner", maintain_order="left").select(*SCHEMA)
+
+
+def _complete(table: pl.DataFrame, own: pl.LazyFrame | None) -> pl.DataFrame:
+    """The vocabulary, with titles of the dataset's own table where it has none."""
+    if own is None:
+        return table
+    titles = own.select(pl.col("label").cast(pl.String), own_title=pl.col("title").cast(pl.String)).collect().unique("label", keep="first")
+    joined = table.join(titles, on="label", how="full", coalesce=True, maintain_order="left_right")
+    empty = pl.lit([], dtype=pl.List(pl.String))
+    return joined.select(
+        "label",
+        pl.coalesce("title", "own_title").alias("title"),
+        "description",
+        *(pl.col(name).fill_null(empty) for name in ("alternatives", "parents")),
+        pl.col("deprecated").fill_null(False),
+        pl.col("replaced_by").fill_null(empty),
+    )
+
+
+def _decode(content: bytes, codec: str, path: Path) -> str:
+    try:
+        return content.decode(codec)
+    except UnicodeDecodeError as error:
+        before = content[: error.start].decode(codec, "replace")
+        raise DataError(
+            f"the vocabulary is not {codec.removesuffix('-sig').upper()}",
+            where=f"{path}, line {before.count(chr(10)) + 1}, column {len(before) - before.rfind(chr(10))}",
+            expected="text in its encoding",
+            todo="name its encoding, perhaps --encoding windows-1252",
+        ) from error

@@ -1,0 +1,111 @@
+"""Which labels stand above others, from a table of labels and their parents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from scipy.sparse import csr_array
+
+from plant_cli.api.errors import DataError, near_names
+from plant_cli.api.metrics import Hierarchy
+from plant_cli.corpus.frames import trim
+from plant_cli.kit.tables import collect, scan_table
+
+FORM = "columns `label` and `parent`, a row for each pair; or `label` and `parents`, a list"
+
+
+def read_hierarchy(path: Path, labels: Sequence[str]) -> Hierarchy:
+    """What stands above each label.
+
+    Args:
+        path: a table with the columns `label` and `parent` (or `parents`, a list; in CSV and TSV separated by blanks). A label with
+            several parents stands under each.
+        labels: the columns of gold [L + U]; labels that the table does not have stand at the top.
+
+    Raises:
+        DataError: not such a table; no label of the corpus in it; a label that stands above itself.
+    """
+    parents = _read_parents(path)
+    if not any(label in parents for label in labels):
+        example = next(iter(parents), "nothing")
+        raise DataError(
+            f"no label of the corpus has a parent in the table; it begins with '{example}'",
+            where=str(path),
+            expected=f"labels as the corpus writes them, such as '{labels[0]}'" if labels else "labels of the corpus",
+            todo="write the labels (not their titles) as they stand in the corpus",
+        )
+    above = {label: _climb(label, parents, path) for label in labels}
+    nodes = sorted({node for found in above.values() for node in found})
+    numbers = {node: number for number, node in enumerate(nodes)}
+    rows = np.repeat(np.arange(len(labels)), [len(above[label]) for label in labels])
+    columns = np.array([numbers[node] for label in labels for node in above[label]], dtype=np.int64)
+    ones = np.ones(rows.size, dtype=np.int64)
+    depths = _measure_depths(nodes, parents, path)
+    return Hierarchy(
+        nodes=nodes,
+        above=csr_array((ones, (rows, columns)), shape=(len(labels), len(nodes))),
+        depths=np.array([depths[node] for node in nodes], dtype=np.int64),
+    )
+
+
+def _read_parents(path: Path) -> dict[str, list[str]]:
+    frame = collect(scan_table(path), str(path))
+    given = next((name for name in ("parent", "parents") if name in frame.columns), None)
+    if given is None or "label" not in frame.columns:
+        wanted = "label" if given else "parent"
+        raise DataError(
+            f"the table has no column '{wanted}'",
+            where=f"{path}, columns {', '.join(frame.columns)}",
+            expected=f"{FORM}; {near_names(wanted, frame.columns)}",
+            todo="rename the columns",
+        )
+    if given == "parents" and frame.schema[given] == pl.String:
+        frame = frame.with_columns(pl.col(given).str.strip_chars().str.split(" "))
+    if isinstance(frame.schema[given], pl.List):
+        frame = frame.explode(given)
+    pairs = frame.select(label=trim(pl.col("label").cast(pl.String)), parent=trim(pl.col(given).cast(pl.String)))
+    pairs = pairs.filter(pl.col("label").is_not_null() & (pl.col("parent").fill_null("") != "")).unique(maintain_order=True)
+    grouped = pairs.group_by("label", maintain_order=True).agg("parent")
+    return dict(zip(grouped["label"].to_list(), grouped["parent"].to_list(), strict=True))
+
+
+def _climb(label: str, parents: Mapping[str, Sequence[str]], path: Path) -> list[str]:
+    """The label and everything above it, each once, nearest first."""
+    found, waiting = dict.fromkeys([label]), [label]
+    while waiting:
+        for parent in parents.get(waiting.pop(0), ()):
+            if parent == label:
+                raise _circle(label, list(found), path)
+            if parent not in found:
+                found[parent] = None
+                waiting.append(parent)
+    return list(found)
+
+
+def _measure_depths(nodes: Sequence[str], parents: Mapping[str, Sequence[str]], path: Path) -> dict[str, int]:
+    """From the top down: 1 without parents, else one more than the least of the parents' depths."""
+    children: dict[str, list[str]] = {}
+    for node in nodes:
+        for parent in parents.get(node, ()):
+            children.setdefault(parent, []).append(node)
+    depths = {node: 1 for node in nodes if not parents.get(node)}
+    level = list(depths)
+    while level:
+        level = list(dict.fromkeys(child for node in level for child in children.get(node, ()) if child not in depths))
+        depths |= {node: max(depths.values()) + 1 for node in level}
+    hanging = [node for node in nodes if node not in depths]
+    if hanging:
+        raise _circle(hanging[0], hanging, path)
+    return depths
+
+
+def _circle(label: str, chain: Sequence[str], path: Path) -> DataError:
+    return DataError(
+        f"the label '{label}' stands above itself",
+        where=f"{path}: {', '.join(chain[:6])}",
+        expected="parents that lead upwards and end",
+        todo="remove one of these pairs from the table",
+    )

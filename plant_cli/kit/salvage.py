@@ -1,0 +1,98 @@
+"""The sound rows of a text table that cannot be read as a whole: the others are named, with line and column, and left out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from plant_cli.kit.rows import BadRows
+from plant_cli.kit.text_tables import find_separator_of
+
+_BOM = b"\xef\xbb\xbf"
+_STRAY = re.compile("[\udc80-\udcff]")  # how Python writes a byte that is no UTF-8
+
+
+def salvage(content: bytes, path: Path, bad: BadRows) -> bytes | None:
+    """The same table without the rows that cannot be read.
+
+    Args:
+        content: JSON lines, CSV or TSV, not compressed.
+        path: for messages.
+        bad: takes these rows.
+
+    Returns:
+        The other rows; None if it is not single rows that are wrong (it is no table, or a quote is never closed).
+    """
+    before = len(bad.rows)
+    content = content.removeprefix(_BOM)
+    if content.lstrip()[:1] == b"[" or b"\0" in content:
+        return None
+    sound = _sound_lines(content, path, bad) if content.lstrip()[:1] == b"{" else _sound_records(content, path, bad)
+    return sound if sound is not None and len(bad.rows) > before else None
+
+
+def _sound_lines(content: bytes, path: Path, bad: BadRows) -> bytes:
+    kept = []
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        fault = _find_fault(line) if line.strip() else None
+        if fault is None:
+            kept.append(line)
+        else:
+            bad.add(path, number, fault[0], line.decode("utf-8", "replace"), column=fault[1])
+    return b"\n".join(kept)
+
+
+def _find_fault(line: bytes) -> tuple[str, int | None] | None:
+    """What is wrong with a line that should be a JSON object, and in which column."""
+    try:
+        value = json.loads(line, parse_constant=_refuse_constant)
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeDecodeError as error:
+        return f"byte 0x{line[error.start]:02x} is not UTF-8", len(line[: error.start].decode("utf-8", "replace")) + 1
+    except json.JSONDecodeError as error:
+        return f"not JSON: {error.msg}", error.colno
+    except UnicodeEncodeError:
+        return "a string holds half a character", None
+    except (ValueError, RecursionError) as error:
+        return (str(error) if "is no JSON" in str(error) else "a number or lists within lists beyond measure"), None
+    return None if isinstance(value, dict) else (f"a JSON {type(value).__name__}, not an object", None)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _sound_records(content: bytes, path: Path, bad: BadRows) -> bytes | None:
+    separator, content, skipped = find_separator_of(content)
+    if separator is None:
+        return None
+    text = content.decode("utf-8", "surrogateescape")
+    csv.field_size_limit(2**31 - 1)
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, delimiter=separator, lineterminator="\n")
+    columns = 0
+    for line, record in _number_records(text, separator):
+        columns = columns or len(record)
+        raw = separator.join(record)
+        stray = _STRAY.search(raw)
+        if stray:
+            why = f"byte 0x{ord(stray[0]) - 0xDC00:02x} is not UTF-8 (--encoding names another)"
+            bad.add(path, line + skipped, why, raw.encode("utf-8", "surrogateescape").decode("utf-8", "replace"), column=stray.start() + 1)
+        elif len(record) > columns:
+            bad.add(path, line + skipped, f"{len(record)} fields, the header has {columns}", raw)
+        else:
+            writer.writerow(record)
+    return out.getvalue().encode()
+
+
+def _number_records(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    start = 1
+    for record in reader:
+        if record:
+            yield start, record
+        start = reader.line_num + 1

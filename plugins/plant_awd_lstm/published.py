@@ -1,0 +1,171 @@
+"""Published weights of an AWD-LSTM: names as fastai writes them or as this package does, rows matched by word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from plant_awd_lstm.network import LanguageModel
+from plant_awd_lstm.vocabulary import BEGIN, PAD, SPECIAL, UNKNOWN, Vocabulary
+from plant_cli.api import ArtefactError, DataError
+from plant_cli.kit.files import read_json, read_tensors
+
+THEIR_SPECIAL = {"xxpad": PAD, "xxunk": UNKNOWN, "xxbos": BEGIN}
+EMBEDDING, BIAS = "encoder.embedding.weight", "output_bias"
+PREFIXES = re.compile(r"^(?:module\.|model\.|0\.|1\.)+")
+RECURRENT = re.compile(r"^rnns\.(\d+)\.(?:module\.)?(weight_ih|weight_hh|bias_ih|bias_hh)_l0(_raw)?$")
+OWN = re.compile(r"^(?:encoder\.)?(embedding\.weight|layers\.\d+\.(?:weight|bias)_(?:ih|hh))$")
+TO_SAFETENSORS = "save its tensors as safetensors where you trust the file, and give that one"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Imported:
+    """What was taken from a file.
+
+    Args:
+        matched: words of the vocabulary that have a row in the file.
+        words: words of the vocabulary.
+    """
+
+    matched: int
+    words: int
+
+
+def import_weights(model: LanguageModel, vocabulary: Vocabulary, path: Path, words: Path) -> Imported:
+    """Start a language model from published weights; words that they lack start from the mean embedding.
+
+    Args:
+        model: fresh, of the published sizes.
+        vocabulary: of the corpus.
+        path: the published weights.
+        words: the words of their rows.
+
+    Raises:
+        ArtefactError: the file cannot be read, holds more than tensors, or lacks a weight.
+        DataError: a weight has another shape than the network's, or the list of words does not fit.
+    """
+    found = _rename(read_published(path), path)
+    known = read_words(words)
+    wanted = dict(model.named_parameters())
+    for name, parameter in wanted.items():
+        if name not in (EMBEDDING, BIAS):
+            _require_shape(name, found.get(name), list(parameter.shape), path)
+    _require_shape(EMBEDDING, found[EMBEDDING], [len(known), wanted[EMBEDDING].shape[1]], path, rows=words)
+    rows = _match(vocabulary, known)
+    with torch.no_grad():
+        for name, parameter in wanted.items():
+            if name not in (EMBEDDING, BIAS):
+                parameter.copy_(found[name])
+        wanted[EMBEDDING].copy_(_take(found[EMBEDDING], rows))
+        wanted[EMBEDDING][PAD] = 0
+        if BIAS in found:
+            _require_shape(BIAS, found[BIAS], [len(known)], path, rows=words)
+            wanted[BIAS].copy_(_take(found[BIAS], rows))
+    return Imported(matched=int((rows[len(SPECIAL) :] >= 0).sum()), words=len(vocabulary) - len(SPECIAL))
+
+
+def read_published(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, or of a torch file that holds nothing that would run code."""
+    if not path.exists():
+        raise ArtefactError(
+            "there are no published weights", where=str(path), expected="a file of weights", todo="correct --weights or --weights-backward"
+        )
+    if path.suffix == ".safetensors":
+        return read_tensors(path, "the published weights", "get the file again")[0]
+    try:
+        found: Any = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # whatever a damaged file makes of its reader
+        raise ArtefactError(
+            f"the published weights cannot be read as tensors alone: {str(error).splitlines()[0][:200]}",
+            where=str(path),
+            expected="safetensors, or a file of torch.save that holds a mapping of names to tensors and nothing else",
+            todo=f"get the file again; if it holds other objects, reading it would run its code: {TO_SAFETENSORS}",
+        ) from error
+    if isinstance(found, Mapping) and isinstance(found.get("model"), Mapping):
+        found = found["model"]
+    tensors = {str(name): value for name, value in found.items() if isinstance(value, Tensor)} if isinstance(found, Mapping) else {}
+    if not tensors:
+        raise ArtefactError(
+            "the file of published weights names no tensors", where=str(path), expected="names with tensors", todo=TO_SAFETENSORS
+        )
+    return tensors
+
+
+def read_words(path: Path) -> list[str]:
+    """The words of published weights, from a JSON list or a text with one a line."""
+    if path.suffix == ".json":
+        words = read_json(path, "the list of words of the published weights")
+    else:
+        try:
+            words = path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataError(
+                f"the words of the published weights cannot be read: {error}",
+                where=str(path),
+                expected="a JSON list, or UTF-8 text with one word a line",
+                todo="correct --words; a pickled list (itos.pkl) must be written out as text first",
+            ) from error
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise DataError("the words of the published weights are no list of texts", where=str(path), expected="[…]", todo="correct --words")
+    return words
+
+
+def _rename(tensors: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
+    """Our names; a dropped copy of the recurrent weights gives way to the raw ones."""
+    found: dict[str, Tensor] = {}
+    for name in sorted(tensors):
+        bare = PREFIXES.sub("", name)
+        recurrent, own = RECURRENT.match(bare), OWN.match(bare)
+        if recurrent:
+            found[f"encoder.layers.{recurrent[1]}.{recurrent[2]}"] = _pick(found, recurrent, tensors[name])
+        elif bare in ("encoder.weight", "embedding.weight") or (own and own[1] == "embedding.weight"):
+            found[EMBEDDING] = tensors[name]
+        elif bare in ("decoder.bias", BIAS):
+            found[BIAS] = tensors[name]
+        elif own:
+            found[f"encoder.{own[1]}"] = tensors[name]
+    if EMBEDDING not in found or "encoder.layers.0.weight_hh" not in found:
+        raise ArtefactError(
+            "the file holds no AWD-LSTM that is known here",
+            where=f"{path}: {', '.join(sorted(tensors)[:6])}, …",
+            expected="names as fastai writes them (0.encoder.weight, 0.rnns.0.weight_hh_l0_raw, …) or as plant does",
+            todo="rename the tensors, or train from scratch without --weights",
+        )
+    return found
+
+
+def _pick(found: Mapping[str, Tensor], match: re.Match[str], tensor: Tensor) -> Tensor:
+    before = found.get(f"encoder.layers.{match[1]}.{match[2]}")
+    return tensor if before is None or match[3] else before
+
+
+def _require_shape(name: str, found: Tensor | None, wanted: list[int], path: Path, rows: Path | None = None) -> None:
+    if found is not None and list(found.shape) == wanted:
+        return
+    shape = "no place" if found is None else f"shape {list(found.shape)}"
+    raise DataError(
+        f"the published weights '{name}' have {shape}, where this network needs {wanted}",
+        where=str(path),
+        expected=f"{wanted}" + (f": one row for each of the {wanted[0]:,} words of {rows}" if rows else ""),
+        todo="set --embedding, --hidden and --layers to the published sizes, and give the list of words that came with the weights",
+    )
+
+
+def _match(vocabulary: Vocabulary, known: list[str]) -> Tensor:
+    """For each word of the vocabulary its row in the published weights, or −1."""
+    places = {word: row for row, word in reversed(list(enumerate(known)))}
+    special = {own: places[theirs] for theirs, own in THEIR_SPECIAL.items() if theirs in places}
+    return torch.tensor([special.get(row, places.get(word, -1)) for row, word in enumerate(vocabulary.words)])
+
+
+def _take(table: Tensor, rows: Tensor) -> Tensor:
+    """The rows of a published table, the mean of all where there is none."""
+    taken = table.float()[rows.clamp_min(0)].clone()
+    taken[rows < 0] = table.float().mean(0)
+    return taken

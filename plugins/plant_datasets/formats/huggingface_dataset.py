@@ -1,0 +1,118 @@
+"""Datasets of Hugging Face: a folder that `save_to_disk` left, or a data set of the hub."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from plant_cli.api import SPLITS, ComponentError, DataError, DataSection, Dataset, SplitName, near_names
+from plant_cli.kit.tables import join_columns, text_columns
+from plant_datasets.formats.documents import Reading
+from plant_datasets.formats.registration import HubOptions
+from plant_datasets.formats.writing import Output
+from plant_datasets.hash_split import split_by_hash
+from plant_datasets.layout import ALIASES
+
+
+def load(data: DataSection, options: HubOptions) -> Dataset:
+    """Read PATH, a folder or else an id of the hub; numbers of classes become their names. No code of the data set is run."""
+    reading = Reading.of(data)
+    found = _open(reading.path, options)
+    tables = dict(found) if hasattr(found, "keys") else {"": found}
+    parts = {ALIASES.get(name.lower()): _map(table, data, f"{reading.path}, split {name}") for name, table in tables.items()}
+    others = [name for name in tables if name and name.lower() not in ALIASES]
+    if others:
+        reading.remarks.append(f"splits of other names are left out: {', '.join(others)}")
+    splits: dict[SplitName, pl.LazyFrame] = {name: parts[name].lazy() for name in SPLITS if name in parts}
+    if not splits:
+        reading.remarks.append(f"{reading.path} is in no splits: split 80/10/10 by a hash of each text")
+        splits = split_by_hash(parts[None])
+    local = reading.path.is_dir()
+    files = sorted(str(path) for path in reading.path.rglob("*") if path.is_file()) if local else []
+    return Dataset(splits=splits, access="local" if local else "hub", files=files, remarks=reading.remarks)
+
+
+def recognise(data: DataSection) -> str | None:
+    """The file dataset_dict.json, or state.json beside dataset_info.json, in a folder."""
+    folder = None if data.path is None else Path(data.path)
+    if folder is None or not folder.is_dir():
+        return None
+    if (folder / "dataset_dict.json").is_file():
+        return "a Hugging Face data set with splits (dataset_dict.json)"
+    one = (folder / "state.json").is_file() and (folder / "dataset_info.json").is_file()
+    return "a Hugging Face data set (dataset_info.json and state.json)" if one else None
+
+
+def write(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
+    """Write a folder that `datasets.load_from_disk` reads, with the columns doc_id, text and labels."""
+    library, output = _import(str(folder)), Output(dataset, folder)
+    parts = {
+        name: library.Dataset.from_dict(frame.select("doc_id", "text", "labels").to_dict(as_series=False))
+        for name, frame in output.frames.items()
+    }
+    library.DatasetDict(parts).save_to_disk(str(folder))
+    return [*(["data sets of Hugging Face are not compressed further"] if suffix else []), *output.remarks("titles of labels")]
+
+
+def _features(library: Any) -> Any:
+    text = library.Value("string")
+    return library.Features({"doc_id": text, "text": text, "labels": library.List(text)})
+
+
+def _import(where: str) -> Any:
+    try:
+        import datasets
+    except ImportError as error:
+        raise ComponentError(
+            "the package datasets, which reads and writes this format, is not installed",
+            where=where,
+            expected="the extra `datasets`",
+            todo="pip install 'plant-cli[datasets]'",
+        ) from error
+    datasets.disable_progress_bars()
+    return datasets
+
+
+def _open(path: Path, options: HubOptions) -> Any:
+    library = _import(str(path))
+    try:
+        if path.is_dir():
+            return library.load_from_disk(str(path))
+        return library.load_dataset(str(path), options.configuration, revision=options.revision)
+    except Exception as error:
+        raise DataError(
+            f"the data set cannot be read: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
+            where=str(path),
+            expected="a folder that save_to_disk wrote, or the id of a data set of the hub that needs no code",
+            todo="check the path; without a network, name a folder",
+        ) from error
+
+
+def _map(table: Any, data: DataSection, where: str) -> pl.DataFrame:
+    features: Mapping[str, Any] = table.features
+    texts = text_columns(data.text_column, list(features))
+    for name in (*texts, data.labels_column):
+        if name not in features:
+            expected = near_names(name, features)
+            todo = "name the right one with --text-column or --labels-column"
+            raise DataError(f"there is no column '{name}'", where=where, expected=expected, todo=todo)
+    given = data.id_column or ("doc_id" if "doc_id" in features else None)
+    frame = pl.DataFrame(table.select_columns([*texts, data.labels_column, *([given] if given else [])]).to_dict())
+    row = pl.int_range(1, pl.len() + 1).cast(pl.String)
+    return frame.select(
+        (pl.col(given).cast(pl.String) if given else row).alias("doc_id"),
+        join_columns(texts).cast(pl.String).fill_null("").alias("text"),
+        _names(frame[data.labels_column], features[data.labels_column]).alias("labels"),
+    )
+
+
+def _names(column: pl.Series, feature: Any) -> pl.Series:
+    """Label lists: names in place of numbers of classes; one label a document becomes a list."""
+    inner = getattr(feature, "feature", feature)
+    names = getattr(inner, "names", None)
+    rows = [([] if cell is None else cell if isinstance(cell, list) else [cell]) for cell in column.to_list()]
+    named = [[str(names[value]) if names and isinstance(value, int) else str(value) for value in row if value is not None] for row in rows]
+    return pl.Series(column.name, named, dtype=pl.List(pl.String))

@@ -1,0 +1,25 @@
+"""Which device a name stands for."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from plant_cli.api import ResourceError
+from plant_cli.base.devices import find_device
+
+
+@pytest.mark.parametrize(
+    ("cuda", "mps", "expected"), [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")], ids=["cuda", "mps", "cpu"]
+)
+def test_auto_is_the_fastest_there_is(cuda: bool, mps: bool, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: int(cuda))
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+    assert find_device("auto").type == expected
+
+
+def test_a_named_device_must_be_there() -> None:
+    assert find_device("cpu") == torch.device("cpu")
+    with pytest.raises(ResourceError, match="no device 'cuda:99'"):
+        find_device("cuda:99")

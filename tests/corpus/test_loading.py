@@ -1,0 +1,67 @@
+"""Which plugin reads a corpus: by name, or by what lies at its path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from plant_cli.api import Choice, ComponentError, DataSection, Dataset, DatasetSpec, SilentReporter, UsageError
+from plant_cli.corpus.loading import find_formats, load_dataset
+from plant_cli.registry import installed
+from plant_cli.testing.contexts import make_context
+
+SPECS = installed().specs(DatasetSpec)
+FORMATS = [spec for spec in SPECS if spec.write is not None]
+ROWS = {
+    "doc_id": ["n1", "n2", "n3"],
+    "text": ["acute bronchitis with a cough", "fracture of the left arm", "fever, and cough again"],
+    "labels": [["J20", "R05"], ["S52"], ["R50", "R05"]],
+}
+
+
+def corpus() -> Dataset:
+    frame = pl.LazyFrame(ROWS)
+    return Dataset(splits={"train": frame, "test": frame.with_columns(doc_id=pl.col("doc_id") + "t")})
+
+
+def context(reporter: SilentReporter | None = None):
+    return make_context(components=installed(), reporter=reporter or SilentReporter())
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("spec", FORMATS, ids=lambda spec: spec.name)
+def test_each_format_is_recognised_by_its_own_plugin_alone(spec: DatasetSpec, suffix: str, tmp_path: Path) -> None:
+    spec.write(corpus(), tmp_path, suffix)  # type: ignore[misc]
+    reporter = SilentReporter()
+    assert list(find_formats(SPECS, DataSection(path=str(tmp_path)))) == [spec.name]
+    dataset = load_dataset(context(reporter), DataSection(path=str(tmp_path)))
+    assert dataset.splits["train"].collect().height == 3
+    assert [spec.name in note for note in reporter.notes] == [True]
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.tsv", "data.jsonl", "data.parquet", "data.json"])
+def test_tables_are_read_as_tables(name: str, tmp_path: Path) -> None:
+    from plant_cli.kit.tables import write_table
+
+    write_table(pl.DataFrame(ROWS).with_columns(split=pl.lit("train")), tmp_path / name)
+    assert set(find_formats(SPECS, DataSection(path=str(tmp_path / name)))) <= {"files"}
+    assert load_dataset(context(), DataSection(path=str(tmp_path / name))).splits["train"].collect().height == 3
+
+
+def test_a_folder_of_two_formats_must_be_named(tmp_path: Path) -> None:
+    for spec in FORMATS:
+        if spec.name in ("pecos", "attentionxml"):
+            spec.write(corpus(), tmp_path, "")  # type: ignore[misc]
+    with pytest.raises(UsageError, match="2 formats fit"):
+        load_dataset(context(), DataSection(path=str(tmp_path)))
+    dataset = load_dataset(context(), DataSection(path=str(tmp_path), dataset=Choice(name="pecos")))
+    assert "Y.trn.npz" in " ".join(dataset.files)
+
+
+def test_an_unknown_name_and_a_missing_path(tmp_path: Path) -> None:
+    with pytest.raises(ComponentError, match="no dataset named 'peccos'"):
+        load_dataset(context(), DataSection(path=str(tmp_path), dataset=Choice(name="peccos")))
+    assert find_formats(SPECS, DataSection(path=str(tmp_path / "nowhere"))) == {}
+    assert find_formats(SPECS, DataSection()) == {}

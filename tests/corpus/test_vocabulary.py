@@ -1,0 +1,91 @@
+"""Vocabularies of any format, and what they add to the labels of a corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from plant_cli.api import DataError, DataSection, Dataset, SilentReporter
+from plant_cli.corpus.loading import load_dataset
+from plant_cli.corpus.prepare import prepare
+from plant_cli.corpus.store import open_corpus
+from plant_cli.corpus.vocabulary import align, apply_vocabulary, find_used, read_vocabulary
+from plant_cli.corpus.vocabulary_tables import tidy_labels
+from plant_cli.registry import installed
+from plant_cli.testing.contexts import make_context
+
+HEADING = "label,title,description,alternatives,parents,deprecated,replaced_by\n"
+TABLE = HEADING + "E11,Diabetes,High sugar,NIDDM|T2D,E1,no,\nI10,Pressure,,,,yes,I11\n"
+
+
+def dataset() -> Dataset:
+    train = pl.LazyFrame({"doc_id": ["1", "2"], "text": ["sugar in blood", "high pressure"], "labels": [["E11"], ["I10", "Z9"]]})
+    return Dataset(splits={"train": train}, labels=pl.LazyFrame({"label": ["Z9", "E11"], "title": ["Own title", "Overruled"]}))
+
+
+def section(tmp_path: Path, text: str = TABLE) -> DataSection:
+    (tmp_path / "v.csv").write_text(text)
+    return DataSection(vocabulary=str(tmp_path / "v.csv"))
+
+
+def test_the_vocabulary_rules_and_the_own_table_fills_its_gaps(tmp_path: Path) -> None:
+    labels, remarks = apply_vocabulary(dataset(), section(tmp_path))
+    assert labels.select("label", "title").collect().rows() == [("E11", "Diabetes"), ("I10", "Pressure"), ("Z9", "Own title")]
+    assert any("2 of 3 labels of the documents are in" in remark for remark in remarks)
+    assert "1 labels of the documents are deprecated in the vocabulary, such as 'I10', replaced by I11" in remarks
+
+
+def test_a_run_keeps_names_descriptions_and_parents(tmp_path: Path) -> None:
+    labels, _ = apply_vocabulary(dataset(), section(tmp_path))
+    given = Dataset(splits=dataset().splits, labels=labels)
+    prepare(given, DataSection(), tmp_path / "corpus", 0, SilentReporter())
+    index = open_corpus(tmp_path / "corpus", lambda: given).labels
+    assert index.ids == ["E11", "I10", "Z9"]
+    assert index.titles == ["Diabetes", "Pressure", "Own title"]
+    assert index.descriptions == ["High sugar", None, None]
+    assert index.alternatives == [["NIDDM", "T2D"], [], []]
+    assert index.parents == [["E1"], [], []]
+
+
+def test_labels_written_without_dots_or_in_lower_case_are_found() -> None:
+    table = tidy_labels(pl.DataFrame({"label": ["E11.9", "A.B", "AB"], "title": ["x", "y", "z"]}))
+    found = align(table, ["e119", "E11.9", "ab"])
+    assert found.select("label", "title").rows() == [("e119", "x")]  # "ab" may be two labels
+
+
+def test_a_new_edition_of_the_vocabulary_moves_no_label(tmp_path: Path) -> None:
+    before, _ = apply_vocabulary(dataset(), section(tmp_path))
+    lines = TABLE.splitlines()
+    after, _ = apply_vocabulary(
+        dataset(), section(tmp_path, "\n".join([lines[0], "A00,New,,,,,", lines[2], lines[1].replace("Diabetes", "Type 2")]))
+    )
+    for place, labels in (("a", before), ("b", after)):
+        prepare(Dataset(splits=dataset().splits, labels=labels), DataSection(), tmp_path / place, 0, SilentReporter())
+    first, second = (open_corpus(tmp_path / place, dataset).labels for place in "ab")
+    assert (first.ids, first.hash) == (second.ids, second.hash)
+    assert second.titles[0] == "Type 2"
+
+
+def test_load_dataset_uses_it_and_counts_it_among_the_files(tmp_path: Path) -> None:
+    pl.DataFrame({"text": ["a"], "labels": [["E11"]], "split": ["train"]}).write_parquet(tmp_path / "x.parquet")
+    data = section(tmp_path).model_copy(update={"path": str(tmp_path / "x.parquet")})
+    reporter = SilentReporter()
+    loaded = load_dataset(make_context(components=installed(), reporter=reporter), data)
+    assert data.vocabulary in loaded.files
+    assert "a table of 2 labels" in reporter.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [(b"", "no labels|not a table|empty"), (b"label,title\n", "holds no labels"), (b"label,title\nx,\xff\n", "not UTF-8")],
+)
+def test_what_is_no_vocabulary(tmp_path: Path, content: bytes, what: str) -> None:
+    (tmp_path / "v").write_bytes(content)
+    with pytest.raises(DataError, match=what):
+        read_vocabulary(tmp_path / "v")
+
+
+def test_used_labels() -> None:
+    assert find_used(dataset()).to_list() == ["E11", "I10", "Z9"]

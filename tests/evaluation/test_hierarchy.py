@@ -1,0 +1,57 @@
+"""Tables of parents: what stands above a label, how deep, and what is refused."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from plant_cli.api import DataError
+from plant_cli.evaluation.hierarchy import read_hierarchy
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(rows, name="parents.csv", columns=("label", "parent")):
+        frame = pl.DataFrame(rows, schema=list(columns), orient="row")
+        path = tmp_path / name
+        frame.write_parquet(path) if name.endswith("parquet") else frame.write_csv(path)
+        return path
+
+    return write
+
+
+def above(hierarchy, labels):
+    return {label: {hierarchy.nodes[i] for i in np.flatnonzero(row)} for label, row in zip(labels, hierarchy.above.toarray(), strict=True)}
+
+
+def test_everything_above_a_label_and_its_depth(table):
+    path = table([("E11.9", "E11"), ("E11", "E"), ("E10", "E"), ("E11.9", "diabetes")])
+    found = read_hierarchy(path, ["E11.9", "E10", "J20"])
+    assert above(found, ["E11.9", "E10", "J20"]) == {"E11.9": {"E11.9", "E11", "E", "diabetes"}, "E10": {"E10", "E"}, "J20": {"J20"}}
+    depths = dict(zip(found.nodes, found.depths.tolist(), strict=True))
+    assert depths == {"E": 1, "diabetes": 1, "J20": 1, "E10": 2, "E11": 2, "E11.9": 2}  # the shortest way counts
+
+
+def test_parents_in_lists(table):
+    as_list = read_hierarchy(table([("a", ["p", "q"]), ("p", [])], "x.parquet", ("label", "parents")), ["a"])
+    as_text = read_hierarchy(table([("a", " p q "), ("p", "")], columns=("label", "parents")), ["a"])
+    assert above(as_list, ["a"]) == above(as_text, ["a"]) == {"a": {"a", "p", "q"}}
+
+
+@pytest.mark.parametrize("rows", [[("a", "b"), ("b", "a")], [("a", "b"), ("b", "c"), ("c", "b")], [("a", "a")]])
+def test_a_circle_is_refused(table, rows):
+    with pytest.raises(DataError, match="stands above itself"):
+        read_hierarchy(table(rows), ["a"])
+
+
+def test_a_foreign_table_is_refused(table):
+    with pytest.raises(DataError, match="no label of the corpus has a parent in the table; it begins with 'z'"):
+        read_hierarchy(table([("z", "y")]), ["a"])
+    with pytest.raises(DataError, match="no column 'parent'"):
+        read_hierarchy(table([("z", "y")], columns=("label", "above")), ["a"])
+    with pytest.raises(DataError, match="no column 'label'"):
+        read_hierarchy(table([("z", "y")], columns=("code", "parent")), ["a"])
+
+
+def test_a_long_chain_needs_no_deep_recursion(table):
+    found = read_hierarchy(table([(f"n{i}", f"n{i + 1}") for i in range(3000)]), ["n0"])
+    assert found.depths.max() == 3001

@@ -1,0 +1,108 @@
+"""Documents read window by window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from plant_awd_lstm.backbone import AwdLstmBackbone
+from plant_awd_lstm.options import AwdLstmOptions
+
+from plant_cli.api import TrainingError
+
+LONG = "the patient was admitted with fever and cough . no evidence of fracture"
+
+
+@pytest.fixture
+def backbone(language_model: Callable[..., Path]) -> Callable[..., AwdLstmBackbone]:
+    def make(**options: Any) -> AwdLstmBackbone:
+        made = AwdLstmBackbone(AwdLstmOptions(**options), language_model())
+        made.module().eval()
+        return made
+
+    return make
+
+
+def test_a_long_document_is_read_with_carried_state(backbone: Callable[..., AwdLstmBackbone]) -> None:
+    """In windows of three it is what one window over all of it gives; nothing is cut off."""
+    whole, parts = backbone(window=1000), backbone(window=3)
+    batch = whole.tokenize([LONG * 20, "fever", LONG])
+    assert [len(ids) for ids in batch.ids] == [20 * 13 - 19, 1, 13]  # the last word of a copy and the first of the next are one
+    assert list(batch.dropped) == [0, 0, 0]
+    expected, mask = whole.encode(batch)
+    found, found_mask = parts.encode(batch)
+    assert torch.equal(mask, found_mask)
+    torch.testing.assert_close(found[mask], expected[mask], rtol=0, atol=1e-6)
+
+
+def test_the_backward_model_reads_the_reversed_document(backbone: Callable[..., AwdLstmBackbone]) -> None:
+    forward, backward = backbone(window=4), backbone(window=4, direction="backward")
+    backward.network.load_state_dict(forward.network.state_dict())
+    texts = [LONG, "fever and cough", ""]
+    turned = [" ".join(reversed(text.split())) for text in texts]
+    found, mask = backward.encode(backward.tokenize(texts))
+    expected, _ = forward.encode(forward.tokenize(turned))
+    for row, text in enumerate(texts):
+        length = len(text.split())
+        assert int(mask[row].sum()) == length
+        torch.testing.assert_close(found[row, :length], expected[row, :length].flip(0))
+
+
+def test_texts_shorter_than_a_window_and_empty_ones(backbone: Callable[..., AwdLstmBackbone]) -> None:
+    made = backbone()
+    hidden, mask = made.encode(made.tokenize(["", "fever"]))
+    assert (tuple(hidden.shape), mask.tolist()) == ((2, 1, 6), [[False], [True]])
+    hidden, mask = made.encode(made.tokenize([""]))
+    assert not bool(mask.any())
+    assert bool(hidden.isfinite().all())
+
+
+def test_gradients_end_where_a_window_begins(backbone: Callable[..., AwdLstmBackbone]) -> None:
+    made = backbone(window=4)
+    batch = made.tokenize([LONG])
+    hidden, _ = made.encode(batch)
+    hidden[0, -1].sum().backward()
+    reached = {int(row) for row in made.network.embedding.weight.grad.abs().sum(1).nonzero()}
+    assert reached == set(batch.ids[0][11:].tolist())  # what the last window reads
+
+
+def test_what_lies_beyond_a_limit_is_counted(backbone: Callable[..., AwdLstmBackbone]) -> None:
+    batch = backbone(max_tokens=4).tokenize([LONG, "fever"])
+    assert [len(ids) for ids in batch.ids] == [4, 1]
+    assert list(batch.dropped) == [9, 0]
+
+
+def test_a_state_that_is_not_a_number_is_told(backbone: Callable[..., AwdLstmBackbone]) -> None:
+    made = backbone(window=4)
+    with torch.no_grad():
+        made.network.embedding.weight[made.vocabulary.rows["fever"]] = float("nan")
+    with pytest.raises(TrainingError, match="not a number") as caught:
+        made.encode(made.tokenize(["no cough", LONG]))
+    assert "document 2 of the batch, token 6 (window 2)" in caught.value.where
+
+
+def test_it_says_what_it_reads_with(backbone: Callable[..., AwdLstmBackbone]) -> None:
+    assert "validation perplexity 13.5" in backbone(direction="backward").origin
+
+
+def test_what_it_saves_is_all_that_loading_needs(backbone: Callable[..., AwdLstmBackbone], tmp_path: Path) -> None:
+    made = backbone()
+    with torch.no_grad():
+        for parameter in made.module().parameters():
+            parameter.add_(0.1)
+    made.save(tmp_path / "saved")
+    again = AwdLstmBackbone(AwdLstmOptions(), tmp_path / "saved")
+    again.module().eval()
+    batch = made.tokenize([LONG])
+    assert torch.equal(again.encode(batch)[0], made.encode(batch)[0])
+    fresh = backbone()
+    fresh.restore(tmp_path / "saved")
+    assert torch.equal(fresh.encode(batch)[0], made.encode(batch)[0])
+
+
+def test_groups_are_the_embedding_and_each_layer(backbone: Callable[..., AwdLstmBackbone]) -> None:
+    groups = backbone().layer_groups()
+    assert [len(group) for group in groups] == [1, 4, 4]

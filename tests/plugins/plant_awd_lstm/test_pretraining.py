@@ -1,0 +1,114 @@
+"""Training of one language model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from plant_awd_lstm.checkpoints import Position
+from plant_awd_lstm.network import Encoder, LanguageModel, Sizes
+from plant_awd_lstm.options import PretrainLmOptions
+from plant_awd_lstm.pretraining import Place, Pretraining, perplexity, slanted
+from plant_awd_lstm.vocabulary import BEGIN
+
+from plant_cli.api import Interrupted, SilentReporter, TrainingError
+
+WORDS = 12
+DRAW = np.random.default_rng(0)
+TRAIN = [DRAW.integers(3, WORDS, size=n).astype(np.int32) for n in (30, 50, 20, 41, 33, 1, 0)]
+OTHER = [DRAW.integers(3, WORDS, size=n).astype(np.int32) for n in (9, 17, 0)]
+SIZES = Sizes(embedding=5, hidden=7, layers=2)
+
+
+def make(
+    folder: Path, *, stopping: Callable[[], bool] = lambda: False, resume: bool = False, imported: bool = False, **options: Any
+) -> Pretraining:
+    torch.manual_seed(0)
+    chosen = PretrainLmOptions(**{"epochs": 3, "batch": 3, "window": 8, "rate": 0.05, **options})
+    place = Place(device=torch.device("cpu"), checkpoints=folder, reporter=SilentReporter(), stopping=stopping, resume=resume, seed=5)
+    model = LanguageModel(Encoder(WORDS, SIZES, chosen))
+    return Pretraining(model, "forward", TRAIN, OTHER, chosen, imported=imported, place=place)
+
+
+def after(calls: int) -> Callable[[], bool]:
+    """True from the given call on."""
+    left = iter(range(calls))
+    return lambda: next(left, None) is None
+
+
+@pytest.mark.parametrize("calls", [2, 8, 11])
+def test_resumed_training_equals_training_that_was_never_stopped(calls: int, tmp_path: Path) -> None:
+    whole = make(tmp_path / "whole")
+    reached = whole.run()
+    with pytest.raises(Interrupted):
+        make(tmp_path / "parts", stopping=after(calls)).run()
+    resumed = make(tmp_path / "parts", resume=True)
+    assert resumed.run() == reached
+    for (name, one), (_, other) in zip(whole.model.state_dict().items(), resumed.model.state_dict().items(), strict=True):
+        assert torch.equal(one, other), name
+
+
+def test_the_best_epoch_is_kept(tmp_path: Path) -> None:
+    training = make(tmp_path, rate=3.0, clip=100.0, patience=2, epochs=9)  # too fast: it gets worse
+    position = training.run()
+    values = [row["validation"] for row in position.history]
+    assert position.best == min(values) == values[position.best_epoch + 1]
+    assert position.epoch - 1 - position.best_epoch == 2 or position.epoch == 9
+    assert perplexity(training.model, OTHER, "forward", batch=2, window=5) == pytest.approx(position.best, rel=1e-5)
+
+
+def test_perplexity_is_that_of_a_plain_loop(tmp_path: Path) -> None:
+    model = make(tmp_path).model.double().eval().requires_grad_(False)
+    lost, count = 0.0, 0
+    for document in OTHER:
+        text = [BEGIN, *document.tolist(), BEGIN]
+        logits, _ = model(torch.tensor([text[:-1]]))
+        lost -= sum(float(logits[0, place].log_softmax(-1)[text[place + 1]]) for place in range(len(text) - 1))
+        count += len(text) - 1
+    for batch, window in ((1, 100), (2, 4), (3, 1)):
+        assert perplexity(model, OTHER, "forward", batch=batch, window=window) == pytest.approx(math.exp(lost / count), rel=1e-10)
+
+
+def test_without_epochs_the_start_is_kept(tmp_path: Path) -> None:
+    training = make(tmp_path, epochs=0)
+    before = {name: tensor.clone() for name, tensor in training.model.state_dict().items()}
+    position = training.run()
+    assert len(position.history) == 1
+    assert all(torch.equal(before[name], tensor) for name, tensor in training.model.state_dict().items())
+
+
+def test_imported_layers_rest_first_and_then_learn_more_slowly(tmp_path: Path) -> None:
+    training = make(tmp_path, imported=True, epochs=2, patience=9)
+    assert training.rates == pytest.approx([0.05, 0.05 / 2.6**2, 0.05 / 2.6])
+    before = {name: p.detach().clone() for name, p in training.model.named_parameters()}
+    windows = training.streams.windows(5, 0)
+    training.model.train()
+    training._step(next(windows))
+    moved = {name for name, p in training.model.named_parameters() if not torch.equal(before[name], p)}
+    assert moved == {"encoder.embedding.weight", "output_bias"}
+    training.position.epoch = 1
+    training._step(next(windows))
+    assert all(not torch.equal(before[name], p) for name, p in training.model.named_parameters())
+
+
+def test_rates_rise_and_fall() -> None:
+    shares = [slanted(step, 100) for step in range(100)]
+    assert max(shares) == shares[9] == shares[10] == 1
+    assert shares[0] == pytest.approx((1 + 0.1 * 31) / 32)
+    assert shares[99] == pytest.approx((1 + 31 / 90) / 32)
+    assert shares[10:] == sorted(shares[10:], reverse=True)
+    assert slanted(0, 1) == 1
+
+
+def test_a_loss_that_is_not_a_number_is_told(tmp_path: Path) -> None:
+    training = make(tmp_path)
+    training.position = Position(history=[{}])
+    with torch.no_grad():
+        training.model.output_bias[4] = float("nan")
+    with pytest.raises(TrainingError, match="not a number in epoch 1, window 1"):
+        training._step(next(training.streams.windows(5, 0)))

@@ -1,0 +1,154 @@
+"""Published weights: names of fastai, rows by word, shapes that do not fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from plant_awd_lstm.network import Encoder, LanguageModel
+from plant_awd_lstm.options import AwdLstmOptions
+from plant_awd_lstm.published import import_weights
+from plant_awd_lstm.vocabulary import BEGIN, PAD, UNKNOWN, Vocabulary
+from safetensors.torch import save_file
+from torch import Tensor
+
+from plant_cli.api import ArtefactError, DataError
+
+from .conftest import SIZES
+
+WORDS = ["xxunk", "xxpad", "xxbos", "zebra", "fever", "cough"]
+
+
+@pytest.fixture
+def model(vocabulary: Vocabulary) -> LanguageModel:
+    torch.manual_seed(3)
+    return LanguageModel(Encoder(len(vocabulary), SIZES, AwdLstmOptions()))
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> Path:
+    path = tmp_path / "words.txt"
+    path.write_text("\n".join(WORDS), encoding="utf-8")
+    return path
+
+
+def fastai(rows: int = len(WORDS)) -> dict[str, Tensor]:
+    """Tensors as fastai names them, of the sizes of `SIZES`."""
+    torch.manual_seed(4)
+    found = {"0.encoder.weight": torch.randn(rows, 6), "1.decoder.bias": torch.randn(rows)}
+    found["0.encoder_dp.emb.weight"] = found["1.decoder.weight"] = found["0.encoder.weight"].clone()
+    for number, (size, hidden) in enumerate([(6, 9), (9, 6)]):
+        raw = torch.randn(4 * hidden, hidden)
+        found[f"0.rnns.{number}.weight_hh_l0_raw"] = raw
+        found[f"0.rnns.{number}.module.weight_hh_l0"] = torch.zeros_like(raw)  # a dropped copy
+        found[f"0.rnns.{number}.module.weight_ih_l0"] = torch.randn(4 * hidden, size)
+        found[f"0.rnns.{number}.module.bias_ih_l0"] = torch.randn(4 * hidden)
+        found[f"0.rnns.{number}.module.bias_hh_l0"] = torch.randn(4 * hidden)
+    return found
+
+
+def save(kind: str, tensors: dict[str, Tensor], folder: Path) -> Path:
+    path = folder / f"published.{'safetensors' if kind == 'safetensors' else 'pth'}"
+    if kind == "safetensors":
+        save_file({name: tensor.clone() for name, tensor in tensors.items()}, path)
+    else:
+        torch.save({"model": tensors, "opt": {"lr": 1.0}} if kind == "with optimiser" else tensors, path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "torch", "with optimiser"])
+def test_rows_are_matched_by_word(kind: str, model: LanguageModel, vocabulary: Vocabulary, words: Path, tmp_path: Path) -> None:
+    given = fastai()
+    taken = import_weights(model, vocabulary, save(kind, given, tmp_path), words)
+    assert (taken.matched, taken.words) == (2, len(vocabulary) - 3)
+    embedding, theirs = model.encoder.embedding.weight, given["0.encoder.weight"]
+    for word, row in (("fever", 4), ("cough", 5)):
+        assert torch.equal(embedding[vocabulary.rows[word]], theirs[row])
+        assert model.output_bias[vocabulary.rows[word]] == given["1.decoder.bias"][row]
+    torch.testing.assert_close(embedding[vocabulary.rows["patient"]], theirs.mean(0))
+    assert torch.equal(embedding[UNKNOWN], theirs[0])
+    assert torch.equal(embedding[BEGIN], theirs[2])
+    assert not bool(embedding[PAD].any())
+    for number, layer in enumerate(model.encoder.layers):
+        assert torch.equal(layer.get_parameter("weight_hh"), given[f"0.rnns.{number}.weight_hh_l0_raw"])
+        assert torch.equal(layer.get_parameter("weight_ih"), given[f"0.rnns.{number}.module.weight_ih_l0"])
+
+
+def test_own_weights_are_read_too(language_model: Callable[..., Path], model: LanguageModel, vocabulary: Vocabulary) -> None:
+    folder = language_model(seed=9)
+    import_weights(model, vocabulary, folder / "awd-lstm-forward.safetensors", folder / "vocabulary.json")
+    torch.manual_seed(9)
+    drawn = Encoder(len(vocabulary), SIZES, AwdLstmOptions())
+    assert torch.equal(model.encoder.layers[1].get_parameter("weight_hh"), drawn.layers[1].get_parameter("weight_hh"))
+    assert torch.equal(model.encoder.embedding.weight[1:], drawn.embedding.weight[1:])
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "message"),
+    [
+        ("0.rnns.0.weight_hh_l0_raw", (36, 10), r"'encoder.layers.0.weight_hh' have shape \[36, 10\], where this network needs \[36, 9\]"),
+        ("0.rnns.1.module.weight_ih_l0", None, r"'encoder.layers.1.weight_ih' have no place, where this network needs \[24, 9\]"),
+        ("0.encoder.weight", (6, 7), r"'encoder.embedding.weight' have shape \[6, 7\], where this network needs \[6, 6\]"),
+        ("1.decoder.bias", (7,), r"'output_bias' have shape \[7\], where this network needs \[6\]"),
+    ],
+)
+def test_another_shape_is_refused_with_what_and_where(
+    name: str, shape: tuple[int, ...] | None, message: str, model: LanguageModel, vocabulary: Vocabulary, words: Path, tmp_path: Path
+) -> None:
+    given = fastai()
+    given.pop(name)
+    if shape:
+        given[name] = torch.zeros(shape)
+    path = save("safetensors", given, tmp_path)
+    before = {n: p.detach().clone() for n, p in model.named_parameters()}
+    with pytest.raises(DataError, match=message) as caught:
+        import_weights(model, vocabulary, path, words)
+    assert str(path) in caught.value.where
+    if name != "1.decoder.bias":
+        assert all(torch.equal(before[n], p) for n, p in model.named_parameters())
+
+
+def test_a_list_of_words_of_another_length_is_refused(model: LanguageModel, vocabulary: Vocabulary, words: Path, tmp_path: Path) -> None:
+    path = save("torch", fastai(rows=8), tmp_path)
+    with pytest.raises(DataError, match=r"shape \[8, 6\], where this network needs \[6, 6\]") as caught:
+        import_weights(model, vocabulary, path, words)
+    assert "one row for each of the 6 words" in caught.value.expected
+
+
+class Trap:
+    """Would write a file if it were unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)
+
+
+def test_a_file_that_would_run_code_is_refused(model: LanguageModel, vocabulary: Vocabulary, words: Path, tmp_path: Path) -> None:
+    path = tmp_path / "published.pth"
+    torch.save({**fastai(), "trap": Trap(tmp_path / "ran")}, path)
+    with pytest.raises(ArtefactError, match="cannot be read as tensors alone"):
+        import_weights(model, vocabulary, path, words)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_other_files_are_refused(model: LanguageModel, vocabulary: Vocabulary, words: Path, tmp_path: Path) -> None:
+    with pytest.raises(ArtefactError, match="no published weights"):
+        import_weights(model, vocabulary, tmp_path / "absent.pth", words)
+    with pytest.raises(ArtefactError, match="no AWD-LSTM"):
+        import_weights(model, vocabulary, save("torch", {"bert.weight": torch.zeros(2)}, tmp_path), words)
+    torch.save([1, 2], tmp_path / "list.pth")
+    with pytest.raises(ArtefactError, match="names no tensors"):
+        import_weights(model, vocabulary, tmp_path / "list.pth", words)
+    (tmp_path / "words.json").write_text(json.dumps({"a": 1}))
+    with pytest.raises(DataError, match="no list of texts"):
+        import_weights(model, vocabulary, save("torch", fastai(), tmp_path), tmp_path / "words.json")
+    (tmp_path / "itos.pkl").write_bytes(b"\x80\x04\x95")
+    with pytest.raises(DataError, match="cannot be read") as caught:
+        import_weights(model, vocabulary, save("torch", fastai(), tmp_path), tmp_path / "itos.pkl")
+    assert "pickled list" in caught.value.todo

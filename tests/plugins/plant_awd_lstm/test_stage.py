@@ -1,0 +1,109 @@
+"""`plant pretrain-lm` on the small made-up clinic, and the stages that start from it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from clinic import Clinic, Interrupting
+from safetensors.torch import load_file, save_file
+
+from plant_cli.api import ArtefactError, ComponentError, DataError, Interrupted, UsageError
+
+LM = (
+    "pretrain-lm.embedding=16",
+    "pretrain-lm.hidden=24",
+    "pretrain-lm.layers=1",
+    "pretrain-lm.epochs=1",
+    "pretrain-lm.batch=8",
+    "pretrain-lm.window=40",
+    "pretrain-lm.rate=0.01",
+    "model.backbone={name: awd-lstm, window: 24}",
+)
+WEIGHTS = "awd-lstm-forward.safetensors"
+
+
+def test_the_stages_after_it_start_from_it(clinic: Any) -> None:
+    clinic("pretrain-lm", *LM)
+    clinic("mig")
+    clinic("pretrain-attn", *LM)
+    clinic("finetune", *LM, "finetune.unfreeze=all", "finetune.rate_backbone=0.01", "finetune.prototypes=false")
+    lm, planted, tuned = (load_file(clinic.path / stage / WEIGHTS) for stage in ("pretrain-lm", "pretrain-attn", "finetune"))
+    assert all(torch.equal(lm[name], planted[name]) for name in lm)
+    assert any(not torch.equal(lm[name], tuned[name]) for name in lm)
+    assert "pretrain-lm" in json.loads((clinic.path / "finetune" / "stage.json").read_text())["inputs"]
+    (clinic.path / "pretrain-lm").rename(clinic.path / "gone")  # a trained network needs nothing but its own folder
+    clinic("predict", *LM)
+    assert (clinic.path / "predict" / "predictions.parquet").exists()
+
+
+def test_without_it_the_next_stage_says_so(clinic: Any) -> None:
+    clinic("mig")
+    with pytest.raises(ArtefactError) as caught:
+        clinic("pretrain-attn", *LM)
+    assert "plant pretrain-lm" in caught.value.todo
+
+
+def test_a_language_model_of_another_run_is_used_if_it_is_named(clinic: Any, tmp_path: Path) -> None:
+    clinic("pretrain-lm", *LM, "pretrain-lm.directions=forward")
+    other, clinic.path = clinic.path / "pretrain-lm", tmp_path / "other"
+    clinic("mig")
+    named = f"model.backbone={{name: awd-lstm, window: 24, language_model: '{other}'}}"
+    clinic("pretrain-attn", *LM, named)
+    assert torch.equal(
+        load_file(other / WEIGHTS)["embedding.weight"], load_file(clinic.path / "pretrain-attn" / WEIGHTS)["embedding.weight"]
+    )
+    backward = named.replace("window", "direction: backward, window")
+    with pytest.raises(ArtefactError, match="no language model that reads backward"):
+        clinic("pretrain-attn", *LM, backward, force=True)
+
+
+def test_interrupted_and_resumed_equals_uninterrupted(trained: Clinic, tmp_path: Path) -> None:
+    sets = [*LM, "pretrain-lm.epochs=2"]
+    trained.run("pretrain-lm", *sets)
+    whole = {path.name: path.read_bytes() for path in sorted((trained.path / "pretrain-lm").glob("awd-*"))}
+    assert len(whole) == 2
+    for begins, after in (("forward epoch 2", 3), ("backward epoch 1", 2)):
+        parts = Clinic(trained.fixture, tmp_path / begins.replace(" ", "-"))
+        with pytest.raises(Interrupted):
+            parts.run("pretrain-lm", *sets, reporter=Interrupting(begins, after))
+        parts.run("pretrain-lm", *sets, resume=True)
+        assert {path.name: path.read_bytes() for path in sorted((parts.path / "pretrain-lm").glob("awd-*"))} == whole
+        assert not (parts.path / "pretrain-lm" / "checkpoints").exists()
+
+
+@pytest.mark.slow
+def test_it_learns_more_than_counting_knows(clinic: Any) -> None:
+    data = "data.dataset={name: synthetic-clinic, documents: 500, labels: 12, seed: 3}"
+    sets = ["pretrain-lm.embedding=32", "pretrain-lm.hidden=64", "pretrain-lm.layers=1", "pretrain-lm.epochs=4", "pretrain-lm.batch=4"]
+    result = clinic("pretrain-lm", *LM, data, *sets, "pretrain-lm.rate=0.008", "pretrain-lm.input_dropout=0.1")
+    figures = result.summary
+    for direction in ("forward", "backward"):
+        reached, bigram = figures[f"perplexity {direction}"], figures[f"perplexity bigram {direction}"]
+        assert reached < 0.8 * bigram < bigram < figures["perplexity unigram"], figures
+    rows = [json.loads(line) for line in (clinic.path / "pretrain-lm" / "history.jsonl").read_text().splitlines()]
+    assert [row["epoch"] for row in rows if row["direction"] == "backward"] == [0, 1, 2, 3, 4]
+    assert not [note for note in result.tables[0].notes if "no better than counting" in note]
+
+
+def test_one_word_is_refused(clinic: Any) -> None:
+    with pytest.raises(DataError, match="vocabulary of 0 words"):
+        clinic("pretrain-lm", *LM, "pretrain-lm.min_count=100000")
+
+
+def test_options_that_do_not_go_together(clinic: Any, tmp_path: Path) -> None:
+    weights = tmp_path / "w.safetensors"
+    save_file({"0.encoder.weight": torch.zeros(2, 2)}, weights)
+    with pytest.raises(UsageError, match="one without the other"):
+        clinic("pretrain-lm", *LM, f"pretrain-lm.weights={weights}")
+    with pytest.raises(UsageError, match="direction backward, which is not trained"):
+        clinic("pretrain-lm", *LM, "pretrain-lm.directions=forward", f"pretrain-lm.weights_backward={weights}", "pretrain-lm.words=w.txt")
+
+
+def test_a_run_without_it_cannot_be_planned_yet(clinic: Any) -> None:
+    clinic("mig")
+    with pytest.raises(ComponentError, match="no language model"):
+        clinic("plan", *LM)

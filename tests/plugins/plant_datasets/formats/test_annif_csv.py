@@ -1,0 +1,19 @@
+"""The format `annif-csv`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from plant_datasets.formats import annif_csv
+from round_trips import PLAIN, Promise, round_trip
+
+from plant_cli.api import DataSection, NoOptions
+
+test_what_is_written_is_read_again = round_trip(annif_csv, PLAIN, Promise(ids=True))
+
+
+def test_metadata_and_quoted_line_breaks(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text('document_id,title,text,subject_uris\nd1,T,"one\ntwo",<a> <b>\nd2,T,x\n,T,three,c\n')
+    dataset = annif_csv.load(DataSection(path=str(tmp_path)), NoOptions())
+    assert dataset.splits["train"].collect().rows() == [("d1", "one\ntwo", ["a", "b"]), ("train-3", "three", ["c"])]
+    assert "line 4: 3 fields, the first line has 4" in dataset.remarks[0]

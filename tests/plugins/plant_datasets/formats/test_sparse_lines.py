@@ -1,0 +1,32 @@
+"""Lines of labels and features."""
+
+from __future__ import annotations
+
+import pytest
+from plant_datasets.formats.sparse_lines import Fault, SparseLine, is_sparse_file, parse_line
+
+
+@pytest.mark.parametrize(
+    ("line", "parsed"),
+    [
+        ("1,3 1:0.5 9:2", SparseLine([1, 3], [1, 9], [0.5, 2.0])),
+        (" 1:0.5", SparseLine([], [1], [0.5])),
+        ("1:0.5", SparseLine([], [1], [0.5])),
+        ("4", SparseLine([4], [], [])),
+        ("", SparseLine([], [], [])),
+    ],
+)
+def test_parsing(line: str, parsed: SparseLine) -> None:
+    assert parse_line(line) == parsed
+
+
+@pytest.mark.parametrize(("line", "column"), [("1,x 1:1", 3), ("1 1:1 2", 7), ("1 1:y", 3), ("1 -1:2", 3)])
+def test_faults_have_a_column(line: str, column: int) -> None:
+    with pytest.raises(Fault) as caught:
+        parse_line(line)
+    assert caught.value.column == column
+
+
+def test_which_files_hold_such_lines(tmp_path) -> None:
+    names = ["train.txt", "train.svm.gz", "train_raw_texts.txt", "X.trn.txt", "train.npz", "eurlex_train"]
+    assert [is_sparse_file(tmp_path / name) for name in names] == [True, True, False, False, False, True]
