@@ -18,6 +18,7 @@ model:
   decoder: {name: label-attention, heads: 2, pool: 8}
 machine: {precision: fp32, device: cpu, threads: 1}
 mig: {k: 20}
+pretrain-lm: {embedding: 16, hidden: 16, layers: 1, max_words: 200, epochs: 2, checkpoint_minutes: 0.001}
 pretrain-attn: {epochs: 3, checkpoint_minutes: 0.001}
 finetune: {epochs: 3, checkpoint_minutes: 0.001}
 finetune-baseline: {init: random, epochs: 1}
@@ -25,6 +26,7 @@ predict: {auc: true}
 eval: {bootstrap: 50}
 eval-baseline: {bootstrap: 50}
 significance: {systems: [finetune, finetune-baseline], bootstrap: 50, permutations: 200}
+diff: {systems: [finetune, finetune-baseline]}
 """
 
 
@@ -49,6 +51,7 @@ class Command:
 
 COMMANDS = (
     Command("mig", ("mig",)),
+    Command("pretrain-lm", ("pretrain-lm",)),
     Command("pretrain-attn", ("pretrain-attn",)),
     Command("finetune", ("finetune",)),
     Command("finetune-baseline", ("finetune", "--tag", "baseline")),
@@ -56,6 +59,7 @@ COMMANDS = (
     Command("eval", ("eval",)),
     Command("eval-baseline", ("eval", "--tag", "baseline")),
     Command("significance", ("significance",)),
+    Command("diff", ("diff", "finetune", "finetune-baseline")),
 )
 WHOLE = Command("run", ("run", "../recipe.yaml"))
 ALL = (*COMMANDS, WHOLE)
