@@ -31,6 +31,21 @@ class DataSection(Options):
     evidence: str | None = option(
         None, "A table of gold evidence: doc_id, label, start, end in characters (default: an evidence file beside the corpus).", path=True
     )
+    keep_labels: str | None = option(None, "Keep labels by their training documents: top:50, rare:50, or a range such as 1-5 or 10-.")
+    label_scope: Literal["targets", "documents"] = option(
+        "targets", "targets: other labels than those kept are removed; documents: a document that has a kept label keeps all of its labels."
+    )
+    keep_unlabelled: bool = option(False, "Keep documents that have none of the kept labels.")
+    train_share: float = option(1.0, "Share of the training documents that is used.", gt=0, le=1)
+    sampling: Literal["uniform", "stratified"] = option(
+        "uniform", "How documents are chosen for train_share and resplit; stratified: each label in proportion, the rarest first."
+    )
+    resplit: bool = option(False, "Pool all documents and split them again, by test_share and validation_share.")
+    test_share: float = option(0.15, "Share of all documents for test when they are split again.", ge=0, lt=1)
+    group_column: str | None = option(None, "A column whose equal values stay in one split when documents are split, such as subject_id.")
+    duplicates: Literal["keep", "drop"] = option("keep", "drop: of equal texts in a split the first stays (case and punctuation aside).")
+    leaks: Literal["keep", "drop"] = option("keep", "drop: training documents whose text another split has too are left out of train.")
+    subset_seed: int = option(0, "Equal seeds give equal parts of the corpus.", ge=0)
     encoding: str | None = option(None, "Encoding of text files, such as windows-1252 (default: UTF-8; UTF-16 and UTF-32 by mark).")
     strict: bool = option(False, "Stop at the first row that cannot be read (default: such rows are left out, counted and listed).")
     rejects: str | None = option(None, "A TSV file for the rows that cannot be read, with their lines and what is wrong.", path=True)

@@ -11,6 +11,7 @@ from plant_cli.api.errors import UsageError
 from plant_cli.api.options import Choice
 from plant_cli.api.sections import DataSection
 from plant_cli.api.specs import DatasetSpec
+from plant_cli.corpus.subsets import take_subset
 from plant_cli.corpus.vocabulary import apply_vocabulary
 
 ANY = "files"  # the dataset that reads tables, and stands for whichever format is recognised
@@ -27,12 +28,14 @@ def load_dataset(context: StageContext, data: DataSection) -> Dataset:
     chosen = data.dataset if data.dataset.name != ANY else _recognise(context, data)
     spec, options = context.component(DatasetSpec, chosen)
     dataset = spec.load(data.model_copy(update={"dataset": chosen}), options)
-    if data.vocabulary is None:
-        return dataset
-    labels, remarks = apply_vocabulary(dataset, data)
+    dataset, remarks = take_subset(dataset, data)
+    if data.vocabulary is not None:
+        labels, said = apply_vocabulary(dataset, data)
+        dataset = replace(dataset, labels=labels, files=[*dataset.files, data.vocabulary])
+        remarks += said
     for remark in remarks:
         context.reporter.note(remark)
-    return replace(dataset, labels=labels, files=[*dataset.files, data.vocabulary])
+    return dataset
 
 
 def find_formats(specs: Sequence[DatasetSpec], data: DataSection) -> dict[str, str]:

@@ -149,10 +149,8 @@ def check(context: StageContext, options: CheckOptions) -> Result:
 
 
 def split(context: StageContext, options: SplitOptions) -> Result:
-    """All documents are pooled and split at random; documents with equal texts stay in one split."""
-    import polars as pl
-
-    from plant_cli.corpus.splitting import split_randomly
+    """All documents are pooled and split by --sampling; documents with equal texts, or of one --group-column, stay in one split."""
+    from plant_cli.corpus.subsets import split_again
 
     if options.test + options.validation >= 1:
         raise UsageError(
@@ -162,8 +160,7 @@ def split(context: StageContext, options: SplitOptions) -> Result:
             todo="lower one of them",
         )
     dataset = _load(context, context.data)
-    documents = pl.concat(_read(dataset).values())
-    parts = split_randomly(documents, validation=options.validation, test=options.test, seed=options.seed)
+    parts = split_again(dataset, context.data, {"test": options.test, "validation": options.validation}, options.seed)
     return _write(context, dataset, parts, options.output, force=context.force)
 
 

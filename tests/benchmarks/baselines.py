@@ -68,8 +68,8 @@ def vote_of_neighbours(features: Features) -> Scored:
     return [[(int(label), float(score)) for label, score in row[np.argsort(-row[:, 1], kind="stable")[:KEPT]]] for row in rows]
 
 
-def grow_trees(features: Features, **changes: object) -> Scored:
-    """Omikuji with its default hyper-parameters but for `changes`."""
+def grow_trees(features: Features, folder: Path | None = None, **changes: object) -> Scored:
+    """Omikuji with its default hyper-parameters but for `changes`; the model is saved in `folder`, if one is given."""
     hyper = omikuji.Model.default_hyper_param()
     for name, value in changes.items():
         setattr(hyper, name, value)
@@ -81,6 +81,8 @@ def grow_trees(features: Features, **changes: object) -> Scored:
         stream.flush()
         with silenced():
             model = omikuji.Model.train_on_data(stream.name, hyper)
+            if folder is not None:
+                model.save(str(folder))
     return [[(label, score) for label, score in model.predict(pairs, top_k=KEPT)] for pairs in _pairs(features.test)]
 
 

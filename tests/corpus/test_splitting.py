@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant_cli.corpus.splitting import split_randomly
+from plant_cli.corpus.labels import count_labels
+from plant_cli.corpus.splitting import Method, find_units, split_documents
 
 
 def documents(texts: list[str]) -> pl.DataFrame:
@@ -14,25 +18,25 @@ def documents(texts: list[str]) -> pl.DataFrame:
 
 
 def test_the_shares_are_met() -> None:
-    parts = split_randomly(documents([f"text {i}" for i in range(1000)]), validation=0.05, test=0.15, seed=0)
+    parts = split_documents(documents([f"text {i}" for i in range(1000)]), {"test": 0.15, "validation": 0.05}, seed=0)
     assert {name: part.height for name, part in parts.items()} == {"train": 800, "validation": 50, "test": 150}
 
 
 def test_the_seed_decides() -> None:
     source = documents([f"text {i}" for i in range(50)])
-    tests = [split_randomly(source, validation=0, test=0.2, seed=seed)["test"]["doc_id"].to_list() for seed in (0, 0, 1)]
+    tests = [split_documents(source, {"test": 0.2, "validation": 0}, seed=seed)["test"]["doc_id"].to_list() for seed in (0, 0, 1)]
     assert tests[0] == tests[1] != tests[2]
 
 
 def test_no_share_no_split() -> None:
-    assert list(split_randomly(documents(["a", "b"]), validation=0, test=0, seed=0)) == ["train"]
+    assert list(split_documents(documents(["a", "b"]), {"test": 0, "validation": 0}, seed=0)) == ["train"]
 
 
 @given(
     st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=40), st.floats(0, 0.4), st.floats(0, 0.4), st.integers(0, 5)
 )  # fmt: skip
 def test_every_document_is_in_one_split_and_equal_texts_in_the_same(texts: list[str], validation: float, test: float, seed: int) -> None:
-    parts = split_randomly(documents(texts), validation=validation, test=test, seed=seed)
+    parts = split_documents(documents(texts), {"test": test, "validation": validation}, seed=seed)
     assert sorted(doc_id for part in parts.values() for doc_id in part["doc_id"]) == sorted(str(i) for i in range(len(texts)))
     kinds = [set(part["text"]) for part in parts.values()]
     assert sum(len(kind) for kind in kinds) == len(set(texts))
@@ -40,4 +44,51 @@ def test_every_document_is_in_one_split_and_equal_texts_in_the_same(texts: list[
 
 @pytest.mark.parametrize("size", [0, 1])
 def test_tiny_corpora_are_no_reason_to_fail(size: int) -> None:
-    assert sum(part.height for part in split_randomly(documents(["x"] * size), validation=0.1, test=0.1, seed=0).values()) == size
+    assert sum(part.height for part in split_documents(documents(["x"] * size), {"test": 0.1, "validation": 0.1}, seed=0).values()) == size
+
+
+def long_tail(size: int) -> pl.DataFrame:
+    """Documents with labels of which label n has about size / n."""
+    rng = np.random.default_rng(0)
+    labels = [[f"l{n}" for n in range(1, 60) if rng.random() < 1 / n] for _ in range(size)]
+    return documents([f"text {i}" for i in range(size)]).with_columns(labels=pl.Series(labels, dtype=pl.List(pl.String)))
+
+
+def worst(parts: dict[Any, pl.DataFrame], source: pl.DataFrame, share: float) -> float:
+    """The mean distance of the share of a label's documents that are in test from the share that was asked for."""
+    counts = [count_labels(frame).rename({"count": name}) for name, frame in (("all", source), ("test", parts["test"]))]
+    joined = counts[0].join(counts[1], on="label", how="left").fill_null(0)
+    return float((joined["test"] / joined["all"] - share).abs().mean())  # type: ignore[arg-type]
+
+
+def test_stratification_shares_out_every_label_in_proportion() -> None:
+    source = long_tail(1000)
+    parts = {method: split_documents(source, {"test": 0.2}, seed=0, method=method) for method in ("uniform", "stratified")}
+    assert worst(parts["stratified"], source, 0.2) < 0.5 * worst(parts["uniform"], source, 0.2)
+    assert abs(parts["stratified"]["test"].height - 200) <= 10
+    again = split_documents(source, {"test": 0.2}, seed=0, method="stratified")
+    assert again["test"].equals(parts["stratified"]["test"])
+
+
+@pytest.mark.parametrize("method", ["uniform", "stratified"])
+def test_groups_stay_together(method: Method) -> None:
+    source = long_tail(300)
+    groups = pl.Series([None if i % 10 == 0 else f"p{i % 70}" for i in range(300)])
+    parts = split_documents(source, {"test": 0.3, "validation": 0.1}, seed=1, method=method, groups=groups)
+    place = {doc_id: name for name, part in parts.items() for doc_id in part["doc_id"]}
+    assert len(place) == 300
+    for group in set(groups) - {None}:
+        assert len({place[str(i)] for i in range(300) if groups[i] == group}) == 1
+
+
+def test_equal_texts_join_groups() -> None:
+    source = documents(["a", "b", "a", "c", "d"])
+    units = find_units(source, pl.Series(["x", "x", "y", "z", None])).tolist()
+    assert units[0] == units[1] == units[2]
+    assert len(set(units)) == 3
+
+
+def test_documents_without_labels_are_stratified_too() -> None:
+    source = documents([f"text {i}" for i in range(100)]).with_columns(labels=pl.lit([], dtype=pl.List(pl.String)))
+    parts = split_documents(source, {"test": 0.25}, seed=0, method="stratified")
+    assert {name: part.height for name, part in parts.items()} == {"train": 75, "test": 25}
