@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from plant_cli.api.sections import ModelSection
 from plant_cli.artefacts.guard import require_same, stamp
 from plant_cli.artefacts.integrity import require_recorded
 from plant_cli.base.files import read_json, write_json
+from plant_cli.base.hashing import hash_strings
 from plant_cli.base.tensors import read_tensors, write_tensors
 
 if TYPE_CHECKING:
@@ -32,11 +33,13 @@ class ModelDescription:
         section: the recipe section that the network was built from.
         backbone_changed: whether the backbone was trained; its weights then lie beside the decoder's.
         seed: the seed that fresh weights were drawn with.
+        words: hash of the relevance table's words, whose rows a decoder that looks at words knows; None for any other decoder.
     """
 
     section: ModelSection
     backbone_changed: bool
     seed: int
+    words: str | None = None
 
 
 def write_model(folder: Path, tensors: Mapping[str, Tensor], description: ModelDescription, *, labels: str, tokenizer: str) -> None:
@@ -58,6 +61,7 @@ def write_model(folder: Path, tensors: Mapping[str, Tensor], description: ModelD
         "label_queries": section.label_queries,
         "backbone_changed": description.backbone_changed,
         "seed": description.seed,
+        **({} if description.words is None else {"words": description.words}),
     }
     write_json(folder / DESCRIPTION, {**content, **marks})
 
@@ -68,7 +72,13 @@ def read_description(folder: Path) -> ModelDescription:
     known = read_json(folder / DESCRIPTION, "the description of the saved model")
     try:
         section = ModelSection(**{name: known[name] for name in ModelSection.model_fields})
-        return ModelDescription(section=section, backbone_changed=bool(known["backbone_changed"]), seed=int(known["seed"]))
+        words = known.get("words")
+        return ModelDescription(
+            section=section,
+            backbone_changed=bool(known["backbone_changed"]),
+            seed=int(known["seed"]),
+            words=None if words is None else str(words),
+        )
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         raise ArtefactError(
             "the description of the saved model is damaged: it lacks a key, or a value is not valid",
@@ -76,6 +86,27 @@ def read_description(folder: Path) -> ModelDescription:
             expected=f"{', '.join(ModelSection.model_fields)}, backbone_changed and seed, as the stage wrote them",
             todo=f"restore the file, or {AGAIN}",
         ) from error
+
+
+def require_words(folder: Path, words: Sequence[str], table: Path | str) -> None:
+    """Refuse a relevance table whose words have other rows than those that the network of a folder knows.
+
+    Args:
+        folder: of the stage that trained the network.
+        words: of the relevance table, in the order of its rows.
+        table: where it lies, for the message.
+
+    Raises:
+        ArtefactError: they differ.
+    """
+    known = read_description(folder).words
+    if known is not None and known != hash_strings(words):
+        raise ArtefactError(
+            "the relevance table has other words than the network was trained with",
+            where=f"{folder / DESCRIPTION} ({known[:12]}) against {table} ({len(words):,} words)",
+            expected="the words of the same `plant mig`, in the same order",
+            todo=AGAIN,
+        )
 
 
 def read_weights(folder: Path, *, labels: str, tokenizer: str) -> dict[str, Tensor]:

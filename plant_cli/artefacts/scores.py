@@ -29,13 +29,14 @@ COMMAND = "plant predict --auc"
 
 
 class ScoreWriter:
-    """Writes the logits of documents at their rows of [N, L], in any order.
+    """Writes the logits of documents at their rows of [N, L], in any order, and reads back what it wrote.
 
     Written, not mapped: on a full disk a write raises an error, and a mapped page ends the process.
     """
 
     def __init__(self, file: BinaryIO, labels: int) -> None:
         self._file = file
+        self._labels = labels
         self._row_bytes = labels * STORED.itemsize
 
     def write(self, rows: npt.NDArray[np.int64], logits: npt.NDArray[np.float32]) -> None:
@@ -44,15 +45,31 @@ class ScoreWriter:
             self._file.seek(int(row) * self._row_bytes)
             self._file.write(scores.astype(STORED).tobytes())
 
+    def read(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """What was kept of the documents of these rows [B, L]; zeros where nothing was."""
+        found = np.empty((len(rows), self._labels), dtype=np.float32)
+        for place, row in enumerate(rows):
+            self._file.seek(int(row) * self._row_bytes)
+            found[place] = np.frombuffer(self._file.read(self._row_bytes), dtype=STORED)
+        return found
+
 
 @contextmanager
 def writing_scores(folder: Path, doc_ids: Sequence[str], labels: int, label_hash: str) -> Iterator[ScoreWriter]:
     """A writer of the scores of documents; the files are whole when the block ends well, and not there when it does not."""
     (folder / DESCRIPTION).unlink(missing_ok=True)
-    with replacing(folder / SCORES) as partial, partial.open("wb") as file:
+    with replacing(folder / SCORES) as partial, partial.open("w+b") as file:
         file.truncate(len(doc_ids) * labels * STORED.itemsize)
         yield ScoreWriter(file, labels)
     write_json(folder / DESCRIPTION, {**stamp(labels=label_hash), "documents": hash_strings(doc_ids), "labels": labels})
+
+
+def remove_scores(folder: Path) -> None:
+    """Remove the scores of a folder, and the folder itself if nothing else is in it."""
+    for name in (DESCRIPTION, SCORES):
+        (folder / name).unlink(missing_ok=True)
+    if not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def open_scores(folder: Path, doc_ids: Sequence[str], label_hash: str) -> npt.NDArray[np.float32] | None:

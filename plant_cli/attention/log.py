@@ -40,15 +40,17 @@ def log_attention(queries: Tensor, keys: Tensor, mask: Tensor, *, heads: int) ->
 
 
 class _LogAttention(torch.autograd.Function):
-    """Keeps nothing but its inputs."""
+    """Keeps nothing but its inputs; backward only for the labels of a document whose gradient is not zero."""
 
     @staticmethod
     def forward(ctx: Any, queries: Tensor, keys: Tensor, mask: Tensor, heads: int) -> Tensor:
         exact = torch.promote_types(queries.dtype, torch.float32)
         result = queries.new_full((len(keys), len(queries), keys.shape[1]), -math.inf, dtype=exact)
-        for block in _blocks(queries, keys, mask, heads):
-            found = torch.logsumexp(block.logs, dim=0).sub_(math.log(heads))
-            result[block.document, block.labels, block.positions] = found[:, : block.real]
+        for document in _documents(keys, mask, heads):
+            for row, q in enumerate(document.split(queries)):
+                found = torch.logsumexp(document.log_softmax(q), dim=0).sub_(math.log(heads))
+                start = row * document.step
+                result[document.row, start : start + len(q), document.positions] = found[:, : document.real]
         ctx.save_for_backward(queries, keys, mask)
         ctx.heads = heads
         return result
@@ -58,50 +60,70 @@ class _LogAttention(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         queries, keys, mask = ctx.saved_tensors
         d_queries, d_keys = (torch.zeros_like(x, dtype=gradient.dtype) for x in (queries, keys))
-        for block in _blocks(queries, keys, mask, ctx.heads):
-            upstream = gradient[block.document, block.labels, block.positions]
-            upstream = functional.pad(upstream, (0, block.logs.shape[2] - block.real))
-            mean = torch.logsumexp(block.logs, dim=0).nan_to_num_(neginf=0.0)  # padding: its logs stay −inf
-            pull = torch.sub(block.logs, mean).exp_().mul_(upstream)
-            pull -= block.logs.exp() * pull.sum(-1, keepdim=True)
-            pull = pull.mul_(block.scale).to(queries.dtype)
-            d_queries[block.labels] += torch.matmul(pull, block.keys).transpose(0, 1).flatten(1)
-            part = torch.matmul(pull.mT, block.queries).transpose(0, 1).flatten(1)
-            d_keys[block.document, block.positions] += part[: block.real]
+        for document in _documents(keys, mask, ctx.heads):
+            upstream = gradient[document.row][:, document.positions]
+            selected = _select((upstream != 0).any(1))
+            if not len(selected):
+                continue
+            parts = zip(document.split(selected), document.split(queries[selected]), strict=True)
+            d_key = torch.zeros_like(document.keys, dtype=gradient.dtype)
+            for labels, q in parts:
+                logs = document.log_softmax(q)
+                mean = torch.logsumexp(logs, dim=0).nan_to_num_(neginf=0.0)  # padding: its logs stay −inf
+                pull = torch.sub(logs, mean).exp_().mul_(functional.pad(upstream[labels], (0, logs.shape[2] - document.real)))
+                pull -= logs.exp_() * pull.sum(-1, keepdim=True)
+                pull = pull.mul_(document.scale).to(queries.dtype)
+                d_queries[labels] += torch.matmul(pull, document.keys).transpose(0, 1).flatten(1)
+                d_key += torch.matmul(pull.mT, document.heads(q))
+            d_keys[document.row, document.positions] = d_key.transpose(0, 1).flatten(1)[: document.real]
         return d_queries.to(queries.dtype), d_keys.to(keys.dtype), None, None
 
 
-class _Block(NamedTuple):
-    """A block of labels on the real positions of a document; in bf16 padded to a multiple t (`plant_cli.base.padding`)."""
+def _select(wanted: Tensor) -> Tensor:
+    """The labels that are wanted, and others up to a multiple (`plant_cli.base.padding`); none if none is."""
+    count = int(wanted.sum())
+    return torch.argsort(~wanted, stable=True)[: round_up(count, LABEL_MULTIPLE)]
 
-    document: int
-    labels: slice
+
+class _Document(NamedTuple):
+    """Keys of a document at its real positions; in bf16 padded to a multiple t (`plant_cli.base.padding`)."""
+
+    row: int  # in the batch
     positions: slice | Tensor
     real: int  # how many positions
-    queries: Tensor  # [h, l, d]
     keys: Tensor  # [h, t, d]
-    logs: Tensor  # log-softmax over positions [h, l, t]
-    scale: float
+    step: int  # labels at a time
+
+    @property
+    def scale(self) -> float:
+        return float(self.keys.shape[2] ** -0.5)
+
+    def split(self, values: Tensor) -> tuple[Tensor, ...]:
+        """Blocks of what there is for each label [l, …]."""
+        return torch.split(values, self.step)
+
+    def heads(self, queries: Tensor) -> Tensor:
+        """Queries [l, H] by head [h, l, d]."""
+        return queries.view(len(queries), len(self.keys), -1).transpose(0, 1)
+
+    def log_softmax(self, queries: Tensor) -> Tensor:
+        """Over positions [h, l, t]; −inf at padding."""
+        exact = torch.promote_types(queries.dtype, torch.float32)
+        scores = torch.matmul(self.heads(queries), self.keys.mT).to(exact).mul_(self.scale)
+        if self.real < scores.shape[2]:
+            scores[..., self.real :] = -math.inf
+        return torch.log_softmax(scores, dim=-1)
 
 
-def _blocks(queries: Tensor, keys: Tensor, mask: Tensor, heads: int) -> Iterator[_Block]:
-    """All blocks of the documents that have a real position."""
-    exact, size = torch.promote_types(queries.dtype, torch.float32), queries.shape[1] // heads
-    scale = size**-0.5
-    q = queries.view(-1, heads, size).transpose(0, 1)
-    for document, real in enumerate(mask):
+def _documents(keys: Tensor, mask: Tensor, heads: int) -> Iterator[_Document]:
+    """The documents that have a real position."""
+    for row, real in enumerate(mask):
         positions = real.nonzero().squeeze(1)
         count = len(positions)
         if not count:
             continue
         where = slice(0, count) if int(positions[-1]) == count - 1 else positions
         beyond = round_up(count, LABEL_MULTIPLE) - count if keys.dtype == torch.bfloat16 else 0
-        k = functional.pad(keys[document, where], (0, 0, 0, beyond)).view(-1, heads, size).transpose(0, 1)
-        held = SCORES.get(queries.device.type, SCORES["cuda"]) // (heads * k.shape[1])
-        step = max(1, held // LABEL_MULTIPLE) * LABEL_MULTIPLE
-        for start in range(0, len(queries), step):
-            labels = slice(start, min(start + step, len(queries)))
-            scores = torch.matmul(q[:, labels], k.mT).to(exact).mul_(scale)
-            if beyond:
-                scores[..., count:] = -math.inf
-            yield _Block(document, labels, where, count, q[:, labels], k, torch.log_softmax(scores, dim=-1), scale)
+        k = functional.pad(keys[row, where], (0, 0, 0, beyond)).view(count + beyond, heads, -1).transpose(0, 1)
+        held = SCORES.get(keys.device.type, SCORES["cuda"]) // (heads * k.shape[1])
+        yield _Document(row, where, count, k, max(1, held // LABEL_MULTIPLE) * LABEL_MULTIPLE)

@@ -46,14 +46,15 @@ class Flag:
 
 def stage_flags(spec: StageSpec, registry: Registry) -> list[Flag]:
     """The flags of a stage's command: its own options, then those of its shared sections, then the general ones. Of two flags with one name
-    the first is kept.
+    the first is kept; where a stage has an argument of its own, those of shared sections are flags.
     """
     sections = {spec.name: spec.options} | {name: SHARED_SECTIONS[name] for name in spec.sections}
+    own = any(_extra(info).get("argument") for info in spec.options.model_fields.values())
     flags = [
         flag
         for section, model in sections.items()
         for name, info in model.model_fields.items()
-        if (flag := _option_flag(section, name, info, spec, registry)) is not None
+        if (flag := _option_flag(section, name, info, spec, registry, positional=section == spec.name or not own)) is not None
     ]
     taken: set[str] = set()
     kept: list[Flag] = []
@@ -82,13 +83,17 @@ def given_values(flags: Sequence[Flag], values: dict[str, Any]) -> dict[str, dic
     return given
 
 
-def _option_flag(section: str, name: str, info: FieldInfo, spec: StageSpec, registry: Registry) -> Flag | None:
-    extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+def _extra(info: FieldInfo) -> dict[str, Any]:
+    return info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+
+
+def _option_flag(section: str, name: str, info: FieldInfo, spec: StageSpec, registry: Registry, *, positional: bool) -> Flag | None:
+    extra = _extra(info)
     kind, mapping = flag_type(info.annotation), info.annotation == MAPPING
     if kind is None:
         return None
     text = _help_text(info, extra.get("kind"), registry)
-    if extra.get("argument"):
+    if extra.get("argument") and positional:
         required = info.is_required() and section == spec.name and not spec.writes
         settings: Any = typer.Argument(metavar=name.upper(), help=text, show_default=False)
         return _flag(section, name, kind, settings, positional=True, default=inspect.Parameter.empty if required else None)

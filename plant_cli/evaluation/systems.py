@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from plant_cli.api.errors import ArtefactError, DataError
 from plant_cli.artefacts.corpus import CorpusRecord
 from plant_cli.artefacts.predictions import PREDICTIONS
 from plant_cli.artefacts.scores import open_scores
-from plant_cli.artefacts.thresholds import read_thresholds
+from plant_cli.artefacts.thresholds import THRESHOLDS, read_thresholds
 from plant_cli.evaluation.gold import Gold
 from plant_cli.kit.metrics import Floats, ScoreTable
 from plant_cli.runs.folder import HEADER_NAME, Run
@@ -85,7 +85,7 @@ def locate(name: str) -> Location:
 def find_seeds(run: Path, name: str, count: int) -> dict[int, str]:
     """The systems behind one name by the seed they were trained with: the one without a mark and the next `count` - 1 by seed.
 
-    Another tool's file has no seeds: none are found.
+    Another tool's file has no seeds, nor has an ensemble: none are found.
 
     Args:
         run: the run that is asked.
@@ -100,6 +100,8 @@ def find_seeds(run: Path, name: str, count: int) -> dict[int, str]:
         return {}
     opened = Run.open(location.run or run)
     todo = f"plant run RECIPE --seeds {count} --run {shlex.quote(str(opened.path))}"
+    if (opened.stage("predict", location.tag).path / THRESHOLDS).exists():  # an ensemble, whatever seeds it is made of
+        return {}
     first = opened.stage("finetune", location.tag)
     found = {first.require(todo).seed: name}
     records = [record for folder in opened.stages() if (record := folder.record()) is not None and record.stage == "finetune"]
@@ -117,13 +119,23 @@ def find_seeds(run: Path, name: str, count: int) -> dict[int, str]:
     return dict(list(found.items())[:count])
 
 
+def find_thresholds(predict: Path, finetune: Callable[[], Path]) -> Path:
+    """The folder that holds a system's thresholds: that of its predictions for an ensemble, which has no network of its own.
+
+    Args:
+        predict: folder of its predictions.
+        finetune: gives the folder of its trained network, asked only if it has one.
+    """
+    return predict if (predict / THRESHOLDS).exists() else finetune()
+
+
 def own_system(name: str, predict: Path, finetune: Path, split: SplitName, label_hash: str) -> System:
     """The system of one tag in the run that is asked.
 
     Args:
         name: as the user wrote it.
         predict: folder of its predictions of the split.
-        finetune: folder of its trained network.
+        finetune: folder that holds its thresholds, see `find_thresholds`.
         split: what was predicted.
         label_hash: hash of the run's ordered label ids.
 
@@ -172,7 +184,8 @@ def other_system(name: str, run: Path, tag: str | None, split: SplitName, label_
             todo=f"plant predict --run {shlex.quote(str(run))}" + (f" --tag {tag}" if tag else ""),
         )
     _refuse_other_gold(CorpusRecord.read(corpus), CorpusRecord.read(run / "corpus"), split, run)
-    threshold, origin = _read_threshold(run / f"finetune{suffix}", label_hash)
+    tuned = find_thresholds(predictions.parent, lambda: run / f"finetune{suffix}")
+    threshold, origin = _read_threshold(tuned, label_hash)
     return System(name=name, predictions=predictions, threshold=threshold, origin=origin, folder=predictions.parent)
 
 
@@ -195,7 +208,8 @@ def find_system(context: StageContext, name: str, gold: Gold, threshold: float |
     if location.run is not None:
         return other_system(name, location.run, location.tag, gold.split, gold.label_hash, context.run_path / "corpus")
     predict = context.ensure("predict", location.tag, {"split": gold.split})
-    return own_system(name, predict, context.input("finetune", location.tag), gold.split, gold.label_hash)
+    tuned = find_thresholds(predict, lambda: context.input("finetune", location.tag))
+    return own_system(name, predict, tuned, gold.split, gold.label_hash)
 
 
 def read_scores(system: System, gold: Gold, memory: int) -> ScoreTable | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plant_cli.api import Analyser, Corpus, Evidence, MachineSection, Reporter
+from plant_cli.artefacts.model import require_words
 from plant_cli.artefacts.relevance import read_vocabulary
 from plant_cli.inference.lexical import LexicalScores, Lexicon, load_lexicon
 from plant_cli.inference.scoring import Keep, TopLabels, score_mixtures
@@ -110,5 +111,7 @@ def load_model(
     network = load_network(folder, component, machine, corpus.labels, corpus.sizes["train"])
     words = relevance() if network.needs_words else None
     vocabulary = () if words is None else read_vocabulary(words)["word"].to_list()
+    if network.needs_words:
+        require_words(folder, vocabulary, words or "a run without relevance")
     lexicon = load_lexicon(folder, corpus.labels.hash, corpus.analyser)
     return TrainedModel(network, lexicon, hardware, corpus.analyser, vocabulary)

@@ -42,6 +42,8 @@ class Network(nn.Module):
         labels: the label index; row i of every label table stands for label i.
         seed: the seed that fresh weights were drawn with.
         keeps_backbone: whether the backbone is saved even if it was not trained: nothing but the run holds its weights.
+
+    `word_hash` is that of the relevance table's words, set by training for a decoder that looks at words.
     """
 
     decoder: DecoderModule
@@ -58,6 +60,7 @@ class Network(nn.Module):
     ) -> None:
         super().__init__()
         self.keeps_backbone = keeps_backbone
+        self.word_hash: str | None = None
         self.backbone = backbone
         self.backbone_module = backbone.module()
         self.decoder = cast("DecoderModule", decoder)
@@ -153,7 +156,7 @@ def save_network(network: Network, folder: Path) -> None:
     write_model(
         folder,
         {name: tensor.detach().contiguous().cpu() for name, tensor in network.decoder.state_dict().items()},
-        ModelDescription(section=network.section, backbone_changed=changed, seed=network.seed),
+        ModelDescription(section=network.section, backbone_changed=changed, seed=network.seed, words=network.word_hash),
         labels=network.label_hash,
         tokenizer=network.backbone.tokenizer_hash,
     )

@@ -50,12 +50,6 @@ class MakeOptions(OutputOptions):
     seed: int | None = option(None, "Equal seeds give equal corpora (default: the generator's).", ge=0)
 
 
-class CheckOptions(Options):
-    """What counts as failure."""
-
-    strict: bool = option(False, "Exit with code 4 if anything is wrong (notes do not count).")
-
-
 class SplitOptions(OutputOptions):
     """How large the splits are."""
 
@@ -107,45 +101,6 @@ def stats(context: StageContext, options: NoOptions) -> Result:
         rows=[(name, count, count / max(found.labels, 1)) for name, count in found.bins.items()],
     )
     return Result(tables=[splits, bins], data=asdict(found))
-
-
-def check(context: StageContext, options: CheckOptions) -> Result:
-    """Repeated ids and texts, leakage between splits, labels without training documents, traces of a wrong encoding, and more."""
-    from plant_cli.corpus.checks import LEVELS, THOROUGH, examine
-    from plant_cli.corpus.evidence import read_evidence
-    from plant_cli.corpus.frames import read_frames, tidy
-
-    dataset = _load(context, context.data.model_copy(update={"strict": context.data.strict or options.strict}))
-    frames = read_frames(dataset)
-    findings = examine(frames, THOROUGH)
-    if not any(finding.level == "fatal" for finding in findings):  # evidence is matched by ids, which must be sound
-        findings = sorted(
-            [*read_evidence(dataset, {name: tidy(frame) for name, frame in frames.items()})[1], *findings],
-            key=lambda finding: LEVELS.index(finding.level),
-        )
-    wrong = [finding for finding in findings if finding.level != "note"]
-    if options.strict and wrong:
-        for finding in wrong:
-            context.reporter.warn(str(finding))
-        raise DataError(
-            f"{len(wrong)} checks found something wrong",
-            where=str(context.data.path),
-            expected="a corpus that passes all of them",
-            todo="`plant data check` without --strict says what to do about each",
-        )
-    table = Table(
-        title=f"Check of {context.data.path or context.data.dataset.name}",
-        columns=[
-            Column(name="level"),
-            Column(name="count", kind="count"),
-            Column(name="what"),
-            Column(name="where"),
-            Column(name="what to do"),
-        ],
-        rows=[(f.level, f.count, f.what, f.where, f.todo) for f in findings],
-        notes=[] if findings else ["nothing was found wrong"],
-    )
-    return Result(tables=[table], data={"findings": [asdict(finding) for finding in findings]})
 
 
 def split(context: StageContext, options: SplitOptions) -> Result:
@@ -233,7 +188,6 @@ def _action(name: str, summary: str, options: type[Options], run: Callable[[Stag
 SPECS = (
     _action("make", "Generate a corpus.", MakeOptions, make, "synthetic-clinic --documents 2000 --labels 300 --seed 0 -O data.parquet"),
     _action("stats", "Describe a corpus in numbers.", NoOptions, stats, "data.parquet"),
-    _action("check", "Look for what may be wrong with a corpus.", CheckOptions, check, "data.parquet --strict"),
     _action("split", "Split a corpus again.", SplitOptions, split, "all.csv --test 0.2 -O data.parquet"),
     _action(
         "convert", "Write a corpus in another format.", ConvertOptions, convert, "corpus/ data.jsonl.gz", "data.parquet out --to pecos"

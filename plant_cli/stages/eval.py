@@ -98,12 +98,13 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
 
 
 def _find(context: StageContext, options: EvalOptions, label_hash: str) -> System:
-    from plant_cli.evaluation.systems import file_system, own_system
+    from plant_cli.evaluation.systems import file_system, find_thresholds, own_system
 
     if options.predictions is not None:
         return file_system(Path(options.predictions), options.threshold)
     predict = context.ensure("predict", context.tag, {"split": options.split})
-    system = own_system("finetune", predict, context.input("finetune", context.tag), options.split, label_hash)
+    tuned = find_thresholds(predict, lambda: context.input("finetune", context.tag))
+    system = own_system("finetune" if tuned != predict else "average", predict, tuned, options.split, label_hash)
     if options.threshold is None:
         return system
     return replace(system, threshold=options.threshold, origin=f"threshold {options.threshold:g} given")

@@ -1,23 +1,55 @@
-"""`plant predict`: score a split with the trained network and keep each document's best labels, by name."""
+"""`plant predict`: score a split with the trained network, or with several, and keep each document's best labels, by name."""
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from plant_cli.api import Choice, Column, Options, Result, ShortlistSpec, StageContext, StageSpec, Table, UsageError, choice, option
+from plant_cli.api import (
+    Choice,
+    Column,
+    DataError,
+    Options,
+    Result,
+    ShortlistSpec,
+    StageContext,
+    StageSpec,
+    Table,
+    UsageError,
+    choice,
+    option,
+)
 from plant_cli.base.sizes import SIZE_PATTERN, read_size
 
 if TYPE_CHECKING:
-    from plant_cli.api import Corpus, Split
-    from plant_cli.inference.scoring import TopLabels
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from plant_cli.api import Corpus, Split, SplitName
+    from plant_cli.inference.scoring import Keep, TopLabels
+    from plant_cli.model.cuts import Cut
+    from plant_cli.runs.folder import Run
 
 SHOWN = 5  # documents, and labels of each, in the table
+SCRATCH = "validation-scores"  # while an average is made
+TUNED = 100  # labels of each validation document among which its threshold is looked for, at least
 
 
 class PredictOptions(Options):
     """Options of `predict`."""
 
+    systems: list[str] = option(
+        [],
+        "Systems to average, with --average: folder in the run (finetune-baseline), tag, or another run's folder. Each is loaded and "
+        "scores every label; lists that were stored before are not used.",
+        argument=True,
+        path=True,
+    )
+    average: bool = option(False, "Average the scores of the named systems, two or more; --tag names what comes out.")
+    mean: Literal["probabilities", "logits"] = option("probabilities", "What is averaged.")
+    tune: Literal["micro-F1", "macro-F1"] = option("micro-F1", "What the threshold of an average, tuned on validation, maximises.")
     split: Literal["train", "validation", "test"] = option("test", "The split to score.")
     top_k: int = option(100, "Labels kept of each document.", ge=1)
     micro_batch: int = option(16, "Documents scored at once; lower it when memory runs out.", ge=1, was="batch")
@@ -25,11 +57,14 @@ class PredictOptions(Options):
         "shortlist", None, "Score only the labels that this proposes; needs `plant mig`. Default: every label is scored."
     )
     auc: bool = option(False, "Keep the score of every label, 4 bytes each, so that `plant eval` can report AUC.")
-    auc_disk: str = option("20GB", "Disk space that these scores may take, such as 500MB.", pattern=SIZE_PATTERN)
+    auc_disk: str = option("20GB", "Disk space that these scores, or those of an average, may take, such as 500MB.", pattern=SIZE_PATTERN)
 
 
 def run(context: StageContext, options: PredictOptions) -> Result:
     """Score every document of a split; the file holds label names, best first."""
+    _refuse_loose_names(options)
+    if options.average:
+        return _average(context, options)
     from plant_cli.artefacts.predictions import PREDICTIONS, write_predictions
     from plant_cli.artefacts.scores import require_room, writing_scores
 
@@ -70,15 +105,166 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     return _report(top, split, corpus)
 
 
+def _refuse_loose_names(options: PredictOptions) -> None:
+    names, where = options.systems, "plant predict " + " ".join(options.systems)
+    repeated = [name for name in names if names.count(name) > 1]
+    if bool(names) == options.average and not repeated and len(names) != 1:
+        return
+    if repeated:
+        raise UsageError(f"'{repeated[0]}' is given twice", where=where, expected="different systems", todo="name each system once")
+    if not options.average:
+        raise UsageError(
+            "systems are named, but not what to do with them",
+            where=where,
+            expected="--average and two or more systems, or none: then the network of this run, or of --tag, predicts",
+            todo="add --average --tag ensemble, or leave the names out (a corpus that moved: --path)",
+        )
+    raise UsageError(
+        f"there is nothing to average: {len(names)} system is named" if names else "there is nothing to average: no system is named",
+        where=where,
+        expected="two systems or more",
+        todo="plant predict finetune finetune-baseline --average --tag ensemble",
+    )
+
+
+def _average(context: StageContext, options: PredictOptions) -> Result:
+    """Score the split, and validation for the threshold, with every member; keep the best labels of the mean."""
+    from plant_cli.artefacts.predictions import PREDICTIONS, write_predictions
+    from plant_cli.artefacts.scores import remove_scores, require_room
+    from plant_cli.artefacts.thresholds import write_thresholds
+
+    _require_every_score(options)
+    corpus = context.corpus()
+    _refuse_taken_tag(context)
+    names: tuple[SplitName, ...] = tuple(dict.fromkeys((options.split, "validation")))
+    splits = {name: corpus.split(name) for name in names}
+    require_room(context.folder, sum(map(len, splits.values())), len(corpus.labels), read_size(options.auc_disk))
+    systems = [_find_member(context, name) for name in options.systems]
+    _refuse_one_twice(systems)
+
+    # Imports torch, which takes seconds: what is missing is said before.
+    from plant_cli.evaluation.gold import join_gold
+    from plant_cli.evaluation.thresholds import tune_threshold
+    from plant_cli.inference.averaging import Member, average_splits
+
+    members = [Member(name=name, load=partial(_load, context, options, name, folder, mig)) for name, folder, mig in systems]
+    folders = {name: context.folder if name == options.split else context.folder / SCRATCH for name in splits}
+    best = average_splits(members, splits, corpus.labels, folders, options.mean, max(options.top_k, TUNED))
+    for folder in folders.values():
+        if folder != context.folder or not options.auc:
+            remove_scores(folder)
+    tuned = best["validation"]
+    value = tune_threshold(tuned.labels, tuned.scores, join_gold(splits["validation"]), len(corpus.labels), options.tune).value
+    write_thresholds(context.folder, value, options.tune, corpus.labels.hash)
+    found, split, k = best[options.split], splits[options.split], options.top_k
+    top = replace(found, labels=found.labels[:, :k], scores=found.scores[:, :k])
+    write_predictions(context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels)
+    result = _report(top, split, corpus)
+    said = f"mean {options.mean} of {', '.join(options.systems)}; threshold {value:.3g} tuned on validation {options.tune}"
+    return replace(
+        result,
+        tables=[replace(table, notes=[*table.notes, said]) for table in result.tables],
+        next_step=f"plant eval{f' --tag {context.tag}' if context.tag else ''} --bootstrap 1000",
+        summary={**result.summary, "average": {name: str(folder) for name, folder, _ in systems}, "threshold": value},
+    )
+
+
+def _find_member(context: StageContext, name: str) -> tuple[str, Path, Callable[[], Path | None]]:
+    """A system's name, the folder of its network, and what gives the folder of its run's relevance."""
+    from plant_cli.evaluation.systems import locate
+    from plant_cli.runs.folder import Run
+
+    location = locate(name)
+    if location.file is not None:
+        raise UsageError(
+            f"'{name}' is a file: it holds the best labels of a system, not every score",
+            where="plant predict --average",
+            expected="a trained system: a folder of this run, a tag, or another run's folder",
+            todo="leave it out (a corpus that moved: --path)",
+        )
+    if location.run is None:
+        return name, context.input("finetune", location.tag), lambda: context.find_input("mig")
+    run = Run.open(location.run)
+    _refuse_other_corpus(context.corpus(), run)
+    stage, mig = run.stage("finetune", location.tag), run.stage("mig")
+    stage.require(todo=f"plant finetune --run {shlex.quote(str(run.path))}" + (f" --tag {location.tag}" if location.tag else ""))
+    return name, stage.path, lambda: mig.path if mig.is_done() else None
+
+
+def _load(
+    context: StageContext, options: PredictOptions, system: str, folder: Path, mig: Callable[[], Path | None]
+) -> Callable[[SplitName, Keep], Cut]:
+    """What scores a split with a trained network; hands on every score, and says what was not read."""
+    from plant_cli.inference.texts import load_model
+
+    corpus = context.corpus()
+    model = load_model(folder, corpus, context.component, context.machine, mig)
+
+    def score(name: SplitName, keep: Keep) -> Cut:
+        split, reporter, batch, shown = corpus.split(name), context.reporter, options.micro_batch, f"{name} with {system}"
+        return model.score(
+            split.texts,
+            name=shown,
+            k=1,
+            batch=batch,
+            reporter=reporter,
+            keep=keep,
+            should_stop=lambda: context.stopping,
+            evidence=split.evidence,
+        ).cut
+
+    return score
+
+
+def _refuse_taken_tag(context: StageContext) -> None:
+    from plant_cli.runs.folder import Run
+
+    taken = Run.open(context.run_path).stage("finetune", context.tag)
+    if taken.is_done():
+        raise UsageError(
+            f"the predictions of '{taken.name}' have their place where the average would go",
+            where=str(context.folder),
+            expected="a tag that no network of this run has",
+            todo="--tag ensemble",
+        )
+
+
+def _refuse_one_twice(systems: Sequence[tuple[str, Path, Callable[[], Path | None]]]) -> None:
+    names: dict[Path, str] = {}
+    for name, folder, _ in systems:
+        other = names.setdefault(folder.resolve(), name)
+        if other != name:
+            raise UsageError(
+                f"'{other}' and '{name}' are one system", where=str(folder), expected="different systems", todo="name each system once"
+            )
+
+
+def _refuse_other_corpus(corpus: Corpus, run: Run) -> None:
+    """An average, and a threshold tuned on validation, mean nothing for a member that was trained on other documents or labels."""
+    from plant_cli.artefacts.corpus import CorpusRecord
+
+    other = CorpusRecord.read(run.corpus_path)
+    if other.data_hash == corpus.data_hash and other.label_hash == corpus.labels.hash:
+        return
+    what = "label set" if other.label_hash != corpus.labels.hash else "corpus"
+    raise DataError(
+        f"the run '{run.path}' was trained on another {what}",
+        where=str(run.corpus_path / "splits.json"),
+        expected="the same documents, labels and splits, validation too: what one system trains on, no other may be tuned on",
+        todo="train both systems on one corpus (a validation split of its own, or the same --seed, holds out the same documents)",
+    )
+
+
 def _require_every_score(options: PredictOptions) -> None:
     from plant_cli.parallel.environment import process_count
 
     reason = "a shortlist leaves most labels without a score" if options.shortlist else "each process has but its share of the documents"
+    name = "average" if options.average else "auc"
     if options.shortlist or process_count() > 1:
         raise UsageError(
             f"every score cannot be kept: {reason}",
-            where="predict, option auc",
-            expected="--auc in one process, without --shortlist",
+            where=f"predict, option {name}",
+            expected=f"--{name} in one process, without --shortlist",
             todo="leave one of the two out",
         )
 
@@ -118,6 +304,10 @@ SPECS = (
         sections=("data", "machine"),
         parallel=True,
         seeded=True,
-        examples=("plant predict", "plant predict --auc --auc-disk 5GB", "plant predict --split validation --tag baseline"),
+        examples=(
+            "plant predict",
+            "plant predict --auc --auc-disk 5GB",
+            "plant predict finetune finetune-baseline --average --tag ensemble",
+        ),
     ),
 )

@@ -19,7 +19,8 @@ from plant_cli.api import (
     SplitName,
     TracedBackbone,
 )
-from plant_cli.artefacts.model import read_description
+from plant_cli.artefacts.model import read_description, require_words
+from plant_cli.base.hashing import hash_strings
 from plant_cli.model.cuts import cut_summary, measure_cut
 from plant_cli.model.design import ComponentLookup, Design, find_design
 from plant_cli.model.hardware import Hardware, choose_hardware
@@ -98,7 +99,9 @@ def set_up(given: Inputs, *, freeze_backbone: bool, cache_limit: float) -> Setup
     hardware = choose_hardware(given.machine)
     relevance = given.statistics.table.matrix if given.statistics else None
     network = assemble(given.design, given.machine, corpus.labels, corpus.sizes["train"], relevance=relevance).to(hardware.device)
-    if network.needs_words and relevance is None:
+    if network.needs_words and given.statistics is not None:
+        network.word_hash = hash_strings(given.statistics.table.words)
+    elif network.needs_words:
         given.session.reporter.warn(
             f"the decoder {network.section.decoder.name} looks at the words of relevance, but the run has none: run plant mig first"
         )
@@ -125,6 +128,8 @@ def _restore_planted(network: Network, folder: Path, given: Inputs) -> None:
             expected="the same backbone, decoder and options in both stages",
             todo="leave the model options to the run, or run plant pretrain-attn again with them and --force",
         )
+    if given.statistics is not None:
+        require_words(folder, given.statistics.table.words, given.session.run_path / "mig")
     restore_network(network, folder)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +15,6 @@ from torch.utils.checkpoint import checkpoint
 from plant_cli.api import Analyser, Decoder, RankLoss, Reading, Split, TokenBatch
 from plant_cli.base.padding import LABEL_MULTIPLE
 from plant_cli.model.hardware import Hardware
-from plant_cli.model.label_scores import last_positions
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader
 from plant_cli.model.token_words import OUTSIDE, DocumentWords, match_words
@@ -23,7 +23,7 @@ from plant_cli.relevance.table import RelevanceTable
 Rows = npt.NDArray[np.int64]
 SMALLEST_MASS = 1e-12
 ELEMENTS = 1 << 24
-"""Attention (labels x positions) of one document that is kept for the backward pass, 64 MB; of more, blocks are computed again."""
+"""Attention (documents x labels x positions) that is kept for the backward pass, 64 MB; of more, blocks are computed again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +51,14 @@ class Items:
     labels: Rows
     there: npt.NDArray[np.bool_]
     relevance: npt.NDArray[np.float32]
+
+    def of(self, labels: Rows) -> Items:
+        """The lists of some labels."""
+        wanted = np.isin(self.labels, labels)
+        if wanted.all():
+            return self
+        kept = np.repeat(wanted, self.there.sum(axis=1))
+        return Items(labels=self.labels[wanted], there=self.there[wanted], relevance=self.relevance[kept])
 
 
 class Planter:
@@ -200,50 +208,49 @@ def rank_words(
     counts: npt.NDArray[np.bool_],
     draw: np.random.Generator,
 ) -> RankedLists | None:
-    """The lists of a batch, document by document: only labels that count for a document, and have a list there, are attended with.
+    """The lists of a batch.
 
-    Of very many labels or positions, blocks are computed again in the backward pass: memory grows with the words in the lists.
+    Of very many labels or positions, blocks of labels are computed again in the backward pass: memory grows with the words in the lists.
 
     Args:
         decoder: whose attention scores the words.
         planter: chooses them.
         reading: the documents [B].
         rows: which documents they are [B].
-        labels: of the batch [l].
+        labels: of the batch, sorted [l].
         counts: which labels count for which document [B, l].
         draw: for the sample of words without relevance.
 
     Returns:
         None if there is no list.
     """
-    scores: list[Tensor] = []
-    relevance: list[npt.NDArray[np.float32]] = []
-    sizes: list[Rows] = []
-    ends = last_positions(reading.mask)
-    for number, row in enumerate(rows):
-        items = planter.choose_items(int(row), labels[counts[number]], draw)
-        if not len(items.labels):
-            continue
-        alone = reading.select(slice(number, number + 1), slice(int(ends[number])))
-        step = max(1, ELEMENTS // (alone.mask.shape[1] * LABEL_MULTIPLE)) * LABEL_MULTIPLE
-        for start in range(0, len(items.labels), step):
-            block = slice(start, start + step)
-            given = (decoder, planter, alone, int(row), items.labels[block], items.there[block])
-            scores.append(_score_items(*given) if step >= len(items.labels) else checkpoint(_score_items, *given, use_reentrant=False))
-        relevance.append(items.relevance)
-        sizes.append(items.there.sum(axis=1))
-    if not scores:
+    found = [planter.choose_items(int(row), labels[counts[number]], draw) for number, row in enumerate(rows)]
+    used = np.unique(np.concatenate([items.labels for items in found]))
+    if not len(used):
         return None
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
+    step = max(1, ELEMENTS // (reading.mask.numel() * LABEL_MULTIPLE)) * LABEL_MULTIPLE
+    blocks = [used[start : start + step] for start in range(0, len(used), step)]
+    parts = [[items.of(block) for items in found] for block in blocks]
+    given = [(decoder, planter, reading, rows, block, part) for block, part in zip(blocks, parts, strict=True)]
+    once = len(blocks) == 1
+    scores = [_score_items(*block) if once else checkpoint(_score_items, *block, use_reentrant=False) for block in given]
+    flat = [items for part in parts for items in part]
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate([items.there.sum(axis=1) for items in flat]))]).astype(np.int64)
     device = reading.mask.device
     return RankedLists(
         scores=torch.cat(scores),
-        relevance=torch.from_numpy(np.concatenate(relevance)).to(device),
+        relevance=torch.from_numpy(np.concatenate([items.relevance for items in flat])).to(device),
         offsets=torch.from_numpy(offsets).to(device),
     )
 
 
-def _score_items(decoder: Decoder, planter: Planter, alone: Reading, row: int, labels: Rows, there: npt.NDArray[np.bool_]) -> Tensor:
-    """Scores of the words of one document that are in the lists of some labels, list after list."""
-    attention = decoder.rank(alone, torch.from_numpy(labels).to(alone.mask.device))[0]
-    return planter.score_words(attention, row)[torch.from_numpy(there).to(attention.device)]
+def _score_items(decoder: Decoder, planter: Planter, reading: Reading, rows: Rows, labels: Rows, part: Sequence[Items]) -> Tensor:
+    """Scores of the words in the lists of a block of labels: document after document, list after list."""
+    attention = decoder.rank(reading, torch.from_numpy(labels).to(reading.mask.device))
+    scores = []
+    for row, of_document, items in zip(rows, attention.unbind(0), part, strict=True):
+        if len(items.labels):
+            chosen = torch.from_numpy(np.searchsorted(labels, items.labels)).to(attention.device)
+            words = planter.score_words(of_document.index_select(0, chosen), int(row))
+            scores.append(words[torch.from_numpy(items.there).to(attention.device)])
+    return torch.cat(scores)

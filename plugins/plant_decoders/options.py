@@ -22,6 +22,36 @@ class LabelAttentionOptions(Options):
     )
 
 
+class PlantedL2ROptions(Options):
+    """Options of the decoder `planted-l2r`."""
+
+    learned: bool = option(True, "Attention A that is learned: label queries against hidden states.")
+    static: bool = option(True, "Attention S that is planted as it is: the relevance of each token's word.")
+    differentiable: bool = option(True, "Attention P that is planted and goes on learning: the L2R model that stage 1 trains.")
+    combine: Literal["sum", "learned"] = option("sum", "Add the parts up as they are (paper), or with learned weights.")
+    ranker: Literal["network", "dot-product"] = option(
+        "network", "The L2R model of label and word: two layers on both embeddings, or their dot product with biases."
+    )
+    ranker_size: int = option(200, "Size of the L2R model's embeddings of words and labels.", ge=1)
+    ranker_hidden: int = option(100, "Hidden size of its two layers.", ge=1)
+    static_k: int | None = option(5, "Most relevant tokens of a window that static attention looks at; null: all.", ge=1)
+    differentiable_k: int | None = option(
+        40, "Best tokens of a window that differentiable attention looks at (inattention); null: all.", ge=1
+    )
+    inattention: Literal["mask", "zero"] = option(
+        "mask", "What becomes of the other tokens' scores: no attention at all, or the score 0 (the authors' code), which is some."
+    )
+    static_rows: Literal["sum", "raw"] = option(
+        "sum", "Static attention of a label sums to 1 as the other parts do, or is relevance as it is (paper)."
+    )
+    boost: bool = option(True, "Weigh what a label gathers by a vector of its own (W); without, its dimensions are just summed.")
+    state: bool = option(True, "Read window by window and carry each label's evidence along; without, a document is one window.")
+    window: int = option(72, "Tokens of a window of the state.", ge=1)
+    prior_bias: bool = option(True, "Start each label's bias at the log-odds of its share of the training documents; without, at 0.")
+    init_scale: float = option(0.03, "Standard deviation of random label queries and weights.", gt=0)
+    elements: int | None = option(None, "Numbers (tokens x labels) held at a time (default: by device).", ge=1)
+
+
 class ClassifierOptions(Options):
     """Options of the decoders that others published."""
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,8 @@ import torch
 
 from plant_cli.api import ArtefactError, Choice, ModelSection
 from plant_cli.artefacts.guard import stamp
-from plant_cli.artefacts.model import ModelDescription, read_description, read_weights, write_model
+from plant_cli.artefacts.model import ModelDescription, read_description, read_weights, require_words, write_model
+from plant_cli.base.hashing import hash_strings
 from plant_cli.base.tensors import write_tensors
 from tests.artefacts.conftest import record_outputs
 
@@ -88,3 +90,18 @@ def test_a_damaged_description_is_told(folder: Path, change: dict[str, object]) 
     path.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
     with pytest.raises(ArtefactError, match="description of the saved model is damaged"):
         read_description(folder)
+
+
+def test_words_of_another_relevance_table_are_refused(tmp_path: Path) -> None:
+    """A decoder that looks at words knows them by their row."""
+    folder, words = tmp_path / "finetune", ["fever", "cough"]
+    write_model(folder, TENSORS, replace(DESCRIPTION, words=hash_strings(words)), labels=LABELS, tokenizer=TOKENIZER)
+    require_words(folder, words, "mig")
+    with pytest.raises(ArtefactError, match="other words than the network") as caught:
+        require_words(folder, words[::-1], "the-run/mig")
+    assert "the-run/mig (2 words)" in caught.value.where
+
+
+def test_other_decoders_know_no_words(folder: Path) -> None:
+    assert "words" not in json.loads((folder / "model.json").read_text())
+    require_words(folder, ["anything"], "mig")

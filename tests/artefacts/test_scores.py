@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from plant_cli.api import ArtefactError, ResourceError
-from plant_cli.artefacts.scores import open_scores, require_room, writing_scores
+from plant_cli.artefacts.scores import open_scores, remove_scores, require_room, writing_scores
 from plant_cli.base.files import read_json, write_json
 from tests.artefacts.conftest import record_outputs
 
@@ -91,3 +91,19 @@ def test_room_is_asked_for_before_the_work(tmp_path: Path, monkeypatch: pytest.M
         require_room(tmp_path, 1000, 500, 10**7)
     assert "--run DIR" in caught.value.todo
     assert caught.value.exit_code == 6
+
+
+def test_a_writer_reads_back_what_it_wrote(tmp_path: Path) -> None:
+    with writing_scores(tmp_path, IDS, 5, "hash") as writer:
+        writer.write(np.array([2, 0]), VALUES[[2, 0]])
+        assert np.array_equal(writer.read(np.array([0, 1, 2])), np.stack([VALUES[0], np.zeros(5), VALUES[2]]))
+
+
+def test_removed_scores_take_an_empty_folder_with_them(kept: Path, tmp_path: Path) -> None:
+    (kept / "other.txt").write_text("x")
+    remove_scores(kept)
+    assert [path.name for path in kept.iterdir()] == ["other.txt"]
+    with writing_scores(tmp_path / "new", IDS, 5, "hash") as writer:
+        writer.write(np.array([0]), VALUES[:1])
+    remove_scores(tmp_path / "new")
+    assert not (tmp_path / "new").exists()

@@ -90,3 +90,17 @@ def test_a_mapping_is_given_name_by_name() -> None:
     with pytest.raises(RecipeError, match="'--by-name salt=3' sets nothing") as caught:
         given_values(flags, {"cook__by_name": ["salt=3"]})
     assert "--by-name name.key=3" in caught.value.todo
+
+
+class NamesOptions(Options):
+    systems: list[str] = option([], "Systems.", argument=True)
+
+
+def test_an_argument_of_the_stage_makes_a_flag_of_that_of_a_shared_section() -> None:
+    found = {
+        names: {flag.field: flag.positional for flag in stage_flags(spec, installed())}
+        for names, options in ((True, NamesOptions), (False, Options))
+        for spec in [StageSpec(name="s", summary="S.", options=options, run=lambda context, options: Result(), sections=("data",))]
+    }
+    assert (found[True]["systems"], found[True]["path"]) == (True, False)
+    assert found[False]["path"] is True

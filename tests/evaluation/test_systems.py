@@ -5,7 +5,7 @@ import pytest
 from plant_cli.api import ArtefactError, DataError
 from plant_cli.artefacts.corpus import CorpusRecord, SplitRecord
 from plant_cli.base.files import write_json
-from plant_cli.evaluation.systems import Location, file_system, locate, other_system, own_system
+from plant_cli.evaluation.systems import Location, file_system, find_seeds, find_thresholds, locate, other_system, own_system
 
 
 def record(labels_hash="l"):
@@ -67,3 +67,13 @@ def test_another_run_without_predictions_says_how_to_make_them(tmp_path):
     with pytest.raises(ArtefactError, match="'it' holds no predictions") as caught:
         other_system("it", tmp_path, "x", "test", "hash", tmp_path)
     assert caught.value.todo == f"plant predict --run {tmp_path} --tag x"
+
+
+def test_an_ensemble_has_thresholds_beside_its_predictions_and_no_seeds(tmp_path):
+    predict, finetune = tmp_path / "predict-both", tmp_path / "finetune"
+    predict.mkdir()
+    assert find_thresholds(predict, lambda: finetune) == finetune
+    write_json(predict / "thresholds.json", {})
+    assert find_thresholds(predict, lambda: finetune) == predict
+    write_json(tmp_path / "run.json", {"format": 1, "created": "now", "plant_version": "0"})
+    assert find_seeds(tmp_path, "both", 3) == {}

@@ -25,14 +25,6 @@ def clinic(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def spoilt(tmp_path: Path) -> Path:
-    path = tmp_path / "spoilt.csv"
-    same = "the same text in two splits"
-    path.write_text(f"text,labels,split\n{same},a,train\n{same},a;b,test\nanother text altogether, A,train\n".replace(", A,", ", A ,"))
-    return path
-
-
 def test_make_writes_the_corpus_with_labels_and_evidence_beside_it(clinic: Path) -> None:
     assert {path.name for path in clinic.parent.iterdir()} == {"data.parquet", "data.labels.parquet", "data.evidence.parquet"}
     assert pl.read_parquet(clinic).columns == ["doc_id", "text", "labels", "split"]
@@ -67,39 +59,6 @@ def test_stats_need_training_documents(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("text,labels,split\nx,a,test\n")
     with pytest.raises(DataError, match="no training documents"):
         act("stats", data={"path": str(tmp_path / "x.csv")})
-
-
-def test_check_of_a_sound_corpus(clinic: Path) -> None:
-    result = act("check", data={"path": str(clinic)}, strict=True)
-    assert [finding for finding in result.data["findings"] if finding["level"] != "note"] == []
-
-
-def test_check_lists_what_is_wrong_and_strict_fails(spoilt: Path) -> None:
-    found = act("check", data={"path": str(spoilt)}).data["findings"]
-    assert {finding["what"] for finding in found} >= {
-        "documents have a text that another split holds too",
-        "labels differ from another only by case or blanks",
-    }
-    reporter = SilentReporter()
-    with pytest.raises(DataError, match="checks found something wrong") as caught:
-        act("check", reporter, data={"path": str(spoilt)}, strict=True)
-    assert caught.value.exit_code == 4
-    assert any("another split holds too" in warning for warning in reporter.warnings)
-
-
-def test_check_lists_even_what_would_stop_a_run(tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl").write_text('{"doc_id": 1, "text": "", "labels": [], "split": "train"}\n' * 2)
-    levels = [finding["level"] for finding in act("check", data={"path": str(tmp_path / "x.jsonl")}).data["findings"]]
-    assert levels[:3] == ["fatal", "fatal", "fatal"]
-
-
-def test_check_looks_at_gold_evidence(clinic: Path) -> None:
-    beside = clinic.parent / "data.evidence.parquet"
-    evidence = pl.read_parquet(beside)
-    evidence.with_columns(end=pl.when(pl.int_range(pl.len()) < 3).then(9999).otherwise("end")).write_parquet(beside)
-    worst, *_ = act("check", data={"path": str(clinic)}).data["findings"]
-    assert (worst["level"], worst["count"]) == ("fatal", 3)
-    assert worst["what"] == "evidence spans lie outside the text of their document"
 
 
 def test_split_parts_all_documents_anew(clinic: Path, tmp_path: Path) -> None:
@@ -177,8 +136,6 @@ def test_bad_rows_are_left_out_with_a_warning_kept_or_an_error(tmp_path: Path) -
     assert "4 fields" in (tmp_path / "rejects.tsv").read_text()
     with pytest.raises(DataError, match="4 fields"):
         act("stats", data={**data, "strict": True})
-    with pytest.raises(DataError, match="4 fields"):
-        act("check", data=data, strict=True)
 
 
 def test_several_columns_of_text(tmp_path: Path) -> None:

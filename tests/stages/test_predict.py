@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from plant_datasets.synthetic_clinic.generator import generate
 from sklearn.metrics import roc_auc_score
 
-from plant_cli.api import ArtefactError, ResourceError, SilentReporter, UsageError
+from plant_cli.api import ArtefactError, DataError, ResourceError, SilentReporter, UsageError
 from plant_cli.base.files import read_json
 
 
@@ -139,3 +140,87 @@ def test_what_is_cut_is_told_by_every_stage_that_reads(clinic: Any) -> None:
     note = next(note for note in evaluated.tables[0].notes if "longer than the model's limit" in note)
     assert f"of {counts['spans']} gold evidence spans {counts['lost']} lie beyond" in note
     assert all("gold evidence spans" in warning for warning in reporter.warnings)
+
+
+@pytest.fixture
+def pair(trained: Any) -> Any:
+    trained("finetune", "finetune.init=random", "model.decoder={name: caml, filters: 8}", "machine.seed=5", tag="other")
+    return trained
+
+
+def average(clinic: Any, *sets: str, systems: tuple[str, ...] = ("finetune", "finetune-other"), tag: str | None = "both") -> Any:
+    return clinic("predict", f"predict.systems={list(systems)}", "predict.average=true", *sets, tag=tag)
+
+
+def all_scores(clinic: Any, name: str) -> Any:
+    count = pl.read_parquet(clinic.path / name / "predictions.parquet").height
+    return np.fromfile(clinic.path / name / "scores.bin", dtype="<f4").reshape(count, -1).astype(float)
+
+
+@pytest.mark.parametrize("mean", ["probabilities", "logits"])
+def test_an_average_is_that_of_every_score_of_its_members(pair: Any, mean: str) -> None:
+    for tag in (None, "other"):
+        pair("predict", "predict.auc=true", "predict.top_k=3", tag=tag)
+    result = average(pair, f"predict.mean={mean}", "predict.auc=true", "predict.top_k=4")
+    one, other = (all_scores(pair, name) for name in ("predict", "predict-other"))
+    sigmoid = lambda x: 1 / (1 + np.exp(-x))  # noqa: E731
+    expected = (sigmoid(one) + sigmoid(other)) / 2 if mean == "probabilities" else sigmoid((one + other) / 2)
+    np.testing.assert_allclose(sigmoid(all_scores(pair, "predict-both")), expected, rtol=1e-4, atol=1e-6)
+    found = read(pair, "predict-both")
+    np.testing.assert_allclose(found["scores"].to_list(), -np.sort(-expected, axis=1)[:, :4], rtol=1e-4, atol=1e-6)
+    assert set(result.summary["average"]) == {"finetune", "finetune-other"}
+    assert f"mean {mean} of finetune, finetune-other" in result.tables[0].notes[-1]
+
+
+def test_an_average_is_a_system_with_a_threshold_of_validation(pair: Any) -> None:
+    average(pair)
+    assert sorted(path.name for path in (pair.path / "predict-both").iterdir()) == ["predictions.parquet", "stage.json", "thresholds.json"]
+    threshold = read_json(pair.path / "predict-both" / "thresholds.json", "it")["value"]
+    assert 0 < threshold < 1
+    judged = pair("eval", tag="both")
+    assert f"threshold {threshold:.3g} tuned on validation" in str(judged.data)
+    tested = pair("significance", "significance.systems=[both, finetune]", "significance.bootstrap=20", "significance.permutations=10")
+    assert tested.summary
+
+
+def test_a_run_elsewhere_may_be_a_member(pair: Any, tmp_path: Path) -> None:
+    elsewhere = pair.path.rename(tmp_path / "elsewhere")
+    pair("mig")
+    pair("finetune", "finetune.init=random", "machine.seed=9")
+    average(pair, systems=("finetune", str(elsewhere), str(elsewhere / "finetune-other")))
+    assert len(read_json(pair.path / "predict-both" / "stage.json", "it")["summary"]["average"]) == 3
+    with pytest.raises(UsageError, match="are one system"):
+        average(pair, systems=(str(elsewhere), str(elsewhere / "finetune")), tag="twice")
+
+
+def test_other_corpora_are_refused(pair: Any, tmp_path: Path) -> None:
+    elsewhere = pair.path.rename(tmp_path / "elsewhere")
+    for change, what in (("documents: 121, labels: 12", "corpus"), ("documents: 120, labels: 11", "label set")):
+        sets = ("data.dataset={name: synthetic-clinic, seed: 3, " + change + "}",)
+        pair("mig", *sets, force=True) if what == "corpus" else None
+        if what == "label set":
+            pair.path = tmp_path / "labels"
+            pair("mig", *sets)
+        pair("finetune", "finetune.init=random", *sets)
+        with pytest.raises(DataError, match=f"trained on another {what}"):
+            average(pair, *sets, systems=("finetune", str(elsewhere)))
+
+
+def test_what_cannot_be_averaged_is_refused_at_once(pair: Any, tmp_path: Path) -> None:
+    file = tmp_path / "other.parquet"
+    file.write_bytes(b"")
+    for given, said in (
+        ({"systems": ("finetune",)}, "1 system is named"),
+        ({"systems": ()}, "no system is named"),
+        ({"systems": ("finetune", "finetune")}, "given twice"),
+        ({"tag": None}, "have their place"),
+        ({"systems": ("finetune", str(file))}, "is a file"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            average(pair, **given)
+    with pytest.raises(UsageError, match="not what to do with them"):
+        pair("predict", "predict.systems=[finetune, finetune-other]", tag="x")
+    with pytest.raises(UsageError, match="shortlist"):
+        average(pair, "predict.shortlist=words", tag="y")
+    with pytest.raises(ResourceError, match="every score"):
+        average(pair, "predict.auc_disk=1KB", tag="z")

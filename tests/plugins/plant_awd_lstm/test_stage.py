@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import torch
 from clinic import Clinic, Interrupting
 from safetensors.torch import load_file, save_file
 
-from plant_cli.api import ArtefactError, ComponentError, DataError, Interrupted, UsageError
+from plant_cli.api import ArtefactError, ComponentError, DataError, Interrupted, Request, SilentReporter, UsageError
+from plant_cli.registry import installed
+from plant_cli.running.runner import run_stage
 
 LM = (
     "pretrain-lm.embedding=16",
@@ -107,3 +110,31 @@ def test_a_run_without_it_cannot_be_planned_yet(clinic: Any) -> None:
     clinic("mig")
     with pytest.raises(ComponentError, match="no language model"):
         clinic("plan", *LM)
+
+
+@pytest.mark.slow
+def test_the_recipe_of_the_first_version_runs_with_all_its_ablations(clinic: Any) -> None:
+    """Two steps of each stage at small sizes; every variant starts from one stage 1."""
+    recipe = Path(__file__).parents[3] / "recipes" / "paper-v1-ablations.yaml"
+    small = (
+        *("pretrain-lm.embedding=16", "pretrain-lm.hidden=24", "pretrain-lm.layers=2", "pretrain-lm.epochs=1", "pretrain-lm.batch=64"),
+        *("model.backbone.window=24", "model.decoder.window=24", "model.decoder.ranker_size=8", "model.decoder.ranker_hidden=8"),
+        *(
+            "pretrain-attn.batch=45",
+            "finetune.batch=45",
+            "finetune.epochs=1",
+            "eval.bootstrap=20",
+            "significance.bootstrap=20",
+            "significance.permutations=20",
+        ),
+    )
+    sets = [text for text in clinic.sets if not text.startswith("model.")]
+    request = Request(registry=installed(), run_path=clinic.path, sets=[*sets, *small], reporter=SilentReporter())
+    result = run_stage(replace(request, flags={"run": {"recipe": str(recipe)}}), "run")
+    assert {row[1] for row in result.tables[-1].rows} == {"done"}
+    variants = ["not-planted", "without-inattention", "stateless", "equal-rates", "full-unfreezing"]
+    models = {tag: load_file(clinic.path / f"finetune-{tag}" / "model.safetensors") for tag in variants}
+    planted = load_file(clinic.path / "pretrain-attn" / "model.safetensors")
+    assert all(tensors.keys() == planted.keys() for tensors in models.values())
+    inputs = {tag: json.loads((clinic.path / f"finetune-{tag}" / "stage.json").read_text())["inputs"] for tag in variants}
+    assert [tag for tag in variants if "pretrain-attn" not in inputs[tag]] == ["not-planted"]

@@ -1,0 +1,132 @@
+"""A cleaned copy of a corpus, and a list of every change: what can be put right without knowing what the documents mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+
+from plant_cli.api.corpus import SplitName
+from plant_cli.corpus.frames import COLUMNS, Frames, tidy
+
+Parts = dict[SplitName, pl.DataFrame]
+CHANGES = {"split": pl.String(), "doc_id": pl.String(), "change": pl.String()}
+_KEY = pl.col("text").str.to_lowercase().str.replace_all(r"[^\p{L}\p{M}\p{N}]+", " ").str.strip_chars(" ")
+_CONTROL = r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]"
+
+
+def repair(frames: Frames) -> tuple[Parts, pl.DataFrame]:
+    """Put right what `plant data check` finds, as far as no judgement is needed.
+
+    Labels are trimmed and get one spelling (the most frequent); control characters become blanks; documents without text go, and those
+    that repeat a text of their split, whose labels are joined; training documents go whose text another split has; ids become unique.
+
+    Args:
+        frames: as read, labels as written.
+
+    Returns:
+        The cleaned splits, and every change: `split`, `doc_id`, `change`.
+    """
+    parts: Parts = {name: frame.select(*COLUMNS) for name, frame in frames.items()}
+    changes: list[pl.DataFrame] = []
+    steps: tuple[Callable[[Parts], tuple[Parts, pl.DataFrame]], ...] = (
+        _name_unnamed, _tidy_labels, _join_spellings, _clean_characters, _drop_empty, _join_repeated, _drop_leaks, _rename_repeated,
+    )  # fmt: skip
+    for step in steps:
+        parts, changed = step(parts)
+        changes.append(changed)
+    return parts, pl.concat(changes)
+
+
+def _name_unnamed(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+    named = {}
+    for name, part in parts.items():
+        row = pl.concat_str(pl.lit(f"{name}-row-"), pl.int_range(1, pl.len() + 1).cast(pl.String))
+        named[name] = part.with_columns(pl.coalesce("doc_id", row).alias("doc_id"))
+    return named, _compare(parts, named, pl.col("doc_id").is_null(), "it had no id")
+
+
+def _tidy_labels(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+    tidied = {name: tidy(part) for name, part in parts.items()}
+    return tidied, _compare(parts, tidied, pl.col("labels") != pl.col("labels_after"), "labels trimmed, repeated and empty ones removed")
+
+
+def _join_spellings(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+    counts = pl.concat(part.select(label=pl.col("labels").explode()) for part in parts.values()).drop_nulls()["label"].value_counts()
+    key = pl.col("label").str.to_lowercase().str.replace_all(r"\s+", " ")
+    best = counts.with_columns(key=key).sort("count", "label", descending=[True, False]).unique("key", keep="first", maintain_order=True)
+    spelling = counts.with_columns(key=key).join(best.select("key", best="label"), on="key").filter(pl.col("label") != pl.col("best"))
+    if spelling.is_empty():
+        return parts, pl.DataFrame(schema=CHANGES)
+    known = dict(spelling.select("label", "best").iter_rows())
+    respelt = pl.col("labels").list.eval(pl.element().replace(known)).list.unique(maintain_order=True)
+    joined = {name: part.with_columns(respelt) for name, part in parts.items()}
+    return joined, _compare(parts, joined, pl.col("labels") != pl.col("labels_after"), "labels spelt as most documents spell them")
+
+
+def _clean_characters(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+    cleaned = {name: part.with_columns(pl.col("text").str.replace_all(_CONTROL, " ")) for name, part in parts.items()}
+    return cleaned, _compare(parts, cleaned, pl.col("text") != pl.col("text_after"), "control characters became blanks")
+
+
+def _drop_empty(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+    kept = {name: part.filter(pl.col("text").str.contains(r"\S")) for name, part in parts.items()}
+    gone = [_list(name, part.filter(~pl.col("text").str.contains(r"\S")), "left out: it has no text") for name, part in parts.items()]
+    return kept, pl.concat(gone)
+
+
+def _join_repeated(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+    kept, changes = {}, []
+    for name, part in parts.items():
+        keyed = part.with_columns(key=_KEY).with_columns(first=pl.col("doc_id").first().over("key"), row=pl.int_range(pl.len()).over("key"))
+        union = pl.col("labels").drop_nulls().unique(maintain_order=True).alias("joined")
+        joined = keyed.join(keyed.explode("labels").group_by("key").agg(union), on="key", how="left", maintain_order="left")
+        joined = joined.with_columns(pl.col("joined").fill_null(pl.lit([], dtype=pl.List(pl.String))))
+        repeated, firsts = joined.filter(pl.col("row") > 0), joined.filter(pl.col("row") == 0)
+        reason = pl.concat_str(pl.lit("left out: it repeats "), pl.col("first"), pl.lit(", which has its labels now"))
+        changes.append(repeated.select(split=pl.lit(name), doc_id="doc_id", change=reason))
+        gained = firsts.filter(pl.col("joined") != pl.col("labels"))
+        changes.append(_list(name, gained, "got the labels of documents that repeat its text"))
+        kept[name] = firsts.select("doc_id", "text", pl.col("joined").alias("labels"))
+    return kept, pl.concat(changes)
+
+
+def _drop_leaks(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+    others = [part.select(key=_KEY) for name, part in parts.items() if name != "train"]
+    if "train" not in parts or not others:
+        return parts, pl.DataFrame(schema=CHANGES)
+    train, keys = parts["train"].with_columns(key=_KEY), pl.concat(others).unique()
+    gone = train.join(keys, on="key", how="semi", maintain_order="left")
+    kept = train.join(keys, on="key", how="anti", maintain_order="left").drop("key")
+    return {**parts, "train": kept}, _list("train", gone, "left out: another split has its text")
+
+
+def _rename_repeated(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+    taken: set[str] = {doc_id for part in parts.values() for doc_id in part["doc_id"]}
+    seen: set[str] = set()
+    renamed, changes = {}, []
+    for name, part in parts.items():
+        ids = []
+        for doc_id in part["doc_id"]:
+            free, number = doc_id, 2
+            while free in seen or (free != doc_id and free in taken):
+                free, number = f"{doc_id}-{number}", number + 1
+            if free != doc_id:
+                changes.append((name, free, f"was called {doc_id}, as another document is"))
+            seen.add(free)
+            ids.append(free)
+        renamed[name] = part.with_columns(doc_id=pl.Series(ids, dtype=pl.String))
+    return renamed, pl.DataFrame(changes, schema=CHANGES, orient="row")
+
+
+def _compare(before: Parts, after: Parts, changed: pl.Expr, what: str) -> pl.DataFrame:
+    """Rows of equal place that differ."""
+    found = []
+    for name, part in before.items():
+        beside = pl.concat([part, after[name].rename({column: f"{column}_after" for column in COLUMNS})], how="horizontal")
+        found.append(beside.filter(changed).select(split=pl.lit(name), doc_id="doc_id_after", change=pl.lit(what)))
+    return pl.concat(found)
+
+
+def _list(split: str, rows: pl.DataFrame, what: str) -> pl.DataFrame:
+    return rows.select(split=pl.lit(split), doc_id="doc_id", change=pl.lit(what))

@@ -1,0 +1,141 @@
+"""`plant data check`: look for what may be wrong with a corpus, and write a cleaned copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plant_cli.api import (
+    BackboneSpec,
+    Choice,
+    Column,
+    DataError,
+    MachineSection,
+    Options,
+    Result,
+    StageContext,
+    StageSpec,
+    Table,
+    choice,
+    option,
+)
+
+if TYPE_CHECKING:
+    from plant_cli.api import Dataset
+    from plant_cli.corpus.checks import Finding
+    from plant_cli.corpus.frames import Frames
+
+
+class CheckOptions(Options):
+    """What is compared, what counts as failure, and where a cleaned copy goes."""
+
+    strict: bool = option(False, "Exit with code 4 if anything is wrong, not only what would stop a run (notes do not count).")
+    backbone: Choice | None = choice("backbone", None, "Compare language and length of the texts with what this backbone reads.")
+    fix: str | None = option(
+        None, "Write a cleaned copy: a table such as clean.parquet, or a folder; FIX.changes.tsv lists every change.", min_length=1
+    )
+
+
+def check(context: StageContext, options: CheckOptions) -> Result:
+    """Repeated ids, equal and nearly equal texts, leaks between splits, odd and unknown labels, wrong encodings, languages, lengths."""
+    from plant_cli.corpus.checks import LEVELS
+    from plant_cli.corpus.frames import read_frames
+    from plant_cli.corpus.loading import load_dataset
+
+    dataset = load_dataset(context, context.data.model_copy(update={"strict": context.data.strict or options.strict}))
+    for remark in dataset.remarks:
+        context.reporter.warn(remark)
+    frames = read_frames(dataset)
+    findings = sorted(_examine(context, dataset, frames, options.backbone), key=lambda finding: LEVELS.index(finding.level))
+    name = context.data.path or context.data.dataset.name
+    table = Table(
+        title=f"Check of {name}",
+        columns=[Column(name="level"), Column(name="count", kind="count"), *(Column(name=n) for n in ("what", "where", "what to do"))],
+        rows=[(f.level, f.count, f.what, f.where, f.todo) for f in findings],
+        notes=[] if findings else ["nothing was found wrong"],
+    )
+    written = [] if options.fix is None else _fix(context, dataset, frames, Path(options.fix))
+    wrong = [finding for finding in findings if finding.level == "fatal" or (options.strict and finding.level == "warning")]
+    return Result(
+        tables=[table],
+        data={"findings": [asdict(finding) for finding in findings], "written": [str(path) for path in written]},
+        failure=_fail(len(wrong), str(name), fixed=options.fix is not None) if wrong else None,
+    )
+
+
+def _examine(context: StageContext, dataset: Dataset, frames: Frames, chosen: Choice | None) -> Iterator[Finding]:
+    from plant_cli.corpus.checks import THOROUGH, examine
+    from plant_cli.corpus.evidence import read_evidence
+    from plant_cli.corpus.frames import tidy
+    from plant_cli.corpus.label_checks import find_near_labels, find_odd_label_counts, find_unknown_labels
+    from plant_cli.corpus.near_duplicates import find_near_duplicates
+    from plant_cli.model.reading_checks import find_cut_texts, find_languages
+
+    found = examine(frames, (*THOROUGH, find_near_duplicates, find_near_labels, find_odd_label_counts))
+    yield from found
+    yield from find_unknown_labels(dataset, frames)
+    if not any(finding.level == "fatal" for finding in found):  # evidence is matched by ids, which must be sound
+        yield from read_evidence(dataset, {name: tidy(frame) for name, frame in frames.items()})[1]
+    if chosen is None:
+        yield from find_languages(frames, None)
+        return
+    spec, settings = context.component(BackboneSpec, chosen)
+    yield from find_languages(frames, spec)
+    yield from find_cut_texts(frames, spec.load(settings, MachineSection(device="cpu")), spec.name)
+
+
+def _fix(context: StageContext, dataset: Dataset, frames: Frames, output: Path) -> list[Path]:
+    """Write the cleaned copy and the list of changes."""
+    import polars as pl
+
+    from plant_cli.corpus.repair import repair
+    from plant_cli.corpus.writing import write_corpus
+    from plant_cli.kit.tables import write_table
+
+    parts, changes = repair(frames)
+    pairs = pl.concat(part.select("doc_id", label=pl.col("labels")).explode("label") for part in parts.values())
+    written = write_corpus(parts, _keep_evidence(dataset, pairs), output, force=context.force)
+    listed = output.with_name(f"{output.name}.changes.tsv")
+    write_table(changes, listed)
+    for path in (*written, listed):
+        context.reporter.note(f"wrote {path}")
+    context.reporter.note(f"{changes.height:,} changes, listed in {listed}")
+    return [*written, listed]
+
+
+def _keep_evidence(dataset: Dataset, pairs: object) -> Dataset:
+    """The dataset with the spans of those documents and labels that are left."""
+    from dataclasses import replace
+
+    import polars as pl
+
+    if dataset.evidence is None or not isinstance(pairs, pl.DataFrame):
+        return dataset
+    return replace(dataset, evidence=dataset.evidence.join(pairs.lazy(), on=["doc_id", "label"], how="semi", maintain_order="left"))
+
+
+def _fail(count: int, where: str, *, fixed: bool) -> DataError:
+    return DataError(
+        f"{count} checks found something wrong",
+        where=where,
+        expected="a corpus that passes all of them",
+        todo="use the cleaned copy, and look at its changes" if fixed else "see what the table says; --fix writes a cleaned copy",
+    )
+
+
+SPECS = (
+    StageSpec(
+        name="data check",
+        summary="Look for what may be wrong with a corpus.",
+        options=CheckOptions,
+        run=check,
+        sections=("data",),
+        writes=False,
+        takes=("force",),
+        needs_run=False,
+        panel="Corpus",
+        examples=("plant data check data.parquet --strict", "plant data check notes.csv --backbone minilm --fix clean.parquet"),
+    ),
+)

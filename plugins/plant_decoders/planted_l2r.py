@@ -1,0 +1,209 @@
+"""The decoder `planted-l2r`: PLANT's first version, with learned, static and differentiable planted attention."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+from plant_cli.api import ComponentError, DecoderShape, Reading
+from plant_decoders.inattention import inattention, k_largest, masked_log_softmax, masked_softmax
+from plant_decoders.options import PlantedL2ROptions
+from plant_decoders.word_ranking import DotProduct, StaticRelevance, TwoLayers
+
+PRIOR_MARGIN = 1e-6
+"""Shares of documents are kept this far from 0 and 1, so that their log-odds are finite."""
+
+ELEMENTS = {"cpu": 1 << 24, "cuda": 1 << 28}
+"""Numbers that are held at a time for a block of labels."""
+
+PARTS = ("learned", "static", "differentiable")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    """The documents of a batch, cut into n windows of w tokens.
+
+    Args:
+        hidden: hidden states [B, T, H].
+        mask: true for real tokens [B, 1, n, w].
+        distinct: the distinct words of the batch [U], as rows of the relevance table; its number of rows for those outside.
+        word: of each token, as a position in `distinct` [B, T].
+        window: w.
+    """
+
+    hidden: Tensor
+    mask: Tensor
+    distinct: Tensor
+    word: Tensor
+    window: int
+
+    def fold(self, values: Tensor) -> Tensor:
+        """Values [B, l, T] as [B, l, n, w]."""
+        return functional.pad(values, (0, -values.shape[-1] % self.window)).reshape(*values.shape[:-1], -1, self.window)
+
+    def spread(self, of_words: Tensor) -> Tensor:
+        """What each label has for a word [l, U], at each of its tokens [B, l, n, w]."""
+        return self.fold(of_words[:, self.word].transpose(0, 1))
+
+
+class PlantedL2R(nn.Module):
+    """logit_l = Σ D_n + b_l over the windows of a document, D_n = φ(D_n−1, V_n), V = (A + S + P)ᵀ H ⊙ W.
+
+    A = softmax(H Uᵀ) is learned; S is the relevance of each token's word; P = softmax of the L2R model f(label, word), which stage 1
+    trains. S and P look at their k best tokens alone (inattention). W weighs what a label gathers, and its sum is the window's
+    evidence q_n. The state keeps the evidence of the windows before: D_n = D_n−1 + z_n (q_n − D_n−1), z_n = sigmoid(a q_n + c), so that
+    a window that speaks for the label counts more than one that does not. (The sum over dimensions is linear, so one number for
+    each label carries all of the vector's state that a logit can see.) Without state a document is one window, and D_1 = q_1.
+
+    Args:
+        options: see `PlantedL2ROptions`.
+        shape: the sizes, relevance, and what initialises bias and queries.
+
+    Raises:
+        ComponentError: no part of the attention is left.
+
+    Source: PLANT v1; what it leaves open is settled in docs/decisions.md.
+    """
+
+    def __init__(self, options: PlantedL2ROptions, shape: DecoderShape) -> None:
+        super().__init__()
+        self.options = options
+        self.parts = tuple(part for part in PARTS if getattr(options, part))
+        if not self.parts:
+            raise ComponentError(
+                "no part of the attention is left",
+                where="decoder 'planted-l2r': learned, static and differentiable are all false",
+                expected="one part or more",
+                todo="--set model.decoder.learned=true",
+            )
+        labels, hidden = shape.labels, shape.hidden
+        words = 0 if shape.relevance is None else shape.relevance.shape[1]
+        size = options.ranker_size
+        self.ranker = (
+            DotProduct(words, labels, size) if options.ranker == "dot-product" else TwoLayers(words, labels, size, options.ranker_hidden)
+        )
+        self.relevance = StaticRelevance(shape.relevance)
+        random = torch.randn(labels, hidden) * options.init_scale
+        self.queries = nn.Parameter(random if shape.queries is None else shape.queries.detach().float().clone())
+        self.boost = nn.Parameter(torch.randn(labels, hidden) * options.init_scale)
+        use_prior = options.prior_bias and shape.prior is not None
+        self.bias = nn.Parameter(
+            torch.logit(shape.prior.float(), eps=PRIOR_MARGIN) if use_prior and shape.prior is not None else torch.zeros(labels)
+        )
+        self.shares = nn.Parameter(torch.zeros(len(PARTS)))
+        self.gate = nn.Parameter(torch.tensor([1.0, 0.0]))
+
+    @property
+    def needs_words(self) -> bool:
+        """See `plant_cli.api.WordDecoder`."""
+        return self.options.static or self.options.differentiable
+
+    def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
+        """Logits [B, L], or [B, l] of the given labels [l], in blocks of labels; several blocks are computed again in the backward pass."""
+        places = self._places(reading, self._window(reading))
+        chosen = torch.arange(len(self.bias), device=reading.mask.device) if labels is None else labels
+        blocks = torch.split(chosen, self._block(places))
+        if len(blocks) == 1 or not torch.is_grad_enabled():
+            return torch.cat([self._score(places, block) for block in blocks], dim=1)
+        return torch.cat([checkpoint(self._score, places, block, use_reentrant=False) for block in blocks], dim=1)
+
+    def rank(self, reading: Reading, labels: Tensor) -> Tensor:
+        """Log attention [B, l, T] of the L2R model over whole documents, all words counted: what stage 1 trains.
+
+        Its difference between two tokens is that of f. Without differentiable attention, that of the learned part.
+        """
+        places = self._places(reading, reading.mask.shape[1])
+        scores = self._ranked(places, labels) if self.options.differentiable else self._learned(places, labels)
+        return masked_log_softmax(scores, places.mask).flatten(2)
+
+    def attention(self, reading: Reading, labels: Tensor) -> Tensor:
+        """What each token's hidden state counts in the logit [B, l, T]: all parts, and how much of each window the state keeps."""
+        places = self._places(reading, self._window(reading))
+        mixed = self._mix(places, labels)
+        weights = (mixed * self._kept(self._evidence(places, mixed, labels), places).unsqueeze(-1)).flatten(2)
+        weights = weights[..., : reading.mask.shape[1]]
+        total, mask = weights.sum(-1, keepdim=True), reading.mask[:, None]
+        even = mask / mask.sum(-1, keepdim=True).clamp(min=1)  # where no part looks at anything
+        return torch.where(total > 0, weights / total.clamp_min(torch.finfo(total.dtype).tiny), even)
+
+    def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
+        """`attention`: the L2R model, which stage 1 trains; `boost`: the tables of each label; `head`: what is left.
+
+        Without differentiable attention the learned part is the attention.
+        """
+        ranker, head = list(self.ranker.parameters()), [self.bias, self.shares, self.gate]
+        if self.options.differentiable:
+            return {"attention": ranker, "boost": [self.queries, self.boost], "head": head}
+        return {"attention": [self.queries], "boost": [self.boost], "head": [*head, *ranker]}
+
+    def _window(self, reading: Reading) -> int:
+        return self.options.window if self.options.state else reading.mask.shape[1]
+
+    def _places(self, reading: Reading, window: int) -> Places:
+        words = torch.where(reading.words >= 0, reading.words, self.ranker.words)
+        distinct, word = torch.unique(words, return_inverse=True)
+        mask = functional.pad(reading.mask, (0, -reading.mask.shape[1] % window)).reshape(len(reading), 1, -1, window)
+        return Places(hidden=reading.hidden.to(self.boost.dtype), mask=mask, distinct=distinct, word=word, window=window)
+
+    def _block(self, places: Places) -> int:
+        """Labels at a time."""
+        held = self.options.elements or ELEMENTS.get(places.hidden.device.type, ELEMENTS["cpu"])
+        ranked = len(places.distinct) * getattr(self.ranker, "hidden", 1) if self.options.differentiable else 0
+        return max(1, held // max(1, 4 * places.word.numel(), ranked))
+
+    def _score(self, places: Places, labels: Tensor) -> Tensor:
+        evidence = self._evidence(places, self._mix(places, labels), labels)
+        return (evidence * self._kept(evidence, places)).sum(-1) + self.bias[labels]
+
+    def _learned(self, places: Places, labels: Tensor) -> Tensor:
+        """Scores H Uᵀ of the learned part [B, l, n, w]."""
+        return places.fold(functional.embedding(labels, self.queries) @ places.hidden.mT)
+
+    def _ranked(self, places: Places, labels: Tensor) -> Tensor:
+        """Scores f(label, word) at each token [B, l, n, w]."""
+        return places.spread(self.ranker(places.distinct, labels))
+
+    def _static(self, places: Places, labels: Tensor) -> Tensor:
+        """Static attention [B, l, n, w]: the relevance of the k most relevant tokens of each window."""
+        found = places.spread(self.relevance(places.distinct, labels, len(self.bias)).to(self.boost.dtype))
+        kept = found * k_largest(found, places.mask, self.options.static_k)
+        if self.options.static_rows == "raw":
+            return kept
+        total = kept.sum(-1, keepdim=True)
+        return kept / torch.where(total > 0, total, 1)
+
+    def _mix(self, places: Places, labels: Tensor) -> Tensor:
+        """The sum of all parts [B, l, n, w]; with learned weights, which add up to the number of parts."""
+        found = []
+        for part in self.parts:
+            if part == "learned":
+                found.append(masked_softmax(self._learned(places, labels), places.mask))
+            elif part == "static":
+                found.append(self._static(places, labels))
+            else:
+                scores = self._ranked(places, labels)
+                found.append(inattention(scores, places.mask, self.options.differentiable_k, self.options.inattention))
+        if self.options.combine == "sum":
+            return torch.stack(found).sum(0)
+        weights = torch.softmax(self.shares[[PARTS.index(part) for part in self.parts]], 0) * len(found)
+        return sum((part * weight for part, weight in zip(found, weights, strict=True)), torch.zeros_like(found[0]))
+
+    def _evidence(self, places: Places, mixed: Tensor, labels: Tensor) -> Tensor:
+        """Evidence q [B, l, n], the sum over dimensions of what a label gathers in a window, weighed by W."""
+        weights = functional.embedding(labels, self.boost) if self.options.boost else torch.ones_like(self.boost[:1])
+        values = weights @ places.hidden.mT
+        return (mixed * places.fold(values).to(mixed.dtype)).sum(-1)
+
+    def _kept(self, evidence: Tensor, places: Places) -> Tensor:
+        """How much of each window's evidence is left in the last state [B, l, n]: z_n times what later windows leave of it."""
+        if not self.options.state:
+            return torch.ones_like(evidence)
+        there = places.mask.any(-1)
+        gates = torch.sigmoid(self.gate[0] * evidence + self.gate[1]) * there
+        left = torch.flip(torch.cumprod(torch.flip(1 - gates, [-1]), -1), [-1])  # of window n after windows n, n + 1, …
+        return gates * torch.cat([left[..., 1:], torch.ones_like(left[..., :1])], -1)

@@ -1,0 +1,62 @@
+"""Nearly equal texts."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import polars as pl
+import pytest
+
+from plant_cli.corpus import near_duplicates
+from plant_cli.corpus.near_duplicates import NEAR, WORDS, find_near_duplicates, match_texts
+
+WORDLIST = [f"word{i}" for i in range(2000)]
+
+
+def text(seed: int, words: int = 120) -> str:
+    return " ".join(random.Random(seed).choices(WORDLIST, k=words))
+
+
+def change(given: str, places: int, seed: int = 0) -> str:
+    """The text with some words replaced."""
+    words = given.split()
+    for place in random.Random(seed).sample(range(len(words)), places):
+        words[place] = "changed"
+    return " ".join(words)
+
+
+def similarity(first: str, second: str) -> float:
+    """The plain reference: Jaccard similarity of word triples."""
+    sets = [{tuple(words[i : i + WORDS]) for i in range(len(words) - WORDS + 1)} for words in (first.split(), second.split())]
+    return len(sets[0] & sets[1]) / len(sets[0] | sets[1])
+
+
+def test_pairs_are_those_of_the_plain_reference() -> None:
+    bases = [text(seed) for seed in range(40)]
+    others = [change(base, places=seed % 8, seed=seed) for seed, base in enumerate(bases)]
+    wanted = {(i, 40 + i) for i, (base, other) in enumerate(zip(bases, others, strict=True)) if similarity(base, other) >= NEAR}
+    assert 10 < len(wanted) < 40
+    assert set(map(tuple, match_texts(pl.Series(bases + others)).tolist())) == wanted
+
+
+def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = pl.Series([text(i % 7) for i in range(30)] + ["", "too short"])
+    whole = match_texts(texts)
+    monkeypatch.setattr(near_duplicates, "_BLOCK", 300)
+    np.testing.assert_array_equal(match_texts(texts), whole)
+    assert len(whole) == 23
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["a b", "a b"], ["", "", text(0)]])
+def test_nothing_to_compare(texts: list[str]) -> None:
+    assert match_texts(pl.Series(texts, dtype=pl.String)).shape == (0, 2)
+
+
+def test_findings_tell_splits_apart_and_leave_equal_texts_to_other_checks() -> None:
+    train = pl.DataFrame({"doc_id": ["a", "b", "c"], "text": [text(1), text(2), change(text(2), 2)], "labels": [["x"]] * 3})
+    test = pl.DataFrame({"doc_id": ["d", "e"], "text": [change(text(1), 2), text(2).upper()], "labels": [["x"]] * 2})
+    found = {finding.what: finding for finding in find_near_duplicates({"train": train, "test": test})}
+    across = found["texts are nearly the same as one of another split"]
+    assert (across.count, across.where, across.level) == (1, "'d' in test as 'a' in train", "warning")
+    assert found["texts are nearly the same as another of their split"].where == "'c' in train as 'b' in train"

@@ -1,0 +1,227 @@
+"""The whole decoder beside a plain loop over documents, labels, windows, tokens and dimensions, in double precision."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from plant_decoders.options import PlantedL2ROptions
+from plant_decoders.planted_l2r import PlantedL2R
+from scipy.sparse import csr_array, random_array
+from torch import Tensor
+
+from plant_cli.api import ArtefactError, ComponentError, DecoderShape, Reading
+
+HIDDEN, LABELS, WORDS, LENGTHS = 6, 5, 11, (13, 7, 1, 4)
+RELEVANCE = csr_array(random_array((LABELS, WORDS), density=0.4, random_state=0, dtype="float32"))
+
+
+def build(**options: Any) -> PlantedL2R:
+    torch.manual_seed(0)
+    chosen = {"ranker_size": 4, "ranker_hidden": 5, "static_k": 2, "differentiable_k": 3, "window": 4, **options}
+    shape = DecoderShape(hidden=HIDDEN, labels=LABELS, prior=torch.linspace(0.1, 0.4, LABELS), relevance=RELEVANCE)
+    decoder = PlantedL2R(PlantedL2ROptions(**chosen), shape).double()
+    with torch.no_grad():
+        for parameter in decoder.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.5)
+    return decoder
+
+
+def reading() -> Reading:
+    torch.manual_seed(1)
+    mask = torch.arange(max(LENGTHS))[None] < torch.tensor(LENGTHS)[:, None]
+    words = torch.randint(-1, WORDS, mask.shape).masked_fill(~mask, -1)
+    return Reading(hidden=torch.randn(*mask.shape, HIDDEN, dtype=torch.float64), mask=mask, words=words)
+
+
+def softmax(scores: list[Tensor], keep: list[bool]) -> list[Tensor]:
+    total = sum(torch.exp(s) for s, k in zip(scores, keep, strict=True) if k)
+    return [torch.exp(s) / total if k else torch.zeros_like(s) for s, k in zip(scores, keep, strict=True)]
+
+
+def largest(scores: list[float], k: int | None) -> list[bool]:
+    limit = -math.inf if k is None else sorted(scores, reverse=True)[min(k, len(scores)) - 1]
+    return [score >= limit for score in scores]
+
+
+def f(decoder: PlantedL2R, label: int, word: int) -> Tensor:
+    """The L2R model on one pair."""
+    word = WORDS if word < 0 else word
+    return decoder.ranker(torch.tensor([word]), torch.tensor([label]))[0, 0]
+
+
+def attend(decoder: PlantedL2R, label: int, hidden: list[Tensor], words: list[int]) -> list[Tensor]:
+    """A + S + P of one label in one window."""
+    options, parts = decoder.options, {}
+    parts["learned"] = softmax([sum(h[d] * decoder.queries[label, d] for d in range(HIDDEN)) for h in hidden], [True] * len(hidden))
+    raw = [float(RELEVANCE[label, w]) if w >= 0 else 0.0 for w in words]
+    kept = [r if keep else 0.0 for r, keep in zip(raw, largest(raw, options.static_k), strict=True)]
+    total = sum(kept) if options.static_rows == "sum" and sum(kept) > 0 else 1.0
+    parts["static"] = [torch.tensor(r / total, dtype=torch.float64) for r in kept]
+    scores = [f(decoder, label, w) for w in words]
+    keep = largest([float(s.detach()) for s in scores], options.differentiable_k)
+    if options.inattention == "zero":
+        scores, keep = [s if k else s * 0 for s, k in zip(scores, keep, strict=True)], [True] * len(scores)
+    parts["differentiable"] = softmax(scores, keep)
+    left = [name for name in ("learned", "static", "differentiable") if getattr(options, name)]
+    weights = dict.fromkeys(left, torch.ones((), dtype=torch.float64))
+    if options.combine == "learned":
+        exps = {name: torch.exp(decoder.shares[i]) for i, name in enumerate(("learned", "static", "differentiable")) if name in left}
+        weights = {name: len(left) * exps[name] / sum(exps.values()) for name in left}
+    return [sum(weights[name] * parts[name][t] for name in left) for t in range(len(hidden))]
+
+
+def plain(decoder: PlantedL2R, given: Reading) -> Tensor:
+    options, rows = decoder.options, []
+    for document, length in enumerate(LENGTHS):
+        for label in range(LABELS):
+            size = options.window if options.state else length
+            state = torch.zeros(HIDDEN, dtype=torch.float64)
+            for start in range(0, length, size):
+                places = range(start, min(start + size, length))
+                hidden = [given.hidden[document, t] for t in places]
+                weights = attend(decoder, label, hidden, [int(given.words[document, t]) for t in places])
+                gathered = sum(w * h for w, h in zip(weights, hidden, strict=True))
+                value = gathered * decoder.boost[label] if options.boost else gathered
+                gate = torch.sigmoid(decoder.gate[0] * value.sum() + decoder.gate[1]) if options.state else 1.0
+                state = state + gate * (value - state)  # the whole vector
+            rows.append(state.sum() + decoder.bias[label])
+    return torch.stack(rows).view(len(LENGTHS), LABELS)
+
+
+VARIANTS: list[dict[str, Any]] = [
+    {},
+    {"ranker": "dot-product"},
+    {"state": False},
+    {"boost": False},
+    {"combine": "learned"},
+    {"combine": "learned", "static": False},
+    {"learned": False},
+    {"static": False},
+    {"differentiable": False},
+    {"learned": False, "static": False},
+    {"static_k": None, "differentiable_k": None},
+    {"static_rows": "raw", "inattention": "zero"},
+    {"inattention": "zero", "state": False, "window": 2},
+    {"window": 1},
+]
+
+
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+def test_values_and_gradients_are_those_of_the_loop(options: dict[str, Any]) -> None:
+    decoder, given = build(**options), reading()
+    given.hidden.requires_grad_()
+    fast, slow = decoder(given), plain(decoder, given)
+    torch.testing.assert_close(fast, slow, rtol=0, atol=1e-11)
+    weight = torch.randn_like(slow)
+    wanted = [given.hidden, *decoder.parameters()]
+    gradients = [torch.autograd.grad((found * weight).sum(), wanted, allow_unused=True) for found in (fast, slow)]
+    for parameter, one, other in zip(wanted, *gradients, strict=True):
+        none = torch.zeros_like(parameter)
+        torch.testing.assert_close(none if one is None else one, none if other is None else other, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("options", [{}, {"state": False}, {"combine": "learned", "static_k": 1}], ids=str)
+def test_blocks_of_labels_change_nothing(options: dict[str, Any]) -> None:
+    whole, blocks, given = build(**options), build(**options, elements=1), reading()
+    weight = torch.randn(len(LENGTHS), LABELS, dtype=torch.float64)
+    for decoder in (whole, blocks):
+        (decoder(given) * weight).sum().backward()
+    torch.testing.assert_close(blocks(given), whole(given), rtol=0, atol=1e-12)
+    for one, other in zip(whole.parameters(), blocks.parameters(), strict=True):
+        assert (one.grad is None) == (other.grad is None)
+        if one.grad is not None and other.grad is not None:
+            torch.testing.assert_close(other.grad, one.grad, rtol=0, atol=1e-11)
+
+
+def test_stage_1_sees_the_l2r_model_and_nothing_else() -> None:
+    """Differences of log attention are differences of f; words outside the table share one embedding."""
+    decoder, given = build(), reading()
+    labels = torch.tensor([3, 1])
+    ranks = decoder.rank(given, labels)
+    for document, length in enumerate(LENGTHS):
+        for row, label in enumerate(labels.tolist()):
+            scores = torch.stack([f(decoder, label, int(w)) for w in given.words[document, :length]])
+            torch.testing.assert_close(ranks[document, row, :length], scores.log_softmax(0), rtol=0, atol=1e-12)
+    ranks[given.mask[:, None].expand_as(ranks)].square().sum().backward()
+    reached = {name for name, p in decoder.named_parameters() if p.grad is not None and bool(p.grad.any())}
+    assert reached <= {name for name, _ in decoder.named_parameters() if name.startswith("ranker")}
+    assert {"ranker.word", "ranker.label", "ranker.first.weight"} <= reached
+
+
+def plain_attention(decoder: PlantedL2R, given: Reading, document: int, label: int) -> Tensor:
+    """What each token's value counts in the last state, as a share."""
+    options, length = decoder.options, LENGTHS[document]
+    size, found = options.window if options.state else length, torch.zeros(0, dtype=torch.float64)
+    for start in range(0, length, size):
+        hidden = list(given.hidden[document, start : min(start + size, length)])
+        weights = torch.stack(attend(decoder, label, hidden, given.words[document, start : start + len(hidden)].tolist()))
+        gathered = weights @ torch.stack(hidden)
+        evidence = (gathered * decoder.boost[label] if options.boost else gathered).sum()
+        gate = torch.sigmoid(decoder.gate[0] * evidence + decoder.gate[1]) if options.state else torch.ones(())
+        found = torch.cat([found * (1 - gate), weights * gate])
+    return found / found.sum() if float(found.sum()) > 0 else torch.full_like(found, 1 / length)
+
+
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+@torch.no_grad()
+def test_attention_is_what_a_token_counts_in_the_logit(options: dict[str, Any]) -> None:
+    decoder, given = build(**options), reading()
+    weights = decoder.attention(given, torch.arange(LABELS))
+    for document, length in enumerate(LENGTHS):
+        for label in range(LABELS):
+            expected = plain_attention(decoder, given, document, label)
+            torch.testing.assert_close(weights[document, label, :length], expected, rtol=0, atol=1e-11)
+            assert not bool(weights[document, label, length:].any())
+
+
+def test_documents_without_tokens_have_the_bias_alone() -> None:
+    decoder = build()
+    empty = Reading.of(torch.randn(1, 4, HIDDEN, dtype=torch.float64), torch.zeros(1, 4, dtype=torch.bool))
+    torch.testing.assert_close(decoder(empty)[0], decoder.bias)
+    assert bool(decoder.attention(empty, torch.tensor([0])).isfinite().all())
+    decoder(empty).sum().backward()
+    assert all(p.grad is None or bool(p.grad.isfinite().all()) for p in decoder.parameters())
+
+
+def test_it_is_loaded_without_the_relevance_table() -> None:
+    decoder, given = build(), reading()
+    fresh = PlantedL2R(decoder.options, DecoderShape(hidden=HIDDEN, labels=LABELS)).double()
+    fresh.load_state_dict(decoder.state_dict())
+    assert torch.equal(fresh(given), decoder(given))
+
+
+def test_every_variant_of_stage_2_reads_the_weights_of_one_stage_1() -> None:
+    weights = build().state_dict()
+    for options in VARIANTS:
+        if options.get("ranker") is None:
+            build(**options).load_state_dict(weights)
+
+
+def test_one_part_must_be_left() -> None:
+    with pytest.raises(ComponentError, match="no part of the attention"):
+        build(learned=False, static=False, differentiable=False)
+
+
+def test_words_are_asked_for_where_they_are_needed() -> None:
+    assert build().needs_words
+    assert not build(static=False, differentiable=False).needs_words
+
+
+def test_stages_on_another_backbone(clinic: Any) -> None:
+    """One stage 1 serves variants of stage 2; relevance with other words is refused."""
+    decoder = "model.decoder={name: planted-l2r, ranker_size: 8, ranker_hidden: 8, window: 20}"
+    clinic("mig", "mig.k=50")
+    result = clinic("pretrain-attn", decoder, "pretrain-attn.score=log-mean", "pretrain-attn.epochs=3")
+    figures = result.summary
+    name = next(name for name in figures if name.startswith("nDCG"))
+    assert figures[name] > figures[f"random {name}"] + 0.05, figures
+    clinic("finetune", decoder, "finetune.lexical=false", "model.decoder.state=false", "model.decoder.static_k=3", tag="stateless")
+    with pytest.raises(ArtefactError, match="another network"):
+        clinic("finetune", decoder, "model.decoder.ranker=dot-product")
+    clinic("predict", decoder, "model.decoder.state=false", "model.decoder.static_k=3", tag="stateless")
+    clinic("mig", "mig.k=50", "mig.min_df=4", force=True)
+    with pytest.raises(ArtefactError, match="other words than the network"):
+        clinic("predict", decoder, "model.decoder.state=false", "model.decoder.static_k=3", tag="stateless", force=True)

@@ -1,0 +1,97 @@
+"""`plant data check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from plant_cli.api import DataError, Request, Result, SilentReporter
+from plant_cli.registry import installed
+from plant_cli.running.runner import run_stage
+
+
+def act(name: str, data: dict[str, Any], **options: Any) -> Result:
+    flags = {name: options, "data": data}
+    return run_stage(Request(registry=installed(), run_path=Path("nowhere"), flags=flags, reporter=SilentReporter()), name)
+
+
+def check(path: Path, **options: Any) -> Result:
+    return act("data check", {"path": str(path)}, **options)
+
+
+@pytest.fixture
+def clinic(tmp_path: Path) -> Path:
+    path = tmp_path / "data.parquet"
+    act("data make", {}, dataset="synthetic-clinic", documents=100, labels=20, seed=0, output=str(path))
+    return path
+
+
+@pytest.fixture
+def spoilt(tmp_path: Path) -> Path:
+    path = tmp_path / "spoilt.csv"
+    same = "the same text in two splits"
+    path.write_text(f"text,labels,split\n{same},a,train\n{same},a;b,test\nanother text altogether, A ,train\n")
+    return path
+
+
+def test_a_sound_corpus(clinic: Path) -> None:
+    result = check(clinic, strict=True)
+    assert [finding for finding in result.data["findings"] if finding["level"] != "note"] == []
+    assert result.failure is None
+
+
+def test_what_is_wrong_is_listed_and_strict_fails_after_the_table(spoilt: Path) -> None:
+    result = check(spoilt)
+    assert result.failure is None
+    assert {finding["what"] for finding in result.data["findings"]} >= {
+        "documents have a text that another split holds too",
+        "labels differ from another only by case or blanks",
+    }
+    strict = check(spoilt, strict=True)
+    assert strict.tables[0].rows == result.tables[0].rows
+    assert strict.failure is not None
+    assert (strict.failure.exit_code, "checks found something wrong" in strict.failure.what) == (4, True)
+
+
+def test_what_would_stop_a_run_is_listed_and_fails(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text('{"doc_id": 1, "text": "", "labels": [], "split": "train"}\n' * 2)
+    result = check(tmp_path / "x.jsonl")
+    assert [finding["level"] for finding in result.data["findings"]][:3] == ["fatal", "fatal", "fatal"]
+    assert result.failure is not None
+    assert result.failure.exit_code == 4
+
+
+def test_gold_evidence(clinic: Path) -> None:
+    beside = clinic.parent / "data.evidence.parquet"
+    evidence = pl.read_parquet(beside)
+    evidence.with_columns(end=pl.when(pl.int_range(pl.len()) < 3).then(9999).otherwise("end")).write_parquet(beside)
+    worst, *_ = check(clinic).data["findings"]
+    assert (worst["level"], worst["count"]) == ("fatal", 3)
+    assert worst["what"] == "evidence spans lie outside the text of their document"
+
+
+def test_a_cleaned_copy_passes_and_every_change_is_listed(spoilt: Path, tmp_path: Path) -> None:
+    result = check(spoilt, fix=str(tmp_path / "clean.parquet"))
+    assert [Path(path).name for path in result.data["written"]] == ["clean.parquet", "clean.parquet.changes.tsv"]
+    changes = pl.read_csv(tmp_path / "clean.parquet.changes.tsv", separator="\t")
+    assert changes.columns == ["split", "doc_id", "change"]
+    assert "left out: another split has its text" in changes["change"].to_list()
+    again = check(tmp_path / "clean.parquet")
+    assert [finding for finding in again.data["findings"] if finding["level"] == "warning"] == []
+
+
+def test_a_backbone_to_compare_with(clinic: Path) -> None:
+    findings = check(clinic, backbone="tiny").data["findings"]
+    assert all("twice" not in finding["what"] for finding in findings)
+    cut = {"name": "tiny", "max_tokens": 8}
+    found = check(clinic, backbone=cut).data["findings"]
+    assert sum("longer than the backbone tiny reads" in finding["what"] for finding in found) == 3
+
+
+def test_strict_stops_at_rows_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("text,labels,split\na fever,a,train\nb,c,d,e\n")
+    with pytest.raises(DataError, match="4 fields"):
+        check(tmp_path / "x.csv", strict=True)
