@@ -1,4 +1,4 @@
-"""Give every malformed input to the command that reads it: `python -m tests.faults.malformed [--write]` compares with golden.json.
+"""Give malformed inputs to the command that reads them: `python -m tests.faults.malformed [--write] [NAME…]` compares with golden.json.
 
 `golden.json` holds for each input its exit code and what was said: the four parts of the error, or the warnings where it was accepted.
 """
@@ -11,7 +11,7 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 from plant_cli.base.files import remove
@@ -48,14 +48,16 @@ def describe(ending: Ending, place: str) -> dict[str, object]:
     return {"code": ending.code, "said": kept, "clear": ending.code == 0 or ending.clear}
 
 
-def read_all() -> dict[str, dict[str, object]]:
-    """Run every command in a copy of the inputs; each finds no run."""
+def read_all(names: Container[str]) -> dict[str, dict[str, object]]:
+    """Run the commands of these inputs in a copy of all; each finds no run."""
     preload()
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         place = Path(shutil.copytree(HERE / "inputs", Path(folder) / "inputs"))
         given = set(place.iterdir())
         for name, lines in list_commands():
+            if name not in names:
+                continue
             for line in lines:
                 ending = run_command(line, place)
                 if ending.code != 0:
@@ -70,12 +72,15 @@ def main() -> int:
     """Compare with what was recorded, or record it anew."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="record what is said now")
+    parser.add_argument("names", nargs="*", help="only these inputs, such as corpora/cut.csv")
     given = parser.parse_args()
-    found = read_all()
-    if given.write:
-        GOLDEN.write_text(json.dumps(found, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
     recorded = json.loads(GOLDEN.read_text("utf-8"))
-    differing = sorted(name for name in found.keys() | recorded.keys() if found.get(name) != recorded.get(name))
+    names = set(given.names) or recorded.keys() | {name for name, _ in list_commands()}
+    found = read_all(names)
+    if given.write:
+        recorded = {name: said for name, said in {**recorded, **found}.items() if name in dict(list_commands())}
+        GOLDEN.write_text(json.dumps(recorded, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
+    differing = sorted(name for name in names if found.get(name) != recorded.get(name))
     unclear = sorted(name for name, said in found.items() if not said["clear"])
     print(json.dumps({name: [recorded.get(name), found.get(name)] for name in differing}, indent=1, ensure_ascii=False))
     print(f"{len(found)} inputs; {len(differing)} differ from the record; not refused clearly: {', '.join(unclear) or 'none'}")
