@@ -146,6 +146,10 @@ class Analyser(Protocol):
         """The same with their places: (word, start, end), offsets in code points of the text as it was given, end exclusive."""
         ...
 
+    def forms(self) -> Iterator[tuple[str, str]]:
+        """Each word that was reduced so far with each form of it that was met; none where words are left as they stand."""
+        ...
+
 
 class Corpus(Protocol):
     """A prepared corpus in a run folder."""

@@ -25,6 +25,7 @@ from plant_cli.relevance.kept import KeptWords
 from plant_cli.relevance.table import RelevanceTable
 
 MIG, WORDS, LABELS = "mig.parquet", "words.parquet", "labels.parquet"
+DOCUMENTS = "documents"  # metadata: how many documents were counted
 SCHEMA = {
     "label": pl.String(),
     "word": pl.String(),
@@ -49,7 +50,7 @@ def write_relevance(folder: Path, blocks: Iterable[Weighed], margins: Margins, l
     Returns:
         How many words each label keeps [L].
     """
-    metadata = stamp(labels=labels.hash)
+    metadata = {**stamp(labels=labels.hash), DOCUMENTS: str(margins.n_docs)}
     ids = pl.Series("label", labels.ids, dtype=pl.String)
     words = pl.Series("word", margins.words, dtype=pl.String)
     lengths: list[npt.NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
@@ -67,7 +68,7 @@ def write_relevance(folder: Path, blocks: Iterable[Weighed], margins: Margins, l
     index = {
         "label": ids,
         "title": pl.Series("title", labels.titles, dtype=pl.String),
-        "docs_with_label": pl.Series("docs", labels.train_counts, dtype=pl.Int64),
+        "docs_with_label": pl.Series("docs", margins.docs_with_label, dtype=pl.Int64),
         "kept": kept_words,
     }
     _write(pl.DataFrame(index), folder / LABELS, metadata)
@@ -148,6 +149,12 @@ def read_label_words(folder: Path, label: str) -> pl.DataFrame:
 def read_vocabulary(folder: Path) -> pl.DataFrame:
     """Columns `word, docs_with_word`."""
     return _read(folder / WORDS)
+
+
+def count_documents(folder: Path) -> int | None:
+    """How many documents the words were counted in; None if the file does not say so."""
+    found = pl.read_parquet_metadata(folder / WORDS).get(DOCUMENTS)
+    return None if found is None else int(found)
 
 
 def _write(frame: pl.DataFrame, path: Path, metadata: dict[str, str]) -> None:

@@ -6,7 +6,7 @@ are read in the same way. Offsets are those of the forms in the text, whatever t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from itertools import islice
 from typing import Literal
@@ -54,6 +54,11 @@ class WordAnalyser:
         """See `Analyser.words`."""
         reduced = self._choose(text)
         return words(text) if reduced is None else [(reduced[form], start, end) for form, start, end in words(text)]
+
+    def forms(self) -> Iterator[tuple[str, str]]:
+        """See `Analyser.forms`."""
+        met = {(word, form): None for reduced in self._reduced.values() for form, word in (reduced or {}).items()}
+        return iter(met)
 
     def _choose(self, text: str) -> Mapping[str, str] | None:
         return self._reduced.get(find_language(text) or "", self._main) if self._several else self._main

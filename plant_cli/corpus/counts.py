@@ -8,11 +8,12 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plant_cli.api import Corpus, DataError, MachineSection, Reporter, UsageError
+from plant_cli.api import Corpus, DataError, MachineSection, Reporter, SplitName, UsageError
 from plant_cli.parallel.environment import default_threads, process_count
 
 if TYPE_CHECKING:
     import torch
+    from scipy.sparse import csr_array
 
     from plant_cli.relevance.counting import Counting
     from plant_cli.relevance.shard import Shard
@@ -30,6 +31,7 @@ class Counter:
         memory: bytes for the blocks of labels under way.
         reporter: where progress goes.
         check: called often; raises an error if the user asked to stop.
+        splits: whose documents are counted; more than train is leakage.
     """
 
     corpus: Corpus
@@ -38,6 +40,7 @@ class Counter:
     memory: int
     reporter: Reporter
     check: Callable[[], None]
+    splits: Sequence[SplitName] = ("train",)
 
     def count(self, device: torch.device | None = None) -> Counting:
         """Counts of all training documents; of several processes each reads its share, and all get the sum.
@@ -47,27 +50,36 @@ class Counter:
         """
         if process_count() > 1:
             return self._count_together()
-        train = self.corpus.split("train")
-        terms = self.read_words(train.texts, self.min_df)
-        self._require_words(terms.words, len(train))
+        texts, gold = self._read_documents()
+        terms = self.read_words(texts, self.min_df)
+        self._require_words(terms.words, len(texts))
         if device is not None:
             from plant_cli.relevance.dense import DenseCounting
 
-            return DenseCounting(terms, train.gold, device=device, memory=self.memory)
+            return DenseCounting(terms, gold, device=device, memory=self.memory)
         from plant_cli.relevance.counting import SparseCounting
 
-        return SparseCounting(terms, train.gold, with_occurrences=self.occurrences)
+        return SparseCounting(terms, gold, with_occurrences=self.occurrences)
+
+    def _read_documents(self) -> tuple[Sequence[str], csr_array]:
+        """Texts [N] and labels, csr [N, L], of the documents to be counted."""
+        from scipy.sparse import csr_array, vstack
+
+        splits = [self.corpus.split(name) for name in self.splits]
+        if len(splits) == 1:
+            return splits[0].texts, splits[0].gold
+        return [text for split in splits for text in split.texts], csr_array(vstack([split.gold for split in splits]))
 
     def _count_together(self) -> Counting:
         from plant_cli.parallel.counting import ReducedCounting
         from plant_cli.parallel.group import join_processes
         from plant_cli.relevance.shard import Shard
 
-        processes, train = join_processes(), self.corpus.split("train")
+        processes, (texts, gold) = join_processes(), self._read_documents()
         shard = Shard(processes.rank + 1, processes.count)
         counting = ReducedCounting(
-            self.read_words(train.texts[shard.rows], min_df=1),
-            train.gold[shard.rows],
+            self.read_words(texts[shard.rows], min_df=1),
+            gold[shard.rows],
             data_hash=self.corpus.data_hash,
             min_df=self.min_df,
             with_occurrences=self.occurrences,
@@ -87,15 +99,13 @@ class Counter:
             DataError: no word is left.
         """
         from plant_cli.artefacts.merged_shards import open_shards
-        from plant_cli.artefacts.shards import RECORD
 
-        paths = sorted({Path(path) for pattern in patterns for path in glob(pattern)})
-        folders = [path for path in paths if (path / RECORD).exists()]
+        folders = _find_shards(patterns)
         if not folders:
             raise UsageError(
                 "there are no counts to merge",
                 where=f"--merge {' '.join(patterns)}",
-                expected=f"folders that `plant mig --shard i/n` wrote: each holds {RECORD}",
+                expected="folders that `plant mig --shard i/n` wrote",
                 todo="name the folder `mig` of each shard's run, such as --merge 'shards/*/mig'",
             )
         self.reporter.note(f"adding up {len(folders)} shards: {', '.join(map(str, folders))}")
@@ -121,6 +131,7 @@ class Counter:
         Returns:
             The shard, and how many documents, words and counts it has.
         """
+        from plant_cli.artefacts.forms import write_forms
         from plant_cli.artefacts.shards import write_shard
         from plant_cli.relevance.counting import SparseCounting
 
@@ -145,6 +156,7 @@ class Counter:
                 jobs=jobs,
                 advance=advance,
             )
+        write_forms(folder, self.corpus.analyser.forms())
         return {"shard": str(shard), "documents": len(texts), "words": len(terms.words), "counts": pairs}
 
     def read_words(self, texts: Sequence[str], min_df: int) -> Terms:
@@ -161,6 +173,22 @@ class Counter:
 
             return count_terms(read(), min_df)
 
+    def gather_forms(self, patterns: Sequence[str] = ()) -> list[tuple[str, str]]:
+        """Each word with each form of it that was met while all training documents were counted.
+
+        Args:
+            patterns: folders of shards whose counts were merged, if they were.
+        """
+        from plant_cli.artefacts.forms import read_pairs
+
+        if patterns:
+            return list(dict.fromkeys(pair for folder in _find_shards(patterns) for pair in read_pairs(folder)))
+        if process_count() == 1:
+            return list(self.corpus.analyser.forms())
+        from plant_cli.parallel.counting import gather_pairs
+
+        return gather_pairs(self.corpus.analyser.forms())
+
     def _require_words(self, words: tuple[str, ...], documents: int) -> None:
         if not words:
             raise DataError(
@@ -169,6 +197,13 @@ class Counter:
                 expected="texts of words made of letters, in any script, that share some of them",
                 todo="look at the corpus with `plant data stats`, or lower --min-df",
             )
+
+
+def _find_shards(patterns: Sequence[str]) -> list[Path]:
+    from plant_cli.artefacts.shards import RECORD
+
+    paths = sorted({Path(path) for pattern in patterns for path in glob(pattern)})
+    return [path for path in paths if (path / RECORD).exists()]
 
 
 def choose_jobs(machine: MachineSection, jobs: int | None, processes: int | None = None) -> int:

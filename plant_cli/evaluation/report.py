@@ -56,6 +56,7 @@ def as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
         **({EVIDENCE_CUT: cut[EVIDENCE_CUT]} if EVIDENCE_CUT in cut else {}),
         "gold": gold.hash,
         "threshold": conditions.system.origin,
+        **({"leakage": True} if conditions.system.leaks else {}),
         **({"metric_options": conditions.metric_options} if conditions.metric_options else {}),
         "labels_averaged": evaluation.labels_averaged,
         "labels_never": evaluation.labels_never,
@@ -150,6 +151,8 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
     if documents:
         lost = f"; {CutEvidence(**cut[EVIDENCE_CUT])}" if EVIDENCE_CUT in cut else ""
         notes.append(f"{documents:.1%} of the documents are longer than the model's limit: {tokens:.1%} of all tokens were not read{lost}")
+    if conditions.system.leaks:
+        notes.append("LEAKAGE: validation and test documents were seen in training (plant mig --allow-leakage); these figures are too good")
     if conditions.unknown:
         notes.append(f"{conditions.unknown} predicted labels are unknown to the corpus: each keeps its rank and counts as wrong")
     return notes

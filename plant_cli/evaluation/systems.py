@@ -14,6 +14,7 @@ import numpy as np
 from plant_cli.api.context import StageContext
 from plant_cli.api.corpus import SplitName
 from plant_cli.api.errors import ArtefactError, DataError
+from plant_cli.api.reporting import Reporter
 from plant_cli.artefacts.corpus import CorpusRecord
 from plant_cli.artefacts.predictions import PREDICTIONS
 from plant_cli.artefacts.scores import open_scores
@@ -42,6 +43,7 @@ class System:
         cut: what of the split the system did not read, as `plant predict` recorded it: shares by the names in `CUT`, and the counts of
             `EVIDENCE_CUT` (empty: unknown).
         folder: of our predictions, which may hold every score; None for another tool's.
+        leaks: whether its relevance was counted on validation and test documents, too.
     """
 
     name: str
@@ -50,6 +52,7 @@ class System:
     origin: str
     cut: Mapping[str, Any] = field(default_factory=dict)
     folder: Path | None = None
+    leaks: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +147,8 @@ def own_system(name: str, predict: Path, finetune: Path, split: SplitName, label
     """
     threshold, origin = _read_threshold(finetune, label_hash)
     cut = _read_cut(predict, split)
-    return System(name=name, predictions=predict / PREDICTIONS, threshold=threshold, origin=origin, cut=cut, folder=predict)
+    predictions, leaks = predict / PREDICTIONS, find_leakage(predict)
+    return System(name=name, predictions=predictions, threshold=threshold, origin=origin, cut=cut, folder=predict, leaks=leaks)
 
 
 def file_system(path: Path, threshold: float | None = None) -> System:
@@ -186,7 +190,30 @@ def other_system(name: str, run: Path, tag: str | None, split: SplitName, label_
     _refuse_other_gold(CorpusRecord.read(corpus), CorpusRecord.read(run / "corpus"), split, run)
     tuned = find_thresholds(predictions.parent, lambda: run / f"finetune{suffix}")
     threshold, origin = _read_threshold(tuned, label_hash)
-    return System(name=name, predictions=predictions, threshold=threshold, origin=origin, folder=predictions.parent)
+    return System(
+        name=name,
+        predictions=predictions,
+        threshold=threshold,
+        origin=origin,
+        folder=predictions.parent,
+        leaks=find_leakage(predictions.parent),
+    )
+
+
+def find_leakage(folder: Path) -> bool:
+    """Whether a stage, or one that it was made from, saw documents that it is judged by (`plant mig --allow-leakage`)."""
+    record = StageFolder(folder).record()
+    if record is None:
+        return False
+    return bool(record.options.get("allow_leakage")) or any(find_leakage(folder.parent / name) for name in record.inputs)
+
+
+def warn_leakage(system: System, reporter: Reporter) -> None:
+    """Say that a system's figures are too good, where they are."""
+    if system.leaks:
+        reporter.warn(
+            f"'{system.name}' saw validation and test documents in training (plant mig --allow-leakage): its figures are too good"
+        )
 
 
 def find_system(context: StageContext, name: str, gold: Gold, threshold: float | None = None) -> System:
@@ -206,10 +233,13 @@ def find_system(context: StageContext, name: str, gold: Gold, threshold: float |
     if location.file is not None:
         return file_system(location.file, threshold)
     if location.run is not None:
-        return other_system(name, location.run, location.tag, gold.split, gold.label_hash, context.run_path / "corpus")
-    predict = context.ensure("predict", location.tag, {"split": gold.split})
-    tuned = find_thresholds(predict, lambda: context.input("finetune", location.tag))
-    return own_system(name, predict, tuned, gold.split, gold.label_hash)
+        system = other_system(name, location.run, location.tag, gold.split, gold.label_hash, context.run_path / "corpus")
+    else:
+        predict = context.ensure("predict", location.tag, {"split": gold.split})
+        tuned = find_thresholds(predict, lambda: context.input("finetune", location.tag))
+        system = own_system(name, predict, tuned, gold.split, gold.label_hash)
+    warn_leakage(system, context.reporter)
+    return system
 
 
 def read_scores(system: System, gold: Gold, memory: int) -> ScoreTable | None:

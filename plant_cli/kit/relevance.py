@@ -1,5 +1,5 @@
 """Relevance numerics for authors of signals."""
 
-from plant_cli.relevance.information import mutual_information
+from plant_cli.relevance.information import entropy, mutual_information
 
-__all__ = ["mutual_information"]
+__all__ = ["entropy", "mutual_information"]

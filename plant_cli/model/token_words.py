@@ -28,6 +28,11 @@ class DocumentWords:
     token: Rows
     word: Rows
 
+    def by_position(self) -> DocumentWords:
+        """Every token as a word of its own, with the row of the first word that it spells."""
+        token, first = np.unique(self.token, return_index=True)
+        return DocumentWords(vocabulary=self.vocabulary[self.word[first]], token=token, word=np.arange(len(token)))
+
 
 def match_words(text: str, spans: npt.NDArray[np.int32], rows: Mapping[str, int], analyser: Analyser) -> DocumentWords:
     """Match the words of a text with its tokens.

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plant_cli.api import Analyser, Corpus
-from plant_cli.artefacts.relevance import load_relevance, read_vocabulary
+from plant_cli.artefacts.relevance import count_documents, load_relevance, read_label_index, read_vocabulary
 from plant_cli.relevance.table import RelevanceTable
 
 
@@ -45,7 +45,7 @@ def load_statistics(folder: Path, corpus: Corpus) -> WordStatistics:
     return WordStatistics(
         table=load_relevance(folder, corpus.labels.hash),
         docs_with_word=read_vocabulary(folder)["docs_with_word"].to_numpy(),
-        docs_with_label=np.asarray(corpus.labels.train_counts, dtype=np.int64),
-        documents=corpus.sizes["train"],
+        docs_with_label=read_label_index(folder)["docs_with_label"].to_numpy(),
+        documents=count_documents(folder) or corpus.sizes["train"],
         analyser=corpus.analyser,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -105,6 +106,12 @@ def _gather(values: torch.Tensor) -> list[npt.NDArray[np.integer[Any]]]:
 def _gather_text(text: str) -> list[str]:
     encoded = torch.from_numpy(np.frombuffer(text.encode(), dtype=np.uint8).copy())
     return [part.tobytes().decode() for part in _gather(encoded)]
+
+
+def gather_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The pairs of words of all processes, each once."""
+    lines = [line for text in _gather_text("\n".join(map("\t".join, pairs))) for line in text.split("\n") if line]
+    return [(first, second) for first, _, second in (line.partition("\t") for line in dict.fromkeys(lines))]
 
 
 def _require_same(data_hash: str) -> None:

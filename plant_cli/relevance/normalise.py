@@ -10,7 +10,8 @@ import numpy.typing as npt
 from plant_cli.relevance.information import entropy
 from plant_cli.relevance.kept import KeptWords
 
-Norm = Literal["label-max", "global-max", "none", "rank", "jaccard"]
+Norm = Literal["label-max", "global-max", "none", "rank", "grades", "jaccard"]
+GRADES = 101
 Floats = npt.NDArray[np.float64]
 
 
@@ -28,7 +29,8 @@ def normalise(
     Args:
         kept: the kept words with their raw values.
         norm: `label-max` divides by the label's largest value; `global-max` by the largest of all labels; `none` only clips;
-            `rank` is the share of the label's kept words that are no better; `jaccard` is I / (H_word + H_label − I), for
+            `rank` is the share of the label's kept words that are no better; `grades` are 101 grades of the rank among all words, from 1
+            for the best word on a logarithmic scale down, as shares of 101; `jaccard` is I / (H_word + H_label − I), for
             mutual information only.
         n_docs: training documents N.
         docs_with_word: documents that hold each word [V].
@@ -43,6 +45,8 @@ def normalise(
         values = _divide(values, np.full_like(values, values.max(initial=0.0) if largest is None else largest))
     elif norm == "rank":
         values = _rank_shares(kept)
+    elif norm == "grades":
+        values = _grade(kept.ranks, len(docs_with_word))
     elif norm == "jaccard":
         words, labels = entropy(docs_with_word / n_docs), entropy(docs_with_label / n_docs)
         values = _divide(values, words[kept.words] + labels[kept.labels] - values)
@@ -51,6 +55,13 @@ def normalise(
 
 def _divide(values: Floats, largest: Floats) -> Floats:
     return np.divide(values, largest, out=np.zeros_like(values), where=largest > 0)
+
+
+def _grade(ranks: npt.NDArray[np.int64], words: int) -> Floats:
+    """Grades 101 to 1 of ranks 1 to V, as shares of 101: limits are 0 and, on a logarithmic scale, 100 shares of V − 1 from 0.0001 to 1."""
+    limits = np.concatenate([[0.0], np.logspace(-4, 0, GRADES - 1)]) * (words - 1)
+    grades: Floats = (GRADES - np.searchsorted(limits, ranks - 1)) / GRADES
+    return np.maximum(grades, 1 / GRADES)
 
 
 def _rank_shares(kept: KeptWords) -> Floats:

@@ -54,12 +54,13 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     from plant_cli.evaluation.predictions import build_input, read_predictions
     from plant_cli.evaluation.report import Conditions
     from plant_cli.evaluation.score import evaluate
-    from plant_cli.evaluation.systems import read_scores
+    from plant_cli.evaluation.systems import read_scores, warn_leakage
 
     families = [context.component(MetricSpec, family) for family in options.choose_families(s.name for s in context.components(MetricSpec))]
     convention = CONVENTIONS[options.convention]
     gold = read_gold(context.corpus(), options.split)
     system = _find(context, options, gold.label_hash)
+    warn_leakage(system, context.reporter)
     predictions = read_predictions(system.predictions, gold, context.reporter)
     scores = read_scores(system, gold, read_size(options.memory))
     hierarchy = None if options.hierarchy is None else read_hierarchy(Path(options.hierarchy), gold.labels)

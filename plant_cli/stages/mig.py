@@ -47,11 +47,18 @@ class MigOptions(Options):
     sign: Literal["positive", "any"] = option(
         "positive", "positive: only words that come more often with the label than without it; any: also words whose absence tells."
     )
-    norm: Literal["label-max", "global-max", "none", "rank", "jaccard"] = option(
-        "label-max", "How values become relevance in [0, 1]; none clips, global-max takes a second pass, jaccard needs the signal mig."
+    norm: Literal["label-max", "global-max", "none", "rank", "grades", "jaccard"] = option(
+        "label-max",
+        "How values become relevance in [0, 1]; none clips, global-max takes a second pass, grades are 101 grades of the rank, jaccard "
+        "needs the signal mig.",
     )
     signal: Choice = choice("signal", "mig", "The signal that measures how strongly a word indicates a label.", was="score")
     label_text_weight: float = option(0.0, "Relevance added to the words of a label's title, rarest word most; 0: none.", ge=0, le=1)
+    allow_leakage: bool = option(
+        False,
+        "Count validation and test documents as well, as the public code of PLANT's authors does. Figures of such a run are too good: "
+        "plant eval and plant significance mark them.",
+    )
     memory: str = option("2GB", "Memory for the blocks of labels under way, such as 500MB.", pattern=SIZE_PATTERN)
     jobs: int | None = option(None, "Threads (default: --threads, else all cores).", ge=1)
     shard: str | None = option(
@@ -73,6 +80,8 @@ class MigOptions(Options):
     def _a_shard_is_counted_or_merged(self) -> MigOptions:
         if self.shard is not None and self.merge:
             raise ValueError("a shard is either counted (--shard) or merged (--merge)")
+        if self.allow_leakage and (self.shard is not None or self.merge):
+            raise ValueError("shards are of train alone: --allow-leakage needs to count all documents at once")
         if self.shard is not None:
             from plant_cli.relevance.shard import Shard
 
@@ -82,6 +91,7 @@ class MigOptions(Options):
 
 def run(context: StageContext, options: MigOptions) -> Result:
     """Count, score and keep the best words of every label; write `mig.parquet`, `words.parquet` and `labels.parquet`."""
+    from plant_cli.artefacts.forms import write_forms
     from plant_cli.artefacts.relevance import write_relevance
     from plant_cli.corpus.counts import Counter, choose_jobs
     from plant_cli.relevance.shard import Shard
@@ -95,12 +105,16 @@ def run(context: StageContext, options: MigOptions) -> Result:
         memory=read_size(options.memory),
         reporter=context.reporter,
         check=partial(_stop_if_asked, context),
+        splits=tuple(corpus) if options.allow_leakage else ("train",),
     )
+    if options.allow_leakage:
+        context.reporter.warn("words of validation and test documents are counted, too (--allow-leakage): figures of this run are too good")
     if options.shard is not None:
         return _describe_shard(counter.write_shard(context.folder, Shard.parse(options.shard), choose_jobs(context.machine, options.jobs)))
     counting = counter.merge(options.merge) if options.merge else counter.count(_choose_gpu(context, signal))
     keep = partial(_keep, context, counting, bind_signal(signal, signal_options), signal.name, options)
     kept = write_relevance(context.folder, _weigh(context, corpus, counting.margins, keep, options), counting.margins, corpus.labels)
+    write_forms(context.folder, counter.gather_forms(options.merge))
     return _describe(context, corpus, counting.margins, kept)
 
 

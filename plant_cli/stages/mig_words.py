@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from plant_cli.artefacts.edits import LabelEdits
 
 SHOWN = 5  # labels in a message
+FORMS_SHOWN = 6  # of a word
 WAIT = 10.0  # seconds that an edit waits for another one to end
 
 
@@ -37,6 +38,7 @@ class EditOptions(Options):
 def show(context: StageContext, options: MigShowOptions) -> Result:
     """The kept words of a label with value, relevance and the counts they come from, edits applied."""
     from plant_cli.artefacts.edits import LabelEdits, read_edits
+    from plant_cli.artefacts.forms import read_forms
     from plant_cli.artefacts.relevance import read_label_words
 
     folder = context.input("mig")
@@ -52,6 +54,7 @@ def show(context: StageContext, options: MigShowOptions) -> Result:
         relevance = 0.0 if word in edits.deny else edits.allow.get(word, row.get("relevance", 0.0))
         rows.append((word, _significant(row["value"]), round(relevance, 4), row["docs_with_both"], row["docs_with_word"], edit))
     rows.sort(key=lambda row: -row[2])
+    forms = read_forms(folder)
     table = Table(
         title=f"{label['label']} {label['title'] or ''}".strip(),
         columns=[
@@ -61,13 +64,18 @@ def show(context: StageContext, options: MigShowOptions) -> Result:
             Column(name="documents with both", kind="count"),
             Column(name="documents with word", kind="count"),
             Column(name="edit"),
+            *([Column(name="forms")] if forms else []),
         ],
-        rows=rows[: options.limit],
+        rows=[(*row, *([_name_forms(forms.get(row[0], []))] if forms else [])) for row in rows[: options.limit]],
         notes=[
             f"{label['docs_with_label']} training documents carry the label; {min(options.limit, len(rows))} of {len(rows)} words shown"
         ],
     )
     return Result(tables=[table])
+
+
+def _name_forms(forms: Sequence[str]) -> str:
+    return ", ".join(forms[:FORMS_SHOWN]) + (", …" if len(forms) > FORMS_SHOWN else "")
 
 
 def edit(context: StageContext, options: EditOptions) -> Result:
@@ -77,7 +85,9 @@ def edit(context: StageContext, options: EditOptions) -> Result:
 
     folder = context.input("mig")
     label = None if options.label is None else _find_label(context, folder, options.label, partly=False)["label"]
-    later = LabelEdits(deny=frozenset(options.deny), allow=dict(map(_parse_allowed, options.allow)))
+    word_of = _find_words(context, folder)
+    allowed = dict(map(_parse_allowed, options.allow))
+    later = LabelEdits(deny=frozenset(map(word_of, options.deny)), allow={word_of(word): value for word, value in allowed.items()})
     _check_edit(folder, options, label, later)
     if options.list:
         return _list_edits(read_edits(folder), label, changed=False)
@@ -88,6 +98,22 @@ def edit(context: StageContext, options: EditOptions) -> Result:
         edits[label] = (LabelEdits() if options.clear else edits.get(label, LabelEdits())).then(later)
         write_edits(folder, edits)
     return _list_edits(edits, label, changed=True)
+
+
+def _find_words(context: StageContext, folder: Path) -> Callable[[str], str]:
+    """Gives the word that a form is counted as; what is a word itself stays."""
+    from plant_cli.artefacts.forms import read_pairs
+
+    pairs = read_pairs(folder)
+    known, word_of = {word for word, _ in pairs}, {form: word for word, form in pairs}
+
+    def find(form: str) -> str:
+        word = form if form in known else word_of.get(form.lower(), form)
+        if word != form:
+            context.reporter.note(f"'{form}' is counted as '{word}'")
+        return word
+
+    return find
 
 
 def _clear_edits(folder: Path) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import torch
 
@@ -25,12 +27,26 @@ class AttentionMeasure:
         hardware: where it runs.
         k: cut of nDCG@k.
         batch: documents in memory at once.
+        contrast: words without relevance in each list (−1: all).
+        items: what is ranked.
     """
 
-    def __init__(self, network: Network, material: Material, known: WordStatistics, hardware: Hardware, *, k: int, batch: int) -> None:
+    def __init__(
+        self,
+        network: Network,
+        material: Material,
+        known: WordStatistics,
+        hardware: Hardware,
+        *,
+        k: int,
+        batch: int,
+        contrast: int = -1,
+        items: Literal["words", "positions"] = "words",
+    ) -> None:
         self.network = network
         self.reader = material.reader
-        self.planter = Planter(known.table, material.split, material.reader.tokens, known.analyser, contrast=-1, labels_per_document=0)
+        split, tokens = material.split, material.reader.tokens
+        self.planter = Planter(known.table, split, tokens, known.analyser, contrast=contrast, labels_per_document=0, items=items)
         self.hardware = hardware
         self.k = k
         self.batch = batch

@@ -49,10 +49,15 @@ class PretrainOptions(TrainingOptions):
     loss: Choice = choice("loss", "lambda", "The ranking loss.")
     rate_attention: float = option(1e-2, "Peak learning rate of label queries and attention maps.", gt=0)
     freeze_backbone: bool = option(True, "Train only the label attention; hidden states are then computed once and cached.")
-    contrast: int = option(64, "Words without relevance that join each document's lists; 0: none (the paper), -1: all.", ge=-1)
+    contrast: int = option(
+        64, "Words without relevance that join each document's lists; 0: none (the paper; neither in validation), -1: all.", ge=-1
+    )
     labels_per_document: int = option(64, "Labels sampled beside the positives of a batch; -1: all labels.", ge=-1)
     score: Literal["log-mass", "mass", "log-mean"] = option(
         "log-mass", "A word's score: log of the attention mass on its tokens, the mass itself, or the log of its mean."
+    )
+    items: Literal["words", "positions"] = option(
+        "words", "What is ranked: a document's distinct words, or each position of a word by itself (the paper, read to the letter)."
     )
     ndcg_k: int = option(1000, "Cut k of the validation nDCG@k.", ge=1)
 
@@ -134,7 +139,7 @@ class FinetuneOptions(TrainingOptions):
         "Default: among all labels.",
     )
     monitor: Literal["MAP", "macro-F1", "micro-F1", "P@5"] = option(
-        "MAP", "Validation figure that decides which epoch is kept; F1 at the threshold tuned on validation."
+        "MAP", "Validation figure that decides which epoch is kept; each F1 at the threshold that is best for it on validation."
     )
     tune: Literal["micro-F1", "macro-F1", "per-label"] = option(
         "micro-F1",

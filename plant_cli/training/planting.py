@@ -72,6 +72,7 @@ class Planter:
         contrast: words without relevance that join each document's lists (0: none, −1: all).
         labels_per_document: labels sampled beside a batch's positives (−1: all labels).
         score: a word's score: log of the attention mass on its tokens, that mass, or the log mean.
+        items: what is ranked: distinct words, or each position by itself.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Planter:
         contrast: int,
         labels_per_document: int,
         score: Literal["log-mass", "mass", "log-mean"] = "log-mass",
+        items: Literal["words", "positions"] = "words",
     ) -> None:
         self.table = table
         self.gold = split.gold
@@ -91,7 +93,8 @@ class Planter:
         self.labels_per_document = labels_per_document
         self.score = score
         positions = {word: row for row, word in enumerate(table.words)}
-        self.documents = [match_words(text, spans, positions, analyser) for text, spans in zip(split.texts, tokens.spans, strict=True)]
+        found = [match_words(text, spans, positions, analyser) for text, spans in zip(split.texts, tokens.spans, strict=True)]
+        self.documents = [document.by_position() for document in found] if items == "positions" else found
 
     def choose_labels(self, rows: Rows, draw: np.random.Generator) -> tuple[Rows, npt.NDArray[np.bool_]]:
         """Labels of a batch and which of them count for which document [B, l]: its positives and the shared sample."""

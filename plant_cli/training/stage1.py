@@ -70,8 +70,18 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
         contrast=options.contrast,
         labels_per_document=options.labels_per_document,
         score=options.score,
+        items=options.items,
     )
-    measure = AttentionMeasure(network, setup.validation, known, hardware, k=options.ndcg_k, batch=options.micro_batch)
+    measure = AttentionMeasure(
+        network,
+        setup.validation,
+        known,
+        hardware,
+        k=options.ndcg_k,
+        batch=options.micro_batch,
+        contrast=-1 if options.contrast else 0,
+        items=options.items,
+    )
     plan = make_plan(
         options,
         given.machine,

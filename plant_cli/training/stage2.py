@@ -23,7 +23,7 @@ from plant_cli.training.options import PATIENCE, RATE_BOOST, RATE_HEAD, ROLES, F
 from plant_cli.training.planting import Planter
 from plant_cli.training.prototypes import SHARPNESSES, Prototypes
 from plant_cli.training.throughput import Throughput, measure_throughput
-from plant_cli.training.validation import Validation, find_families
+from plant_cli.training.validation import Validation, find_families, starts_sparse
 
 ATTENTION_K = 1000
 """Cut k of the nDCG@k that shows what stage 2 keeps of the planted attention."""
@@ -178,6 +178,7 @@ def _make_monitor(given: Inputs, options: FinetuneOptions, setup: Setup, shortli
         find_families(given.component),
         batch=batch,
         objective="micro-F1" if options.tune == "micro-F1" else "macro-F1",
+        starts_sparse=starts_sparse(network, setup.validation, hardware, batch),
     )
     return Monitor(validation=validation, quality=quality, shortlist=shortlist, negatives=negatives, batch=batch)
 

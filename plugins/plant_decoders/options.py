@@ -22,6 +22,15 @@ class LabelAttentionOptions(Options):
     )
 
 
+class DotAttentionOptions(Options):
+    """Options of the decoder `dot-attention`."""
+
+    pool: int = option(128, "Bins to which the boosted attention output is averaged before the shared projection.", ge=1)
+    label_rank: int | None = option(None, "Label queries of this low rank instead of free ones, for very many labels.", ge=1)
+    dropout: float = option(0.0, "Share of the hidden states' values zeroed in training.", ge=0, lt=1)
+    init_scale: float = option(0.03, "Standard deviation of random label queries.", gt=0)
+
+
 class PlantedL2ROptions(Options):
     """Options of the decoder `planted-l2r`."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from plant_cli.api import DecoderSpec, hookimpl
 from plant_decoders.options import (
     CamlOptions,
+    DotAttentionOptions,
     JointLaatOptions,
     LaatOptions,
     LabelAttentionOptions,
@@ -24,6 +25,12 @@ def _label_attention(options: LabelAttentionOptions, shape: DecoderShape) -> Dec
     from plant_decoders.label_attention import LabelAttention
 
     return LabelAttention(options, shape)
+
+
+def _dot_attention(options: DotAttentionOptions, shape: DecoderShape) -> Decoder:
+    from plant_decoders.dot_attention import DotAttention
+
+    return DotAttention(options, shape)
 
 
 def _planted_l2r(options: PlantedL2ROptions, shape: DecoderShape) -> Decoder:
@@ -88,6 +95,13 @@ def plant_register_decoders() -> Sequence[DecoderSpec]:
             options=LabelAttentionOptions,
             source="PLANT v2, section 3: planted attention",
             build=_label_attention,
+        ),
+        DecoderSpec(
+            name="dot-attention",
+            summary="Label attention by one dot product: keys and values are the hidden states themselves.",
+            options=DotAttentionOptions,
+            source="the public code of PLANT's authors",
+            build=_dot_attention,
         ),
         DecoderSpec(
             name="planted-l2r",

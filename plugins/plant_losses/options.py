@@ -20,6 +20,12 @@ class ApproxNdcgOptions(Options):
     temperature: float = option(1.0, "Score difference over which one word passes another; small is close to true ranks.", gt=0)
 
 
+class LabelRankingOptions(Options):
+    """Options of the stage 2 loss `label-ndcg`."""
+
+    temperature: float = option(0.1, "Logit difference over which one label passes another; small is close to true ranks.", gt=0)
+
+
 class ListnetOptions(Options):
     """Options of the stage 1 loss `listnet`."""
 

@@ -7,7 +7,15 @@ from importlib import import_module
 from typing import Any
 
 from plant_cli.api import LossSpec, NoOptions, hookimpl
-from plant_losses.options import ApproxNdcgOptions, AsymmetricOptions, BceOptions, FocalOptions, LambdaOptions, ListnetOptions
+from plant_losses.options import (
+    ApproxNdcgOptions,
+    AsymmetricOptions,
+    BceOptions,
+    FocalOptions,
+    LabelRankingOptions,
+    LambdaOptions,
+    ListnetOptions,
+)
 
 
 def _later(module: str, name: str) -> Callable[[Any], Any]:
@@ -69,6 +77,14 @@ def plant_register_losses() -> Sequence[LossSpec]:
             summary="Binary cross-entropy, over all labels unless hard negatives are asked for.",
             options=BceOptions,
             build=_later("label", "Bce"),
+        ),
+        LossSpec(
+            name="label-ndcg",
+            stage="label",
+            summary="1 - nDCG of a document's labels with smooth ranks; it orders labels and knows no probabilities.",
+            options=LabelRankingOptions,
+            source="Qin, Liu and Li 2010; the public code of PLANT's authors",
+            build=_later("label_ranking", "LabelNdcg"),
         ),
         LossSpec(
             name="asymmetric",

@@ -34,6 +34,12 @@ def plant_register_signals() -> Sequence[SignalSpec]:
             quasi_convex=True,
         ),
         SignalSpec(
+            name="jaccard",
+            summary="Mutual information over the joint entropy of word and label, from 0 (independent) to 1; favours rare words.",
+            source="Kraskov et al. 2005, arXiv:q-bio/0311039; the public code of PLANT's authors",
+            score=_later("jaccard"),
+        ),
+        SignalSpec(
             name="pmi",
             summary="Pointwise mutual information: how much likelier the word is with the label; favours rare words.",
             source="Church and Hanks 1990",

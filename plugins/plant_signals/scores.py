@@ -17,6 +17,14 @@ def mutual_information(counts: Counts, options: NoOptions) -> Floats:
     return relevance.mutual_information(counts)
 
 
+def jaccard(counts: Counts, options: NoOptions) -> Floats:
+    """I / (H_word + H_label − I), in [0, 1]: the share of what word and label tell that both tell; 0 where nothing is told."""
+    gain = relevance.mutual_information(counts)
+    _, word, label = _floats(counts)
+    told = relevance.entropy(word / counts.n_docs) + relevance.entropy(label / counts.n_docs) - gain
+    return np.divide(gain, told, out=np.zeros(gain.shape), where=told > 0)
+
+
 def pointwise(counts: Counts, options: NoOptions) -> Floats:
     """Pointwise mutual information ln(N n_lw / (n_l n_w)) in nats; −∞ where word and label never meet."""
     both, word, label = _floats(counts)

@@ -134,3 +134,10 @@ def test_a_quarter_of_a_million_words_takes_seconds() -> None:
     start = time.process_time()
     assert len(found.spell(text)) == 250_000
     assert time.process_time() - start < 2
+
+
+def test_the_forms_that_were_met_are_known() -> None:
+    found = WordAnalyser(AnalyserRecord(methods={"de": "lemmas"}))
+    found.spell("Häuser gute HAUS")
+    assert list(found.forms()) == [("haus", "häuser"), ("gut", "gute"), ("haus", "haus")]
+    assert list(PLAIN.forms()) == []

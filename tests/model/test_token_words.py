@@ -39,3 +39,10 @@ def test_every_token_has_the_row_of_its_word() -> None:
 def test_of_several_words_of_a_token_the_first_in_the_table_counts() -> None:
     tokens = TokenBatch(ids=[np.arange(1)], spans=[np.array([[0, 15]], dtype=np.int32)], dropped=[0])
     assert find_token_words(["Fever and cough"], tokens, ("cough", "and"), PLAIN)[0].tolist() == [1]
+
+
+def test_positions_are_items_of_their_own() -> None:
+    found = match_words(TEXT, SPANS, {w: i for i, w in enumerate(WORDS)}, PLAIN).by_position()
+    assert found.token.tolist() == [0, 1, 2, 3, 5, 6, 7]  # the comma spells no word
+    assert found.word.tolist() == list(range(7))
+    assert found.vocabulary.tolist() == [2, 2, OUTSIDE, 1, 2, 2, 0]

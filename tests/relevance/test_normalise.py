@@ -3,6 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from plant_cli.relevance import normalise as normalise_module
 from plant_cli.relevance.kept import KeptWords
 from plant_cli.relevance.normalise import Norm, normalise
 
@@ -53,3 +54,13 @@ def test_the_largest_value_may_be_that_of_a_label_in_another_block() -> None:
     counts = {"n_docs": 4, "docs_with_word": np.array([2, 2, 1, 1]), "docs_with_label": np.array([2, 0, 2])}
     got = normalise(KEPT, "global-max", **counts, largest=4.0)
     assert got.tolist() == pytest.approx([0.1, 0.05, 0.025, 0.5, 0.25, 0.25, 0.0])
+
+
+def test_grades_fall_with_the_logarithm_of_the_rank() -> None:
+    """The best word has grade 101, the next ones 100 down to 1 by limits between 0.0001 and 1 of the vocabulary."""
+    words, kept = 57_352, [1, 2, 6, 7, 100, 5_000, 57_352]
+    found = normalise_module._grade(np.array(kept), words) * 101
+    limits = [0.0, *(10 ** (-4 + 4 * i / 99) * (words - 1) for i in range(100))]
+    assert found.round(9).tolist() == [max(1, 101 - sum(limit < rank - 1 for limit in limits)) for rank in kept]
+    assert found[:3].round(9).tolist() == [101, 100, 100]
+    assert found[-1].round(9) in (1, 2)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from plant_cli.api import ArtefactError, DataError, UsageError
+from plant_cli.artefacts.forms import write_forms
 from plant_cli.artefacts.relevance import load_relevance, write_relevance
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.relevance.counting import Margins
@@ -121,6 +122,14 @@ def test_edits_show_and_reach_training(context: Any) -> None:
     table = load_relevance(context.folder, LABELS.hash)
     row = dict(zip(table.words, table.matrix.toarray()[0].tolist(), strict=True))
     assert row == pytest.approx({"and": 0, "fever": 1, "arm": 0, "broken": 0, "cough": 0.9, "leg": 0.8})
+
+
+def test_forms_are_shown_and_edited_as_their_word(context: Any) -> None:
+    write_forms(context.folder, [("fever", "fevers"), ("fever", "fever"), ("leg", "legs"), ("leg", "leg"), ("arm", "arm")])
+    assert [(row[0], row[-1]) for row in shown(context, "trauma")] == [("arm", ""), ("broken", ""), ("leg", "legs, leg")]
+    edit(context, EditOptions(label="trauma", allow=("Fevers=0.5",), deny=("legs",)))
+    assert context.reporter.notes == ["'legs' is counted as 'leg'", "'Fevers' is counted as 'fever'"]
+    assert [(row[0], row[2]) for row in shown(context, "trauma")][2:] == [("fever", 0.5), ("leg", 0.0)]
 
 
 def test_edits_are_listed_and_cleared(context: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -67,7 +68,7 @@ def test_prediction_adds_the_votes_of_words_with_the_weight_that_was_kept(traine
     assert lexicon.weight == summary["word_weight"] > 0
     assert summary["MAP with words"] > summary["MAP"]
     with_votes = trained.run("predict") and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
-    save_lexicon(replace(lexicon, weight=0.0), trained.path / "finetune", label_hash, PLAIN)
+    save_lexicon(replace(lexicon, weight=0.0), trained.path / "finetune", label_hash)
     record_again(trained.path / "finetune")
     without = trained.run("predict", force=True) and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
     assert (with_votes["scores"].list.sum() != without["scores"].list.sum()).any()
@@ -111,8 +112,14 @@ def test_a_model_that_assigns_everything_is_stopped(trained: Clinic, monkeypatch
     trained.planted()
     from plant_decoders.label_attention import LabelAttention
 
-    right = LabelAttention.forward
-    monkeypatch.setattr(LabelAttention, "forward", lambda self, *given: right(self, *given) + 20.0)
+    right, calls = LabelAttention.forward, []
+
+    def forward(self: LabelAttention, *given: Any) -> Any:
+        """At first as it should be: what begins like that has not collapsed."""
+        calls.append(given)
+        return right(self, *given) + (0.0 if len(calls) == 1 else 20.0)
+
+    monkeypatch.setattr(LabelAttention, "forward", forward)
     with pytest.raises(TrainingError, match="collapsed") as caught:
         trained.run("finetune")
     assert "recall" in caught.value.what

@@ -20,6 +20,7 @@ from plant_cli.training.validation import WEIGHTS, Validation, find_families
 LEXICAL: Any = object()  # lexical scores that nobody asks: what is scored under each weight is given
 GOLD = np.array([[1, 0, 0], [0, 1, 0]])
 RIGHT = TopLabels(labels=np.array([[0, 1], [1, 2]]), scores=np.array([[0.9, 0.3], [0.8, 0.2]]), assigned_share=1 / 3)
+MIXED = TopLabels(labels=np.array([[0, 1], [0, 1]]), scores=np.array([[0.6, 0.4], [0.5, 0.3]]), assigned_share=1 / 3)
 WRONG = TopLabels(labels=np.array([[2, 1], [0, 2]]), scores=np.array([[0.9, 0.3], [0.8, 0.2]]), assigned_share=1 / 3)
 
 
@@ -27,7 +28,7 @@ WRONG = TopLabels(labels=np.array([[2, 1], [0, 2]]), scores=np.array([[0.9, 0.3]
 def played(monkeypatch: pytest.MonkeyPatch) -> Any:
     """`played(by_weight)`: a validation whose best labels under each weight of lexical scores are given; others are wrong."""
 
-    def make(by_weight: dict[float, TopLabels], objective: Any = "micro-F1") -> Validation:
+    def make(by_weight: dict[float, TopLabels], objective: Any = "micro-F1", **options: Any) -> Validation:
         def score_mixtures(*_: Any, weights: Sequence[float] | None, **__: Any) -> list[TopLabels]:
             return [by_weight.get(weight, WRONG) for weight in weights or [0.0]]
 
@@ -37,7 +38,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Any:
         families = find_families(installed().resolve)
         nothing: Any = None  # the scores are given
         material = Material(split=split, reader=nothing)
-        return Validation(nothing, material, nothing, labels, 10, families, batch=2, objective=objective)
+        return Validation(nothing, material, nothing, labels, 10, families, batch=2, objective=objective, **options)
 
     return make
 
@@ -74,9 +75,24 @@ def test_a_model_that_assigns_everything_is_stopped(played: Any) -> None:
         played({0.0: everything})()
 
 
+def test_a_network_that_begins_with_one_half_everywhere_has_not_collapsed(played: Any) -> None:
+    everything = TopLabels(labels=RIGHT.labels, scores=RIGHT.scores, assigned_share=0.9)
+    assert played({0.0: everything}, starts_sparse=False)()["MAP"] == 1.0
+
+
+@pytest.mark.parametrize("objective", ["micro-F1", "macro-F1"])
+def test_each_f1_is_taken_at_its_own_threshold(played: Any, objective: str) -> None:
+    """Micro-F1 is 2/3 with the highest score alone as with all four; macro-F1 is higher with all four."""
+    judged = played({}, objective)
+    found = judged._figures(MIXED)
+    both = [judged._measure(MIXED, name)[name] for name in ("micro-F1", "macro-F1")]
+    assert [found["micro-F1"], found["macro-F1"]] == both
+    assert judged._measure(MIXED, "micro-F1")["macro-F1"] < both[1]
+
+
 def test_a_model_that_starts_at_half_may_learn_to_assign_less(played: Any) -> None:
     found: dict[float, TopLabels] = {}
-    judged = played(found)
+    judged = played(found, starts_sparse=False)
     for share, stops in ((0.6, False), (0.55, False), (0.1, False), (0.56, True)):
         found[0.0] = TopLabels(labels=RIGHT.labels, scores=RIGHT.scores, assigned_share=share)
         if stops:

@@ -52,7 +52,9 @@ def test_weights_stored_in_fp8_are_not_quantised_again(small_model: Callable[...
 
 
 def test_distilled_models_have_names_and_a_pinned_commit() -> None:
-    assert DEEPSEEK.options()().model == "deepseek-ai/DeepSeek-V3"
+    """The default is one that its default quantisation can take: V3 is stored in fp8."""
+    assert DEEPSEEK.options()().model == "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"
+    assert DEEPSEEK.find("v3")[0] == "deepseek-ai/DeepSeek-V3"
     for name, published in DEEPSEEK.models.items():
         found, revision = DEEPSEEK.find(name)
         assert f"{found}@{revision}" == published

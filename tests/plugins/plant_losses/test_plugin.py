@@ -4,7 +4,7 @@ import pytest
 from plant_losses.plugin import plant_register_losses
 
 RANK = {"approx-ndcg", "lambda", "listnet", "mse"}
-LABEL = {"asymmetric", "bce", "focal-hnm"}
+LABEL = {"asymmetric", "bce", "focal-hnm", "label-ndcg"}
 
 
 def test_losses_are_registered_for_their_stage() -> None:

@@ -30,6 +30,10 @@ def plain(name: str, n: int, word: int, label: int, both: int) -> float:
         return math.log((both / n) / ((word / n) * (label / n))) if both else -math.inf
     if name == "npmi":
         return (0.0 if both == n else plain("pmi", n, word, label, both) / -math.log(both / n)) if both else -1.0
+    if name == "jaccard":
+        entropies = [-sum(p * math.log(p) for p in (share / n, 1 - share / n) if p) for share in (word, label)]
+        gain = plain("mig", n, word, label, both)
+        return gain / (sum(entropies) - gain) if gain > 1e-12 else 0.0
     observed = [both, word - both, label - both, n - word - label + both]
     margins = [(word, label), (word, n - label), (n - word, label), (n - word, n - label)]
     expected = [row * column / n for row, column in margins]
@@ -40,7 +44,7 @@ def plain(name: str, n: int, word: int, label: int, both: int) -> float:
     return sum(o / n * math.log(o / e) for o, e in zip(observed, expected, strict=True) if o)
 
 
-@pytest.mark.parametrize("name", ["mig", "pmi", "npmi", "chi2"])
+@pytest.mark.parametrize("name", ["mig", "jaccard", "pmi", "npmi", "chi2"])
 def test_equals_the_plain_formula_on_every_small_table(name: str) -> None:
     for n, word, label, both in CELLS:
         counts = Counts(n_docs=n, docs_with_word=np.array([word]), docs_with_label=np.array([label]), docs_with_both=np.array([both]))
