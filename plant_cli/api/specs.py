@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,11 +12,14 @@ from plant_cli.api.context import StageContext
 from plant_cli.api.corpus import Dataset
 from plant_cli.api.model import Backbone, Decoder, DecoderShape, LabelLoss, RankLoss
 from plant_cli.api.output import Result
+from plant_cli.api.scorers import FittedScorer, Scorer, ScorerInput
 from plant_cli.api.sections import DataSection, MachineSection
 from plant_cli.api.shortlists import Shortlist, ShortlistInput
 from plant_cli.api.signals import Counts
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from plant_cli.api.metrics import Metric, MetricInput
     from plant_cli.api.signals import Floats
 
@@ -171,3 +174,18 @@ class ShortlistSpec(Spec):
     """
 
     build: Callable[[Any, ShortlistInput], Shortlist]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScorerSpec(Spec):
+    """A way to score labels without the network.
+
+    Args:
+        fit: `fit(options, given) -> FittedScorer`; sees training documents and names of labels only.
+        load: `load(options, tensors) -> Scorer`: the scorer again, from its own `tensors()`.
+        needs_names: true if it says nothing where no label has a name: it is then left out with a note.
+    """
+
+    fit: Callable[[Any, ScorerInput], FittedScorer]
+    load: Callable[[Any, Mapping[str, npt.NDArray[Any]]], Scorer]
+    needs_names: bool = False
