@@ -15,8 +15,11 @@ from plant_cli.evaluation.options import ScoringOptions
 
 if TYPE_CHECKING:
     from plant_cli.evaluation.report import Conditions
-    from plant_cli.evaluation.score import Evaluation
+    from plant_cli.evaluation.score import Evaluation, Score
     from plant_cli.evaluation.systems import System
+    from plant_cli.lexical.calibration import Reliability
+
+    Parts = tuple[dict[str, dict[str, Score]], Reliability | None]
 
 SHOWN = ("P@1", "P@5", "nDCG@5", "R@50", "micro-F1", "macro-F1")  # in the record of the stage
 
@@ -41,7 +44,7 @@ def run(context: StageContext, options: EvalOptions) -> Result:
     """
     gates = parse_gates(options.require)
     evaluation, conditions = _evaluate(context, options, required=[gate.metric for gate in gates])
-    result = _write(context.folder, evaluation, conditions)
+    result = _write(context.folder, evaluation, conditions, _measure_parts(context, options, conditions))
     check_gates(gates, {name: score.value for name, score in evaluation.scores.items()}, str(context.folder))
     return result
 
@@ -98,6 +101,30 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     return evaluation, conditions
 
 
+def _measure_parts(context: StageContext, options: EvalOptions, conditions: Conditions) -> Parts:
+    """Every part of our own system alone; nothing for another tool, or where metrics were chosen."""
+    from plant_cli.evaluation.parts import measure_calibration, measure_parts
+
+    folder = conditions.system.folder
+    if folder is None:
+        return {}, None
+    calibration = measure_calibration(conditions.system.predictions, conditions.gold)
+    if options.metric:
+        return {}, calibration
+    families = [context.component(MetricSpec, family) for family in options.choose_families(s.name for s in context.components(MetricSpec))]
+    parts = measure_parts(
+        folder,
+        conditions.gold,
+        CONVENTIONS[options.convention],
+        families,
+        replicates=options.bootstrap,
+        level=options.level,
+        seed=context.machine.seed,
+        reporter=context.reporter,
+    )
+    return parts, calibration
+
+
 def _find(context: StageContext, options: EvalOptions, label_hash: str) -> System:
     from plant_cli.evaluation.systems import file_system, find_thresholds, own_system
 
@@ -120,12 +147,19 @@ def _keep_scores(context: StageContext, system: System, split: str) -> str:
     return f"`plant predict{tag}{other} --auc --force` in this run keeps them all"
 
 
-def _write(folder: Path, evaluation: Evaluation, conditions: Conditions) -> Result:
+def _write(folder: Path, evaluation: Evaluation, conditions: Conditions, found: Parts) -> Result:
     from plant_cli.evaluation import report
     from plant_cli.evaluation.details import write_documents, write_labels
+    from plant_cli.evaluation.parts import make_parts_table, parts_as_json
     from plant_cli.evaluation.predictions import keep_documents
+    from plant_cli.lexical.calibration import describe_reliability
 
+    parts, calibration = found
     content = report.as_json(evaluation, conditions)
+    if calibration is not None:
+        content["calibration"] = describe_reliability(calibration)
+    if parts:
+        content["parts"] = parts_as_json(parts)
     kept = keep_documents(conditions.gold, conditions.convention)
     doc_ids = [doc_id for doc_id, keep in zip(conditions.gold.doc_ids, kept, strict=True) if keep]
     write_json(folder / "metrics.json", content)
@@ -133,7 +167,7 @@ def _write(folder: Path, evaluation: Evaluation, conditions: Conditions) -> Resu
     write_labels(folder / "per_label.tsv", conditions.data, conditions.gold, conditions.level)
     write_documents(folder / "per_document.parquet", conditions.data, evaluation.overall, doc_ids)
     return Result(
-        tables=report.make_tables(evaluation, conditions),
+        tables=[*report.make_tables(evaluation, conditions), *([make_parts_table(parts, evaluation.scores)] if parts else [])],
         data=content,
         next_step="plant finetune --init random --tag baseline, then plant significance finetune finetune-baseline",
         summary={name: evaluation.scores[name].value for name in SHOWN if name in evaluation.scores},

@@ -186,9 +186,9 @@ def test_broken_relevance_is_refused_before_anything_is_trained(trained: Clinic,
     assert not (trained.path / "finetune" / "history.jsonl").exists()
 
 
-def test_without_relevance_a_random_start_is_trained_and_lexical_scores_are_refused(trained: Clinic) -> None:
+def test_without_relevance_a_random_start_is_trained_and_an_anchor_is_refused(trained: Clinic) -> None:
     with pytest.raises(ArtefactError, match="mig") as caught:
-        trained.run("finetune", "finetune.init=random", "finetune.lexical=true")
+        trained.run("finetune", "finetune.init=random", "finetune.anchor=1")
     assert "plant mig" in caught.value.todo
     result = trained.run("finetune", "finetune.init=random", "finetune.epochs=1", force=True)
     assert not [column.name for column in result.tables[0].columns if "attention" in column.name]
