@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from plant_cli.api.components import Spec
 from plant_cli.api.context import StageContext
-from plant_cli.api.corpus import Dataset
+from plant_cli.api.corpus import Dataset, DatasetCard
 from plant_cli.api.model import Backbone, Decoder, DecoderShape, LabelLoss, RankLoss
 from plant_cli.api.output import Result
 from plant_cli.api.scorers import FittedScorer, Scorer, ScorerInput
@@ -144,11 +144,13 @@ class DatasetSpec(Spec):
             the dataset `files` all are asked, and the one that answers reads. It looks at a few lines, and raises for no file.
         write: `write(dataset, folder, suffix) -> remarks`: writes tidy splits into an empty folder, so that `load` reads them again;
             `suffix` is "", ".gz" or ".zst". The remarks say what the format cannot hold (`plant data convert --to NAME`).
+        card: of a published corpus (`plant data info NAME`).
     """
 
     load: Callable[[DataSection, Any], Dataset]
     recognise: Callable[[DataSection], str | None] | None = None
     write: Callable[[Dataset, Path, str], Sequence[str]] | None = None
+    card: DatasetCard | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

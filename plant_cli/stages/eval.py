@@ -29,7 +29,10 @@ class EvalOptions(ScoringOptions):
 
     require: list[str] = option([], "Fail (exit code 7) unless this holds, such as 'P@5>=0.6' (repeatable).")
     predictions: str | None = option(
-        None, "Evaluate another tool's predictions: Parquet, JSON lines or CSV with doc_id, labels, scores.", path=True
+        None,
+        "Evaluate another tool's predictions: Parquet, JSON lines or CSV with doc_id, labels, scores; Annif's JSON lines; XMLRepository "
+        "sparse text; npz; label:score text; a TREC run; a table with doc_id, label, score.",
+        path=True,
     )
     threshold: float | None = option(
         None, "Assign labels that score at least this (default: as tuned on validation; 0.5 for another tool)."
@@ -52,6 +55,7 @@ def run(context: StageContext, options: EvalOptions) -> Result:
 def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) -> tuple[Evaluation, Conditions]:
     import numpy as np
 
+    from plant_cli.evaluation.foreign import read_numbering
     from plant_cli.evaluation.gold import read_gold
     from plant_cli.evaluation.hierarchy import read_hierarchy
     from plant_cli.evaluation.predictions import build_input, read_predictions
@@ -64,7 +68,8 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     gold = read_gold(context.corpus(), options.split)
     system = _find(context, options, gold.label_hash)
     warn_leakage(system, context.reporter)
-    predictions = read_predictions(system.predictions, gold, context.reporter)
+    numbering = read_numbering(options.label_order, options.remove_pairs)
+    predictions = read_predictions(system.predictions, gold, context.reporter, numbering)
     scores = read_scores(system, gold, read_size(options.memory))
     hierarchy = None if options.hierarchy is None else read_hierarchy(Path(options.hierarchy), gold.labels)
     data = build_input(predictions, gold, system.threshold, convention, scores, hierarchy)
@@ -97,6 +102,7 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
         level=options.level,
         seed=context.machine.seed,
         metric_options=options.metric_options,
+        removed=len(numbering.removed),
     )
     return evaluation, conditions
 
