@@ -218,6 +218,13 @@ def format_list() -> Iterator[str]:
     yield from table(("`--dataset`, `--to`", "what it reads and writes"), [(f"`{spec.name}`", spec.summary) for spec in formats])
 
 
+def corpus_list() -> Iterator[str]:
+    """The published corpora that are read by name."""
+    named = [(spec, spec.card) for spec in shipped(DatasetSpec) if spec.card is not None]
+    rows = [(f"`{spec.name}`", card.title.partition(": ")[2], card.licence, card.files) for spec, card in named]
+    yield from table(("`--dataset`", "what", "licence", "what PATH names"), rows)
+
+
 def recipe_list() -> Iterator[str]:
     """The recipes in the wheel."""
     rows = [(f"`{name}`", load_recipe(str(path)).summary) for name, path in shipped_recipes().items()]
@@ -244,6 +251,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "errors": error_classes,
     "recipes": recipe_list,
     "formats": format_list,
+    "corpora": corpus_list,
 }
 
 

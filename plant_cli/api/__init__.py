@@ -2,7 +2,7 @@
 
 from plant_cli.api.components import Components, PluginRecord, Spec
 from plant_cli.api.context import StageContext
-from plant_cli.api.corpus import SPLITS, Analyser, Corpus, Dataset, Evidence, LabelIndex, Split, SplitName
+from plant_cli.api.corpus import SPLITS, Analyser, Corpus, Dataset, DatasetCard, Evidence, LabelIndex, Split, SplitName
 from plant_cli.api.errors import (
     ArtefactError,
     ComponentError,
@@ -29,6 +29,7 @@ from plant_cli.api.model import (
     GroupedDecoder,
     LabelLoss,
     PlantableDecoder,
+    QueryDecoder,
     RankLoss,
     Reading,
     SparseDecoder,
@@ -40,6 +41,7 @@ from plant_cli.api.options import Choice, NoOptions, Options, choice, option
 from plant_cli.api.output import Column, Result, Table
 from plant_cli.api.reporting import Reporter, SilentReporter, Task
 from plant_cli.api.request import Request, Runner, StepResult
+from plant_cli.api.scorers import Documents, FittedScorer, Scorer, ScorerInput
 from plant_cli.api.sections import DataSection, MachineSection, ModelSection
 from plant_cli.api.shortlists import Shortlist, ShortlistInput
 from plant_cli.api.signals import Counts
@@ -50,6 +52,7 @@ from plant_cli.api.specs import (
     DecoderSpec,
     LossSpec,
     MetricSpec,
+    ScorerSpec,
     ShortlistSpec,
     SignalSpec,
     StageSpec,

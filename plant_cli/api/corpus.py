@@ -44,6 +44,27 @@ class Dataset:
     remarks: Sequence[str] = ()
 
 
+@dataclass(frozen=True, kw_only=True)
+class DatasetCard:
+    """What a user should know of a published corpus before reading it.
+
+    Args:
+        title: its name, a colon, and what it is.
+        licence: as an SPDX name where there is one, else in words.
+        citation: what a paper that uses it should cite.
+        source: where to get it.
+        files: what the path must name.
+        variants: known versions by name, each with the expected documents of each split and, under `labels`, the labels.
+    """
+
+    title: str
+    licence: str
+    citation: str
+    source: str
+    files: str
+    variants: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
 class LabelIndex(Protocol):
     """The labels of train in sorted order: row number = label index everywhere."""
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from plant_cli.api.components import Spec
-from plant_cli.api.specs import BackboneSpec, DatasetSpec, DecoderSpec, LossSpec, MetricSpec, ShortlistSpec, SignalSpec, StageSpec
+from plant_cli.api.specs import (
+    BackboneSpec,
+    DatasetSpec,
+    DecoderSpec,
+    LossSpec,
+    MetricSpec,
+    ScorerSpec,
+    ShortlistSpec,
+    SignalSpec,
+    StageSpec,
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +54,7 @@ TABLE = (
     Kind("dataset", "datasets", DatasetSpec, "Corpora and readers of corpora."),
     Kind("metric", "metrics", MetricSpec, "Metrics of evaluation."),
     Kind("shortlist", "shortlists", ShortlistSpec, "Proposals of the labels worth scoring where there are too many to score them all."),
+    Kind("scorer", "scorers", ScorerSpec, "What speaks for a label besides the network: words, titles, neighbours, linear weights."),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in TABLE}
 

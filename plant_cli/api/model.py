@@ -245,6 +245,25 @@ class GradedDecoder(Protocol):
 
 
 @runtime_checkable
+class QueryDecoder(Protocol):
+    """A decoder whose label queries can be set, so that stage 1 may start from a regression of relevance on its keys. Optional.
+
+    Attributes:
+        heads: attention heads.
+    """
+
+    heads: int
+
+    def keys(self, reading: Reading) -> Tensor:
+        """What queries are multiplied with [B, T, H], heads side by side."""
+        ...
+
+    def plant_queries(self, queries: Tensor) -> None:
+        """Set the queries [L, H], heads side by side: in each head a label scores a position by the plain product of query and key."""
+        ...
+
+
+@runtime_checkable
 class SparseDecoder(Protocol):
     """A decoder whose label tables can be trained row by row. Optional.
 

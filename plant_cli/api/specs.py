@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from plant_cli.api.components import Spec
 from plant_cli.api.context import StageContext
-from plant_cli.api.corpus import Dataset
+from plant_cli.api.corpus import Dataset, DatasetCard
 from plant_cli.api.model import Backbone, Decoder, DecoderShape, LabelLoss, RankLoss
 from plant_cli.api.output import Result
+from plant_cli.api.scorers import FittedScorer, Scorer, ScorerInput
 from plant_cli.api.sections import DataSection, MachineSection
 from plant_cli.api.shortlists import Shortlist, ShortlistInput
 from plant_cli.api.signals import Counts
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from plant_cli.api.metrics import Metric, MetricInput
     from plant_cli.api.signals import Floats
 
@@ -141,11 +144,13 @@ class DatasetSpec(Spec):
             the dataset `files` all are asked, and the one that answers reads. It looks at a few lines, and raises for no file.
         write: `write(dataset, folder, suffix) -> remarks`: writes tidy splits into an empty folder, so that `load` reads them again;
             `suffix` is "", ".gz" or ".zst". The remarks say what the format cannot hold (`plant data convert --to NAME`).
+        card: of a published corpus (`plant data info NAME`).
     """
 
     load: Callable[[DataSection, Any], Dataset]
     recognise: Callable[[DataSection], str | None] | None = None
     write: Callable[[Dataset, Path, str], Sequence[str]] | None = None
+    card: DatasetCard | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,3 +176,18 @@ class ShortlistSpec(Spec):
     """
 
     build: Callable[[Any, ShortlistInput], Shortlist]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScorerSpec(Spec):
+    """A way to score labels without the network.
+
+    Args:
+        fit: `fit(options, given) -> FittedScorer`; sees training documents and names of labels only.
+        load: `load(options, tensors) -> Scorer`: the scorer again, from its own `tensors()`.
+        needs_names: true if it says nothing where no label has a name: it is then left out with a note.
+    """
+
+    fit: Callable[[Any, ScorerInput], FittedScorer]
+    load: Callable[[Any, Mapping[str, npt.NDArray[Any]]], Scorer]
+    needs_names: bool = False

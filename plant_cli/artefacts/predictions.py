@@ -6,6 +6,7 @@ own stages need no look-up of names. The file carries the hash of the label orde
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
@@ -17,6 +18,7 @@ from plant_cli.kit.metrics import Floats, Integers
 
 PREDICTIONS = "predictions.parquet"
 INDICES = "label_indices"
+PARTS = "parts"  # folder of the predictions by each part of a model alone
 
 
 def write_predictions(path: Path, top: Integers, scores: Floats, split: Split, labels: LabelIndex) -> None:
@@ -54,3 +56,29 @@ def read_indexed(path: Path, label_hash: str) -> pl.DataFrame | None:
         return rows.select("doc_id", INDICES, "scores").collect()
     except (OSError, pl.exceptions.PolarsError):  # whoever reads the names says what is wrong with the file
         return None
+
+
+def list_parts(folder: Path) -> dict[str, Path]:
+    """The predictions by each part of the model alone, by its name; empty if there are none.
+
+    Args:
+        folder: of the stage `predict`.
+    """
+    return {path.stem: path for path in sorted((folder / PARTS).glob("*.parquet"))}
+
+
+def write_parts(folder: Path, parts: Mapping[str, tuple[Integers, Floats]], split: Split, labels: LabelIndex) -> None:
+    """Write the predictions by each part of the model alone; those of an earlier attempt are taken away.
+
+    Args:
+        folder: of the stage `predict`.
+        parts: best labels and scores [N, K] by the name of the part.
+        split: the documents that were scored.
+        labels: the label index.
+    """
+    for old in list_parts(folder).values():
+        old.unlink()
+    if parts:
+        (folder / PARTS).mkdir(exist_ok=True)
+    for name, (top, scores) in parts.items():
+        write_predictions(folder / PARTS / f"{name}.parquet", top, scores, split, labels)

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import resource
 import shutil
 import stat
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from plant_cli.api.errors import ArtefactError, PlantError
 
 TEMPORARY = re.compile(r"\.[0-9a-f]{32}(-.*)?")
 FULL = {errno.ENOSPC: "no space left on device", errno.EDQUOT: "disk quota exceeded", errno.EFBIG: "file too large"}
+FOOTER = "Invalid thrift: transport error"  # a Parquet writer whose last bytes were refused: it drops the words of the system
 
 
 @contextmanager
@@ -110,6 +112,8 @@ def _naming_full_disk(path: Path) -> Iterator[None]:
         yield
     except Exception as error:
         code = full_disk_code(error)
+        if code is None and FOOTER in str(error):
+            code = errno.ENOSPC if resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY else errno.EFBIG
         if code is None:
             raise
         raise OSError(code, os.strerror(code), str(path)) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from plant_cli.api.metrics import Metric, MetricValue, WeightedMetric
 from plant_cli.kit.metrics import Floats
 
 BLOCK_BYTES = 64 * 2**20
+PARTS = 200  # of the documents, for the jackknife
 
 
 class Sums:
@@ -82,6 +84,49 @@ def weigh(metric: WeightedMetric, replicates: int, generator: np.random.Generato
     return float(values[0]), values[1:]
 
 
+def leave_out(metrics: Sequence[Metric], parts: int = PARTS) -> Floats:
+    """Each metric without one part of the documents after the other [metrics, parts]: what a jackknife needs.
+
+    Args:
+        metrics: of the same N documents.
+        parts: how many parts; document i is in part i modulo their number.
+    """
+    sizes = {m.contributions.shape[0] if isinstance(m, MetricValue) else m.documents for m in metrics}
+    if not sizes:
+        return np.zeros((0, 0))
+    [documents] = sizes
+    parts = min(parts, documents)
+    weights = (np.arange(documents) % parts != np.arange(parts)[:, None]).astype(np.float64)
+    sums = [m for m in metrics if isinstance(m, MetricValue)]
+    values = np.empty((len(metrics), parts))
+    if sums:
+        values[[isinstance(m, MetricValue) for m in metrics]] = _combine(sums, weights)
+    for i, metric in enumerate(metrics):
+        if isinstance(metric, WeightedMetric):
+            values[i] = metric.compute(weights)
+    return values
+
+
+def _combine(metrics: Sequence[MetricValue], weights: Floats) -> Floats:
+    sums = Sums([m.contributions for m in metrics])
+    ends = np.cumsum([0, *sums.block_sizes(len(weights))])
+    blocks = [sums.weigh(weights[start:end]) for start, end in pairwise(ends)]
+    return np.concatenate([[m.combine(s) for m, s in zip(metrics, block, strict=True)] for block in blocks], axis=1)
+
+
+def jackknife(left_out: Floats) -> float:
+    """Standard error of a metric from its values without each part of the documents [parts]; NaN where fewer than two are defined.
+
+    Unlike resamples it sees the whole variance of labels with one document: their value is there or not, and is never drawn twice.
+
+    Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap, section 11.3.
+    """
+    values = left_out[~np.isnan(left_out)]
+    if values.size < 2:
+        return np.nan
+    return float(np.sqrt((values.size - 1) * np.var(values)))
+
+
 def draw_weights(documents: int, replicates: int, generator: np.random.Generator) -> Floats:
     """How often each document is drawn in each replicate [replicates, documents]; rows sum to the number of documents.
 
@@ -96,7 +141,12 @@ def draw_weights(documents: int, replicates: int, generator: np.random.Generator
 
 
 def interval(
-    value: float, replicates: Floats, level: float, *, per_label: bool, within: tuple[float, float] = (-np.inf, np.inf)
+    value: float,
+    replicates: Floats,
+    level: float,
+    *,
+    error: float | None = None,
+    within: tuple[float, float] = (-np.inf, np.inf),
 ) -> tuple[float, float]:
     """Percentile interval of a metric; NaN when no resample defines it.
 
@@ -104,8 +154,9 @@ def interval(
         value: the metric on the documents as they are.
         replicates: its resamples [B]; those in which it is undefined (NaN) are left out.
         level: coverage, for example 0.95.
-        per_label: true for averages over labels. A label with one gold document is missing from 37% of all resamples, which
-            moves every resample of macro-F1 to one side, often past the value; the interval is moved back by that bias.
+        error: for averages over labels, the standard error by the jackknife. A label with one gold document is missing from 37% of all
+            resamples, which moves every resample of macro-F1 to one side, often past the value, and makes their spread too small: the
+            interval is moved back by that bias, and widened where its spread is less than this.
         within: where the metric can lie at all; an interval that was moved ends there.
     """
     replicates = replicates[~np.isnan(replicates)]
@@ -113,8 +164,11 @@ def interval(
         return np.nan, np.nan
     tail = (1.0 - level) / 2.0
     low, high = np.quantile(replicates, [tail, 1.0 - tail])
-    bias = float(replicates.mean()) - value if per_label else 0.0
-    low, high = np.clip([low - bias, high - bias], *within)
+    if error is not None:
+        middle, spread = float(replicates.mean()), float(replicates.std())
+        wider = error / spread if error > spread > 0 else 1.0
+        low, high = value + wider * (low - middle), value + wider * (high - middle)
+    low, high = np.clip([low, high], *within)
     return float(low), float(high)
 
 

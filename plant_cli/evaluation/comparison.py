@@ -14,7 +14,7 @@ from scipy import stats
 from plant_cli.api.errors import DataError
 from plant_cli.api.metrics import Metric, MetricValue, WeightedMetric
 from plant_cli.api.output import Cell, Column, Table
-from plant_cli.evaluation.bootstrap import averages_labels, interval, resample, weigh
+from plant_cli.evaluation.bootstrap import averages_labels, interval, jackknife, leave_out, resample, weigh
 from plant_cli.evaluation.paired import ROUNDING, SignedRank, adjust_holm, compare_ranks, randomise, randomise_joined
 from plant_cli.kit.metrics import Floats, compute_value
 
@@ -117,8 +117,17 @@ def compare(
     values, drawn = _draw([m for _, metrics in systems for m in metrics], replicates, generator, advance)
     shape = (len(systems), len(systems[0][1]))
     values, drawn = values.reshape(shape), drawn.reshape(*shape, replicates)
+    without = [leave_out([m for m in metrics if averages_labels(m)]) for _, metrics in systems]
+    errors = {m.name: without[0][i] - np.array([w[i] for w in without[1:]]) for i, m in enumerate(filter(averages_labels, systems[0][1]))}
     pairs = [
-        _Pair(names=(systems[0][0], name), a=a, b=b, values=(values[0, i], values[system, i]), moved=drawn[0, i] - drawn[system, i])
+        _Pair(
+            names=(systems[0][0], name),
+            a=a,
+            b=b,
+            values=(values[0, i], values[system, i]),
+            moved=drawn[0, i] - drawn[system, i],
+            error=jackknife(errors[a.name][system - 1]) if a.name in errors else None,
+        )
         for system, (name, metrics) in enumerate(systems[1:], start=1)
         for i, (a, b) in enumerate(zip(systems[0][1], metrics, strict=True))
         if not np.isnan(values[0, i])  # whether documents define a metric depends on gold alone
@@ -137,13 +146,17 @@ def compare(
 
 @dataclass(frozen=True, kw_only=True)
 class _Pair:
-    """One metric of two systems, their values, and the difference in the resamples [replicates], NaN where one leaves it undefined."""
+    """One metric of two systems, their values, and the difference in the resamples [replicates], NaN where one leaves it undefined.
+
+    Of averages over labels also the standard error of the difference by the jackknife.
+    """
 
     names: tuple[str, str]
     a: Metric
     b: Metric
     values: tuple[float, float]
     moved: Floats
+    error: float | None
 
     @property
     def difference(self) -> float:
@@ -190,7 +203,7 @@ def _test(
 
 def _compare_pair(pair: _Pair, level: float, p: float, p_holm: float) -> Comparison:
     a, b, moved = pair.a, pair.b, pair.defined
-    low, high = interval(pair.difference, moved, level, per_label=averages_labels(a), within=(-1.0, 1.0))
+    low, high = interval(pair.difference, moved, level, error=pair.error, within=(-1.0, 1.0))
     documents = _subtract_documents(a, b)
     ranks = None if documents is None else compare_ranks(documents, np.zeros_like(documents))
     spread = 0.0 if documents is None or documents.size < 2 else float(np.std(documents, ddof=1))
@@ -211,7 +224,7 @@ def _compare_pair(pair: _Pair, level: float, p: float, p_holm: float) -> Compari
         better=None if documents is None else int((documents > ROUNDING).sum()),
         worse=None if documents is None else int((documents < -ROUNDING).sum()),
         effect=float(np.mean(documents)) / spread if documents is not None and spread > ROUNDING else None,
-        documents_for_a_point=count_documents(_count(a), float(np.std(moved)) if moved.size else 0.0),
+        documents_for_a_point=count_documents(_count(a), max(float(np.std(moved)) if moved.size else 0.0, pair.error or 0.0)),
         published=_publish(moved, level, ranks),
     )
 
@@ -243,12 +256,29 @@ def count_documents(documents: int, error: float, difference: float = POINT) -> 
 
 
 def _publish(moved: Floats, level: float, ranks: SignedRank | None) -> Published:
-    low, high = interval(0.0, moved, level, per_label=False)
+    low, high = interval(0.0, moved, level)
     gain = float(moved.mean()) if moved.size else np.nan
     if ranks is not None:
         return Published(gain=gain, low=low, high=high, p=ranks.p, over="documents")
     p = float(stats.wilcoxon(moved, method="approx").pvalue) if np.any(moved) else 1.0
     return Published(gain=gain, low=low, high=high, p=p, over="replicates")
+
+
+def measure_gates(comparisons: Sequence[Comparison], *, paper: bool) -> dict[str, float | None]:
+    """What a requirement may name: `p` of everything, `p[P@5]` and `difference[P@5]`; over several systems the worst.
+
+    Args:
+        comparisons: all of them.
+        paper: take p by the published rule, and not the corrected one. Where A is not better, p counts as 1.
+    """
+    values: dict[str, float | None] = {}
+    for c in comparisons:
+        p = (c.published.p if paper else c.p_holm) if c.difference > 0 else 1.0
+        for name in ("p", f"p[{c.metric}]"):
+            values[name] = max(p, values.get(name) or 0.0)
+        name = f"difference[{c.metric}]"
+        values[name] = min(c.difference, found) if (found := values.get(name)) is not None else c.difference
+    return values
 
 
 def as_json(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from plant_cli.api.errors import GateFailed, UsageError
+from plant_cli.api.errors import GateFailed, UsageError, near_names
 
 _FORM = re.compile(r"\s*(?P<metric>.+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>\d*\.?\d+)\s*")
 _SIGNS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
@@ -47,12 +47,21 @@ def check_gates(gates: Sequence[Gate], values: Mapping[str, float | None], where
 
     Args:
         gates: the requirements.
-        values: every metric that they name, as fractions.
+        values: what they may name, as fractions.
         where: the folder of the evaluation, for the message.
 
     Raises:
+        UsageError: a requirement names nothing of these.
         GateFailed: with every requirement that was not met.
     """
+    for gate in gates:
+        if gate.metric not in values:
+            raise UsageError(
+                f"nothing here is named '{gate.metric}'",
+                where=f"--require '{gate}'",
+                expected=near_names(gate.metric, values),
+                todo="choose one of these; the results are written",
+            )
     reached = {g: values[g.metric] for g in gates}
     failed = [g for g, value in reached.items() if value is None or not _SIGNS[g.sign](value, g.bound)]
     if failed:

@@ -29,6 +29,14 @@ class ScoringOptions(Options):
     hierarchy: str | None = option(
         None, "A table of labels and their parents (columns label and parent): adds hierarchical metrics and F1 by level.", path=True
     )
+    label_order: str | None = option(
+        None, "For predictions that number their labels (XMLRepository, npz): a file with a label a line, in that order, from 0.", path=True
+    )
+    remove_pairs: str | None = option(
+        None,
+        "Pairs `document label`, numbers from 0, to take out of the predictions, such as filter_labels_test.txt of LF- data sets.",
+        path=True,
+    )
     memory: str = option("1GB", "Memory for the scores that AUC reads at a time, such as 500MB.", pattern=SIZE_PATTERN)
 
     @field_validator("bootstrap")

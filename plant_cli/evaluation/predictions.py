@@ -18,12 +18,14 @@ from plant_cli.artefacts.integrity import require_recorded
 from plant_cli.artefacts.predictions import INDICES, read_indexed
 from plant_cli.corpus.frames import trim
 from plant_cli.evaluation.conventions import Convention
+from plant_cli.evaluation.foreign import Numbering, read_foreign
 from plant_cli.evaluation.gold import Gold
 from plant_cli.kit.metrics import Floats, Integers, ScoreTable
 from plant_cli.kit.tables import collect, scan_table
 from plant_cli.kit.text_tables import shorten, show_names
 
 FORM = "columns doc_id (string), labels (list of string), scores (list of number), as Parquet, JSON lines, or CSV with lists in JSON"
+UNNUMBERED = Numbering()
 EXAMPLES = 5
 _FEW_UNKNOWN = 0.05  # of the predicted labels; where more are unknown to the corpus, they may be written otherwise there
 
@@ -43,8 +45,8 @@ class Predictions:
     unknown: int
 
 
-def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None) -> Predictions:
-    """Read a predictions file and align it to gold by document id.
+def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None, numbering: Numbering = UNNUMBERED) -> Predictions:
+    """Read a predictions file, of ours or of another tool (see `foreign`), and align it to gold by document id.
 
     The order of documents, and of labels within a document, does not matter; nor do blanks around labels. Our own predictions are
     read by label index where they have the label order of gold, everything else by the names of labels.
@@ -52,7 +54,8 @@ def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None) -
     Args:
         path: the file.
         gold: of the split that was predicted.
-        reporter: where a warning goes if many predicted labels are unknown to the corpus.
+        reporter: where it goes what the file was recognised as, and a warning if many predicted labels are unknown to the corpus.
+        numbering: what numbers in the file stand for, and which pairs do not count.
 
     Raises:
         DataError: not a predictions table; documents missing, unknown or repeated; a label repeated in a document; lists of
@@ -60,15 +63,37 @@ def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None) -
     """
     require_recorded(path.parent, path.name)
     indexed = read_indexed(path, gold.label_hash)
-    frame = _read_frame(path) if indexed is None else indexed.rename({INDICES: "labels"})
+    frame = _read_any(path, gold, reporter, numbering) if indexed is None else indexed.rename({INDICES: "labels"})
     _check_documents(frame["doc_id"], gold, path)
     pairs = _number_documents(_list_pairs(frame, path), gold)
     if indexed is None:
         pairs = _number_labels(pairs, gold, path)
         _judge_unknown(pairs, gold, path, reporter)
+    pairs = _remove_pairs(pairs, gold, numbering, path)
     columns = pairs["label"].cast(pl.Int64).fill_null(-1).to_numpy()
     top, scores = _rank(pairs["row"].to_numpy(), columns, pairs["score"].to_numpy(), len(gold.doc_ids))
     return Predictions(top=top, scores=scores, unknown=int((columns == -1).sum()))
+
+
+def _read_any(path: Path, gold: Gold, reporter: Reporter | None, numbering: Numbering) -> pl.DataFrame:
+    foreign = read_foreign(path, gold, numbering)
+    if foreign is None:
+        return _read_frame(path)
+    if reporter is not None:
+        numbers = f"; numbers of labels by a list of {len(numbering.labels)}" if numbering.labels else ""
+        reporter.note(f"{path} is read as {foreign.form}: {len(foreign.frame)} documents{numbers}")
+    return foreign.frame
+
+
+def _remove_pairs(pairs: pl.DataFrame, gold: Gold, numbering: Numbering, path: Path) -> pl.DataFrame:
+    """Without the pairs that do not count, which stand by row of the split and number of the label."""
+    if not numbering.removed:
+        return pairs
+    columns = {label: column for column, label in enumerate(gold.labels)}
+    named = [(row, columns.get(numbering.name(label, str(path)))) for row, label in sorted(numbering.removed)]
+    removed = pl.DataFrame(named, schema={"row": pl.Int64, "label": pl.Int64}, orient="row").drop_nulls()
+    kept = pairs.with_columns(pl.col("label").cast(pl.Int64))
+    return kept.join(removed, on=["row", "label"], how="anti", maintain_order="left")
 
 
 def _rank(rows: Integers, columns: Integers, scores: Floats, documents: int) -> tuple[Integers, Floats]:

@@ -27,6 +27,7 @@ class Conditions:
         level: their coverage.
         seed: of the resamples.
         metric_options: options of metric families that are not as usual, by family.
+        removed: pairs of document and label that were to be taken out of the predictions.
     """
 
     convention: Convention
@@ -38,6 +39,7 @@ class Conditions:
     level: float
     seed: int
     metric_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    removed: int = 0
 
 
 def as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
@@ -58,6 +60,7 @@ def as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
         "threshold": conditions.system.origin,
         **({"leakage": True} if conditions.system.leaks else {}),
         **({"metric_options": conditions.metric_options} if conditions.metric_options else {}),
+        **({"removed_pairs": conditions.removed} if conditions.removed else {}),
         "labels_averaged": evaluation.labels_averaged,
         "labels_never": evaluation.labels_never,
         "seed": conditions.seed,
@@ -151,6 +154,8 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
     if documents:
         lost = f"; {CutEvidence(**cut[EVIDENCE_CUT])}" if EVIDENCE_CUT in cut else ""
         notes.append(f"{documents:.1%} of the documents are longer than the model's limit: {tokens:.1%} of all tokens were not read{lost}")
+    if conditions.removed:
+        notes.append(f"{conditions.removed} pairs of document and label do not count: they were taken out of the predictions")
     if conditions.system.leaks:
         notes.append("LEAKAGE: validation and test documents were seen in training (plant mig --allow-leakage); these figures are too good")
     if conditions.unknown:

@@ -264,17 +264,20 @@ def _split_folder(path: Path) -> tuple[Path, str | None]:
 
 
 def _refuse_other_gold(ours: CorpusRecord, theirs: CorpusRecord, split: SplitName, run: Path) -> None:
-    def fingerprint(record: CorpusRecord) -> tuple[object, ...]:
-        source = record.splits.get(split) or record.splits["train"]
-        return source.ids_hash, source.labels_hash, sorted(record.held_out) if split != "test" else None
-
-    if fingerprint(ours) != fingerprint(theirs):
-        raise DataError(
-            f"the run '{run}' has another gold {split} split",
-            where=str(run / "corpus" / "splits.json"),
-            expected="the same documents with the same gold labels: nothing else can be compared",
-            todo="train both systems on corpora with one test split, or evaluate predictions of that split",
-        )
+    sources = [record.splits.get(split) or record.splits["train"] for record in (ours, theirs)]
+    differ = [name for name in sources[0].differences(sources[1]) if name != "texts"]
+    held_out = split != "test" and sorted(ours.held_out) != sorted(theirs.held_out)
+    if not differ and not held_out:
+        return
+    counts = f"{sources[0].documents} documents here, {sources[1].documents} there"
+    said = {"documents": counts, "ids": "other document ids", "labels": "other gold labels of the documents"}
+    shown = "; ".join([*(said[name] for name in differ), *(["other training documents held out"] if held_out else [])])
+    raise DataError(
+        f"the run '{run}' has another gold {split} split: {shown}",
+        where=str(run / "corpus" / "splits.json"),
+        expected="the same documents with the same gold labels: nothing else can be compared",
+        todo="train both systems on corpora with one test split, or evaluate predictions of that split",
+    )
 
 
 def _read_cut(folder: Path, split: SplitName) -> dict[str, Any]:

@@ -19,7 +19,8 @@ import torch
 
 from plant_cli.api import LabelIndex, Split, SplitName
 from plant_cli.artefacts.scores import writing_scores
-from plant_cli.inference.scoring import Keep, TopLabels, top_labels
+from plant_cli.inference.scoring import top_labels
+from plant_cli.inference.top import Keep, TopLabels
 from plant_cli.model.cuts import Cut
 
 Mean = Literal["probabilities", "logits"]

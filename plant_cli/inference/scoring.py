@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.special import expit
 from torch import Tensor
 
 from plant_cli.api import Interrupted, Reading, Reporter
-from plant_cli.inference.lexical import LexicalScores
+from plant_cli.inference.top import Keep, TopLabels, distinct_probabilities
 from plant_cli.model.candidates import Candidates
-from plant_cli.model.cuts import Cut
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.label_scores import score_all, score_candidates
 from plant_cli.model.network import Network
@@ -22,26 +19,14 @@ from plant_cli.model.reading import HiddenReader, Rows, lengths, sorted_batches
 from plant_cli.parallel.group import Processes
 from plant_cli.runs.session import never
 
-Keep = Callable[[Rows, npt.NDArray[np.float32]], None]
+Mix = Callable[[Rows, Tensor], Tensor]
+"""From rows [b] and the network's logits for them [b, L] to the logits that count [b, L]."""
+WHOLE = "whole"
 
 
-@dataclass(frozen=True, kw_only=True)
-class TopLabels:
-    """The K best labels of N documents.
-
-    Args:
-        labels: label indices [N, K] by falling score, ties by index.
-        scores: sigmoids of the logits [N, K], different where these are; not calibrated.
-        assigned_share: share of all (document, label) pairs with a probability of at least one half.
-        shortlist_recall: share of the K best that a shortlist proposed, measured on a sample; None where every label was scored.
-        cut: what of the documents the network did not read, where that was asked for.
-    """
-
-    labels: npt.NDArray[np.int64]
-    scores: npt.NDArray[np.float64]
-    assigned_share: float
-    shortlist_recall: float | None = None
-    cut: Cut = field(default_factory=Cut)
+def keep_logits(rows: Rows, logits: Tensor) -> Tensor:
+    """The network alone."""
+    return logits
 
 
 class _Collected:
@@ -77,20 +62,6 @@ def top_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return found.gather(1, order), values
 
 
-def distinct_probabilities(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Sigmoids of falling logits [B, k] that fall where these do.
-
-    Beyond a logit of 37 all sigmoids are 1: of different logits with one sigmoid each is the next smaller number, so that whoever ranks
-    by the scores finds the order of the logits, and a threshold can lie between them.
-    """
-    scores: npt.NDArray[np.float64] = expit(logits)
-    for rank in range(1, scores.shape[1]):
-        before = scores[:, rank - 1]
-        lower = np.minimum(scores[:, rank], np.nextafter(before, 0.0))
-        scores[:, rank] = np.where(logits[:, rank] < logits[:, rank - 1], lower, before)
-    return scores
-
-
 def _score(network: Network, reading: Reading, candidates: Sequence[Tensor] | None) -> Tensor:
     """Logits [B, L] of all labels, or of each document's candidates."""
     if candidates is None:
@@ -98,14 +69,8 @@ def _score(network: Network, reading: Reading, candidates: Sequence[Tensor] | No
     return score_candidates(network.decoder, reading, candidates, network.labels)
 
 
-def _mix(logits: Tensor, lexical: LexicalScores | None, weights: Sequence[float], rows: Rows) -> Iterator[Tensor]:
-    """Logits [B, L] with the documents' lexical scores, under one weight after the other: one mixture is in memory at a time."""
-    added = torch.from_numpy(lexical.scores(rows)).to(logits.device) if lexical else None
-    return (logits if added is None else torch.add(logits, added, alpha=weight) for weight in weights)
-
-
 @torch.no_grad()
-def score_mixtures(
+def score_documents(
     network: Network,
     reader: HiddenReader,
     hardware: Hardware,
@@ -114,13 +79,12 @@ def score_mixtures(
     batch: int,
     reporter: Reporter,
     description: str,
-    lexical: LexicalScores | None = None,
-    weights: Sequence[float] | None = None,
+    mixes: Mapping[str, Mix] | None = None,
     keep: Keep | None = None,
     should_stop: Callable[[], bool] = never,
     candidates: Candidates | None = None,
-) -> list[TopLabels]:
-    """The best labels of each document under each weight of its lexical scores; the network is run once.
+) -> dict[str, TopLabels]:
+    """The best labels of each document under each of several mixtures; the network is run once.
 
     Args:
         network: scores the documents.
@@ -130,20 +94,18 @@ def score_mixtures(
         batch: documents scored at once.
         reporter: where progress goes.
         description: what is scored, for progress.
-        lexical: lexical scores of the same documents; None: there are none.
-        weights: logits that a lexical score higher by 1 adds (default: the weight of the lexicon).
-        keep: given rows [B] and logits [B, L] of each batch under the first weight; each process gets those of its share.
+        mixes: what becomes of the network's logits, by name (default: they stay as they are, as `WHOLE`).
+        keep: given rows [B] and logits [B, L] of each batch under the first mixture; each process gets those of its share.
         should_stop: true once the user asked to stop.
-        candidates: labels of each document that are scored, the others get the score 0; None: all are.
+        candidates: labels of each document that the network scores, the others get the score 0; None: all are.
 
     Raises:
         Interrupted: the user stopped the command.
     """
     network.eval()
-    if weights is None:
-        weights = [lexical.lexicon.weight if lexical else 0.0]
+    mixes = mixes or {WHOLE: keep_logits}
     sizes, stopping = lengths(reader.tokens), False
-    collected = [_Collected(len(sizes), min(k, network.labels), None if i else keep) for i in range(len(weights))]
+    collected = {name: _Collected(len(sizes), min(k, network.labels), None if i else keep) for i, name in enumerate(mixes)}
     with reporter.progress(description, len(sizes), "documents") as task:
         for rows in hardware.processes.share(sorted_batches(sizes, batch)):
             if stopping := should_stop():
@@ -151,8 +113,8 @@ def score_mixtures(
             reading = reader.read(rows)
             with hardware.autocast():
                 logits = _score(network, reading, None if candidates is None else candidates.of(rows, reading.mask.device))
-            for best, mixed in zip(collected, _mix(logits, lexical, weights, rows), strict=True):
-                best.add(rows, mixed)
+            for name, mix in mixes.items():  # one mixture is in memory at a time
+                collected[name].add(rows, mix(rows, logits))
             task.advance(len(rows) * hardware.processes.count)
     if hardware.processes.any(stopping):
         raise Interrupted(
@@ -161,4 +123,4 @@ def score_mixtures(
             expected="all documents scored",
             todo="run the same command again with --resume",
         )
-    return [best.done(hardware.processes) for best in collected]
+    return {name: found.done(hardware.processes) for name, found in collected.items()}

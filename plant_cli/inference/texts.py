@@ -1,4 +1,4 @@
-"""Texts in, best labels out: the trained network of a run with its lexical scores."""
+"""Texts in, best labels out: a trained network, with scorers beside it or without."""
 
 from __future__ import annotations
 
@@ -6,35 +6,41 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import torch
+from torch import Tensor
+
 from plant_cli.api import Analyser, Corpus, Evidence, MachineSection, Reporter
 from plant_cli.artefacts.model import require_words
 from plant_cli.artefacts.relevance import read_vocabulary
-from plant_cli.inference.lexical import LexicalScores, Lexicon, load_lexicon
-from plant_cli.inference.scoring import Keep, TopLabels, score_mixtures
+from plant_cli.inference.model import NETWORK, Voices, score_parts
+from plant_cli.inference.scorers import ScoredDocuments
+from plant_cli.inference.scoring import WHOLE, Mix, keep_logits, score_documents
+from plant_cli.inference.top import Keep, TopLabels
+from plant_cli.lexical.calibration import LIMIT
 from plant_cli.model.candidates import Candidates, measure_recall
 from plant_cli.model.cuts import measure_cut
 from plant_cli.model.design import ComponentLookup
 from plant_cli.model.hardware import Hardware, choose_hardware
 from plant_cli.model.network import Network, load_network
-from plant_cli.model.reading import LiveReader, tokenize
+from plant_cli.model.reading import LiveReader, Rows, tokenize
 from plant_cli.model.token_words import find_token_words
 from plant_cli.runs.session import never
 
 
 @dataclass(frozen=True)
-class TrainedModel:
-    """A trained network that is loaded once and asked many times.
+class NetworkModel:
+    """A trained network that is loaded once and asked many times; see `plant_cli.inference.model.TrainedModel`.
 
     Args:
         network: its decoder is folded: it cannot be trained further.
-        lexicon: lexical scores that are added; None if there are none.
+        voices: what speaks beside it, and the calibration; None if there is neither.
         hardware: where it runs.
         analyser: finds the words of texts.
         vocabulary: the words of the run's relevance table, for decoders that look at words.
     """
 
     network: Network
-    lexicon: Lexicon | None
+    voices: Voices | None
     hardware: Hardware
     analyser: Analyser
     vocabulary: Sequence[str] = ()
@@ -55,27 +61,17 @@ class TrainedModel:
         candidates: Candidates | None = None,
         should_stop: Callable[[], bool] = never,
         evidence: Evidence | None = None,
+        parts: bool = False,
     ) -> TopLabels:
-        """The k best labels of each text.
-
-        Args:
-            texts: one a document.
-            name: of the texts, for progress ("test").
-            k: labels kept of each text.
-            batch: texts scored at once.
-            reporter: where progress goes.
-            keep: called with the rows of each batch and its logits for all labels.
-            candidates: the labels of each text that are scored; None: all are.
-            should_stop: true once the user asked to stop.
-            evidence: gold spans of the texts, to be looked for beyond what is read.
-
-        Raises:
-            Interrupted: the user stopped the command.
-        """
+        """See `TrainedModel.score`."""
+        scored = self.voices.scorers.read(texts, reporter, name) if self.voices and self.voices.scorers else None
         tokens = tokenize(self.network, texts, reporter, name, evidence=evidence)
         words = find_token_words(texts, tokens, self.vocabulary, self.analyser) if self.network.needs_words else None
         reader = LiveReader(self.network, tokens, self.hardware, words)
-        top = score_mixtures(
+        mixes: dict[str, Mix] = {WHOLE: mix_voices(self.voices, scored)}
+        if parts and scored is not None:
+            mixes[NETWORK] = keep_logits
+        found = score_documents(
             self.network,
             reader,
             self.hardware,
@@ -83,19 +79,46 @@ class TrainedModel:
             batch=batch,
             reporter=reporter,
             description=f"scoring {name}",
-            lexical=LexicalScores(self.lexicon, texts) if self.lexicon else None,
+            mixes=mixes,
             keep=keep,
             should_stop=should_stop,
             candidates=candidates,
-        )[0]
+        )
+        alone = {**found, **score_parts(scored, k)} if parts and scored is not None else {}
         recall = None if candidates is None else measure_recall(self.network, reader, self.hardware, candidates, k, batch=batch)
-        return replace(top, shortlist_recall=recall, cut=measure_cut(tokens, evidence))
+        own = {name: part for name, part in alone.items() if name != WHOLE}
+        return replace(found[WHOLE], shortlist_recall=recall, cut=measure_cut(tokens, evidence), parts=own)
 
 
-def load_model(
-    folder: Path, corpus: Corpus, component: ComponentLookup, machine: MachineSection, relevance: Callable[[], Path | None] = lambda: None
-) -> TrainedModel:
-    """The trained network of a `finetune` folder.
+def mix_voices(voices: Voices | None, scored: ScoredDocuments | None) -> Mix:
+    """What becomes of the network's logits where scorers speak, too, or a calibration was learned.
+
+    Args:
+        voices: the scorers and the calibration; None if there is neither.
+        scored: the documents, as the scorers see them; None without scorers.
+    """
+    if voices is None:
+        return keep_logits
+    weights, offset = (torch.from_numpy(part) for part in voices.weights())
+
+    def mix(rows: Rows, logits: Tensor) -> Tensor:
+        whole = torch.addcmul(offset.to(logits.device), logits.clamp(-LIMIT, LIMIT), weights[0].to(logits.device))
+        if scored is None:
+            return whole
+        return whole.addcmul_(torch.from_numpy(scored.logits(rows)).to(logits.device), weights[1].to(logits.device))
+
+    return mix
+
+
+def load_network_model(
+    folder: Path,
+    corpus: Corpus,
+    component: ComponentLookup,
+    machine: MachineSection,
+    relevance: Callable[[], Path | None],
+    voices: Voices | None,
+) -> NetworkModel:
+    """The trained network of a `finetune` folder, with what speaks beside it.
 
     Args:
         folder: of the stage.
@@ -103,9 +126,10 @@ def load_model(
         component: finds backbone and decoder.
         machine: where it is to run.
         relevance: gives the run's folder `mig`, if it has one; asked only if the decoder looks at words.
+        voices: scorers and calibration; None if there is neither.
 
     Raises:
-        ArtefactError: the network or its lexicon was made for another order of labels, or cannot be read.
+        ArtefactError: the network was made for another order of labels, or cannot be read.
     """
     hardware = choose_hardware(machine)
     network = load_network(folder, component, machine, corpus.labels, corpus.sizes["train"])
@@ -113,5 +137,4 @@ def load_model(
     vocabulary = () if words is None else read_vocabulary(words)["word"].to_list()
     if network.needs_words:
         require_words(folder, vocabulary, words or "a run without relevance")
-    lexicon = load_lexicon(folder, corpus.labels.hash, corpus.analyser)
-    return TrainedModel(network, lexicon, hardware, corpus.analyser, vocabulary)
+    return NetworkModel(network, voices, hardware, corpus.analyser, vocabulary)

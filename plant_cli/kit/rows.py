@@ -83,14 +83,19 @@ class BadRows:
 def read_lines(path: Path, bad: BadRows, encoding: str | None = None, *, ends: bool = False) -> Iterator[tuple[int, str]]:
     """The lines of a text file with their numbers, counted from 1, without their ends; a byte order mark is passed over.
 
-    A line that is not in the encoding goes to `bad`, with the column of its first wrong byte.
+    A line that is not in the encoding goes to `bad`, with the column of its first wrong byte; more than ten of them say that the whole
+    file is of another encoding.
 
     Args:
         path: the file, perhaps compressed.
         bad: takes lines that cannot be decoded.
         encoding: of the file (default: UTF-8, or UTF-16 or UTF-32 if the file begins with their mark).
         ends: whether lines keep their ends.
+
+    Raises:
+        DataError: more than ten lines are not in the encoding.
     """
+    wrong = 0
     with open_bytes(path, "a text file") as stream:
         codec = find_encoding(stream.read(4), encoding, str(path))
     if codec.startswith(("utf-16", "utf-32")):
@@ -105,6 +110,18 @@ def read_lines(path: Path, bad: BadRows, encoding: str | None = None, *, ends: b
                 before = error.object[: error.start].decode(codec, "replace")
                 why = f"byte 0x{error.object[error.start]:02x} is not {codec.removesuffix('-sig').upper()} (--encoding names another)"
                 bad.add(path, number, why, line.decode(codec, "replace"), column=len(before) + 1, expected="text in its encoding")
+                wrong += 1
+                if wrong > LISTED:
+                    raise _other_encoding(bad.rows[-1], codec.removesuffix("-sig").upper()) from error
+
+
+def _other_encoding(row: BadRow, codec: str) -> DataError:
+    return DataError(
+        f"the file is not {codec}: it has more than {LISTED} rows with bytes that are none",
+        where=row.place,
+        expected=f"text in {codec}",
+        todo="name its encoding, such as --encoding latin-1 or cp1252, or convert it: iconv -f LATIN1 -t UTF-8 FILE",
+    )
 
 
 def _read_wide(path: Path, codec: str, *, ends: bool) -> Iterator[tuple[int, str]]:

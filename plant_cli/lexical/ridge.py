@@ -98,10 +98,21 @@ def weigh_terms(train: Similarity, inverse: Floats, gold: csr_array, kept: int =
     by_label = csr_array(distinct.T).astype(np.float32)
     parts = []
     for block in cut_rows(by_label.shape[0], train.terms):
-        weights = train.weigh((by_label[block] @ inverse).T)
-        parts.append(keep_best(np.abs(weights.T), kept).matrix)
-        parts[-1].data *= np.sign(weights[parts[-1].indices, np.repeat(np.arange(weights.shape[1]), np.diff(parts[-1].indptr))])
+        parts.append(keep_largest(train.weigh((by_label[block] @ inverse).T).T, kept))
     return csr_array(csr_array(vstack(parts, format="csr"))[label_of])
+
+
+def keep_largest(weights: Floats, kept: int) -> csr_array:
+    """The weights of largest magnitude of each row, csr [R, V] float32.
+
+    Args:
+        weights: [R, V].
+        kept: weights of a row.
+    """
+    found = keep_best(np.abs(weights), kept).matrix
+    found.data *= np.sign(weights[np.repeat(np.arange(len(weights)), np.diff(found.indptr)), found.indices])
+    found.eliminate_zeros()
+    return found
 
 
 def merge_twins(gold: csr_array) -> tuple[csr_array, npt.NDArray[np.int64]]:

@@ -28,6 +28,24 @@ class Scores:
     matrix: csr_array
     floor: Floats
 
+    @classmethod
+    def of(cls, matrix: csr_array, k: int = KEPT) -> Scores:
+        """Top lists as scores: a list of k labels, or one that goes below 0, is taken to be cut.
+
+        Args:
+            matrix: csr [B, L], at most k labels of a document.
+            k: labels that a list holds at most.
+        """
+        found = csr_array(matrix.astype(np.float32))
+        found.sort_indices()
+        sizes = np.diff(found.indptr)
+        least = np.full(len(sizes), np.inf, dtype=np.float32)
+        filled = np.flatnonzero(sizes)
+        if len(filled):
+            least[filled] = np.minimum.reduceat(found.data, found.indptr[filled])
+        cut = (sizes > 0) & ((sizes >= k) | (least < 0))
+        return cls(matrix=found, floor=np.where(cut, least, np.float32(0)).astype(np.float32))
+
     def look_up(self, rows: Ints, labels: Ints) -> Floats:
         """Scores of (document, label) pairs [P]; the floor of the document where none is stored."""
         at = find_pairs(self.matrix, rows, labels)
@@ -43,6 +61,12 @@ class Scores:
         listed = position < k
         ranked[rows[listed], position[listed]] = self.matrix.indices[order][listed]
         return ranked
+
+
+def no_scores(documents: int, labels: int) -> csr_array:
+    """A matrix [B, L] without any score."""
+    cells = (np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int32), np.zeros(documents + 1, dtype=np.int64))
+    return csr_array(cells, shape=(documents, labels))
 
 
 def find_pairs(matrix: csr_array, rows: Ints, columns: Ints) -> Ints:
@@ -160,6 +184,18 @@ def multiply_best(documents: csr_array, by_label: csr_array, k: int = KEPT) -> S
         return products
 
     return score_blocks(documents.shape[0], by_label.shape[0], multiply, k)
+
+
+def multiply_signed(documents: csr_array, by_label: csr_array, k: int = KEPT) -> Scores:
+    """The k labels of highest dot product for each document, products below 0 too.
+
+    Args:
+        documents: vectors, csr [B, V].
+        by_label: vectors of the labels, csr [L, V].
+        k: labels kept of each document.
+    """
+    columns = csr_array(by_label.T)
+    return score_blocks(documents.shape[0], by_label.shape[0], lambda block: (documents[block] @ columns).toarray().astype(np.float32), k)
 
 
 def _dense_rows(values: Floats) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:

@@ -20,15 +20,16 @@ Measure = Callable[[Counts, Counts, Counts, int], Floats]
 """Relevance, ≥ 0, from documents with word and label, with the word, with the label [P], and documents in all."""
 
 
-def score_words(documents: csr_array, relevance: csr_array, k: int = KEPT) -> Scores:
+def score_words(documents: csr_array, relevance: csr_array, k: int = KEPT, *, unit: bool = True) -> Scores:
     """Cosines of documents with the relevance of words for labels.
 
     Args:
         documents: tf-idf vectors, csr [B, V] with rows of length 1.
         relevance: of words for labels, csr [L, V], of any length.
         k: labels kept of each document.
+        unit: whether rows of the relevance are to be scaled to length 1; they are not where they lost words after they had been.
     """
-    return multiply_best(documents, unit_rows(relevance), k)
+    return multiply_best(documents, unit_rows(relevance) if unit else relevance, k)
 
 
 def measure_relevance(counts: csr_array, gold: csr_array, measure: Measure) -> csr_array:
@@ -107,11 +108,17 @@ class _LeftOut:
         self.vectors, self.occurs, self.gold = vectors, occurs, gold
         rest, both, word, label = world.documents - 1, world.both, world.with_word, world.with_label
         known = word - 1 >= min_df
-        elsewhere = measure(both, np.minimum(word, rest - label + both), label, rest)  # the word is not in the document
-        here = np.where(known, measure(both, np.maximum(word - 1, both), label, rest), 0.0)
+
+        def measure_rest(both: Counts, word: Counts, label: Counts) -> Floats:
+            label, word = np.minimum(label, rest), np.minimum(word, rest)
+            both = np.clip(both, np.maximum(0, word + label - rest), np.minimum(word, label))
+            return measure(both, word, label, rest)
+
+        elsewhere = measure_rest(both, word, label)  # the word is not in the document
+        here = np.where(known, measure_rest(both, word - 1, label), 0.0)
         always = both == label  # all documents of the label have the word: one without it is none of them
-        own_elsewhere = np.where(always, 0.0, measure(np.minimum(both, label - 1), np.minimum(word, rest), label - 1, rest))
-        own_here = np.where(known, measure(both - 1, word - 1, label - 1, rest), 0.0)
+        own_elsewhere = np.where(always, 0.0, measure_rest(both, word, label - 1))
+        own_here = np.where(known, measure_rest(both - 1, word - 1, label - 1), 0.0)
         self.here, self.own_here = csr_array(world.store(here).T), world.store(own_here)
         self.change = csr_array(world.store(here**2 - elsewhere**2).T)
         self.own_change = world.store(own_here**2 - own_elsewhere**2)

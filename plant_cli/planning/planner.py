@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 
-from plant_cli.api import Corpus
+from plant_cli.api import Choice, Corpus, Options, ScorerSpec
 from plant_cli.base.hashing import hash_json
 from plant_cli.base.memory import available_memory, resident_memory
 from plant_cli.measuring.rates import matrix_rate
@@ -47,6 +48,10 @@ class Planner:
         if found.disk["cache"]:  # stages that read alike share the cache
             self._filled.add(_reader(job))
         return replace(found, changes=advise(job, found, self._free, self._estimate, self._find))
+
+    def scorers(self, chosen: Sequence[Choice]) -> list[tuple[ScorerSpec, Options]]:
+        """The scorers that a stage names, with their options."""
+        return [self._find(ScorerSpec, one) for one in chosen]
 
     def _estimate(self, job: Job, *, timed: bool = False) -> Estimate:
         sketch = outline(self._find, job, self._corpus.labels)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from plant_cli.api import LabelIndex, Reporter, Request, SilentReporter
 from plant_cli.artefacts.thresholds import Thresholds, read_thresholds
-from plant_cli.inference.texts import TrainedModel, load_model
+from plant_cli.inference.model import TrainedModel, load_model
 from plant_cli.registry import installed
 from plant_cli.running.runner import RequestRunner
 

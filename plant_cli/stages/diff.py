@@ -30,6 +30,7 @@ class DiffOptions(Options):
     split: SplitName = option("test", "The split to compare on.")
     k: int | None = option(None, "Compare the k highest-scored labels, not those that reach the threshold.", ge=1)
     threshold: float | None = option(None, "Threshold of predictions files (default 0.5).")
+    label_order: str | None = option(None, "For files that number their labels: a file with a label a line, from 0.", path=True)
     limit: int = option(10, "Documents and labels shown at either end; the files hold all.", ge=1)
 
 
@@ -37,6 +38,7 @@ def run(context: StageContext, options: DiffOptions) -> Result:
     """Write documents.parquet, labels.tsv and diff.json, and show where harm and gain are greatest."""
     from plant_cli.evaluation.changes import find_changes
     from plant_cli.evaluation.conventions import CONVENTIONS
+    from plant_cli.evaluation.foreign import read_numbering
     from plant_cli.evaluation.gold import read_gold
     from plant_cli.evaluation.predictions import build_input, read_predictions
     from plant_cli.evaluation.systems import find_system
@@ -45,7 +47,7 @@ def run(context: StageContext, options: DiffOptions) -> Result:
     inputs = []
     for name in options.systems:
         system = find_system(context, name, gold, options.threshold)
-        predictions = read_predictions(system.predictions, gold, context.reporter)
+        predictions = read_predictions(system.predictions, gold, context.reporter, read_numbering(options.label_order, None))
         inputs.append(build_input(predictions, gold, system.threshold, CONVENTIONS["xmlrepo"]))  # every document, with gold or without
     changes = find_changes(inputs[0], inputs[1], gold, options.k)
     content = _summarise(changes, options, gold)

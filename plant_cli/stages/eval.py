@@ -15,8 +15,11 @@ from plant_cli.evaluation.options import ScoringOptions
 
 if TYPE_CHECKING:
     from plant_cli.evaluation.report import Conditions
-    from plant_cli.evaluation.score import Evaluation
+    from plant_cli.evaluation.score import Evaluation, Score
     from plant_cli.evaluation.systems import System
+    from plant_cli.lexical.calibration import Reliability
+
+    Parts = tuple[dict[str, dict[str, Score]], Reliability | None]
 
 SHOWN = ("P@1", "P@5", "nDCG@5", "R@50", "micro-F1", "macro-F1")  # in the record of the stage
 
@@ -26,7 +29,10 @@ class EvalOptions(ScoringOptions):
 
     require: list[str] = option([], "Fail (exit code 7) unless this holds, such as 'P@5>=0.6' (repeatable).")
     predictions: str | None = option(
-        None, "Evaluate another tool's predictions: Parquet, JSON lines or CSV with doc_id, labels, scores.", path=True
+        None,
+        "Evaluate another tool's predictions: Parquet, JSON lines or CSV with doc_id, labels, scores; Annif's JSON lines; XMLRepository "
+        "sparse text; npz; label:score text; a TREC run; a table with doc_id, label, score.",
+        path=True,
     )
     threshold: float | None = option(
         None, "Assign labels that score at least this (default: as tuned on validation; 0.5 for another tool)."
@@ -41,7 +47,7 @@ def run(context: StageContext, options: EvalOptions) -> Result:
     """
     gates = parse_gates(options.require)
     evaluation, conditions = _evaluate(context, options, required=[gate.metric for gate in gates])
-    result = _write(context.folder, evaluation, conditions)
+    result = _write(context.folder, evaluation, conditions, _measure_parts(context, options, conditions))
     check_gates(gates, {name: score.value for name, score in evaluation.scores.items()}, str(context.folder))
     return result
 
@@ -49,6 +55,7 @@ def run(context: StageContext, options: EvalOptions) -> Result:
 def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) -> tuple[Evaluation, Conditions]:
     import numpy as np
 
+    from plant_cli.evaluation.foreign import read_numbering
     from plant_cli.evaluation.gold import read_gold
     from plant_cli.evaluation.hierarchy import read_hierarchy
     from plant_cli.evaluation.predictions import build_input, read_predictions
@@ -61,7 +68,8 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     gold = read_gold(context.corpus(), options.split)
     system = _find(context, options, gold.label_hash)
     warn_leakage(system, context.reporter)
-    predictions = read_predictions(system.predictions, gold, context.reporter)
+    numbering = read_numbering(options.label_order, options.remove_pairs)
+    predictions = read_predictions(system.predictions, gold, context.reporter, numbering)
     scores = read_scores(system, gold, read_size(options.memory))
     hierarchy = None if options.hierarchy is None else read_hierarchy(Path(options.hierarchy), gold.labels)
     data = build_input(predictions, gold, system.threshold, convention, scores, hierarchy)
@@ -94,8 +102,33 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
         level=options.level,
         seed=context.machine.seed,
         metric_options=options.metric_options,
+        removed=len(numbering.removed),
     )
     return evaluation, conditions
+
+
+def _measure_parts(context: StageContext, options: EvalOptions, conditions: Conditions) -> Parts:
+    """Every part of our own system alone; nothing for another tool, or where metrics were chosen."""
+    from plant_cli.evaluation.parts import measure_calibration, measure_parts
+
+    folder = conditions.system.folder
+    if folder is None:
+        return {}, None
+    calibration = measure_calibration(conditions.system.predictions, conditions.gold)
+    if options.metric:
+        return {}, calibration
+    families = [context.component(MetricSpec, family) for family in options.choose_families(s.name for s in context.components(MetricSpec))]
+    parts = measure_parts(
+        folder,
+        conditions.gold,
+        CONVENTIONS[options.convention],
+        families,
+        replicates=options.bootstrap,
+        level=options.level,
+        seed=context.machine.seed,
+        reporter=context.reporter,
+    )
+    return parts, calibration
 
 
 def _find(context: StageContext, options: EvalOptions, label_hash: str) -> System:
@@ -120,12 +153,19 @@ def _keep_scores(context: StageContext, system: System, split: str) -> str:
     return f"`plant predict{tag}{other} --auc --force` in this run keeps them all"
 
 
-def _write(folder: Path, evaluation: Evaluation, conditions: Conditions) -> Result:
+def _write(folder: Path, evaluation: Evaluation, conditions: Conditions, found: Parts) -> Result:
     from plant_cli.evaluation import report
     from plant_cli.evaluation.details import write_documents, write_labels
+    from plant_cli.evaluation.parts import make_parts_table, parts_as_json
     from plant_cli.evaluation.predictions import keep_documents
+    from plant_cli.lexical.calibration import describe_reliability
 
+    parts, calibration = found
     content = report.as_json(evaluation, conditions)
+    if calibration is not None:
+        content["calibration"] = describe_reliability(calibration)
+    if parts:
+        content["parts"] = parts_as_json(parts)
     kept = keep_documents(conditions.gold, conditions.convention)
     doc_ids = [doc_id for doc_id, keep in zip(conditions.gold.doc_ids, kept, strict=True) if keep]
     write_json(folder / "metrics.json", content)
@@ -133,7 +173,7 @@ def _write(folder: Path, evaluation: Evaluation, conditions: Conditions) -> Resu
     write_labels(folder / "per_label.tsv", conditions.data, conditions.gold, conditions.level)
     write_documents(folder / "per_document.parquet", conditions.data, evaluation.overall, doc_ids)
     return Result(
-        tables=report.make_tables(evaluation, conditions),
+        tables=[*report.make_tables(evaluation, conditions), *([make_parts_table(parts, evaluation.scores)] if parts else [])],
         data=content,
         next_step="plant finetune --init random --tag baseline, then plant significance finetune finetune-baseline",
         summary={name: evaluation.scores[name].value for name in SHOWN if name in evaluation.scores},

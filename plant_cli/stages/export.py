@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from plant_cli.api import Column, ComponentError, ExportableBackbone, Options, Result, StageContext, StageSpec, Table, UsageError, option
 
@@ -29,44 +29,55 @@ class ExportOptions(Options):
 
 def run(context: StageContext, options: ExportOptions) -> Result:
     """The folder is written whole or not at all; nothing is written to the run."""
-    from plant_cli.artefacts.lexical import LEXICAL
     from plant_cli.artefacts.model import WEIGHTS
+    from plant_cli.artefacts.scorers import FOLDER, SCORERS
     from plant_cli.artefacts.thresholds import THRESHOLDS
     from plant_cli.base.files import replacing_folder, write_json
     from plant_cli.base.hashing import hash_file
-    from plant_cli.model.network import load_network
+    from plant_cli.inference.model import has_network, load_voices
 
     target = _writable(options, force=context.force)
     corpus = context.corpus()
     source = context.input("finetune", context.tag)
+    load_voices(source, corpus.labels, corpus.analyser, context.component)  # what is damaged is refused before anything is written
+    network = _load(context, source, corpus) if has_network(source) else None
+    titles = zip(corpus.labels.ids, corpus.labels.titles, strict=True)
+    written: dict[str, Any] = {}
+    with replacing_folder(target) as folder:
+        if network is not None:
+            written = dict(cast("ExportableBackbone", network.backbone).export(folder, merge=options.merge))
+            shutil.copy2(source / WEIGHTS, folder / DECODER)
+        for name in (THRESHOLDS, SCORERS):
+            if (source / name).exists():
+                shutil.copy2(source / name, folder / name)
+        if (source / FOLDER).exists():
+            shutil.copytree(source / FOLDER, folder / FOLDER)
+        write_json(folder / LABELS, [{"label": label, "title": title} for label, title in titles])
+        files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
+        hashes = {name: hash_file(path) for name, path in files.items()}
+        sizes = {name: path.stat().st_size for name, path in files.items()}
+        write_json(folder / CARD, {**_card(network, corpus, written), "files": hashes})
+    if network is not None and not written.get("merged") and Path(str(written.get("base_model"))).is_dir():
+        context.reporter.warn(
+            f"the base model is a folder of this machine, {written['base_model']}: pass it on as well, or use --merge, which includes it"
+        )
+    columns = [Column(name="file"), Column(name="bytes", kind="count")]
+    table = Table(title=f"Exported to {target}", columns=columns, rows=list(sizes.items()), notes=[f"{CARD} says what each is"])
+    return Result(tables=[table], data={"folder": str(target), "backbone": written, "files": hashes})
+
+
+def _load(context: StageContext, source: Path, corpus: Corpus) -> Network:
+    from plant_cli.model.network import load_network
+
     network = load_network(source, context.component, context.machine, corpus.labels, corpus.sizes["train"])
-    backbone = network.backbone
-    if not isinstance(backbone, ExportableBackbone):
+    if not isinstance(network.backbone, ExportableBackbone):
         raise ComponentError(
             f"the backbone '{network.section.backbone.name}' has no layout that another program reads",
             where=f"{source}, backbone '{network.section.backbone.name}'",
             expected="a backbone that can be exported, as all Hugging Face models can",
             todo=f"use the network with `plant predict` or `plant suggest`; its weights are in {source}",
         )
-    titles = zip(corpus.labels.ids, corpus.labels.titles, strict=True)
-    with replacing_folder(target) as folder:
-        written = backbone.export(folder, merge=options.merge)
-        shutil.copy2(source / WEIGHTS, folder / DECODER)
-        for name in (THRESHOLDS, LEXICAL):
-            if (source / name).exists():
-                shutil.copy2(source / name, folder / name)
-        write_json(folder / LABELS, [{"label": label, "title": title} for label, title in titles])
-        files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
-        hashes = {name: hash_file(path) for name, path in files.items()}
-        sizes = {name: path.stat().st_size for name, path in files.items()}
-        write_json(folder / CARD, {**_card(network, corpus, dict(written)), "files": hashes})
-    if not written.get("merged") and Path(str(written.get("base_model"))).is_dir():
-        context.reporter.warn(
-            f"the base model is a folder of this machine, {written['base_model']}: pass it on as well, or use --merge, which includes it"
-        )
-    columns = [Column(name="file"), Column(name="bytes", kind="count")]
-    table = Table(title=f"Exported to {target}", columns=columns, rows=list(sizes.items()), notes=[f"{CARD} says what each is"])
-    return Result(tables=[table], data={"folder": str(target), "backbone": dict(written), "files": hashes})
+    return network
 
 
 def _writable(options: ExportOptions, *, force: bool) -> Path:
@@ -84,18 +95,27 @@ def _writable(options: ExportOptions, *, force: bool) -> Path:
     )
 
 
-def _card(network: Network, corpus: Corpus, backbone: dict[str, Any]) -> dict[str, Any]:
+def _card(network: Network | None, corpus: Corpus, backbone: dict[str, Any]) -> dict[str, Any]:
     from plant_cli import __version__
     from plant_cli.runs.folder import current_time
 
+    parts = "scorers" if network is None else "a backbone reads, label attention scores; scorers may speak beside it"
+    return {
+        "format": FORMAT,
+        "what": f"A model that assigns labels to texts: {parts}. Trained with plant (PLANT).",
+        "plant_version": __version__,
+        "created": current_time(),
+        **({} if network is None else _describe_network(network, backbone)),
+        "labels": {"file": LABELS, "count": len(corpus.labels), "hash": corpus.labels.hash, "order": "rows of the decoder's tables"},
+        "data_hash": corpus.data_hash,
+    }
+
+
+def _describe_network(network: Network, backbone: dict[str, Any]) -> dict[str, Any]:
     whole = backbone.get("merged")
     base = f"AutoModel.from_pretrained({backbone.get('base_model')!r}, revision={backbone.get('revision')!r})"
     beside = f"PeftModel.from_pretrained({base}, 'adapter')" if backbone.get("folder") == "adapter" else base
     return {
-        "format": FORMAT,
-        "what": "A network that assigns labels to texts: a backbone reads, label attention scores. Trained with plant (PLANT).",
-        "plant_version": __version__,
-        "created": current_time(),
         "backbone": {**backbone, "read_with": "AutoModel.from_pretrained('backbone')" if whole else beside},
         "decoder": {
             "file": DECODER,
@@ -103,9 +123,7 @@ def _card(network: Network, corpus: Corpus, backbone: dict[str, Any]) -> dict[st
             "hidden": network.backbone.hidden_size,
             "reads": "hidden states of content tokens in fp32: special tokens and padding left out, overlaps of windows averaged",
         },
-        "labels": {"file": LABELS, "count": len(corpus.labels), "hash": corpus.labels.hash, "order": "rows of the decoder's tables"},
         "tokenizer_hash": network.backbone.tokenizer_hash,
-        "data_hash": corpus.data_hash,
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from plant_cli.api import BackboneSpec, Column, Result, StageContext, StageSpec, Table, UsageError
@@ -10,17 +12,24 @@ from plant_cli.running.session import open_session
 from plant_cli.training.options import FinetuneOptions
 
 if TYPE_CHECKING:
+    from plant_cli.api.output import Cell
+    from plant_cli.inference.calibration import Calibrated
+    from plant_cli.inference.scorers import Training
+    from plant_cli.training.scoring import Scored
     from plant_cli.training.stage2 import FineTuned
 
 FIGURES = ("MAP", "P@5", "micro-F1", "macro-F1")
 
 
 def run(context: StageContext, options: FinetuneOptions) -> Result:
-    """Fine-tune, keep the best epoch on validation, and tune the decision threshold there."""
+    """Fine-tune, keep the best epoch on validation, and tune the decision threshold there; or fit scorers alone."""
     _refuse_useless_sharpness(options)
+    _refuse_useless_start(options)
     corpus = context.corpus()
+    if not options.network:
+        return _fit_scorers(context, options)
     relevance = context.input("mig") if options.needs_relevance else context.find_input("mig")
-    planted = context.input("pretrain-attn") if options.init == "planted" else None
+    planted = context.input("pretrain-attn", options.planted) if options.init == "planted" else None
 
     # Imports torch, which takes seconds: what is missing is said before.
     from plant_cli.model.languages import warn_of_languages
@@ -41,6 +50,13 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     return _report(finetune(given, options), options)
 
 
+def _fit_scorers(context: StageContext, options: FinetuneOptions) -> Result:
+    from plant_cli.training.scoring import ScorerInputs, score_alone
+
+    given = ScorerInputs(corpus=context.corpus(), machine=context.machine, session=open_session(context), component=context.component)
+    return _report_scorers(score_alone(given, options), options)
+
+
 def _refuse_useless_sharpness(options: FinetuneOptions) -> None:
     if options.sharpness is not None and not options.plants_tables:
         raise UsageError(
@@ -51,32 +67,85 @@ def _refuse_useless_sharpness(options: FinetuneOptions) -> None:
         )
 
 
+def _refuse_useless_start(options: FinetuneOptions) -> None:
+    if options.planted is not None and options.init != "planted":
+        raise UsageError(
+            f"pretrain-attn-{options.planted} is named, but training does not start from planted attention",
+            where="finetune, option planted",
+            expected="--init planted, which is the default",
+            todo="leave --planted out, or --init random",
+        )
+
+
 def _report(reached: FineTuned, options: FinetuneOptions) -> Result:
-    outcome, quality, lexical = reached.training, reached.quality, reached.lexical_figures
+    outcome, quality = reached.training, reached.quality
     recalls = [name for name in outcome.kept if name.startswith("shortlist")]
-    shown = [*FIGURES, *([quality] if quality else []), *recalls]
+    alone = [f"{FIGURES[0]} of the network"] if reached.scorers else []
+    shown = [*FIGURES, *alone, *([quality] if quality else []), *recalls]
     columns = [Column(name="epoch"), Column(name="loss", kind="exact")]
     columns += [Column(name=f"attention {name}" if name == quality else name, kind="points") for name in shown]
     rows = [[str(e["epoch"] or "start"), e["loss"], *(e[name] for name in shown)] for e in outcome.history]
     kept = "start" if outcome.best_epoch < 0 else f"epoch {outcome.best_epoch + 1}"
-    notes = [f"kept: {kept} by {options.monitor}; {_describe_threshold(reached.threshold, options)}"]
-    if lexical:
-        rows.append(["+ words", None, *(lexical.get(name) for name in shown)])
-        notes.append(f"+ words: with lexical scores; a cosine of 1 adds {reached.lexical_weight:g} to a logit (the best on validation)")
+    notes = [
+        f"kept: {kept} by {options.monitor}; {_describe_threshold(reached.threshold, options)}",
+        _describe_calibration(reached.calibrated),
+    ]
+    tables = [Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=[*notes, *reached.speed.notes()])]
+    figures = {name: outcome.kept[name] for name in shown}
+    if reached.parts:
+        tables.append(_list_parts("Each part alone (validation)", reached.parts, {name: figures[name] for name in FIGURES}))
     return Result(
-        tables=[Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=[*notes, *reached.speed.notes()])],
+        tables=tables,
         next_step="plant eval --bootstrap 1000",
         summary={
-            **{name: outcome.kept[name] for name in shown},
-            **{f"{name} with words": value for name, value in lexical.items()},
+            **figures,
+            "scorers": _list_scorers(reached.scorers),
+            "ECE": reached.calibrated.reliability.error,
             "sharpness": outcome.history[0].get("sharpness", 1.0),
-            "word_weight": reached.lexical_weight,
             "epochs": outcome.epochs,
             "best_epoch": outcome.best_epoch + 1,
             "threshold": reached.threshold,
             **reached.speed.summary(),
             **reached.cuts,
         },
+    )
+
+
+def _report_scorers(reached: Scored, options: FinetuneOptions) -> Result:
+    seconds = ", ".join(f"{name} {value:.1f} s" for name, value in reached.scorers.seconds.items())
+    table = _list_parts(f"Scorers ({reached.split})", reached.parts, reached.figures)
+    notes = [_describe_threshold(reached.threshold, options), _describe_calibration(reached.calibrated), f"fitted: {seconds}"]
+    if reached.split == "train":
+        notes.append("there is no validation split: figures and threshold are of left-out scores of train")
+    notes += [f"left out: {name} ({why})" for name, why in reached.scorers.missing.items()]
+    return Result(
+        tables=[replace(table, notes=notes)],
+        next_step="plant eval --bootstrap 1000",
+        summary={
+            **reached.figures,
+            "scorers": _list_scorers(reached.scorers),
+            "ECE": reached.calibrated.reliability.error,
+            "threshold": reached.threshold,
+        },
+    )
+
+
+def _list_scorers(fitted: Training | None) -> list[str]:
+    return [] if fitted is None else [scorer.name for scorer in fitted.scorers.scorers]
+
+
+def _list_parts(title: str, parts: Mapping[str, Mapping[str, float]], whole: Mapping[str, float]) -> Table:
+    columns = [Column(name="part"), *(Column(name=name, kind="points") for name in FIGURES)]
+    rows: list[list[Cell]] = [
+        [name, *(figures[figure] for figure in FIGURES)] for name, figures in {**parts, "all together": whole}.items()
+    ]
+    return Table(title=title, columns=columns, rows=rows)
+
+
+def _describe_calibration(found: Calibrated) -> str:
+    before, after = found.before.error, found.reliability.error
+    return (
+        f"probabilities are off by {100 * after:.2g} points on average (expected calibration error; {100 * before:.2g} before calibration)"
     )
 
 
@@ -99,6 +168,6 @@ SPECS = (
         sections=("data", "model", "machine"),
         parallel=True,
         seeded=True,
-        examples=("plant finetune", "plant finetune --init random --tag baseline"),
+        examples=("plant finetune", "plant finetune --no-network --scorers words,titles data.parquet"),
     ),
 )

@@ -10,13 +10,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
-from plant_cli.api import LossSpec, Options, RecipeError, Result, SignalSpec, StageContext, StageSpec, option
+from plant_cli.api import BackboneSpec, LossSpec, Options, RecipeError, Result, SignalSpec, StageContext, StageSpec, option
 from plant_cli.base.sizes import read_size
 
 if TYPE_CHECKING:
-    from plant_cli.api import Corpus
+    from plant_cli.api import Corpus, ModelSection
     from plant_cli.planning.estimates import Estimate
     from plant_cli.planning.jobs import Job
+    from plant_cli.planning.planner import Planner
     from plant_cli.recipe.steps import Step
     from plant_cli.stages.mig import MigOptions
 
@@ -51,7 +52,7 @@ def run(context: StageContext, options: PlanOptions) -> Result:
     free = free_memory(hardware, sharing)
     with _corpus(context, steps[0], recipe) as corpus:
         planner = Planner(context.component, corpus, hardware, sharing, free=free, timed=options.probe)
-        plans = {step.name: _words(context, step, corpus) if _counts(step) else planner.plan(_job(context, step, corpus)) for step in steps}
+        plans = {step.name: _plan(context, step, corpus, planner) for step in _drop_idle(steps)}
     place = f"{hardware.device} in {str(hardware.dtype).removeprefix('torch.')}"
     each = f" for each of {sharing.processes} processes" if sharing.processes > 1 else ""
     return report(plans, free, place + each, [*_explain(plans), *planner.notes])
@@ -105,8 +106,20 @@ def _corpus(context: StageContext, step: Step, recipe: str | None) -> Iterator[C
         yield prepare(dataset, step.data, Path(folder), step.machine.seed, context.reporter)
 
 
-def _counts(step: Step) -> bool:
-    return step.spec.name == "mig"
+def _drop_idle(steps: list[Step]) -> list[Step]:
+    """Without the steps that score with a model without a network: they take next to nothing."""
+    alone = any(step.spec.name == "finetune" and not getattr(step.options, "network", True) for step in steps)
+    return [step for step in steps if not (alone and step.spec.name == "predict")]
+
+
+def _plan(context: StageContext, step: Step, corpus: Corpus, planner: Planner) -> Estimate:
+    if step.spec.name == "mig":
+        return _words(context, step, corpus)
+    if not getattr(step.options, "network", True):
+        from plant_cli.planning.scorers import plan_scorers
+
+        return plan_scorers(corpus, planner.scorers(step.options.chosen_scorers), context.reporter)  # type: ignore[attr-defined]
+    return planner.plan(_job(context, step, corpus))
 
 
 def _words(context: StageContext, step: Step, corpus: Corpus) -> Estimate:
@@ -132,6 +145,17 @@ def _words(context: StageContext, step: Step, corpus: Corpus) -> Estimate:
     )
 
 
+def _find_start(context: StageContext, section: ModelSection) -> ModelSection:
+    """The network with the folder that its backbone starts from, where the run has made it already."""
+    spec, options = context.component(BackboneSpec, section.backbone)
+    if context.request.recipe is not None or spec.start is None or getattr(options, spec.start.option) is not None:
+        return section
+    folder = context.find_input(spec.start.stage)
+    named = {} if folder is None else {spec.start.option: str(folder)}
+    backbone = section.backbone.model_copy(update={"options": {**section.backbone.options, **named}})
+    return section.model_copy(update={"backbone": backbone})
+
+
 def _job(context: StageContext, step: Step, corpus: Corpus) -> Job:
     """What a step that trains or scores asks of the machine."""
     import numpy as np
@@ -142,7 +166,14 @@ def _job(context: StageContext, step: Step, corpus: Corpus) -> Job:
     options: Any = step.options
     sizes = corpus.sizes
     batch = getattr(options, "batch", options.micro_batch)
-    job = Job(model=step.model, machine=step.machine, kind="score", documents=0, batch=batch, micro_batch=options.micro_batch)
+    job = Job(
+        model=_find_start(context, step.model),
+        machine=step.machine,
+        kind="score",
+        documents=0,
+        batch=batch,
+        micro_batch=options.micro_batch,
+    )
     if not isinstance(options, PretrainOptions | FinetuneOptions):
         return replace(job, documents=sizes.get(options.split, 0), every_score=options.auc)
     read = sizes["train"] + sizes.get("validation", 0)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plant_cli.api import Corpus, Split, SplitName
-    from plant_cli.inference.scoring import Keep, TopLabels
+    from plant_cli.inference.top import Keep, TopLabels
     from plant_cli.model.cuts import Cut
     from plant_cli.runs.folder import Run
 
@@ -65,7 +65,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     _refuse_loose_names(options)
     if options.average:
         return _average(context, options)
-    from plant_cli.artefacts.predictions import PREDICTIONS, write_predictions
+    from plant_cli.artefacts.predictions import PREDICTIONS, write_parts, write_predictions
     from plant_cli.artefacts.scores import require_room, writing_scores
 
     corpus = context.corpus()
@@ -75,13 +75,21 @@ def run(context: StageContext, options: PredictOptions) -> Result:
         _require_every_score(options)
         require_room(context.folder, len(split), len(corpus.labels), read_size(options.auc_disk))
 
-    # Imports torch, which takes seconds: what is missing is said before.
-    from plant_cli.inference.texts import load_model
-    from plant_cli.model.candidates import propose
-    from plant_cli.model.word_statistics import load_statistics
+    # Imports torch where there is a network, which takes seconds: what is missing is said before.
+    from plant_cli.inference.model import has_network, load_model
 
     proposed = {}
     if options.shortlist:
+        from plant_cli.model.candidates import propose
+        from plant_cli.model.word_statistics import load_statistics
+
+        if not has_network(folder):
+            raise UsageError(
+                "a shortlist is of no use to a model without a network",
+                where="predict, option shortlist",
+                expected="a network, whose scores of all labels take long",
+                todo="leave --shortlist out",
+            )
         statistics = load_statistics(context.input("mig"), corpus)
         shortlist = context.component(ShortlistSpec, options.shortlist)
         proposed = propose(shortlist, statistics, {split.name: split.texts}, context.reporter)
@@ -95,6 +103,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
         candidates=proposed.get(split.name),
         should_stop=lambda: context.stopping,
         evidence=split.evidence,
+        parts=True,
     )
     if options.auc:
         with writing_scores(context.folder, split.doc_ids, len(corpus.labels), corpus.labels.hash) as kept:
@@ -102,6 +111,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     else:
         top = score()
     write_predictions(context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels)
+    write_parts(context.folder, {name: (part.labels, part.scores) for name, part in top.parts.items()}, split, corpus.labels)
     return _report(top, split, corpus)
 
 
@@ -195,7 +205,7 @@ def _load(
     context: StageContext, options: PredictOptions, system: str, folder: Path, mig: Callable[[], Path | None]
 ) -> Callable[[SplitName, Keep], Cut]:
     """What scores a split with a trained network; hands on every score, and says what was not read."""
-    from plant_cli.inference.texts import load_model
+    from plant_cli.inference.model import load_model
 
     corpus = context.corpus()
     model = load_model(folder, corpus, context.component, context.machine, mig)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def run(context: StageContext, options: PretrainOptions) -> Result:
     """Train label queries and attention maps so that attention ranks a document's words by their relevance for each label."""
-    corpus, relevance = context.corpus(), context.input("mig")
+    corpus, relevance = context.corpus(), context.input("mig", options.relevance)
 
     # Imports torch, which takes seconds: what is missing is said before.
     from plant_cli.model.languages import warn_of_languages
@@ -38,14 +38,15 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
 
 def _report(reached: Planted) -> Result:
     outcome, name = reached.training, reached.measure
-    rows = [[e["epoch"], e["loss"], e[name], e[f"random {name}"], e["tau"]] for e in outcome.history]
-    columns = [Column(name="epoch", kind="count"), Column(name="loss", kind="exact")]
+    rows = [[str(e["epoch"] or "start"), e["loss"], e[name], e[f"random {name}"], e["tau"]] for e in outcome.history]
+    kept = "start" if outcome.best_epoch < 0 else f"epoch {outcome.best_epoch + 1}"
+    columns = [Column(name="epoch"), Column(name="loss", kind="exact")]
     columns += [Column(name=n, kind="points") for n in (name, "in random order", "Kendall's tau")]
     table = Table(
         title="Attention ranks words by relevance (validation, each document's own labels)",
         columns=columns,
         rows=rows,
-        notes=[f"kept: epoch {outcome.best_epoch + 1}; relevance is fitted on train only", *reached.speed.notes()],
+        notes=[f"kept: {kept}; relevance is fitted on train only", *reached.speed.notes()],
     )
     best = outcome.kept
     return Result(

@@ -1,4 +1,4 @@
-"""`plant quickstart`: everything once on a small made-up corpus, planted against random attention, with intervals."""
+"""`plant quickstart`: everything once on a small made-up corpus, planted against uniform attention, with intervals."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(context: StageContext, options: QuickstartOptions) -> Result:
 SPECS = (
     StageSpec(
         name="quickstart",
-        summary="See everything in three minutes: a made-up corpus, planted against random attention, with intervals.",
+        summary="See everything in three minutes: a made-up corpus, planted against uniform attention, with intervals.",
         options=QuickstartOptions,
         run=run,
         sections=("machine",),

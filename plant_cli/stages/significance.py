@@ -11,6 +11,7 @@ from plant_cli.api import MetricSpec, Result, StageContext, StageSpec, Table, Us
 from plant_cli.base.files import write_json
 from plant_cli.base.sizes import read_size
 from plant_cli.evaluation.conventions import CONVENTIONS
+from plant_cli.evaluation.gates import check_gates, parse_gates
 from plant_cli.evaluation.options import ScoringOptions
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ class SignificanceOptions(ScoringOptions):
     metric: list[str] = option([], f"Only this metric (repeatable). Default: {', '.join(DEFAULT_METRICS)}.", short="-m")
     bootstrap: int = option(1000, "Resamples of the documents behind the intervals of the differences.", ge=1)
     permutations: int = option(10000, "Random swaps behind p (approximate randomisation); p is at least 1/(1 + this).", ge=1)
+    require: list[str] = option(
+        [], "Fail (exit code 7) unless A is better with 'p<0.05' (all metrics), 'p[P@5]<0.05', or by 'difference[P@5]>=0.01' (repeatable)."
+    )
     paper: bool = option(
         False,
         "Report by the published rule: mean gain and plain percentiles of the replicates; Wilcoxon over documents for P@k and R@k, over "
@@ -60,12 +64,17 @@ class SignificanceOptions(ScoringOptions):
 
 
 def run(context: StageContext, options: SignificanceOptions) -> Result:
-    """Test each metric, correct over metrics and systems, and write significance.json."""
-    from plant_cli.evaluation.comparison import as_json
+    """Test each metric, correct over metrics and systems, and write significance.json; then check what was required.
+
+    Raises:
+        GateFailed: a requirement does not hold; the results are written all the same.
+    """
+    from plant_cli.evaluation.comparison import as_json, measure_gates
     from plant_cli.evaluation.gold import read_gold
     from plant_cli.evaluation.joining import keep_shared
 
     _refuse_repeated(options.systems)
+    gates = parse_gates(options.require)
     families = [context.component(MetricSpec, family) for family in options.choose_families(s.name for s in context.components(MetricSpec))]
     gold = read_gold(context.corpus(), options.split)
     seeds: list[int] = []
@@ -91,6 +100,8 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
         tables, content = [*spread_tables, *tables], {**content, **over_seeds}
     write_json(context.folder / "significance.json", content)
     summary = {f"{c.metric} against {c.b}": c.print_text(c.p_holm) for c in comparisons}
+    if gates:
+        check_gates(gates, measure_gates(comparisons, paper=options.paper), str(context.folder))
     return Result(tables=tables, data=content, summary=summary)
 
 
@@ -129,13 +140,15 @@ def _refuse_repeated(systems: list[str]) -> None:
 def _measure(context: StageContext, options: SignificanceOptions, name: str, gold: Gold, families: Families) -> Measurement:
     from plant_cli.evaluation.bins import measure_bins
     from plant_cli.evaluation.families import choose, compute_families, find_missing
+    from plant_cli.evaluation.foreign import read_numbering
     from plant_cli.evaluation.hierarchy import read_hierarchy
     from plant_cli.evaluation.joining import Measurement
     from plant_cli.evaluation.predictions import build_input, read_predictions
     from plant_cli.evaluation.systems import find_system, read_scores
 
     system = find_system(context, name, gold)
-    predictions = read_predictions(system.predictions, gold, context.reporter)
+    numbering = read_numbering(options.label_order, options.remove_pairs)
+    predictions = read_predictions(system.predictions, gold, context.reporter, numbering)
     scores = read_scores(system, gold, read_size(options.memory))
     hierarchy = None if options.hierarchy is None else read_hierarchy(Path(options.hierarchy), gold.labels)
     data = build_input(predictions, gold, system.threshold, CONVENTIONS[options.convention], scores, hierarchy)

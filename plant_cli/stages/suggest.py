@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from plant_cli.api import Corpus
-    from plant_cli.inference.scoring import TopLabels
+    from plant_cli.inference.model import TrainedModel
+    from plant_cli.inference.top import TopLabels
     from plant_cli.model.cuts import Cut
 
 SHOWN = 5  # documents in the table when the rest is in a file
@@ -25,6 +26,7 @@ class SuggestOptions(Options):
     top_k: int = option(10, "Labels suggested for each text.", ge=1)
     assigned: bool = option(False, "Only labels that reach the threshold tuned on validation.")
     batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1)
+    why: bool = option(False, "Say what speaks for each label: which scorer, by which words, title or training documents.")
     id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).")
     output: str | None = option(
         None,
@@ -43,7 +45,7 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
 
     # Imports torch, which takes seconds: what is missing is said before.
     from plant_cli.artefacts.thresholds import read_thresholds
-    from plant_cli.inference.texts import load_model
+    from plant_cli.inference.model import load_model
 
     model = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
     top = model.score(
@@ -54,12 +56,27 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
         reporter=context.reporter,
         should_stop=lambda: context.stopping,
     )
-    found = _suggestions(ids, top, read_thresholds(folder, corpus.labels.hash).select(top.labels).tolist(), corpus)
+    reasons = _explain(model, texts, top) if options.why else None
+    found = _suggestions(ids, top, read_thresholds(folder, corpus.labels.hash).select(top.labels).tolist(), corpus, reasons)
     if options.assigned:
         found = found.filter("assigned")
     if output is not None:
-        _write(found, output, ids, titled=any(corpus.labels.titles))
-    return _report(found, ids, output, top.cut)
+        _write(found, output, ids, titled=any(corpus.labels.titles), explained=options.why)
+    return _report(found, ids, output, top.cut, explained=options.why)
+
+
+def _explain(model: TrainedModel, texts: list[str], top: TopLabels) -> list[list[str]]:
+    """What speaks for the labels of each text, in words."""
+    from plant_cli.inference.reasons import explain_labels
+
+    if model.voices is None or model.voices.scorers is None:
+        raise UsageError(
+            "the model has no scorers that could say why",
+            where="plant suggest, option why",
+            expected="a model that was trained with scorers",
+            todo="leave --why out, or train with `plant finetune --scorers words,titles,neighbours,linear --force`",
+        )
+    return explain_labels(model.voices.scorers, texts, top.labels)
 
 
 def _writable(options: SuggestOptions, *, force: bool) -> Path | None:
@@ -149,35 +166,44 @@ def _identify(context: StageContext, options: SuggestOptions, frame: pl.DataFram
     return ids
 
 
-def _suggestions(ids: list[str], top: TopLabels, thresholds: list[list[float]], corpus: Corpus) -> pl.DataFrame:
-    """A row for each suggestion: document, label, title, score, the label's threshold, and whether the score reaches it."""
+def _suggestions(
+    ids: list[str], top: TopLabels, thresholds: list[list[float]], corpus: Corpus, reasons: list[list[str]] | None
+) -> pl.DataFrame:
+    """A row for each suggestion: document, label, title, score, the label's threshold, whether the score reaches it, and why."""
     import polars as pl
 
     names, titles = corpus.labels.ids, corpus.labels.titles
     rows = [
-        (row, document, names[label], titles[label], score, threshold, score >= threshold)
+        (row, document, names[label], titles[label], score, threshold, score >= threshold, why)
         for row, document in enumerate(ids)
-        for label, score, threshold in zip(top.labels[row].tolist(), top.scores[row].tolist(), thresholds[row], strict=True)
+        for label, score, threshold, why in zip(
+            top.labels[row].tolist(),
+            top.scores[row].tolist(),
+            thresholds[row],
+            [""] * top.labels.shape[1] if reasons is None else reasons[row],
+            strict=True,
+        )
     ]
-    types = (pl.Int64, pl.String, pl.String, pl.String, pl.Float64, pl.Float64, pl.Boolean)
-    schema = dict(zip(("row", "doc_id", "label", "title", "score", "threshold", "assigned"), types, strict=True))
+    types = (pl.Int64, pl.String, pl.String, pl.String, pl.Float64, pl.Float64, pl.Boolean, pl.String)
+    schema = dict(zip(("row", "doc_id", "label", "title", "score", "threshold", "assigned", "why"), types, strict=True))
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _write(found: pl.DataFrame, output: Path, ids: list[str], *, titled: bool) -> None:
+def _write(found: pl.DataFrame, output: Path, ids: list[str], *, titled: bool, explained: bool = False) -> None:
     """One row a document, best labels first; a document without suggestions has empty lists."""
     import polars as pl
 
     from plant_cli.kit.tables import write_table
 
     columns = {"label": "labels", **({"title": "titles"} if titled else {}), "score": "scores", "assigned": "assigned"}
+    columns |= {"why": "why"} if explained else {}
     lists = found.group_by("row", maintain_order=True).agg(pl.col(one).alias(many) for one, many in columns.items())
     documents = pl.DataFrame({"row": range(len(ids)), "doc_id": ids}, schema={"row": pl.Int64, "doc_id": pl.String})
     whole = documents.join(lists, on="row", how="left", maintain_order="left").drop("row")
     write_table(whole.with_columns(pl.col(name).fill_null([]) for name in columns.values()), output)
 
 
-def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut) -> Result:
+def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut, *, explained: bool) -> Result:
     import polars as pl
 
     from plant_cli.model.cuts import cut_summary
@@ -194,16 +220,18 @@ def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut) 
             Column(name="score", kind="exact"),
             Column(name="threshold", kind="exact"),
             Column(name="assigned"),
+            *([Column(name="why")] if explained else []),
         ],
         rows=[
-            [*names, _round(score), _round(threshold), "yes" if enough else "no"]
-            for *names, score, threshold, enough in shown.select(
-                "doc_id", "label", pl.col("title").fill_null(""), "score", "threshold", "assigned"
+            [*names, _round(score), _round(threshold), "yes" if enough else "no", *([why] if explained else [])]
+            for *names, score, threshold, enough, why in shown.select(
+                "doc_id", "label", pl.col("title").fill_null(""), "score", "threshold", "assigned", "why"
             ).iter_rows()
         ],
         notes=[
             f"{len(found)} suggestions" + (f" for {len(ids)} texts written to {output}" if output else ""),
-            "assigned: the score reaches the threshold tuned on validation; scores order labels and are no calibrated probabilities",
+            "assigned: the score reaches the threshold tuned on validation; scores are probabilities, calibrated on validation",
+            *(["why: what each scorer adds to the log-odds of an average label, and by what"] if explained else []),
         ],
     )
     return Result(tables=[table], summary={"documents": len(ids), "suggestions": len(found), **cut_summary({"texts": cut})})

@@ -1,4 +1,4 @@
-"""The action `plant verify`: says of every file of a run whether it is what the stages wrote."""
+"""The action `plant verify`: whether every file of a run is what the stages wrote, and every figure follows from the predictions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from plant_cli.api import ArtefactError, Column, Options, Result, StageContext, 
 
 if TYPE_CHECKING:
     from plant_cli.artefacts.integrity import FileState
+    from plant_cli.running.recomputing import Recomputed
 
 SHOWN = 3  # files in a message
 
@@ -19,10 +20,12 @@ class VerifyOptions(Options):
     """Options of `verify`."""
 
     folder: str | None = option(None, "The run folder (default: that of --run).", argument=True, path=True)
+    recompute: bool = option(True, "Compute every evaluation again from the saved predictions, and compare its figures.")
 
 
 def verify(context: StageContext, options: VerifyOptions) -> Result:
-    """Hash every recorded file of a run and say which are whole, changed or missing; the exit code is 4 unless all are whole."""
+    """Hash every recorded file of a run, and compute its evaluations again; the exit code is 4 unless all is as it was written."""
+    from plant_cli.running.recomputing import recompute
     from plant_cli.runs.folder import Run
     from plant_cli.runs.inventory import examine_run
 
@@ -33,13 +36,42 @@ def verify(context: StageContext, options: VerifyOptions) -> Result:
             found[name] = files
             task.advance(1)
     wrong = [file for files in found.values() for file in files if file.state != "whole"]
+    again: list[Recomputed] = []
+    if options.recompute and not wrong:  # damaged files compute nothing
+        with context.reporter.progress("computing figures again", None, "evaluations") as task:
+            for one in recompute(run, context.request, context.runner):
+                again.append(one)
+                task.advance(1)
+    different = [one for one in again if one.different]
     return Result(
-        tables=[_count(run.path, found), *([_list_wrong(run.path, wrong)] if wrong else [])],
+        tables=[_count(run.path, found), *([_list_wrong(run.path, wrong)] if wrong else []), *([_list_again(again)] if again else [])],
         data={
             "folders": {name: {file.name: file.state for file in files} for name, files in found.items()},
             "whole": not wrong,
+            "recomputed": {
+                one.folder: {"numbers": one.numbers, "different": list(one.different), "not_computed": one.reason} for one in again
+            },
         },
-        failure=_explain(run.path, wrong, sum(map(len, found.values()))) if wrong else None,
+        failure=_explain(run.path, wrong, sum(map(len, found.values()))) if wrong else _explain_different(run.path, different),
+    )
+
+
+def _list_again(again: Sequence[Recomputed]) -> Table:
+    columns = [Column(name="folder"), Column(name="numbers", kind="count"), Column(name="different", kind="count"), Column(name="remark")]
+    rows: list[list[str | int]] = [
+        [one.folder, one.numbers, len(one.different), one.reason or "; ".join(one.different[:SHOWN])] for one in again
+    ]
+    return Table(title="Figures computed again from the saved predictions", columns=columns, rows=rows)
+
+
+def _explain_different(run: Path, different: Sequence[Recomputed]) -> ArtefactError | None:
+    if not different:
+        return None
+    return ArtefactError(
+        f"{sum(len(one.different) for one in different)} figures are not what the saved predictions give",
+        where=f"{run}: {', '.join(one.folder for one in different)}",
+        expected="the figures that the same code computes from the same predictions",
+        todo="an evaluation of another version of `plant` may differ: run it again with --force, or look at who changed the figures",
     )
 
 
@@ -70,11 +102,11 @@ def _explain(run: Path, wrong: Sequence[FileState], count: int) -> ArtefactError
 SPECS = (
     StageSpec(
         name="verify",
-        summary="Compare every file of a run with its recorded hash: what is whole, changed, missing.",
+        summary="Compare every file of a run with its recorded hash, and compute its figures again from the predictions.",
         options=VerifyOptions,
         run=verify,
         writes=False,
         panel="Tools",
-        examples=("plant verify", "plant verify copied-run", "plant verify --format json"),
+        examples=("plant verify", "plant verify copied-run --no-recompute", "plant verify --format json"),
     ),
 )

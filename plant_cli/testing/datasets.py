@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plant_cli.api import SPLITS, ComponentError, DataSection, Dataset, DatasetSpec, ResourceError
+from plant_cli.api import SPLITS, ComponentError, DataError, DataSection, Dataset, DatasetSpec, ResourceError
 from plant_cli.testing.specs import default_options
 
 EXAMPLE = (
@@ -104,6 +104,10 @@ def _load(spec: DatasetSpec) -> Dataset:
     try:
         return spec.load(DataSection(path=str(_source(spec))), options)
     except (ComponentError, ResourceError) as error:  # a package or a download that this machine does not have
+        pytest.skip(str(error))
+    except DataError as error:  # a published corpus reads its own files alone
+        if spec.card is None:
+            raise
         pytest.skip(str(error))
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import field_validator, model_validator
 
 from plant_cli.api import Choice, Options, choice, option
 from plant_cli.training.schedules import LayerRates, Schedule
@@ -46,6 +48,9 @@ class TrainingOptions(Options):
 class PretrainOptions(TrainingOptions):
     """Options of `pretrain-attn`."""
 
+    relevance: str | None = option(
+        None, "Tag of the `plant mig` whose relevance is planted, such as control for mig-control. Default: the one without a tag."
+    )
     loss: Choice = choice("loss", "lambda", "The ranking loss.")
     rate_attention: float = option(1e-2, "Peak learning rate of label queries and attention maps.", gt=0)
     freeze_backbone: bool = option(True, "Train only the label attention; hidden states are then computed once and cached.")
@@ -55,6 +60,12 @@ class PretrainOptions(TrainingOptions):
     labels_per_document: int = option(64, "Labels sampled beside the positives of a batch; -1: all labels.", ge=-1)
     score: Literal["log-mass", "mass", "log-mean"] = option(
         "log-mass", "A word's score: log of the attention mass on its tokens, the mass itself, or the log of its mean."
+    )
+    start: Literal["regression", "random"] | None = option(
+        None,
+        "What label queries start from. regression: the queries whose scores come nearest to relevance, from one pass over train. "
+        "random: as they were drawn, or the titles that --label-queries asks for (the paper). "
+        "Default: regression, where the decoder can and --label-queries does not ask for titles.",
     )
     items: Literal["words", "positions"] = option(
         "words", "What is ranked: a document's distinct words, or each position of a word by itself (the paper, read to the letter)."
@@ -91,6 +102,7 @@ class ByStart(Generic[Value]):
         return self.planted if planted else self.plain
 
 
+SCORERS = ("words", "titles", "neighbours", "linear")
 RATE_HEAD = ByStart(planted=3e-4, plain=1e-3)
 RATE_BOOST = ByStart(planted=3e-3, plain=3e-2)
 PATIENCE: ByStart[int | None] = ByStart(planted=2, plain=None)
@@ -102,6 +114,11 @@ class FinetuneOptions(TrainingOptions):
     init: Literal["planted", "random"] = option(
         "planted", "planted: from the attention of pretrain-attn, with all that is planted. random: from nothing (the clean contrast)."
     )
+    planted: str | None = option(
+        None,
+        "Tag of the `plant pretrain-attn` to start from, such as control for pretrain-attn-control; not with --init random. "
+        "Default: the one without a tag.",
+    )
     prototypes: bool | None = option(
         None,
         "Start each label's tables from what its attention gathers on its training documents. Default: with --init planted (paper: no).",
@@ -112,11 +129,15 @@ class FinetuneOptions(TrainingOptions):
         "Default: the best on validation of 1, 1/2, 1/4 and 1/8.",
         gt=0,
     )
-    lexical: bool | None = option(
+    scorers: list[Choice] | None = choice(
+        "scorer",
         None,
-        "Add lexical scores: the cosine of the document's tf-idf and the label's relevance, with a weight chosen on validation. "
-        "Default: with --init planted (paper: no).",
+        "What speaks for labels besides the network, comma-separated, or none; weights are learned from train and validation. "
+        f"Default: {', '.join(SCORERS)}; with --init random none (paper: none).",
+        was="lexical",
     )
+    network: bool = option(True, "Train a network. Without one, scorers alone are the model: it is ready in seconds.")
+    allow_missing: bool = option(False, "Leave a scorer out that fails, with a warning, instead of stopping.")
     patience: int | None = option(
         None,
         f"Epochs without a better validation value before training stops. {PATIENCE.help}",
@@ -161,9 +182,30 @@ class FinetuneOptions(TrainingOptions):
     @property
     def needs_relevance(self) -> bool:
         """Whether the stage cannot do without the run's relevance table."""
-        return self.uses_lexical or bool(self.anchor) or self.shortlist is not None
+        return self.network and (bool(self.anchor) or self.shortlist is not None)
 
     @property
-    def uses_lexical(self) -> bool:
-        """Whether lexical scores are added to the network's."""
-        return self.init == "planted" if self.lexical is None else self.lexical
+    def chosen_scorers(self) -> list[Choice]:
+        """The scorers that speak."""
+        if self.scorers is not None:
+            return self.scorers
+        return [Choice(name=name) for name in SCORERS] if self.init == "planted" or not self.network else []
+
+    @field_validator("scorers", mode="before")
+    @classmethod
+    def _split_names(cls, value: Any) -> Any:
+        """Names may stand together, separated by commas; `none` is no scorer."""
+        given = [value] if isinstance(value, str) else value
+        if not isinstance(given, list | tuple):
+            return given
+        parts = [part for item in given for part in (map(str.strip, item.split(",")) if isinstance(item, str) else [item])]
+        return [part for part in parts if part not in ("", "none")]
+
+    @model_validator(mode="after")
+    def _something_speaks(self) -> FinetuneOptions:
+        names = [chosen.name for chosen in self.chosen_scorers]
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"the scorer '{repeated[0]}' is named twice")
+        if not self.network and not names:
+            raise ValueError("neither a network nor a scorer speaks for labels: leave --no-network out, or name --scorers")
+        return self

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from plant_cli.api import DataError, LossSpec
+from plant_cli.api import ComponentError, DataError, LossSpec, QueryDecoder
 from plant_cli.model.network import save_network
 from plant_cli.model.word_statistics import WordStatistics
 from plant_cli.parallel.strategies.choice import sharing_mode
 from plant_cli.training.attention_quality import AttentionMeasure
 from plant_cli.training.loop import Training, TrainingResult, make_plan
 from plant_cli.training.losses import rank_loss
-from plant_cli.training.materials import Inputs, set_up
+from plant_cli.training.materials import Inputs, Setup, set_up
 from plant_cli.training.optimiser import decide_sparse
 from plant_cli.training.options import PretrainOptions
 from plant_cli.training.planting import Planter, Planting
+from plant_cli.training.regression import QueryRegression
 from plant_cli.training.throughput import Throughput, measure_throughput
 
 
@@ -48,7 +49,7 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
 
     Raises:
         DataError: no word has relevance for any label.
-        ComponentError: the loss is one of stage 2.
+        ComponentError: the loss is one of stage 2, or the decoder's queries cannot start from a regression.
         Interrupted: the user stopped the command; a checkpoint is saved.
         TrainingError: the loss is not a number.
     """
@@ -95,7 +96,32 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
     roles = frozenset({"attention"} if network.backbone_is_frozen else {"attention", "backbone"})
     training = Training(given.session, network, hardware, plan, setup.lengths, roles)
     step = Planting(network, train.reader, planter, loss, hardware)
-    outcome = training.run(step, lambda epoch: measure())
+    start = _make_start(given, options, setup, planter)
+    outcome = training.run(step, lambda epoch: measure(), plant=None if start is None else lambda: _plant(start, measure))
     save_network(network, given.session.folder)
     speed = measure_throughput(network, train.reader, hardware, step, outcome, options.micro_batch)
     return Planted(training=outcome, measure=measure.name, speed=speed, cuts=setup.summarise_cuts())
+
+
+def _make_start(given: Inputs, options: PretrainOptions, setup: Setup, planter: Planter) -> QueryRegression | None:
+    """What plants the label queries before training; None if they start as they were drawn."""
+    network = setup.network
+    able = isinstance(network.decoder, QueryDecoder)
+    if options.start == "regression" and not able:
+        raise ComponentError(
+            f"the label queries of the decoder '{network.section.decoder.name}' cannot start from a regression",
+            where="pretrain-attn, option start",
+            expected="a decoder with keys and plant_queries (plant_cli.api.QueryDecoder)",
+            todo="--start random, or another --decoder",
+        )
+    by_default = able and network.section.label_queries == "random"
+    if options.start == "random" or (options.start is None and not by_default):
+        return None
+    return QueryRegression(
+        network, setup.train, planter.documents, planter.table, setup.hardware, batch=options.micro_batch, session=given.session
+    )
+
+
+def _plant(start: QueryRegression, measure: AttentionMeasure) -> dict[str, float]:
+    start.plant()
+    return measure()

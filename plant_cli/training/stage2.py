@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from plant_cli.api import LabelLoss, LossSpec, PlantableDecoder, ShortlistSpec, UsageError
-from plant_cli.artefacts.thresholds import write_thresholds
-from plant_cli.inference.lexical import LexicalScores, make_lexicon, save_lexicon
+from plant_cli.inference.calibration import Calibrated
+from plant_cli.inference.model import NETWORK, Voices, save_voices
+from plant_cli.inference.scorers import ScoredDocuments
+from plant_cli.inference.scorers import Training as ScorerTraining
 from plant_cli.model.candidates import Candidates, measure_recall, propose
 from plant_cli.model.network import save_network
 from plant_cli.model.word_statistics import WordStatistics
@@ -22,8 +24,9 @@ from plant_cli.training.optimiser import decide_sparse
 from plant_cli.training.options import PATIENCE, RATE_BOOST, RATE_HEAD, ROLES, FinetuneOptions
 from plant_cli.training.planting import Planter
 from plant_cli.training.prototypes import SHARPNESSES, Prototypes
+from plant_cli.training.scoring import describe, fit_beside, judge_parts, make_judge
 from plant_cli.training.throughput import Throughput, measure_throughput
-from plant_cli.training.validation import Validation, find_families, starts_sparse
+from plant_cli.training.validation import Validation, starts_sparse
 
 ATTENTION_K = 1000
 """Cut k of the nDCG@k that shows what stage 2 keeps of the planted attention."""
@@ -37,8 +40,9 @@ class FineTuned:
         training: the history and the epoch that was kept.
         quality: the name of the figure that measures attention; None if the run has no relevance.
         threshold: the decision threshold for all labels.
-        lexical_weight: logits that a lexical score higher by 1 adds; 0 if lexical scores are not used.
-        lexical_figures: validation figures with lexical scores; empty without.
+        scorers: what speaks beside the network, as it was fitted; None: nothing does.
+        parts: validation figures of each part alone, by its name.
+        calibrated: how much the network and the scorers count, and how well probabilities hold on validation.
         speed: how fast it trained.
         cuts: what of each split was not read.
     """
@@ -46,16 +50,17 @@ class FineTuned:
     training: TrainingResult
     quality: str | None
     threshold: float
-    lexical_weight: float
-    lexical_figures: Mapping[str, float]
+    scorers: ScorerTraining | None
+    parts: Mapping[str, Mapping[str, float]]
+    calibrated: Calibrated
     speed: Throughput
     cuts: dict[str, dict[str, Any]]
 
 
 def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
-    """Train the network, keep the best epoch on validation, add lexical scores and tune the decision threshold there.
+    """Train the network, keep the epoch that is best on validation together with the scorers, calibrate and tune the threshold there.
 
-    Network, lexicon and thresholds are saved in the stage's folder.
+    Network, scorers and thresholds are saved in the stage's folder.
 
     Raises:
         ArtefactError: what was planted belongs to another network, or cannot be read.
@@ -66,10 +71,11 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     """
     loss = label_loss(*given.component(LossSpec, options.loss))
     _refuse_useless_shortlist(options, loss)
+    scorers, scored = fit_beside(given, options)
     setup = set_up(given, freeze_backbone=False, cache_limit=options.cache_limit)
     proposed = _propose(given, options, setup)
     step = _make_step(given, options, setup, loss, proposed.get("train"))
-    monitor = _make_monitor(given, options, setup, proposed.get("validation"), loss.hard_negatives)
+    monitor = _make_monitor(given, options, setup, scored, proposed.get("validation"), loss.hard_negatives)
     prototypes = _make_prototypes(given, options, setup)
     plan = _make_plan(given, options, planted=prototypes is not None)
     training = Training(given.session, setup.network, setup.hardware, plan, setup.lengths, ROLES)
@@ -78,13 +84,20 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     outcome = training.run(step, lambda epoch: monitor(), plant=plant)
     save_network(setup.network, given.session.folder)
     speed = measure_throughput(setup.network, setup.train.reader, setup.hardware, step, outcome, options.micro_batch)
-    lexical, figures = _weigh_lexical(given, options, monitor.validation)
+    judged = monitor.validation.run()
+    counts = monitor.validation.judge.train_counts[: setup.network.labels]
+    voices = Voices(scorers=None if scorers is None else scorers.scorers, calibration=judged.calibrated.fusion, train_counts=counts)
+    parts = (
+        {} if scored is None else {NETWORK: monitor.validation.judge.figures(judged.alone), **judge_parts(monitor.validation.judge, scored)}
+    )
+    save_voices(voices, given.session.folder, given.corpus, describe(judged.calibrated, parts, scorers))
     return FineTuned(
         training=outcome,
         quality=monitor.quality.name if monitor.quality else None,
-        threshold=_tune(given, options, monitor.validation, lexical),
-        lexical_weight=lexical.lexicon.weight if lexical else 0.0,
-        lexical_figures=figures,
+        threshold=monitor.validation.judge.save_thresholds(judged.whole, options.tune, given.session, given.corpus.labels.hash),
+        scorers=scorers,
+        parts=parts,
+        calibrated=judged.calibrated,
         speed=speed,
         cuts=setup.summarise_cuts(),
     )
@@ -164,22 +177,16 @@ def _make_anchor(given: Inputs, options: FinetuneOptions, setup: Setup) -> Ancho
     return Anchor(planter=planter, loss=loss, weight=options.anchor, epochs=options.anchor_epochs)
 
 
-def _make_monitor(given: Inputs, options: FinetuneOptions, setup: Setup, shortlist: Candidates | None, negatives: int) -> Monitor:
+def _make_monitor(
+    given: Inputs, options: FinetuneOptions, setup: Setup, scored: ScoredDocuments | None, shortlist: Candidates | None, negatives: int
+) -> Monitor:
     network, hardware, batch = setup.network, setup.hardware, options.micro_batch
     quality = None
     if given.statistics is not None:
         quality = AttentionMeasure(network, setup.validation, given.statistics, hardware, k=ATTENTION_K, batch=batch)
-    validation = Validation(
-        network,
-        setup.validation,
-        hardware,
-        given.corpus.labels,
-        given.corpus.sizes["train"],
-        find_families(given.component),
-        batch=batch,
-        objective="micro-F1" if options.tune == "micro-F1" else "macro-F1",
-        starts_sparse=starts_sparse(network, setup.validation, hardware, batch),
-    )
+    judge = make_judge(given, options, setup.validation.split)
+    sparse = starts_sparse(network, setup.validation, hardware, batch)
+    validation = Validation(network, setup.validation, hardware, judge, batch=batch, scored=scored, starts_sparse=sparse)
     return Monitor(validation=validation, quality=quality, shortlist=shortlist, negatives=negatives, batch=batch)
 
 
@@ -217,29 +224,3 @@ def _make_plan(given: Inputs, options: FinetuneOptions, *, planted: bool) -> Pla
         patience=PATIENCE.choose(options.patience, planted=planted),
         schedule=options.schedule,
     )
-
-
-def _weigh_lexical(given: Inputs, options: FinetuneOptions, validation: Validation) -> tuple[LexicalScores | None, dict[str, float]]:
-    """Lexical scores of validation with the weight that is best there, and the figures with them; the lexicon is saved."""
-    if not options.uses_lexical:
-        return None, {}
-    known, split = _statistics(given), validation.material.split
-    lexicon = make_lexicon(known)
-    lexical = LexicalScores(lexicon, split.texts)
-    lexical.lexicon = replace(lexicon, centre=lexical.mean_cosine(split.gold))
-    weight, figures = validation.weigh(lexical, options.monitor)
-    if not weight:
-        given.session.reporter.note("lexical scores do not help on validation: they are left out")
-        return None, {}
-    lexical.lexicon = replace(lexical.lexicon, weight=weight)
-    save_lexicon(lexical.lexicon, given.session.folder, given.corpus.labels.hash)
-    return lexical, figures
-
-
-def _tune(given: Inputs, options: FinetuneOptions, validation: Validation, lexical: LexicalScores | None) -> float:
-    """The decision threshold for all labels; it is saved, or one for each label where they are asked for."""
-    top = validation.score(lexical)
-    threshold = validation.tune(top).value
-    value = validation.tune_labels(top, threshold) if options.tune == "per-label" else threshold
-    write_thresholds(given.session.folder, value, options.tune, given.corpus.labels.hash)
-    return threshold

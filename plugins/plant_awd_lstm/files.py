@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from plant_awd_lstm.network import Sizes
@@ -85,4 +86,6 @@ def read_weights(folder: Path, direction: Direction, encoder: nn.Module, vocabul
                 expected="weights of the sizes in language-model.json beside them",
                 todo=AGAIN,
             )
-    encoder.load_state_dict(tensors)
+    with torch.no_grad():
+        for name, parameter in wanted.items():
+            parameter.copy_(tensors[name])

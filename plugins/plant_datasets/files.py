@@ -116,13 +116,16 @@ def _map_tables(tables: Mapping[str, tuple[pl.LazyFrame, str]], data: DataSectio
         The mapped tables by file, and remarks on what was guessed.
     """
     for where, (table, _) in tables.items():
-        columns = table.collect_schema().names()
+        schema = table.collect_schema()
+        columns = schema.names()
         texts = text_columns(data.text_column, columns)
         wanted = dict.fromkeys(texts, "--text-column") | {data.labels_column: "--labels-column"}
         wanted |= {data.id_column: "--id-column"} if data.id_column else {}
         for name, flag in wanted.items():
             if name not in columns:
                 raise missing_column(name, flag, table, data, where)
+            if name != data.labels_column and schema[name].is_nested():
+                raise _nested_column(name, flag, where)
     cells = {where: collect(table.select(data.labels_column), where).to_series() for where, (table, _) in tables.items()}
     separator = find_separator(list(cells.values())) if data.label_separator is None else data.label_separator
     guessed = data.label_separator is None and separator is not None and separator in SEPARATORS
@@ -179,6 +182,15 @@ def _read_evidence(path: Path) -> pl.LazyFrame:
             )
     return table.with_columns(
         pl.col("doc_id", "label").cast(pl.String), *(whole_numbers(name).cast(pl.Int32, strict=False) for name in ("start", "end"))
+    )
+
+
+def _nested_column(name: str, flag: str, where: str) -> DataError:
+    return DataError(
+        f"the column '{name}' holds lists or objects",
+        where=f"{where}, column {name}",
+        expected="one text in each cell; in a JSON file, one object for each document",
+        todo=f"write a document on each row, or name another column with {flag}",
     )
 
 

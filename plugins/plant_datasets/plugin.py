@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plant_cli.api import DataSection, Dataset, DatasetSpec, NoOptions, Options, hookimpl, option
+from plant_datasets.corpora.registration import CORPORA
 from plant_datasets.formats.registration import FORMATS
 
 
@@ -51,4 +52,5 @@ def plant_register_datasets() -> Sequence[DatasetSpec]:
             load=_generate_clinic,
         ),
         *FORMATS,
+        *CORPORA,
     ]

@@ -34,6 +34,11 @@ class DotAttention(LabelAttention):
         queries, directions, constant = super().terms(labels)
         return queries, directions, constant + self.common_bias
 
+    @torch.no_grad()
+    def plant_queries(self, queries: Tensor) -> None:
+        """See `LabelAttention.plant_queries`; the fixed map stays."""
+        self._set_queries(queries)
+
     def plant_tables(self, prototypes: Tensor, background: Tensor, scale: float) -> None:
         """See `LabelAttention.plant_tables`."""
         super().plant_tables(prototypes, background, scale)

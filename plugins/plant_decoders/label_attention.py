@@ -100,6 +100,21 @@ class LabelAttention(nn.Module):
         queries, keys = self.to_query(self._queries(labels)), self.to_key(states)
         return gather_sharpened(queries, keys, states.to(keys.dtype), reading.mask, heads=self.heads, factors=factors)
 
+    def keys(self, reading: Reading) -> Tensor:
+        """What queries are multiplied with [B, T, H], heads side by side."""
+        keys: Tensor = self.to_key(self._states(reading.hidden))
+        return keys
+
+    @torch.no_grad()
+    def plant_queries(self, queries: Tensor) -> None:
+        """Set the queries [L, H], heads side by side: in each head a label scores a position by the plain product of query and key.
+
+        The map of queries becomes the identity. Queries of low rank come as near as their rank allows.
+        """
+        nn.init.eye_(self.to_query.weight)
+        nn.init.zeros_(self.to_query.bias)
+        self._set_queries(queries * (queries.shape[1] // self.heads) ** 0.5)  # attention divides by it
+
     @torch.no_grad()
     def sharpen(self, factor: float) -> None:
         """Multiply the attention's scores by a factor: above 1 it becomes sharper, below 1 flatter."""
@@ -155,6 +170,14 @@ class LabelAttention(nn.Module):
     def _queries(self, labels: Tensor | None) -> Tensor:
         queries = self._rows(self.queries, labels)
         return queries if self.query_basis is None else queries @ self.query_basis
+
+    def _set_queries(self, queries: Tensor) -> None:
+        if self.query_basis is None:
+            self.queries.copy_(queries)
+            return
+        factors, basis = _factorise(queries, len(self.query_basis))
+        self.queries.copy_(factors)
+        self.query_basis.copy_(basis)
 
     def _rows(self, table: Tensor, labels: Tensor | None) -> Tensor:
         if labels is None:
@@ -219,6 +242,10 @@ def _initial_queries(options: LabelAttentionOptions, shape: DecoderShape) -> tup
     queries = shape.queries.detach().float().clone()
     if rank is None:
         return queries, None
-    # The best approximation of rank r: onto the leading eigenvectors of the H x H Gram matrix, which is cheap for any L.
+    return _factorise(queries, rank)
+
+
+def _factorise(queries: Tensor, rank: int) -> tuple[Tensor, Tensor]:
+    """The best approximation of rank r, [L, r] and [r, H]: onto the leading eigenvectors of the H x H Gram matrix, cheap for any L."""
     basis = torch.linalg.eigh(queries.T @ queries).eigenvectors[:, -rank:]
     return queries @ basis, basis.T.contiguous()

@@ -39,20 +39,27 @@ def _planted_l2r(options: PlantedL2ROptions, shape: DecoderShape) -> Decoder:
     return PlantedL2R(options, shape)
 
 
-PLANTED_L2R_STAGE2 = (
-    "learned",
-    "static",
-    "combine",
-    "static_k",
-    "differentiable_k",
-    "inattention",
-    "static_rows",
-    "boost",
-    "state",
-    "window",
-    "elements",
+PLANTED_L2R = DecoderSpec(
+    name="planted-l2r",
+    summary="PLANT's first version: learned, static and differentiable planted attention, inattention, boost, state.",
+    options=PlantedL2ROptions,
+    source="PLANT v1: L2R model, planted attention, inattention, stateful decoder",
+    build=_planted_l2r,
+    # What neither the L2R model that stage 1 trains nor any shape depends on: one stage 1 serves every variant of stage 2.
+    stage2_options=(
+        "learned",
+        "static",
+        "combine",
+        "static_k",
+        "differentiable_k",
+        "inattention",
+        "static_rows",
+        "boost",
+        "state",
+        "window",
+        "elements",
+    ),
 )
-"""What neither the L2R model that stage 1 trains nor any shape depends on: one stage 1 serves every variant of stage 2."""
 
 
 def _caml(options: CamlOptions, shape: DecoderShape) -> Decoder:
@@ -103,14 +110,7 @@ def plant_register_decoders() -> Sequence[DecoderSpec]:
             source="the public code of PLANT's authors",
             build=_dot_attention,
         ),
-        DecoderSpec(
-            name="planted-l2r",
-            summary="PLANT's first version: learned, static and differentiable planted attention, inattention, boost, state.",
-            options=PlantedL2ROptions,
-            source="PLANT v1: L2R model, planted attention, inattention, stateful decoder",
-            build=_planted_l2r,
-            stage2_options=PLANTED_L2R_STAGE2,
-        ),
+        PLANTED_L2R,
         DecoderSpec(
             name="caml",
             summary="A convolution over the hidden states, one query and one linear classifier a label.",

@@ -67,10 +67,10 @@ def test_truncated_weights_are_told(folder: Path, content: bytes) -> None:
         read(folder)
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "model.json", "backbone.safetensors", "lexical.safetensors"])
+@pytest.mark.parametrize("name", ["model.safetensors", "model.json", "backbone.safetensors", "scorers.json"])
 def test_a_flipped_bit_in_any_file_of_the_model_is_told(folder: Path, name: str) -> None:
     """Also in the numbers of the tensors, where every reader of the format would take it for another number."""
-    for other in ("backbone.safetensors", "lexical.safetensors"):
+    for other in ("backbone.safetensors", "scorers.json"):
         (folder / other).write_bytes(b"0" * 64)
     record_outputs(folder, "finetune")
     read(folder)

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from plant_cli.api.errors import ArtefactError
@@ -135,6 +137,7 @@ def test_the_files_of_a_folder_may_be_read_like_any_new_file(tmp_path: Path) -> 
         (OSError(errno.ENOSPC, "No space left on device"), errno.ENOSPC),
         (OSError(errno.EDQUOT, "Disk quota exceeded", "what was read"), errno.EDQUOT),
         (RuntimeError("I/O error: No space left on device (os error 28)"), errno.ENOSPC),
+        (RuntimeError("parquet: File out of specification: Invalid thrift: transport error"), errno.ENOSPC),
     ],
 )
 def test_a_full_disk_names_what_was_to_be_written(tmp_path: Path, write: Callable[[Path], Any], error: Exception, code: int) -> None:
@@ -187,4 +190,18 @@ def test_removing_a_link_keeps_what_it_leads_to(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
     assert (tmp_path / "folder" / "a").exists()
     remove(tmp_path / "folder")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("room", range(400, 3000, 150))
+def test_a_parquet_file_that_may_not_grow_is_named_at_every_size(tmp_path: Path, room: int) -> None:
+    """The footer, which is written last, too: its writer does not say why it failed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    frame = pl.DataFrame({f"column {number}": [1.0] for number in range(30)})
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"), replacing(tmp_path / "table.parquet") as temporary:
+            frame.write_parquet(temporary)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert not list(tmp_path.iterdir())

@@ -1,6 +1,6 @@
-"""One document predicted by a loaded network, as `plant predict` does it: tokens, MiniLM, label attention, lexical scores, best labels.
+"""One document predicted by a loaded network, as `plant predict` does it: tokens, MiniLM, label attention, a scorer of words, best labels.
 
-`python -m tests.benchmarks.prediction --labels 8929 --words 150 --json FILE`. `ours` is a loaded `TrainedModel`; `reference` is the
+`python -m tests.benchmarks.prediction --labels 8929 --words 150 --json FILE`. `ours` is a loaded `NetworkModel`; `reference` is the
 same with the decoder as it is trained, whose products of label tables are made anew for each batch; `bound` is the backbone alone. The
 peak is what a prediction adds to the loaded model.
 """
@@ -15,13 +15,17 @@ import plant_minilm.plugin
 import torch
 from plant_decoders.label_attention import LabelAttention
 from plant_decoders.options import LabelAttentionOptions
+from plant_scorers.words import WordScorer
 from scipy.sparse import csr_array
 
-from plant_cli.api import DecoderShape, MachineSection, ModelSection, SilentReporter
+from plant_cli.api import Choice, DecoderShape, MachineSection, ModelSection, SilentReporter
 from plant_cli.corpus.analyser import PLAIN
 from plant_cli.corpus.labels import LabelTable
-from plant_cli.inference.lexical import Lexicon, unit_rows
-from plant_cli.inference.texts import TrainedModel
+from plant_cli.inference.model import Voices
+from plant_cli.inference.scorers import FusedScorers, NamedScorer
+from plant_cli.inference.texts import NetworkModel
+from plant_cli.lexical.fusion import Fusion
+from plant_cli.lexical.vectors import unit_rows
 from plant_cli.model.hardware import choose_hardware
 from plant_cli.model.network import Network
 from tests.benchmarks.contenders import Contender, run
@@ -30,8 +34,8 @@ VOCABULARY = 50_000
 WORDS_OF_LABEL = 200
 
 
-def make_scorer(options: argparse.Namespace) -> TrainedModel:
-    """MiniLM with random tables of the labels and a random lexicon."""
+def make_scorer(options: argparse.Namespace) -> NetworkModel:
+    """MiniLM with random tables of the labels and random words."""
     [spec] = plant_minilm.plugin.plant_register_backbones()
     machine = MachineSection(device="cpu", precision=options.precision, threads=options.threads)
     torch.manual_seed(0)
@@ -39,17 +43,20 @@ def make_scorer(options: argparse.Namespace) -> TrainedModel:
     decoder = LabelAttention(LabelAttentionOptions(heads=8), DecoderShape(hidden=backbone.hidden_size, labels=options.labels))
     names = [f"label {i:07}" for i in range(options.labels)]
     index = LabelTable(ids=names, titles=[None] * len(names), train_counts=[1] * len(names))
-    return TrainedModel(Network(backbone, decoder, ModelSection(), index), make_lexicon(options.labels), choose_hardware(machine), PLAIN)
+    return NetworkModel(Network(backbone, decoder, ModelSection(), index), make_voices(options.labels), choose_hardware(machine), PLAIN)
 
 
-def make_lexicon(labels: int) -> Lexicon:
-    """Random words for each label."""
+def make_voices(labels: int) -> Voices:
+    """A scorer of random words for each label, as loud as the network."""
     rng = np.random.default_rng(0)
     places = (np.repeat(np.arange(labels), WORDS_OF_LABEL), rng.integers(0, VOCABULARY, labels * WORDS_OF_LABEL))
     relevance = csr_array((rng.random(labels * WORDS_OF_LABEL, dtype=np.float32), places), shape=(labels, VOCABULARY))
-    idf = rng.random(VOCABULARY, dtype=np.float32)
-    words, silent = tuple(_word(i) for i in range(VOCABULARY)), np.zeros(labels, dtype=np.float32)
-    return Lexicon(words=words, analyser=PLAIN, idf=idf, by_word=csr_array(unit_rows(relevance).T), silent=silent, weight=8.0)
+    words, idf = tuple(_word(i) for i in range(VOCABULARY)), rng.random(VOCABULARY, dtype=np.float32)
+    scorer = NamedScorer(chosen=Choice(name="words"), scorer=WordScorer(words=words, idf=idf, relevance=unit_rows(relevance)), views=1)
+    one, two = (Fusion(knots=np.ones(1), weights=np.ones((count, 1)), bias=np.zeros(1)) for count in (1, 2))
+    counts = np.ones(labels, dtype=np.int64)
+    scorers = FusedScorers(scorers=[scorer], fusion=one, alone={"words": one}, train_counts=counts, analyser=PLAIN)
+    return Voices(scorers=scorers, calibration=two, train_counts=counts)
 
 
 def _word(number: int) -> str:
@@ -58,13 +65,13 @@ def _word(number: int) -> str:
 
 
 def make_text(options: argparse.Namespace) -> str:
-    """One document of the lexicon's words and of plain ones."""
+    """One document of the scorer's words and of plain ones."""
     rng = np.random.default_rng(1)
     plain = ("the", "patient", "was", "given", "fluids", "and", "antibiotics", "because", "of", "fever", "with", "cough")
     return " ".join(_word(int(rng.integers(VOCABULARY))) if rng.random() < 0.2 else str(rng.choice(plain)) for _ in range(options.words))
 
 
-def predicting(scorer: TrainedModel, options: argparse.Namespace) -> Callable[[], object]:
+def predicting(scorer: NetworkModel, options: argparse.Namespace) -> Callable[[], object]:
     """One document in, its ten best labels out."""
     text, reporter = make_text(options), SilentReporter()
     return lambda: scorer.score([text], name="text", k=10, batch=1, reporter=reporter)

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from plant_cli.api import MetricValue, WeightedMetric
 from plant_cli.evaluation import bootstrap
 from plant_cli.evaluation.bins import measure_bins
-from plant_cli.evaluation.bootstrap import draw_weights, interval, resample
+from plant_cli.evaluation.bootstrap import draw_weights, interval, jackknife, leave_out, resample
 from plant_cli.evaluation.families import compute_families
-from plant_cli.kit.metrics import compute_value
+from plant_cli.kit.metrics import compute_value, mean_of_documents
 
 
 def everything(data, families):
@@ -47,19 +48,19 @@ def test_blocks_change_nothing(make_random, families, monkeypatch):
 
 
 def test_percentile_interval_by_hand():
-    assert interval(3.0, np.arange(0, 101) / 10, 0.9, per_label=False) == pytest.approx((0.5, 9.5))
+    assert interval(3.0, np.arange(0, 101) / 10, 0.9) == pytest.approx((0.5, 9.5))
 
 
 def test_resamples_that_define_nothing_are_left_out():
-    assert interval(0.5, np.array([0.5, np.nan, 0.5]), 0.95, per_label=False) == (0.5, 0.5)
-    assert np.isnan(interval(np.nan, np.array([np.nan]), 0.95, per_label=False)).all()
+    assert interval(0.5, np.array([0.5, np.nan, 0.5]), 0.95) == (0.5, 0.5)
+    assert np.isnan(interval(np.nan, np.array([np.nan]), 0.95)).all()
 
 
 def test_averages_over_labels_are_moved_back_by_their_bias():
-    low, high = interval(7.0, np.arange(0, 101) / 10, 0.9, per_label=True)
+    low, high = interval(7.0, np.arange(0, 101) / 10, 0.9, error=0.1)
     assert (low, high) == pytest.approx((2.5, 11.5))
     assert low < 7.0 < high
-    assert interval(7.0, np.arange(0, 101) / 10, 0.9, per_label=True, within=(3.0, 10.0)) == (3.0, 10.0)
+    assert interval(7.0, np.arange(0, 101) / 10, 0.9, error=0.1, within=(3.0, 10.0)) == (3.0, 10.0)
 
 
 def test_the_interval_of_a_mean_covers_as_often_as_it_says():
@@ -68,7 +69,7 @@ def test_the_interval_of_a_mean_covers_as_often_as_it_says():
     for _ in range(200):
         sample = rng.random(60) < 0.4
         values = draw_weights(60, 300, rng) @ sample / 60
-        low, high = interval(sample.mean(), values, 0.9, per_label=False)
+        low, high = interval(sample.mean(), values, 0.9)
         covered += low <= 0.4 <= high
     assert 0.84 <= covered / 200 <= 0.96
 
@@ -77,3 +78,34 @@ def test_the_weights_of_a_block_stay_within_the_bound():
     sizes = list(bootstrap.Sums([np.zeros((1000, 1))]).block_sizes(100_000))
     assert sum(sizes) == 100_000
     assert 8 * 1000 * max(sizes) <= bootstrap.BLOCK_BYTES
+
+
+def test_the_jackknife_is_the_usual_standard_error_of_a_mean():
+    values = np.random.default_rng(0).random(50)
+    [left_out] = leave_out([mean_of_documents("P@1", values)])
+    assert left_out.shape == (50,)
+    assert jackknife(left_out) == pytest.approx(values.std(ddof=1) / np.sqrt(50))
+    [parts] = leave_out([mean_of_documents("P@1", values)], parts=10)
+    assert parts[0] == pytest.approx(np.delete(values, np.arange(0, 50, 10)).mean())
+    assert np.isnan(jackknife(np.array([np.nan, 1.0])))
+
+
+def test_a_metric_of_pairs_is_left_out_alike():
+    values = np.random.default_rng(0).random(30)
+    weighted = WeightedMetric(name="macro-AUC", documents=30, compute=lambda w: w @ values / w.sum(axis=1), labels=3)
+    ours, same = leave_out([weighted, mean_of_documents("P@1", values)])
+    assert ours == pytest.approx(same)
+    assert leave_out([]).size == 0
+
+
+def test_labels_of_one_document_widen_an_interval():
+    """Recall of 40 labels with a document each, half of them found: their share has the binomial's standard error, not the resamples'."""
+    found = np.arange(40) % 2 == 0
+    hits = csr_array((found.astype(float), (np.arange(40), np.arange(40))), shape=(40, 40))
+    metric = MetricValue(name="macro-recall", contributions=hits, combine=lambda sums: (sums > 0).mean(axis=1))
+    [drawn] = resample([metric], 4000, np.random.default_rng(0))
+    error = jackknife(leave_out([metric])[0])
+    assert error == pytest.approx(np.sqrt(0.25 / 40), rel=0.02)
+    assert drawn.std() < 0.8 * error
+    low, high = interval(0.5, drawn, 0.95, error=error)
+    assert (high - low) / 2 == pytest.approx(1.96 * error, rel=0.1)

@@ -85,3 +85,31 @@ def test_metrics_of_every_score_leave_the_draws_of_the_others_as_they_are() -> N
     options = {"replicates": 50, "generator": np.random.default_rng(0)}
     both = evaluate(replace(DATA, all_scores=table), FAMILIES, wanted=names, **options)  # type: ignore[arg-type]
     assert both.scores["P@1"] == run(wanted=["P@1"], replicates=50).scores["P@1"]
+
+
+def test_one_document_with_one_label(families):
+    """Every metric is defined, with an interval without width."""
+    data = MetricInput(
+        top=np.array([[0]]),
+        scores=np.array([[0.9]]),
+        gold=csr_array(np.array([[1]])),
+        train_counts=np.array([3]),
+        train_documents=5,
+    )
+    found = evaluate(data, families, replicates=30, generator=np.random.default_rng(0)).scores
+    begins = ("R@", "micro", "macro", "MAP", "nDCG", "PS", "coverage")
+    assert {(score.value, score.low, score.high) for name, score in found.items() if name.startswith(begins)} == {(1.0, 1.0, 1.0)}
+    assert found["P@5"].value == pytest.approx(1 / 5)
+
+
+def test_no_predictions_at_all(families):
+    data = MetricInput(
+        top=np.full((3, 1), -1),
+        scores=np.full((3, 1), -np.inf),
+        gold=csr_array(np.eye(3, dtype=np.int64)),
+        train_counts=np.array([3, 1, 2]),
+        train_documents=5,
+    )
+    evaluation = evaluate(data, families, replicates=30, generator=np.random.default_rng(0))
+    assert {score.value for score in evaluation.scores.values()} == {0.0}
+    assert evaluation.labels_never == {"counted": 3, "assigned": 3, "listed": 3}

@@ -59,7 +59,7 @@ def test_a_system_of_another_run(run, good, tmp_path, tag):
     assert other_system("it", run.path, tag, "test", "hash", ours).threshold == 0.3
 
     record("other labels").write(run.path / "corpus")
-    with pytest.raises(DataError, match="another gold test split"):
+    with pytest.raises(DataError, match="another gold test split: other gold labels of the documents"):
         other_system("it", run.path, tag, "test", "hash", ours)
 
 

@@ -47,8 +47,8 @@ FOLDERS = (
 FIGURES = {"thresholds.json", "metrics.json", "intervals.json", "significance.json", "history.jsonl"}
 """Files of which only the numbers count; their sentences may be reworded."""
 
-LATER = ("label_indices",)
-"""Columns that were added since the record was made and say nothing new: predictions name the same labels in `labels`."""
+LATER = ("label_indices", "description", "alternatives", "parents")
+"""Columns that were added since the record was made: predictions name the same labels in `labels`, a vocabulary says more of labels."""
 
 METRICS = ("MAP", "nDCG@5", "R@50", "micro-F1", "macro-F1")
 SAMPLED = 8

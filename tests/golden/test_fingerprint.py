@@ -55,7 +55,7 @@ def test_every_corpus_and_every_command_is_in_the_record() -> None:
     for name in CORPORA:
         files = {"mig/mig.parquet", "mig/words.parquet", "pretrain-attn/model.safetensors", "significance/significance.json"}
         files |= {f"{folder}{tag}/{file}" for tag in ("", "-baseline") for folder, file in SYSTEM_FILES}
-        assert files | {"finetune/lexical.safetensors"} <= RECORDED[name]["hashes"].keys()
+        assert files | {"finetune/scorers.json"} <= RECORDED[name]["hashes"].keys()
     assert "finetune/backbone.safetensors" in RECORDED["clinic"]["hashes"]
     assert "finetune-baseline/adapter/adapter_model.safetensors" in RECORDED["tibkat-mini"]["hashes"]
 

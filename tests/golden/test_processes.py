@@ -42,7 +42,9 @@ def test_training_and_scores_of_two_processes_are_those_of_one(launch: Launch, t
     for count, folder in ((1, "one"), (2, "two")):
         where = ["--run", folder]
         run(launch, count, "pretrain-attn", *where, *BACKBONE, *STEPS, "--epochs", "2", "--no-freeze-backbone")
-        run(launch, count, "finetune", *where, *STEPS, "--epochs", "2", "--init", "random", "--unfreeze", "all", "--lexical")
+        run(
+            launch, count, "finetune", *where, *STEPS, "--epochs", "2", "--init", "random", "--unfreeze", "all", "--scorers", "words,linear"
+        )
         run(launch, count, "finetune", *where, *STEPS, "--epochs", "1", "--tag", "planted")
     one, two = tmp_path / "one", tmp_path / "two"
     for stage in ("pretrain-attn", "finetune", "finetune-planted"):
@@ -101,7 +103,7 @@ def test_what_does_not_fit_is_shared_between_processes(
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # two processes on processors, wherever this runs
     command = ["finetune", *BACKBONE, "--batch", "9", "--micro-batch", "3", "--precision", "fp32", "--epochs", "2"]
-    command += ["--init", "random", "--unfreeze", "gradual", "--no-lexical"]  # three micro-batches a step: one process has one less
+    command += ["--init", "random", "--unfreeze", "gradual", "--scorers", "none"]  # three micro-batches a step: one process has one less
     if way == "DEEPSPEED":
         pytest.importorskip("deepspeed", reason="DeepSpeed is not installed")
     run(launch, 1, *command, "--run", "one")

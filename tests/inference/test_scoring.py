@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from scipy.sparse import csr_array
 
 from plant_cli.api import Interrupted, Reading, SilentReporter
-from plant_cli.corpus.analyser import PLAIN
-from plant_cli.inference.lexical import LexicalScores, Lexicon, make_lexicon
-from plant_cli.inference.scoring import TopLabels, distinct_probabilities, score_mixtures, top_labels
+from plant_cli.inference.scoring import WHOLE, score_documents, top_labels
+from plant_cli.inference.top import TopLabels, distinct_probabilities
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
-from plant_cli.model.word_statistics import WordStatistics
-from plant_cli.relevance.table import RelevanceTable
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 TEXTS = ["a fever", "a cough and a fever and much more to be said about it all", "", "leg", "word " * 30, "a b c"]
@@ -27,7 +22,7 @@ TEXTS = ["a fever", "a cough and a fever and much more to be said about it all",
 def run(network: Any, k: int = 4, batch: int = 2, **options: Any) -> TopLabels:
     reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU)
     reporter = SilentReporter()
-    return score_mixtures(network, reader, CPU, k=k, batch=batch, reporter=reporter, description="scoring test", **options)[0]
+    return score_documents(network, reader, CPU, k=k, batch=batch, reporter=reporter, description="scoring test", **options)[WHOLE]
 
 
 def test_the_best_come_first_and_ties_follow_the_label_index_also_at_the_last_place() -> None:
@@ -72,31 +67,19 @@ def test_scores_depend_neither_on_the_batch_nor_on_its_padding(small_network: Ca
     assert found.assigned_share == pytest.approx((expected >= 0.5).mean())
 
 
-def make_small_lexicon(relevance: Any) -> Lexicon:
-    """Of two words that one of five documents has, each, for four labels."""
-    table = RelevanceTable(words=("fever", "cough"), matrix=csr_array(relevance))
-    ones = np.ones(4, dtype=np.int64)
-    return make_lexicon(WordStatistics(table=table, docs_with_word=ones[:2], docs_with_label=ones, documents=5, analyser=PLAIN))
-
-
-def test_lexical_scores_are_added_to_the_logits_by_their_weight(small_network: Callable[..., Any]) -> None:
+def test_the_network_is_run_once_for_several_mixtures(small_network: Callable[..., Any]) -> None:
     network = small_network()
-    relevance = np.array([[1, 0], [0, 1], [0.6, 0.8], [0, 0]], dtype=np.float32)
-    lexicon = make_small_lexicon(relevance)
-    lexical = LexicalScores(replace(lexicon, weight=3.0), TEXTS)
     reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU)
     options: dict[str, Any] = {"k": 4, "batch": 2, "reporter": SilentReporter(), "description": "scoring test"}
-    plain, single = (score_mixtures(network, reader, CPU, lexical=v, **options)[0] for v in (None, lexical))
-    mixed = score_mixtures(network, reader, CPU, lexical=lexical, weights=[0.0, 3.0], **options)
-    for one, other in zip((plain, single), mixed, strict=True):
-        assert np.array_equal(one.labels, other.labels)
-        assert np.array_equal(one.scores, other.scores)
+    mixes = {"plain": lambda rows, logits: logits, "moved": lambda rows, logits: 2 * logits + torch.tensor([3.0, 0, 0, -3.0])}
+    found = score_documents(network, reader, CPU, mixes=mixes, **options)
+    plain = run(network)
+    assert np.array_equal(found["plain"].labels, plain.labels)
+    assert np.array_equal(found["plain"].scores, plain.scores)
     logits = np.zeros((len(TEXTS), 4))
     np.put_along_axis(logits, plain.labels, np.log(plain.scores / (1 - plain.scores)), axis=1)
-    logits += 3.0 * lexical.scores(np.arange(len(TEXTS)))
-    expected = 1 / (1 + np.exp(-np.take_along_axis(logits, single.labels, axis=1)))
-    assert np.allclose(single.scores, expected, atol=1e-6)
-    assert lexical.scores(np.array([0]))[0].tolist() == pytest.approx([1.0, 0.0, 0.6, 0.0])
+    expected = 1 / (1 + np.exp(-np.take_along_axis(2 * logits + np.array([3.0, 0, 0, -3.0]), found["moved"].labels, axis=1)))
+    assert np.allclose(found["moved"].scores, expected, atol=1e-6)
 
 
 def test_only_the_k_best_are_kept(small_network: Callable[..., Any]) -> None:
@@ -111,13 +94,13 @@ def test_scoring_stops_when_it_is_asked_to(small_network: Callable[..., Any]) ->
         run(small_network(), should_stop=lambda: True)
 
 
-def test_what_is_kept_are_the_logits_under_the_first_weight_once(small_network: Callable[..., Any]) -> None:
+def test_what_is_kept_are_the_logits_of_the_first_mixture_once(small_network: Callable[..., Any]) -> None:
     network = small_network()
-    lexical = LexicalScores(make_small_lexicon(np.eye(4, 2, dtype=np.float32)), TEXTS)
     reader, reporter = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU), SilentReporter()
     found: list[tuple[Any, Any]] = []
     options: Any = {"k": 4, "batch": 2, "reporter": reporter, "description": "d", "keep": lambda *given: found.append(given)}
-    best = score_mixtures(network, reader, CPU, lexical=lexical, weights=[3.0, 0.0], **options)[0]
+    mixes = {"first": lambda rows, logits: logits + 1, "second": lambda rows, logits: logits}
+    best = score_documents(network, reader, CPU, mixes=mixes, **options)["first"]
     assert sorted(np.concatenate([rows for rows, _ in found]).tolist()) == list(range(len(TEXTS)))
     for rows, logits in found:
         assert np.allclose(-np.sort(-1 / (1 + np.exp(-logits)), axis=1), best.scores[rows], atol=1e-6)

@@ -14,8 +14,8 @@ import torch
 
 from plant_cli.api import SilentReporter
 from plant_cli.corpus.analyser import PLAIN
-from plant_cli.inference.scoring import score_mixtures
-from plant_cli.inference.texts import TrainedModel
+from plant_cli.inference.scoring import WHOLE, score_documents
+from plant_cli.inference.texts import NetworkModel
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
 
@@ -29,7 +29,7 @@ from plant_tiny.plugin import TinyOptions
 from plant_cli.api import DecoderShape, ModelSection, SilentReporter
 from plant_cli.corpus.analyser import PLAIN
 from plant_cli.corpus.labels import LabelTable
-from plant_cli.inference.texts import TrainedModel
+from plant_cli.inference.texts import NetworkModel
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 
@@ -38,7 +38,7 @@ backbone = TinyBackbone(TinyOptions(hidden=8, heads=2, layers=1, buckets=64, win
 decoder = LabelAttention(LabelAttentionOptions(heads=1, pool=8, label_rank=2), DecoderShape(hidden=8, labels=LABELS))
 index = LabelTable(ids=["label"] * LABELS, titles=[None] * LABELS, train_counts=[1] * LABELS)
 network = Network(backbone, decoder, ModelSection(backbone="tiny"), index)
-scorer = TrainedModel(network, None, Hardware(device=torch.device("cpu"), dtype=torch.float32), PLAIN)
+scorer = NetworkModel(network, None, Hardware(device=torch.device("cpu"), dtype=torch.float32), PLAIN)
 del decoder, index
 
 def score(documents):
@@ -59,9 +59,9 @@ def test_folding_changes_no_score(small_network: Callable[..., Any], dtype: torc
     hardware = Hardware(device=torch.device("cpu"), dtype=dtype)
     network, reporter = small_network(labels=30), SilentReporter()
     reader = LiveReader(network, tokenize(network, TEXTS, reporter, "test"), hardware)
-    expected = score_mixtures(network, reader, hardware, k=5, batch=2, reporter=reporter, description="scoring")[0]
+    expected = score_documents(network, reader, hardware, k=5, batch=2, reporter=reporter, description="scoring")[WHOLE]
     trained = network.decoder
-    found = TrainedModel(network, None, hardware, PLAIN).score(TEXTS, name="test", k=5, batch=2, reporter=reporter)
+    found = NetworkModel(network, None, hardware, PLAIN).score(TEXTS, name="test", k=5, batch=2, reporter=reporter)
     assert network.decoder is not trained
     assert np.array_equal(found.labels, expected.labels)
     assert np.array_equal(found.scores, expected.scores)
@@ -73,13 +73,13 @@ def test_a_loaded_model_takes_no_more_than_its_weights(small_network: Callable[.
 
     network = small_network(labels=2000)
     weights = size(network)
-    TrainedModel(network, None, Hardware(device=torch.device("cpu"), dtype=torch.float32), PLAIN)
+    NetworkModel(network, None, Hardware(device=torch.device("cpu"), dtype=torch.float32), PLAIN)
     assert size(network) < weights
 
 
 def test_every_logit_can_be_kept_row_by_row(small_network: Callable[..., Any]) -> None:
     kept = np.full((len(TEXTS), 4), np.nan, dtype=np.float32)
-    scorer = TrainedModel(small_network(), None, Hardware(device=torch.device("cpu"), dtype=torch.float32), PLAIN)
+    scorer = NetworkModel(small_network(), None, Hardware(device=torch.device("cpu"), dtype=torch.float32), PLAIN)
     top = scorer.score(
         TEXTS, name="test", k=4, batch=3, reporter=SilentReporter(), keep=lambda rows, logits: kept.__setitem__(rows, logits)
     )

@@ -11,7 +11,17 @@ from lexical.conftest import Drawn
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from plant_cli.lexical.fusion import KNOTS, Candidates, fit_fusion, fit_logistic, fuse, gather_candidates, standardise
+from plant_cli.lexical.fusion import (
+    KNOTS,
+    Candidates,
+    fit_fusion,
+    fit_logistic,
+    fuse,
+    fuse_pairs,
+    fuse_rows,
+    gather_candidates,
+    standardise,
+)
 from plant_cli.lexical.scores import Scores, keep_best
 
 Floats = npt.NDArray[np.float64]
@@ -33,15 +43,18 @@ def test_candidates_are_all_that_any_scorer_lists_with_the_floor_of_those_that_d
         for column, part in enumerate(scores):
             dense = part.matrix.toarray()[row]
             values = [dense[label] if (row, label) in listed[column] else min(dense[dense != 0]) for label in found.labels[inside]]
-            mean, spread = np.mean(values), np.std(values)
+            floor = min(dense[dense != 0])
+            mean, spread = np.mean([*values, floor]), np.std([*values, floor])
             np.testing.assert_allclose(found.values[inside, column], (np.array(values) - mean) / spread, atol=1e-5)
 
 
 def test_standard_scores_know_no_scale_and_no_offset() -> None:
     values, rows = np.random.default_rng(0).random((12, 2)), np.repeat(np.arange(3), 4)
-    found = standardise(values, rows, 3)
-    np.testing.assert_allclose(standardise(values * np.array([5, 100]) + np.array([1, -3]), rows, 3), found, atol=1e-9)
-    assert not standardise(np.ones((4, 2)), np.zeros(4, dtype=np.int64), 2).any()
+    floors = np.zeros((3, 2))
+    found, _ = standardise(values, floors, rows)
+    moved = standardise(values * np.array([5, 100]) + np.array([1, -3]), floors + np.array([1, -3]), rows)[0]
+    np.testing.assert_allclose(moved, found, atol=1e-9)
+    assert not standardise(np.ones((4, 2)), np.ones((2, 2)), np.zeros(4, dtype=np.int64))[0].any()
 
 
 def plain_loss(coefficients: Floats, design: Floats, right: npt.NDArray[np.bool_], penalty: float) -> float:
@@ -97,10 +110,12 @@ def test_leave_one_out_pairs_count_one_document_less_and_those_of_none_take_no_p
     """Of labels with one and with two documents, the left-out pairs teach what the pairs of one document teach."""
     values = np.array([[2.0], [1.0], [-1.0], [0.5], [-2.0], [-0.5]])
     labels, gold = np.array([0, 1, 2, 0, 1, 2]), csr_array(np.array([[1, 1, 0], [0, 0, 0]], dtype=np.float32))
-    candidates = Candidates(shape=(2, 3), rows=np.array([0, 0, 0, 1, 1, 1]), labels=labels, values=values)
+    candidates = Candidates(shape=(2, 3), rows=np.array([0, 0, 0, 1, 1, 1]), labels=labels, values=values, floors=np.zeros((2, 1)))
     found = fit_fusion(candidates, gold, np.array([1, 2, 1]), left_out=True, knots=(1, 2))
     used = np.array([1, 2, 3, 4, 5])  # the first pair's label has no other document
-    plain = Candidates(shape=(2, 3), rows=candidates.rows[used], labels=np.array([0, 2, 0, 1, 2]), values=values[used])
+    plain = Candidates(
+        shape=(2, 3), rows=candidates.rows[used], labels=np.array([0, 2, 0, 1, 2]), values=values[used], floors=np.zeros((2, 1))
+    )
     expected = fit_fusion(
         plain, csr_array(np.array([[1, 0, 0], [0, 0, 0]], dtype=np.float32)), np.array([1, 2, 1]), left_out=False, knots=(1, 2)
     )
@@ -126,3 +141,40 @@ def test_another_order_of_labels_changes_nothing(drawn: Drawn) -> None:
         fusion = fit_fusion(candidates, gold, counts, left_out=True)
         results.append(fuse(fusion, candidates, counts, k=9).look_up(*np.divmod(np.arange(270), 9)).reshape(30, 9))
     np.testing.assert_allclose(results[1], results[0][:, order], atol=1e-4)
+
+
+def test_labels_that_nobody_lists_have_the_floors_and_rows_pairs_and_lists_agree(drawn: Drawn) -> None:
+    scores = [drawn_scores(drawn.gold, seed, 1.0) for seed in (0, 1)]
+    candidates = gather_candidates(scores)
+    fusion = fit_fusion(candidates, drawn.gold, drawn.train_counts, left_out=False)
+    dense = fuse_rows(fusion, candidates, drawn.train_counts, np.arange(30))
+    rows, labels = np.divmod(np.arange(270), 9)
+    pairs = fuse_pairs(fusion, candidates, drawn.train_counts, rows, labels).reshape(30, 9)
+    np.testing.assert_allclose(dense, pairs, atol=1e-5)
+    listed = fuse(fusion, candidates, drawn.train_counts, k=99).matrix.tocoo()
+    np.testing.assert_allclose(dense[listed.row, listed.col], listed.data, atol=1e-5)
+    everything = gather_candidates(
+        [keep_best(np.where(part.matrix.toarray() == 0, part.floor[:, None], part.matrix.toarray()), 9) for part in scores]
+    )
+    assert everything.values.shape == (270, 2)
+
+
+def test_where_nothing_can_be_learned_every_scorer_counts_alike() -> None:
+    scores = keep_best(np.array([[0.9, 0.1, 0.5]], dtype=np.float32), 3)
+    candidates = gather_candidates([scores, scores])
+    only = csr_array(np.array([[1.0, 0, 0]], dtype=np.float32))
+    fusion = fit_fusion(candidates, only, np.array([1, 1, 1]), left_out=True)  # its only document is left out
+    assert (fusion.weights == 0.5).all()
+    assert fuse(fusion, candidates, np.array([1, 1, 1])).rank(3).tolist() == [[0, 2, 1]]
+
+
+def test_coefficients_are_drawn_to_their_prior() -> None:
+    design, right = np.random.default_rng(0).normal(size=(5, 2)), np.array([True, False, True, False, True])
+    np.testing.assert_allclose(fit_logistic(design, right, 1e6, np.array([2.0, -1.0])), [2.0, -1.0], atol=1e-3)
+
+
+def test_a_document_of_one_candidate_says_how_far_it_stands_out() -> None:
+    alone = keep_best(csr_array(np.array([[0.0, 0.7, 0.0]], dtype=np.float32)), 3)
+    found = gather_candidates([alone])
+    assert found.values.tolist() == [[pytest.approx(1)]]
+    assert found.floors.tolist() == [[pytest.approx(-1)]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -41,24 +43,29 @@ def test_every_plugin_is_type_checked_and_kept_apart(project: dict[str, Any]) ->
     assert sorted(contracts["Plugins see api, kit and testing only"]["source_modules"]) == CHILDREN
 
 
+def build_wheel(folder: Path, tree: Path = ROOT) -> Path:
+    """The wheel of a tree, built offline into a folder."""
+    options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "-w", str(folder), str(tree)]
+    done = subprocess.run([sys.executable, "-m", "pip", "wheel", *options], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.mark.slow
+def test_the_same_tree_gives_the_same_wheel_bit_for_bit(tmp_path: Path) -> None:
+    """Also elsewhere, later, and with other times on its files."""
+    copy = tmp_path / "copy"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv*", "__pycache__", ".*_cache", "plant-run*"), symlinks=True)
+    for path in copy.rglob("*.py"):
+        os.utime(path, (1e9, 1e9))
+    first, second = build_wheel(tmp_path / "first"), build_wheel(tmp_path / "second", copy)
+    assert first.read_bytes() == second.read_bytes()
+
+
 @pytest.mark.slow
 def test_the_wheel_holds_what_the_tree_holds(tmp_path: Path) -> None:
-    build = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-index",
-        "--no-deps",
-        "--no-build-isolation",
-        "-w",
-        str(tmp_path),
-        str(ROOT),
-    ]
-    done = subprocess.run(build, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    (wheel,) = tmp_path.glob("*.whl")
+    wheel = build_wheel(tmp_path)
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     tree = {path.relative_to(ROOT).as_posix() for path in (ROOT / "plant_cli").rglob("*.py")}
     tree |= {path.relative_to(ROOT / "plugins").as_posix() for path in (ROOT / "plugins").rglob("*.py")}

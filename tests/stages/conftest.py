@@ -18,6 +18,7 @@ from plant_cli.runs.seeds import split_seed
 from plant_cli.stages import diff as diff_stage
 from plant_cli.stages import eval as evaluation_stage
 from plant_cli.stages import significance as significance_stage
+from plant_cli.stages import verify as verify_stage
 
 
 class PlayedOptions(Options):
@@ -64,6 +65,7 @@ def played(tmp_path):
             *evaluation_stage.SPECS,
             *significance_stage.SPECS,
             *diff_stage.SPECS,
+            *verify_stage.SPECS,
         ]
 
     module.plant_register_stages = plant_register_stages

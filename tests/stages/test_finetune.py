@@ -186,9 +186,9 @@ def test_broken_relevance_is_refused_before_anything_is_trained(trained: Clinic,
     assert not (trained.path / "finetune" / "history.jsonl").exists()
 
 
-def test_without_relevance_a_random_start_is_trained_and_lexical_scores_are_refused(trained: Clinic) -> None:
+def test_without_relevance_a_random_start_is_trained_and_an_anchor_is_refused(trained: Clinic) -> None:
     with pytest.raises(ArtefactError, match="mig") as caught:
-        trained.run("finetune", "finetune.init=random", "finetune.lexical=true")
+        trained.run("finetune", "finetune.init=random", "finetune.anchor=1")
     assert "plant mig" in caught.value.todo
     result = trained.run("finetune", "finetune.init=random", "finetune.epochs=1", force=True)
     assert not [column.name for column in result.tables[0].columns if "attention" in column.name]
@@ -198,3 +198,9 @@ def test_a_sharpness_without_prototypes_is_refused(trained: Clinic) -> None:
     with pytest.raises(UsageError, match="do not start from prototypes") as caught:
         trained.run("finetune", "finetune.init=random", "finetune.sharpness=0.5")
     assert "--prototypes" in caught.value.todo
+
+
+def test_a_start_is_named_only_where_training_begins_from_one(trained: Clinic) -> None:
+    with pytest.raises(UsageError, match="does not start from planted attention") as caught:
+        trained.run("finetune", "finetune.init=random", "finetune.planted=control")
+    assert "leave --planted out" in caught.value.todo

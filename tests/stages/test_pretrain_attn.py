@@ -29,12 +29,12 @@ def test_it_leaves_attention_and_history_and_no_backbone(clinic: Any) -> None:
     result = clinic("pretrain-attn", "pretrain-attn.epochs=2")
     folder = clinic.path / "pretrain-attn"
     history = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
-    assert [row["epoch"] for row in history] == [1, 2]
+    assert [row["epoch"] for row in history] == [0, 1, 2]
     assert all(0 < row["nDCG@1000"] <= 1 for row in history)
     assert {path.name for path in folder.iterdir()} == {"model.safetensors", "model.json", "history.jsonl", "checkpoints", "stage.json"}
     assert read_json(folder / "model.json", "the model")["backbone_changed"] is False
     assert result.next_step == "plant finetune"
-    assert result.summary["best_epoch"] in (1, 2)
+    assert result.summary["best_epoch"] in (0, 1, 2)
     assert [column.name for column in result.tables[0].columns][2:4] == ["nDCG@1000", "in random order"]
 
 
@@ -87,7 +87,9 @@ def test_corrections_of_relevance_change_what_is_planted(clinic: Any) -> None:
     clinic("mig", force=True)
     assert clinic("mig show", f"mig show.label={label}", "mig show.limit=1000").tables[0].rows[-1][5] == "denied"
     clinic("pretrain-attn", tag="after")
-    losses = [json.loads((clinic.path / f"pretrain-attn-{t}" / "history.jsonl").read_text())["loss"] for t in ("before", "after")]
+    losses = [
+        json.loads((clinic.path / f"pretrain-attn-{t}" / "history.jsonl").read_text().splitlines()[-1])["loss"] for t in ("before", "after")
+    ]
     assert losses[0] != losses[1]
 
 

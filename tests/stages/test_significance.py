@@ -4,8 +4,9 @@ import json
 
 import polars as pl
 import pytest
+from laboratory import gold_labels
 
-from plant_cli.api import ArtefactError, DataError, RecipeError, UsageError
+from plant_cli.api import ArtefactError, DataError, GateFailed, RecipeError, UsageError
 
 QUICK = {"bootstrap": 100, "permutations": 199}
 
@@ -201,3 +202,35 @@ def test_seeds_that_are_not_there_or_not_in_common(three_seeds, tmp_path):
     three_seeds("predict")
     with pytest.raises(UsageError, match="none of the systems"):
         three_seeds("significance", systems=[str(tmp_path / "run" / "predict" / "predictions.parquet")], seeds=2)
+
+
+def test_gates_of_significance(played, tmp_path):
+    """P counts as 1 where A is not better, so that a worse system never passes."""
+    given = {"metric": ["P@1", "MAP"], **QUICK}
+    played("significance", systems=["finetune", "baseline"], require=["p<0.05", "p[P@1]<0.05", "difference[P@1]>=0.4"], **given)
+    with pytest.raises(GateFailed, match=r"p<0\.05 \(it is 1\.0000\)") as caught:
+        played("significance", systems=["baseline", "finetune"], require=["p<0.05"], force=True, **given)
+    assert caught.value.exit_code == 7
+    assert json.loads((tmp_path / "run" / "significance" / "significance.json").read_text())["comparisons"][0]["difference"] < 0
+    with pytest.raises(UsageError, match=r"nothing here is named 'p\[P@5\]'"):
+        played("significance", tag="x", systems=["finetune", "baseline"], require=["p[P@5]<0.05"], **given)
+
+
+def test_a_file_with_an_order_of_labels(played, tmp_path):
+    """Right labels for every document, as XMLRepository sparse text whose numbers count backwards."""
+    order = [f"label {5 - i}" for i in range(6)]
+    (tmp_path / "labels.txt").write_text("\n".join(order) + "\n")
+    rows = [" ".join(f"{order.index(name)}:0.9" for name in gold_labels(number)) for number in range(24)]
+    (tmp_path / "sparse.txt").write_text("24 6\n" + "\n".join(rows) + "\n")
+    options = {"label_order": str(tmp_path / "labels.txt"), "metric": ["micro-F1"]}
+    result = played("significance", systems=["baseline", str(tmp_path / "sparse.txt")], **options, **QUICK)
+    assert result.data["comparisons"][0]["value_b"] == 1.0
+    found = played("eval", tag="tool", predictions=str(tmp_path / "sparse.txt"), bootstrap=0, **options)
+    assert found.data["metrics"]["micro-F1"]["value"] == 1.0
+    (tmp_path / "filter.txt").write_text(f"0 {order.index('label 0')}\n")
+    less = played(
+        "eval", tag="less", predictions=str(tmp_path / "sparse.txt"), bootstrap=0, remove_pairs=str(tmp_path / "filter.txt"), **options
+    )
+    assert less.data["metrics"]["micro-F1"]["value"] == pytest.approx(2 * 47 / (47 + 48))
+    assert less.data["removed_pairs"] == 1
+    assert any("1 pairs of document and label do not count" in note for note in less.tables[0].notes)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from plant_cli.api import ArtefactError, Result
+from plant_cli.base.hashing import hash_file
 from plant_cli.stages.verify import VerifyOptions, verify
 from plant_cli.testing.contexts import make_context
 
@@ -62,3 +63,50 @@ def test_the_command_shows_the_table_and_ends_with_4(run: Path) -> None:
     assert found.returncode == 4
     assert json.loads(found.stdout)["folders"]["mig"]["words.parquet"] == "changed"
     assert "error: 1 of 7 recorded files" in found.stderr
+
+
+@pytest.fixture
+def evaluated(played: Any, tmp_path: Path) -> Any:
+    """Evaluations of two systems, their comparison and what changed."""
+    for tag in (None, "baseline"):
+        played("eval", tag=tag, bootstrap=20)
+    played("significance", systems=["finetune", "baseline"], bootstrap=20, permutations=20)
+    played("diff", systems=["finetune", "baseline"])
+    return played
+
+
+def test_every_figure_follows_from_the_predictions(evaluated: Any) -> None:
+    found = evaluated("verify")
+    assert found.failure is None
+    again = found.data["recomputed"]
+    assert set(again) == {"eval", "eval-baseline", "significance", "diff"}
+    assert all(one["numbers"] > 3 and not one["different"] and not one["not_computed"] for one in again.values())
+    assert again["eval"]["numbers"] > 200
+
+
+def test_a_figure_that_was_changed_with_its_record_is_found(evaluated: Any, tmp_path: Path) -> None:
+    """Somebody polishes P@1 of the baseline and writes the new hash into the record: only computing it again shows that."""
+    folder = tmp_path / "run" / "eval-baseline"
+    content = json.loads((folder / "metrics.json").read_text())
+    content["metrics"]["P@1"]["value"] = 0.75
+    (folder / "metrics.json").write_text(json.dumps(content))
+    record = json.loads((folder / "stage.json").read_text())
+    record["outputs"]["metrics.json"] = hash_file(folder / "metrics.json")
+    record["facts"]["metrics.json"] = {
+        "size": (folder / "metrics.json").stat().st_size,
+        "modified": (folder / "metrics.json").stat().st_mtime_ns,
+    }
+    (folder / "stage.json").write_text(json.dumps(record))
+    found = evaluated("verify")
+    assert found.data["recomputed"]["eval-baseline"]["different"] == ["metrics.json: metrics.P@1.value 0.75, again 0.5"]
+    assert isinstance(found.failure, ArtefactError)
+    assert found.failure.what == "1 figures are not what the saved predictions give"
+    assert evaluated("verify", recompute=False).failure is None
+
+
+def test_predictions_that_were_replaced_are_a_reason_and_no_fault(evaluated: Any) -> None:
+    evaluated("predict", tag="baseline", auc=True, force=True)
+    found = evaluated("verify")
+    assert found.failure is None
+    assert "'predict-baseline' is not what it was computed from" in found.data["recomputed"]["eval-baseline"]["not_computed"]
+    assert found.data["recomputed"]["eval"]["not_computed"] == ""

@@ -21,7 +21,31 @@ def test_help_and_default_come_from_one_place() -> None:
 
 @pytest.mark.parametrize(
     ("options", "needed"),
-    [({}, True), ({"init": "random"}, False), ({"init": "random", "anchor": 1.0}, True), ({"lexical": False}, False)],
+    [({}, False), ({"init": "random"}, False), ({"init": "random", "anchor": 1.0}, True), ({"shortlist": "words"}, True)],
 )
-def test_relevance_is_needed_for_lexical_scores_and_the_anchor(options: dict[str, object], needed: bool) -> None:
+def test_relevance_is_needed_for_the_anchor_and_a_shortlist(options: dict[str, object], needed: bool) -> None:
     assert FinetuneOptions(**options).needs_relevance is needed
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({}, ["words", "titles", "neighbours", "linear"]),
+        ({"init": "random"}, []),
+        ({"init": "random", "network": False}, ["words", "titles", "neighbours", "linear"]),
+        ({"scorers": ["words, titles", "linear"]}, ["words", "titles", "linear"]),
+        ({"scorers": "none"}, []),
+        ({"scorers": [{"name": "linear", "strength": 1.0}]}, ["linear"]),
+    ],
+)
+def test_scorers_by_name_and_by_default(given: dict[str, object], names: list[str]) -> None:
+    assert [chosen.name for chosen in FinetuneOptions(**given).chosen_scorers] == names
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [({"network": False, "scorers": ["none"]}, "neither a network nor a scorer"), ({"scorers": ["words,words"]}, "named twice")],
+)
+def test_scorers_that_make_no_model_are_refused(given: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FinetuneOptions(**given)

@@ -11,9 +11,7 @@ import pytest
 from clinic import Clinic
 
 from plant_cli.api import TrainingError, UsageError
-from plant_cli.artefacts.lexical import LEXICAL
-from plant_cli.corpus.analyser import PLAIN
-from plant_cli.inference.lexical import load_lexicon, save_lexicon
+from plant_cli.artefacts.scorers import SCORERS, read_scorers, write_scorers
 from plant_cli.training import stage2
 from plant_cli.training.prototypes import SHARPNESSES
 from tests.artefacts.conftest import record_again
@@ -46,7 +44,7 @@ def test_thresholds_per_label_are_tuned_kept_and_used(trained: Clinic) -> None:
 
 def test_a_planted_start_competes_with_the_epochs_and_a_plain_start_does_not(trained: Clinic) -> None:
     planted = trained.planted().run("finetune", "finetune.epochs=1").summary
-    plain = trained.run("finetune", "finetune.epochs=1", "finetune.prototypes=false", "finetune.lexical=false", tag="plain").summary
+    plain = trained.run("finetune", "finetune.epochs=1", "finetune.prototypes=false", "finetune.scorers=none", tag="plain").summary
     first, only = (
         [json.loads(line) for line in (trained.path / stage / "history.jsonl").read_text().splitlines()]
         for stage in ("finetune", "finetune-plain")
@@ -56,22 +54,30 @@ def test_a_planted_start_competes_with_the_epochs_and_a_plain_start_does_not(tra
     assert first[0]["sharpness"] == planted["sharpness"]
     assert planted["MAP"] == max(row["MAP"] for row in first)
     assert planted["sharpness"] in SHARPNESSES
-    assert plain["word_weight"] == 0
-    assert not (trained.path / "finetune-plain" / LEXICAL).exists()
+    assert plain["scorers"] == []
+    assert not (trained.path / "finetune-plain" / "scorers").exists()
+    assert json.loads((trained.path / "finetune-plain" / SCORERS).read_text())["scorers"] == []
 
 
-def test_prediction_adds_the_votes_of_words_with_the_weight_that_was_kept(trained: Clinic) -> None:
-    summary = trained.planted().run("finetune", "finetune.epochs=1").summary
-    label_hash = json.loads((trained.path / "finetune" / "thresholds.json").read_text())["label_hash"]
-    lexicon = load_lexicon(trained.path / "finetune", label_hash, PLAIN)
-    assert lexicon is not None, "the lexical should help on a corpus whose labels have words of their own"
-    assert lexicon.weight == summary["word_weight"] > 0
-    assert summary["MAP with words"] > summary["MAP"]
-    with_votes = trained.run("predict") and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
-    save_lexicon(replace(lexicon, weight=0.0), trained.path / "finetune", label_hash)
-    record_again(trained.path / "finetune")
+def test_prediction_adds_the_scorers_with_the_weights_that_were_kept(trained: Clinic) -> None:
+    result = trained.planted().run("finetune", "finetune.epochs=1")
+    summary, parts = result.summary, result.tables[1]
+    assert summary["scorers"] == ["words", "titles", "neighbours", "linear"]
+    assert summary["MAP"] > summary["MAP of the network"]
+    assert [row[0] for row in parts.rows] == ["network", *summary["scorers"], "all together"]
+    assert parts.rows[-1][1] == summary["MAP"]
+    folder, label_hash = trained.path / "finetune", json.loads((trained.path / "finetune" / "thresholds.json").read_text())["label_hash"]
+    words = json.loads((folder / SCORERS).read_text())["analyser_hash"]
+    stored = read_scorers(folder, label_hash, words)
+    assert stored is not None
+    with_scorers = trained.run("predict") and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
+    assert sorted(path.stem for path in (trained.path / "predict" / "parts").iterdir()) == sorted(["network", *summary["scorers"]])
+    weights = stored.calibration.weights.copy()
+    weights[1] = 0
+    write_scorers(folder, replace(stored, calibration=replace(stored.calibration, weights=weights)), label_hash, words)
+    record_again(folder)
     without = trained.run("predict", force=True) and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
-    assert (with_votes["scores"].list.sum() != without["scores"].list.sum()).any()
+    assert (with_scorers["scores"].list.sum() != without["scores"].list.sum()).any()
 
 
 def test_a_shortlist_proposes_and_its_recall_is_told(trained: Clinic) -> None:

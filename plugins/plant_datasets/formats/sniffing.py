@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -39,6 +40,14 @@ def find_example(data: DataSection, fits: Callable[[Path], bool]) -> Path | None
     if path is None or not path.exists():
         return None
     if path.is_file():
-        return path if fits(path) else None
+        return path if _try(fits, path) else None
     training = [file for file in sorted(path.iterdir()) if file.is_file() and split_of(file.name) == "train"]
-    return next((file for file in training if fits(file)), None)
+    return next((file for file in training if _try(fits, file)), None)
+
+
+def _try(fits: Callable[[Path], bool], path: Path) -> bool:
+    """Whether a file fits; one whose first lines cannot even be taken apart does not."""
+    try:
+        return fits(path)
+    except (ValueError, RecursionError, csv.Error):
+        return False

@@ -106,10 +106,15 @@ def test_options_that_do_not_go_together(clinic: Any, tmp_path: Path) -> None:
         clinic("pretrain-lm", *LM, "pretrain-lm.directions=forward", f"pretrain-lm.weights_backward={weights}", "pretrain-lm.words=w.txt")
 
 
-def test_a_run_without_it_cannot_be_planned_yet(clinic: Any) -> None:
-    clinic("mig")
-    with pytest.raises(ComponentError, match="no language model"):
+def test_a_run_can_be_planned_once_it_has_one(clinic: Any) -> None:
+    clinic("mig", "mig.k=5")
+    with pytest.raises(ComponentError, match="no language model") as caught:
         clinic("plan", *LM)
+    assert "plant pretrain-lm" in caught.value.todo
+    clinic("pretrain-lm", *LM, "pretrain-lm.epochs=0", "pretrain-lm.directions=forward")
+    parts = {part["name"]: part for part in clinic("plan", *LM).data["finetune"]["parts"]}
+    weights = load_file(clinic.path / "pretrain-lm" / WEIGHTS)
+    assert parts["backbone"]["parameters"] == sum(tensor.numel() for tensor in weights.values())
 
 
 @pytest.mark.slow

@@ -246,3 +246,10 @@ def test_evidence_that_is_named_must_be_evidence(tmp_path: Path) -> None:
         load_files(section)
     assert "stop" in caught.value.where
     assert "--evidence" in caught.value.todo
+
+
+@pytest.mark.parametrize("frame", [{"text": [["a"]], "labels": [["x"]]}, {"text": [{"a": 1}], "labels": [["x"]]}])
+def test_a_column_of_lists_is_no_text(tmp_path: Path, frame: dict[str, Any]) -> None:
+    pl.DataFrame(frame).write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="the column 'text' holds lists or objects"):
+        load_files(DataSection(path=str(tmp_path / "a.parquet")))

@@ -43,3 +43,11 @@ def test_what_it_trains_has_a_role() -> None:
 def test_folded_scores_are_the_same() -> None:
     decoder, reading = make()
     torch.testing.assert_close(decoder.fold()(reading), decoder(reading))
+
+
+def test_planted_queries_are_multiplied_with_states_as_they_are() -> None:
+    decoder, reading = make()
+    queries = torch.randn(LABELS, HIDDEN, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    decoder.plant_queries(queries)
+    expected = torch.softmax(queries @ reading.hidden[0].T, dim=-1)
+    torch.testing.assert_close(decoder.attention(reading, torch.arange(LABELS))[0], expected, rtol=0, atol=1e-6)

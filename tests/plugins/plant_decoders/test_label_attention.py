@@ -9,7 +9,7 @@ from plant_decoders.options import LabelAttentionOptions
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from plant_cli.api import ComponentError, Decoder, DecoderShape, FoldableDecoder, PlantableDecoder, Reading
+from plant_cli.api import ComponentError, Decoder, DecoderShape, FoldableDecoder, PlantableDecoder, QueryDecoder, Reading
 from plant_cli.attention import LiteralHead, literal_logits, pooling_matrix
 
 LABELS, HIDDEN = 11, 12
@@ -214,6 +214,40 @@ def test_sharpness_scales_the_scores_and_keeps_the_order() -> None:
     after = decoder.rank(reading, torch.arange(LABELS))
     expected = torch.log_softmax(before * 0.25, dim=-1)
     torch.testing.assert_close(after, expected, rtol=0, atol=1e-10)
+
+
+def test_sharpness_does_not_keep_the_order_where_heads_are_averaged_after_the_softmax() -> None:
+    decoder = build(dtype=torch.float64, heads=4)
+    reading = batch(torch.float64)
+    orders = []
+    for factor in (1.0, 1 / 64):
+        decoder.sharpen(factor)
+        orders.append(decoder.rank(reading, torch.arange(LABELS))[0].argsort(-1))
+    assert not torch.equal(*orders)
+
+
+@pytest.mark.parametrize("heads", [1, 4])
+def test_planted_queries_score_positions_by_their_plain_product_with_keys(heads: int) -> None:
+    decoder = build(dtype=torch.float64, heads=heads)
+    assert isinstance(decoder, QueryDecoder)
+    reading = batch(torch.float64)
+    queries = torch.randn(LABELS, HIDDEN, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    decoder.plant_queries(queries)
+    keys = decoder.keys(reading)[0, reading.mask[0]].view(-1, heads, HIDDEN // heads)
+    products = torch.einsum("lhd,thd->hlt", queries.view(LABELS, heads, -1), keys)
+    expected = torch.softmax(products, -1).mean(0)
+    found = decoder.attention(reading, torch.arange(LABELS))[0][:, reading.mask[0]]
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+
+
+def test_planted_queries_of_low_rank_are_the_best_of_that_rank() -> None:
+    decoder = build(dtype=torch.float64, heads=1, label_rank=4)
+    assert isinstance(decoder, QueryDecoder)
+    draw = torch.Generator().manual_seed(2)
+    queries = torch.randn(LABELS, 4, generator=draw, dtype=torch.float64) @ torch.randn(4, HIDDEN, generator=draw, dtype=torch.float64)
+    decoder.plant_queries(queries)
+    found, _, _ = decoder.terms()
+    torch.testing.assert_close(found, queries * HIDDEN**0.5, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("options", [{}, {"prior_bias": False, "norm": "none"}, {"label_rank": 4}], ids=str)

@@ -218,7 +218,7 @@ def test_stages_on_another_backbone(clinic: Any) -> None:
     figures = result.summary
     name = next(name for name in figures if name.startswith("nDCG"))
     assert figures[name] > figures[f"random {name}"] + 0.05, figures
-    clinic("finetune", decoder, "finetune.lexical=false", "model.decoder.state=false", "model.decoder.static_k=3", tag="stateless")
+    clinic("finetune", decoder, "finetune.scorers=none", "model.decoder.state=false", "model.decoder.static_k=3", tag="stateless")
     with pytest.raises(ArtefactError, match="another network"):
         clinic("finetune", decoder, "model.decoder.ranker=dot-product")
     clinic("predict", decoder, "model.decoder.state=false", "model.decoder.static_k=3", tag="stateless")

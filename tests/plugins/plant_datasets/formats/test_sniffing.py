@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 from pathlib import Path
 
 import polars as pl
+import pytest
 from plant_datasets.formats.sniffing import find_example, first_lines, mostly
 
 from plant_cli.api import DataSection
@@ -34,3 +36,13 @@ def test_mostly() -> None:
     assert mostly(["x"] * 8 + ["y", "y", ""], lambda line: line == "x")
     assert not mostly(["x"] * 7 + ["y"] * 3, lambda line: line == "x")
     assert not mostly(["", " "], lambda line: True)
+
+
+@pytest.mark.parametrize("error", [ValueError, RecursionError, csv.Error])
+def test_what_cannot_be_taken_apart_fits_nothing(tmp_path: Path, error: type[Exception]) -> None:
+    def fails(path: Path) -> bool:
+        raise error
+
+    (tmp_path / "train.txt").write_text("a\n")
+    assert find_example(DataSection(path=str(tmp_path)), fails) is None
+    assert find_example(DataSection(path=str(tmp_path / "train.txt")), fails) is None

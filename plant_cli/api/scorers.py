@@ -1,0 +1,124 @@
+"""What speaks for a label besides the network: scorers, what they are fitted on, and the documents they read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from scipy.sparse import csr_array
+
+    from plant_cli.api.reporting import Reporter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Documents:
+    """Documents, each cut into words once, however many scorers read them.
+
+    Args:
+        vocabulary: distinct words of the documents, as the corpus counts them [W].
+        numbers: the words of all documents in order, each by its number, int32 [T].
+        ends: where each document begins in `numbers`, and where the last one ends, int64 [B + 1].
+    """
+
+    vocabulary: Sequence[str]
+    numbers: npt.NDArray[np.int32]
+    ends: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.ends) - 1
+
+    @cached_property
+    def counts(self) -> csr_array:
+        """How often each word is in each document, csr [B, W] float64, columns ascending."""
+        import numpy as np
+        from scipy.sparse import csr_array
+
+        counts = csr_array((np.ones(len(self.numbers)), self.numbers, self.ends), shape=(len(self), len(self.vocabulary)))
+        counts = counts.copy()  # summing works in place, and these arrays are ours
+        counts.sum_duplicates()
+        return counts
+
+    def take(self, rows: npt.NDArray[Any]) -> Self:
+        """Some of the documents, with the same vocabulary.
+
+        Args:
+            rows: which [b].
+        """
+        import numpy as np
+
+        lengths = np.diff(self.ends)[rows]
+        ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        places = np.arange(ends[-1]) - np.repeat(ends[:-1] - self.ends[:-1][rows], lengths)
+        return type(self)(vocabulary=self.vocabulary, numbers=self.numbers[places], ends=ends)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScorerInput:
+    """What a scorer is fitted on: training documents and what labels are called.
+
+    Args:
+        documents: the training documents [N].
+        doc_ids: their ids [N].
+        gold: their labels, csr [N, L] of ones, columns ascending.
+        names: titles and other names of labels, as documents [M].
+        label_of: label of each name, rising, int64 [M]; a label may have several names, or none.
+        rows: training documents whose left-out scores are wanted, rising, int64 [b].
+        reporter: where notes go.
+    """
+
+    documents: Documents
+    doc_ids: Sequence[str]
+    gold: csr_array
+    names: Documents
+    label_of: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+    reporter: Reporter
+
+
+class Scorer(Protocol):
+    """Scores labels for documents. What it learned is arrays, so that it is saved without pickle."""
+
+    def score(self, documents: Documents) -> Sequence[csr_array]:
+        """The best labels of each document, the same whatever other documents are asked for.
+
+        Args:
+            documents: any number B.
+
+        Returns:
+            Scores for each view that the scorer takes of a document (its whole text, its best passage, …), most take one: each csr [B, L]
+            float32, finite, columns ascending, at most `plant_cli.kit.lexical.KEPT` labels of a document. A label that is not listed
+            scores 0, or less than the least that is listed where the list is full or goes below 0.
+        """
+        ...
+
+    def explain(self, document: Documents, labels: Sequence[int]) -> Sequence[str]:
+        """What speaks for some labels, in a few words each: words of the document, a title, a training document; empty: nothing does.
+
+        Args:
+            document: one document.
+            labels: rows of the label index [k].
+        """
+        ...
+
+    def tensors(self) -> Mapping[str, npt.NDArray[Any]]:
+        """All that `ScorerSpec.load` needs, as arrays by name."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedScorer:
+    """A scorer, and what it says of training documents that it has not seen.
+
+    Args:
+        scorer: fitted on all training documents.
+        left_out: scores of the training documents `ScorerInput.rows`, each as if the scorer had been fitted without it, in the form of
+            `Scorer.score`; None: the scorer has no short way to them, and is fitted again without a part of train, part by part.
+    """
+
+    scorer: Scorer
+    left_out: Sequence[csr_array] | None = None

@@ -1,0 +1,162 @@
+"""`scorers.json` and `scorers/*.safetensors`: what speaks for labels besides the network, and how much each part counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plant_cli.api.errors import ArtefactError
+from plant_cli.api.options import Choice
+from plant_cli.artefacts.guard import require_same, stamp
+from plant_cli.artefacts.integrity import require_recorded
+from plant_cli.base.files import read_json, write_json
+from plant_cli.base.tensors import read_tensors, write_tensors
+from plant_cli.lexical.fusion import Fusion
+
+SCORERS = "scorers.json"
+FOLDER = "scorers"
+FORMER = "lexical.safetensors"  # what was written before there were scorers
+AGAIN = "train again: plant finetune --force"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredScorer:
+    """One scorer.
+
+    Args:
+        chosen: its name and all its options.
+        views: views that it takes of a document.
+        tensors: what it learned.
+        alone: weights of its views when it speaks alone.
+    """
+
+    chosen: Choice
+    views: int
+    tensors: Mapping[str, npt.NDArray[Any]]
+    alone: Fusion
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredScorers:
+    """What the files hold.
+
+    Args:
+        scorers: in the order of the weights; none: the network speaks alone.
+        fusion: weights of the views of all scorers; None without scorers.
+        calibration: weights of the sources, the network before the scorers, and offsets, by training frequency.
+    """
+
+    scorers: tuple[StoredScorer, ...]
+    fusion: Fusion | None
+    calibration: Fusion
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+
+def write_scorers(folder: Path, stored: StoredScorers, label_hash: str, analyser_hash: str) -> None:
+    """Write the files into the folder of the model that they belong to, each atomically; `scorers.json` last.
+
+    Args:
+        folder: of the stage.
+        stored: what to write.
+        label_hash: hash of the ordered label ids.
+        analyser_hash: of what finds the words of texts.
+    """
+    (folder / FOLDER).mkdir(exist_ok=True)
+    for old in (folder / FOLDER).iterdir():
+        old.unlink()
+    for scorer in stored.scorers:
+        write_tensors(_path(folder, scorer.chosen.name), scorer.tensors, stamp(labels=label_hash), framework="np")
+    if not stored.scorers:
+        (folder / FOLDER).rmdir()
+    content = {
+        "scorers": [{**_plain(scorer.chosen), "views": scorer.views, "alone": _write_fusion(scorer.alone)} for scorer in stored.scorers],
+        "fusion": None if stored.fusion is None else _write_fusion(stored.fusion),
+        "calibration": _write_fusion(stored.calibration),
+        "figures": dict(stored.figures),
+        "analyser_hash": analyser_hash,
+    }
+    write_json(folder / SCORERS, {**content, **stamp(labels=label_hash)})
+
+
+def read_scorers(folder: Path, label_hash: str, analyser_hash: str) -> StoredScorers | None:
+    """What the folder of a trained model holds, or None if there is nothing.
+
+    Raises:
+        ArtefactError: a file is missing, damaged, of another format, of another label order or of words that are found otherwise.
+    """
+    path = folder / SCORERS
+    if (folder / FORMER).exists():
+        raise ArtefactError(
+            "the model adds lexical scores as an earlier version of plant did",
+            where=str(folder / FORMER),
+            expected=f"scorers, in {SCORERS}",
+            todo=f"{AGAIN}, or use the version of plant that trained it",
+        )
+    if not path.exists():
+        return None
+    require_recorded(folder, SCORERS)
+    content = read_json(path, "the weights of the scorers")
+    if isinstance(content, dict):
+        require_same(content, path=path, what="the file of scorers", todo=AGAIN, labels=label_hash)
+        if content.get("scorers") and content.get("analyser_hash") != analyser_hash:
+            raise ArtefactError(
+                "the scorers were fitted to words that are found otherwise than the run finds them",
+                where=f"{path} against {folder.parent / 'corpus'}",
+                expected="one way to find words in the whole run",
+                todo=AGAIN,
+            )
+    try:
+        return StoredScorers(
+            scorers=tuple(_read_scorer(folder, entry, label_hash) for entry in content["scorers"]),
+            fusion=None if content["fusion"] is None else _read_fusion(content["fusion"]),
+            calibration=_read_fusion(content["calibration"]),
+            figures=content["figures"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtefactError(
+            "the weights of the scorers are damaged: a key is missing, or a value is not valid",
+            where=str(path),
+            expected="the file as `plant finetune` wrote it",
+            todo=f"restore the file, or {AGAIN}",
+        ) from error
+
+
+def _read_scorer(folder: Path, entry: dict[str, Any], label_hash: str) -> StoredScorer:
+    name = str(entry["name"])
+    path = _path(folder, name)
+    tensors, marks = read_tensors(path, f"the scorer '{name}'", f"restore the file, or {AGAIN}", framework="np")
+    require_same(marks, path=path, what=f"the scorer '{name}'", todo=AGAIN, labels=label_hash)
+    require_recorded(folder, f"{FOLDER}/{path.name}")
+    return StoredScorer(
+        chosen=Choice(name=name, options=dict(entry["options"])),
+        views=int(entry["views"]),
+        tensors=tensors,
+        alone=_read_fusion(entry["alone"]),
+    )
+
+
+def _path(folder: Path, name: str) -> Path:
+    """The file of a scorer; `ValueError` for a name that would leave the folder."""
+    if Path(name).name != name:
+        raise ValueError(f"'{name}' names no file")
+    return folder / FOLDER / f"{name}.safetensors"
+
+
+def _plain(chosen: Choice) -> dict[str, Any]:
+    return {"name": chosen.name, "options": chosen.options}
+
+
+def _write_fusion(fusion: Fusion) -> dict[str, Any]:
+    return {"knots": fusion.knots.tolist(), "weights": fusion.weights.tolist(), "bias": fusion.bias.tolist()}
+
+
+def _read_fusion(content: dict[str, Any]) -> Fusion:
+    knots, weights, bias = (np.asarray(content[name], dtype=np.float64) for name in ("knots", "weights", "bias"))
+    if weights.ndim != 2 or weights.shape[1] != len(knots) or len(bias) != len(knots):
+        raise ValueError("weights are given at other knots")
+    return Fusion(knots=knots, weights=weights, bias=bias)

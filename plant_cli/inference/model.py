@@ -1,0 +1,224 @@
+"""A trained model: a network, scorers, or both, and the calibration that makes one probability of what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from plant_cli.api import Analyser, Corpus, Evidence, Interrupted, LabelIndex, MachineSection, Reporter, ScorerSpec
+from plant_cli.artefacts.model import DESCRIPTION
+from plant_cli.artefacts.scorers import StoredScorer, StoredScorers, read_scorers, write_scorers
+from plant_cli.inference.scorers import FusedScorers, NamedScorer, ScoredDocuments, load_scorers
+from plant_cli.inference.top import Keep, Rows, TopCollector, TopLabels
+from plant_cli.lexical.calibration import LIMIT, label_weights
+from plant_cli.lexical.fusion import Fusion
+from plant_cli.model.design import ComponentLookup
+from plant_cli.runs.session import never
+
+BATCH = 64  # documents whose scores for all labels are held at a time
+NETWORK = "network"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Voices:
+    """What speaks for labels beside the network, and how the whole is calibrated.
+
+    Args:
+        scorers: None: the network speaks alone.
+        calibration: weights of the network, where there is one, and of the scorers; then an offset.
+        train_counts: training documents of each label [L].
+    """
+
+    scorers: FusedScorers | None
+    calibration: Fusion
+    train_counts: npt.NDArray[np.int64]
+
+    def weights(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """The weight of each source for each label [S, L], and the offset of each label [L]."""
+        return label_weights(self.calibration, self.train_counts)
+
+
+class TrainedModel(Protocol):
+    """A model that is loaded once and asked many times."""
+
+    @property
+    def voices(self) -> Voices | None:
+        """What speaks beside the network; None for a network that was saved without calibration."""
+        ...
+
+    def score(
+        self,
+        texts: Sequence[str],
+        *,
+        name: str,
+        k: int,
+        batch: int,
+        reporter: Reporter,
+        keep: Keep | None = None,
+        candidates: Any = None,
+        should_stop: Callable[[], bool] = never,
+        evidence: Evidence | None = None,
+        parts: bool = False,
+    ) -> TopLabels:
+        """The k best labels of each text.
+
+        Args:
+            texts: one a document.
+            name: of the texts, for progress ("test").
+            k: labels kept of each text.
+            batch: texts that a network reads at once.
+            reporter: where progress goes.
+            keep: called with the rows of each batch and its logits for all labels.
+            candidates: the labels of each text that a network scores; None: all are.
+            should_stop: true once the user asked to stop.
+            evidence: gold spans of the texts, to be looked for beyond what a network reads.
+            parts: whether each part's own best labels are wanted, too.
+
+        Raises:
+            Interrupted: the user stopped the command.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScorerModel:
+    """Scorers without a network; see `TrainedModel`."""
+
+    voices: Voices
+    scorers: FusedScorers
+
+    def score(
+        self,
+        texts: Sequence[str],
+        *,
+        name: str,
+        k: int,
+        batch: int,
+        reporter: Reporter,
+        keep: Keep | None = None,
+        candidates: Any = None,
+        should_stop: Callable[[], bool] = never,
+        evidence: Evidence | None = None,
+        parts: bool = False,
+    ) -> TopLabels:
+        """See `TrainedModel.score`."""
+        scored = self.scorers.read(texts, reporter, name)
+        whole = Whole(self.voices, scored)
+        top = collect(len(texts), k, len(self.voices.train_counts), whole.logits, keep=keep, should_stop=should_stop)
+        return replace(top, parts=score_parts(scored, k)) if parts else top
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Calibrated logits of documents without a network."""
+
+    voices: Voices
+    scored: ScoredDocuments
+    _weights: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_weights", self.voices.weights())
+
+    def logits(self, rows: Rows) -> npt.NDArray[np.float32]:
+        """Logits [b, L] of some documents."""
+        weights, offset = self._weights
+        logits: npt.NDArray[np.float32] = np.clip(self.scored.logits(rows), -LIMIT, LIMIT) * weights[0] + offset
+        return logits
+
+
+def collect(
+    documents: int,
+    k: int,
+    labels: int,
+    logits: Callable[[Rows], npt.NDArray[np.float32]],
+    *,
+    keep: Keep | None = None,
+    should_stop: Callable[[], bool] = never,
+) -> TopLabels:
+    """The k best labels of documents whose logits [b, L] are computed some at a time.
+
+    Raises:
+        Interrupted: the user stopped the command.
+    """
+    collected = TopCollector(documents, min(k, labels), keep)
+    for start in range(0, documents, BATCH):
+        if should_stop():
+            raise Interrupted(
+                "stopped while scoring", where="scorers", expected="all documents scored", todo="run the same command again with --resume"
+            )
+        rows = np.arange(start, min(start + BATCH, documents))
+        collected.add(rows, logits(rows))
+    return collected.done()
+
+
+def score_parts(scored: ScoredDocuments, k: int) -> dict[str, TopLabels]:
+    """The k best labels of documents by each scorer alone; by one scorer alone there is nothing to tell apart from the whole."""
+    names = [scorer.name for scorer in scored.scorers.scorers]
+    labels = len(scored.scorers.train_counts)
+    return {name: collect(len(scored), k, labels, lambda rows, name=name: scored.logits_alone(name, rows)) for name in names}  # type: ignore[misc]
+
+
+def save_voices(voices: Voices, folder: Path, corpus: Corpus, figures: Mapping[str, Any]) -> None:
+    """Write what speaks beside the network, and the calibration, into the folder of the model.
+
+    Args:
+        voices: what to write.
+        folder: of the stage.
+        corpus: the run's corpus.
+        figures: what was found on validation, for the record.
+    """
+    scorers = voices.scorers
+    stored = [] if scorers is None else [
+        StoredScorer(chosen=one.chosen, views=one.views, tensors=one.scorer.tensors(), alone=scorers.alone[one.name])
+        for one in scorers.scorers
+    ]  # fmt: skip
+    content = StoredScorers(
+        scorers=tuple(stored), fusion=None if scorers is None else scorers.fusion, calibration=voices.calibration, figures=figures
+    )
+    write_scorers(folder, content, corpus.labels.hash, corpus.analyser.hash)
+
+
+def load_voices(folder: Path, labels: LabelIndex, analyser: Analyser, component: ComponentLookup) -> Voices | None:
+    """What `save_voices` wrote, or None if there is nothing; `ArtefactError` if a file is damaged or of another label order."""
+    stored = read_scorers(folder, labels.hash, analyser.hash)
+    if stored is None:
+        return None
+    loaded = []
+    for one in stored.scorers:
+        spec, options = component(ScorerSpec, one.chosen)
+        loaded.append((NamedScorer(chosen=one.chosen, scorer=spec.load(options, one.tensors), views=one.views), one.alone))
+    counts = np.asarray(labels.train_counts, dtype=np.int64)
+    return Voices(scorers=load_scorers(loaded, stored.fusion, labels, analyser), calibration=stored.calibration, train_counts=counts)
+
+
+def has_network(folder: Path) -> bool:
+    """Whether a trained model in the folder of a stage has a network."""
+    return (folder / DESCRIPTION).exists()
+
+
+def load_model(
+    folder: Path, corpus: Corpus, component: ComponentLookup, machine: MachineSection, relevance: Callable[[], Path | None] = lambda: None
+) -> TrainedModel:
+    """The trained model of a `finetune` folder; torch is imported only if it has a network.
+
+    Args:
+        folder: of the stage.
+        corpus: the run's corpus.
+        component: finds backbone, decoder and scorers.
+        machine: where it is to run.
+        relevance: gives the run's folder `mig`, if it has one; asked only if the decoder looks at words.
+
+    Raises:
+        ArtefactError: a part was made for another order of labels, or cannot be read.
+    """
+    voices = load_voices(folder, corpus.labels, corpus.analyser, component)
+    if has_network(folder) or voices is None or voices.scorers is None:
+        from plant_cli.inference.texts import load_network_model
+
+        return load_network_model(folder, corpus, component, machine, relevance, voices)
+    return ScorerModel(voices=voices, scorers=voices.scorers)

@@ -1,0 +1,357 @@
+"""What speaks for labels besides the network: scorers fitted together, weighed by what they say of documents they have not seen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, vstack
+
+from plant_cli.api import (
+    Analyser,
+    Choice,
+    ComponentError,
+    Documents,
+    FittedScorer,
+    LabelIndex,
+    Options,
+    PlantError,
+    Reporter,
+    Scorer,
+    ScorerInput,
+    ScorerSpec,
+    Split,
+)
+from plant_cli.lexical.documents import number_words
+from plant_cli.lexical.fusion import Candidates, Fusion, fit_fusion, fuse_rows, gather_candidates
+from plant_cli.lexical.scores import Scores, no_scores
+
+Rows = npt.NDArray[np.int64]
+TAUGHT = 2000  # training documents whose left-out scores teach the weights
+FOLDS = 5  # parts of train, each scored by a scorer fitted on the others, where a scorer has no left-out scores of its own
+Chosen = Sequence[tuple[ScorerSpec, Options]]
+
+
+def read_words(texts: Iterable[str], analyser: Analyser) -> Documents:
+    """Texts in words, as the corpus counts them."""
+    return number_words(analyser.spell(text) for text in texts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedScorer:
+    """A scorer under its name.
+
+    Args:
+        chosen: its name and all its options.
+        scorer: fitted on train.
+        views: views that it takes of a document.
+    """
+
+    chosen: Choice
+    scorer: Scorer
+    views: int
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.chosen.name
+
+    def score(self, documents: Documents, labels: int) -> list[Scores]:
+        """Scores of documents under each view.
+
+        Raises:
+            ComponentError: the scorer fails, or its scores are not what was promised.
+        """
+        return check_scores(self.name, lambda: self.scorer.score(documents), (len(documents), labels), self.views)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusedScorers:
+    """Several scorers as one.
+
+    Args:
+        scorers: in the order of the weights.
+        fusion: weights of the views of all.
+        alone: weights of the views of each, when it speaks alone.
+        train_counts: training documents of each label [L].
+        analyser: finds the words of texts.
+    """
+
+    scorers: Sequence[NamedScorer]
+    fusion: Fusion
+    alone: Mapping[str, Fusion]
+    train_counts: npt.NDArray[np.int64]
+    analyser: Analyser
+
+    def read(self, texts: Sequence[str], reporter: Reporter, name: str) -> ScoredDocuments:
+        """Score texts; `ComponentError` if a scorer fails."""
+        documents = read_words(texts, self.analyser)
+        found: list[Scores] = []
+        with reporter.progress(f"scorers: {name}", len(self.scorers), "scorers") as task:
+            for scorer in self.scorers:
+                found += scorer.score(documents, len(self.train_counts))
+                task.advance(1)
+        return ScoredDocuments(scorers=self, candidates=gather_candidates(found))
+
+    def views_of(self, name: str) -> list[int]:
+        """The places of a scorer's views among all."""
+        ends = [0, *accumulate(scorer.views for scorer in self.scorers)]
+        place = [scorer.name for scorer in self.scorers].index(name)
+        return list(range(ends[place], ends[place + 1]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredDocuments:
+    """Documents that all scorers have scored.
+
+    Args:
+        scorers: that scored them.
+        candidates: what they say.
+    """
+
+    scorers: FusedScorers
+    candidates: Candidates
+
+    def __len__(self) -> int:
+        return self.candidates.shape[0]
+
+    def logits(self, rows: Rows) -> npt.NDArray[np.float32]:
+        """What all scorers say together of some documents [b, L]."""
+        return fuse_rows(self.scorers.fusion, self.candidates, self.scorers.train_counts, rows)
+
+    def logits_alone(self, name: str, rows: Rows) -> npt.NDArray[np.float32]:
+        """What one scorer says of some documents [b, L]."""
+        own = self.candidates.take(self.scorers.views_of(name))
+        return fuse_rows(self.scorers.alone[name], own, self.scorers.train_counts, rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """Scorers as they were fitted.
+
+    Args:
+        scorers: fitted on all of train.
+        taught: training documents whose left-out scores taught the weights [b].
+        left_out: these scores.
+        seconds: that each scorer took.
+        missing: why scorers were left out, by name.
+    """
+
+    scorers: FusedScorers
+    taught: Rows
+    left_out: ScoredDocuments
+    seconds: Mapping[str, float]
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
+def fit_scorers(
+    chosen: Chosen,
+    train: Split,
+    labels: LabelIndex,
+    analyser: Analyser,
+    reporter: Reporter,
+    *,
+    seed: int,
+    allow_missing: bool = False,
+    check: Callable[[], None] = lambda: None,
+) -> Training | None:
+    """Fit scorers on train, and learn from left-out scores of train how much each counts.
+
+    Args:
+        chosen: scorers and their options.
+        train: the training split: nothing else is read.
+        labels: the label index, with titles.
+        analyser: finds the words of texts and titles.
+        reporter: where progress, notes and warnings go.
+        seed: of the sample that teaches the weights.
+        allow_missing: whether a scorer that fails is left out with a warning.
+        check: called between scorers; raises if the user stopped the command.
+
+    Returns:
+        None if no scorer is left.
+
+    Raises:
+        ComponentError: a scorer fails, or its scores are not what was promised.
+    """
+    given = _gather_input(train, labels, analyser, reporter, seed)
+    fitted: dict[str, tuple[NamedScorer, list[Scores]]] = {}
+    seconds: dict[str, float] = {}
+    missing: dict[str, str] = {}
+    with reporter.progress("fitting scorers", len(chosen), "scorers") as task:
+        for spec, options in chosen:
+            check()
+            started = time.perf_counter()
+            found = _fit_or_miss(spec, options, given, allow_missing=allow_missing)
+            if isinstance(found, str):
+                missing[spec.name] = found
+            else:
+                fitted[spec.name] = found
+            seconds[spec.name] = time.perf_counter() - started
+            task.advance(1)
+    if not fitted:
+        return None
+    return _weigh(fitted, given, analyser, seconds, missing)
+
+
+def load_scorers(
+    stored: Sequence[tuple[NamedScorer, Fusion]], fusion: Fusion | None, labels: LabelIndex, analyser: Analyser
+) -> FusedScorers | None:
+    """Scorers with the weights that were learned for them; None without any."""
+    if fusion is None:
+        return None
+    return FusedScorers(
+        scorers=[scorer for scorer, _ in stored],
+        fusion=fusion,
+        alone={scorer.name: alone for scorer, alone in stored},
+        train_counts=np.asarray(labels.train_counts, dtype=np.int64),
+        analyser=analyser,
+    )
+
+
+def check_scores(name: str, score: Callable[[], Sequence[csr_array]], shape: tuple[int, int], views: int | None = None) -> list[Scores]:
+    """What a scorer says, if it is what was promised.
+
+    Args:
+        name: of the scorer.
+        score: asks it.
+        shape: documents and labels.
+        views: that it must take; None: any number from 1 on.
+
+    Raises:
+        ComponentError: it fails, or says something else.
+    """
+    try:
+        found = [Scores.of(view) for view in score()]
+    except PlantError:
+        raise
+    except (MemoryError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        raise _failed(name, f"fails: {type(error).__name__}: {error}") from error
+    if not found or (views is not None and len(found) != views):
+        raise _failed(name, f"takes {len(found)} views of documents, not {views or 'one or more'}")
+    for view in found:
+        if view.matrix.shape != shape:
+            raise _failed(name, f"gives scores {view.matrix.shape}, not {shape} (documents, labels)")
+        if not np.isfinite(view.matrix.data).all():
+            raise _failed(name, "gives scores that are not numbers")
+    return found
+
+
+def _failed(name: str, what: str) -> ComponentError:
+    return ComponentError(
+        f"the scorer '{name}' {what}",
+        where=f"finetune, option scorers, '{name}'",
+        expected="finite scores of every document for the labels of train",
+        todo=f"leave '{name}' out of --scorers, or let --allow-missing leave it out",
+    )
+
+
+def _gather_input(train: Split, labels: LabelIndex, analyser: Analyser, reporter: Reporter, seed: int) -> ScorerInput:
+    sample = np.random.default_rng(seed).permutation(len(train))[:TAUGHT]
+    spelt = [analyser.spell(title or "") for title in labels.titles]
+    named = np.array([label for label, words in enumerate(spelt) if words], dtype=np.int64)
+    gold = csr_array(train.gold.astype(np.int64))
+    gold.sort_indices()
+    return ScorerInput(
+        documents=read_words(train.texts, analyser),
+        doc_ids=train.doc_ids,
+        gold=gold,
+        names=number_words(spelt[label] for label in named),
+        label_of=named,
+        rows=np.sort(sample).astype(np.int64),
+        reporter=reporter,
+    )
+
+
+def _fit_or_miss(spec: ScorerSpec, options: Options, given: ScorerInput, *, allow_missing: bool) -> tuple[NamedScorer, list[Scores]] | str:
+    """A scorer, see `_fit`, or why it is left out: there is nothing that it could say, or it fails and may be left out."""
+    if spec.needs_names and not len(given.names):
+        given.reporter.note(f"scorer {spec.name}: left out, no label has a title")
+        return "no label has a title"
+    try:
+        return _fit(spec, options, given)
+    except ComponentError as error:
+        if not allow_missing:
+            raise
+        given.reporter.warn(f"{error.what}: it is left out")
+        return error.what
+
+
+def _fit(spec: ScorerSpec, options: Options, given: ScorerInput) -> tuple[NamedScorer, list[Scores]]:
+    """A scorer fitted on all of train, and what it says of documents left out."""
+    shape = (len(given.rows), given.gold.shape[1])
+    fitted = _try(spec.name, lambda: spec.fit(options, given))
+    parts = fitted.left_out
+    left_out = check_scores(spec.name, lambda: _leave_parts_out(spec, options, given) if parts is None else parts, shape)
+    chosen = Choice(name=spec.name, options=options.model_dump(mode="json"))
+    return NamedScorer(chosen=chosen, scorer=fitted.scorer, views=len(left_out)), left_out
+
+
+def _try(name: str, fit: Callable[[], FittedScorer]) -> FittedScorer:
+    try:
+        return fit()
+    except (PlantError, MemoryError):
+        raise
+    except Exception as error:
+        raise _failed(name, f"cannot be fitted: {type(error).__name__}: {error}") from error
+
+
+def _leave_parts_out(spec: ScorerSpec, options: Options, given: ScorerInput) -> list[csr_array]:
+    """Scores of `given.rows` by scorers that were fitted without a part of train, the part that holds the document."""
+    count = len(given.documents)
+    if count < 2:
+        return [no_scores(len(given.rows), given.gold.shape[1])]
+    fold = np.random.default_rng(0).permutation(count) % min(FOLDS, count)
+    parts, places = [], []
+    for part in range(int(fold.max()) + 1):
+        inside, held_out = np.flatnonzero(fold != part), np.flatnonzero(fold[given.rows] == part)
+        scorer = spec.fit(options, _restrict(given, inside)).scorer
+        parts.append(scorer.score(given.documents.take(given.rows[held_out])))
+        places.append(held_out)
+    order = np.argsort(np.concatenate(places))
+    return [csr_array(csr_array(vstack(view, format="csr"))[order]) for view in zip(*parts, strict=True)]
+
+
+def _restrict(given: ScorerInput, rows: Rows) -> ScorerInput:
+    return ScorerInput(
+        documents=given.documents.take(rows),
+        doc_ids=[given.doc_ids[row] for row in rows],
+        gold=csr_array(given.gold[rows]),
+        names=given.names,
+        label_of=given.label_of,
+        rows=np.zeros(0, dtype=np.int64),
+        reporter=given.reporter,
+    )
+
+
+def _weigh(
+    fitted: Mapping[str, tuple[NamedScorer, list[Scores]]],
+    given: ScorerInput,
+    analyser: Analyser,
+    seconds: Mapping[str, float],
+    missing: Mapping[str, str],
+) -> Training:
+    counts = np.bincount(given.gold.indices, minlength=given.gold.shape[1]).astype(np.int64)
+    candidates = gather_candidates([view for _, views in fitted.values() for view in views])
+    gold = csr_array(given.gold[given.rows])
+    ends = [0, *accumulate(len(views) for _, views in fitted.values())]
+    alone = {
+        name: fit_fusion(candidates.take(range(first, last)), gold, counts, left_out=True)
+        for name, first, last in zip(fitted, ends[:-1], ends[1:], strict=True)
+    }
+    fusion = next(iter(alone.values())) if len(alone) == 1 else fit_fusion(candidates, gold, counts, left_out=True)
+    scorers = FusedScorers(
+        scorers=[scorer for scorer, _ in fitted.values()], fusion=fusion, alone=alone, train_counts=counts, analyser=analyser
+    )
+    return Training(
+        scorers=scorers,
+        taught=given.rows,
+        left_out=ScoredDocuments(scorers=scorers, candidates=candidates),
+        seconds=dict(seconds),
+        missing=dict(missing),
+    )

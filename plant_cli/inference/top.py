@@ -1,0 +1,80 @@
+"""The best labels of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from plant_cli.model.cuts import Cut
+
+Rows = npt.NDArray[np.int64]
+Keep = Callable[[Rows, npt.NDArray[np.float32]], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopLabels:
+    """The K best labels of N documents.
+
+    Args:
+        labels: label indices [N, K] by falling score, ties by index.
+        scores: their probabilities [N, K], different where their logits are.
+        assigned_share: share of all (document, label) pairs with a probability of at least one half.
+        shortlist_recall: share of the K best that a shortlist proposed, measured on a sample; None where every label was scored.
+        cut: what of the documents the network did not read, where that was asked for.
+        parts: the best labels by each part of the model alone, by its name, where that was asked for.
+    """
+
+    labels: npt.NDArray[np.int64]
+    scores: npt.NDArray[np.float64]
+    assigned_share: float
+    shortlist_recall: float | None = None
+    cut: Cut = field(default_factory=Cut)
+    parts: Mapping[str, TopLabels] = field(default_factory=dict)
+
+
+class TopCollector:
+    """The best labels collected so far.
+
+    Args:
+        documents: N.
+        k: labels kept of a document.
+        keep: given the rows and all logits of each batch.
+    """
+
+    def __init__(self, documents: int, k: int, keep: Keep | None = None) -> None:
+        self.keep = keep
+        self.labels = np.zeros((documents, k), dtype=np.int64)
+        self.scores = np.zeros((documents, k), dtype=np.float64)
+        self.counts = np.zeros(2, dtype=np.int64)  # pairs with a probability of at least one half, all pairs
+
+    def add(self, rows: Rows, logits: npt.NDArray[np.float32]) -> None:
+        """Take the best of the logits [b, L] of some documents [b]; a smaller index wins every tie."""
+        k = self.labels.shape[1]
+        best = np.argsort(-logits, axis=1, kind="stable")[:, :k]
+        self.labels[rows], self.scores[rows] = best, distinct_probabilities(np.take_along_axis(logits, best, axis=1).astype(np.float64))
+        self.counts += int((logits >= 0).sum()), logits.size
+        if self.keep is not None:
+            self.keep(rows, logits)
+
+    def done(self) -> TopLabels:
+        """What was collected."""
+        assigned, pairs = self.counts.tolist()
+        return TopLabels(labels=self.labels, scores=self.scores, assigned_share=assigned / max(1, pairs))
+
+
+def distinct_probabilities(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Sigmoids of falling logits [B, k] that fall where these do.
+
+    Beyond a logit of 37 all sigmoids are 1: of different logits with one sigmoid each is the next smaller number, so that whoever ranks
+    by the scores finds the order of the logits, and a threshold can lie between them.
+    """
+    scores: npt.NDArray[np.float64] = expit(logits)
+    for rank in range(1, scores.shape[1]):
+        before = scores[:, rank - 1]
+        lower = np.minimum(scores[:, rank], np.nextafter(before, 0.0))
+        scores[:, rank] = np.where(logits[:, rank] < logits[:, rank - 1], lower, before)
+    return scores

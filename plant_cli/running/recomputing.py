@@ -1,0 +1,118 @@
+"""Whether the figures of a run follow from its saved predictions: its evaluations are computed again elsewhere and compared."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from plant_cli.api import PlantError, Request, Runner, SilentReporter
+from plant_cli.artefacts.records import StageRecord
+from plant_cli.base.files import read_json
+from plant_cli.runs.folder import Run
+
+FIGURES: Mapping[str, tuple[str, ...]] = {
+    "eval": ("metrics.json", "intervals.json"),
+    "significance": ("significance.json",),
+    "diff": ("diff.json",),
+}
+TOLERANCE = 1e-9  # another processor sums in another order
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recomputed:
+    """One evaluation, computed again.
+
+    Args:
+        folder: of the stage, such as `eval-baseline`.
+        numbers: how many numbers were compared.
+        different: where they differ, as `metrics.json: metrics.P@5.value 0.41, again 0.40`.
+        reason: why it was not computed again; empty if it was.
+    """
+
+    folder: str
+    numbers: int = 0
+    different: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def recompute(run: Run, request: Request, runner: Runner) -> Iterator[Recomputed]:
+    """Compute every finished evaluation of a run again from its predictions, in a folder that is thrown away.
+
+    Args:
+        run: the run; nothing in it is changed.
+        request: of the command, for its components.
+        runner: runs the stages.
+    """
+    for folder in run.stages():
+        record = folder.record()
+        if record is None or record.status != "done" or record.stage not in FIGURES:
+            continue
+        reason = _find_hindrance(run, record)
+        yield Recomputed(folder=folder.name, reason=reason) if reason else _recompute_stage(run, folder.path, record, request, runner)
+
+
+def _find_hindrance(run: Run, record: StageRecord) -> str:
+    """Inputs that are no longer those from which the figures were computed."""
+    for name, recorded in record.inputs.items():
+        inner = run.folder(name).record()
+        if inner is None or run.folder(name).output_hash(inner) != recorded:
+            return f"'{name}' is not what it was computed from"
+    return ""
+
+
+def _recompute_stage(run: Run, folder: Path, record: StageRecord, request: Request, runner: Runner) -> Recomputed:
+    options = {**record.options, **({"require": []} if "require" in record.options else {})}
+    flags = {record.stage: options, **record.sections}
+    with TemporaryDirectory(prefix="plant-verify-") as scratch:
+        copy = _mirror(run.path, Path(scratch) / "run", leave_out=folder.name)
+        again = replace(request, run_path=copy, recipe=None, sets=(), flags=flags, reporter=SilentReporter(), force=False, resume=False)
+        try:
+            runner.run_stage(again, record.stage, record.tag)
+        except PlantError as error:
+            return Recomputed(folder=folder.name, reason=error.what)
+        numbers, different = 0, []
+        for name in FIGURES[record.stage]:
+            saved, found = (read_json(path / name, "the figures") for path in (folder, copy / folder.name))
+            for place, ours, theirs in _pair_numbers(saved, found):
+                numbers += 1
+                if not _is_same(ours, theirs):
+                    different.append(f"{name}: {place} {ours}, again {theirs}")
+    return Recomputed(folder=folder.name, numbers=numbers, different=tuple(different))
+
+
+def _mirror(run: Path, copy: Path, leave_out: str) -> Path:
+    """A run whose stages are links to those of another one; what belongs to the run itself is copied."""
+    copy.mkdir()
+    for entry in run.iterdir():
+        if entry.name.startswith(".") or entry.name == leave_out:
+            continue
+        if entry.name == "corpus":
+            shutil.copytree(entry, copy / entry.name)
+        elif entry.is_dir():
+            (copy / entry.name).symlink_to(entry.resolve(), target_is_directory=True)
+        else:
+            shutil.copy2(entry, copy / entry.name)
+    return copy
+
+
+def _pair_numbers(saved: Any, again: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Every number (and undefined number) that is saved, beside what stands in its place now."""
+    if isinstance(saved, dict):
+        for key, value in saved.items():
+            yield from _pair_numbers(value, again.get(key) if isinstance(again, dict) else None, f"{place}.{key}".lstrip("."))
+    elif isinstance(saved, list):
+        for i, value in enumerate(saved):
+            yield from _pair_numbers(value, again[i] if isinstance(again, list) and i < len(again) else None, f"{place}[{i}]")
+    elif not isinstance(saved, str):
+        yield place, saved, again
+
+
+def _is_same(saved: Any, again: Any) -> bool:
+    if saved is None or again is None or isinstance(saved, bool) or isinstance(again, str | list | dict):
+        return bool(saved == again)
+    return math.isclose(saved, again, rel_tol=TOLERANCE, abs_tol=TOLERANCE)

@@ -1,0 +1,138 @@
+"""Checks of scorers: finite top lists of the labels of train, each document by itself, and all that was learned in arrays."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from plant_cli.api import ScorerSpec, SilentReporter
+from plant_cli.testing.specs import default_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+    from scipy.sparse import csr_array
+
+    from plant_cli.api import Documents, FittedScorer, ScorerInput
+
+SYMPTOMS = ("fever cough", "fracture arm", "pain leg", "headache nausea")
+TITLES = ("fever", "broken arm", "", "nausea", "fever")  # one label without a title, two with the same
+TRAIN = tuple(f"patient with {SYMPTOMS[i % 4]} and {SYMPTOMS[(i + i // 4) % 4]}" for i in range(12))
+TEXTS = ("fever of the patient", "arm arm leg", "", "words that nobody knows", "nausea with fever and cough and fracture")
+KEPT = 200
+
+
+def sample_input() -> ScorerInput:
+    """An invented clinic of twelve documents and five labels; two labels have the same documents."""
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    from plant_cli.api import ScorerInput
+
+    gold = np.zeros((len(TRAIN), len(TITLES)), dtype=np.int64)
+    for row, text in enumerate(TRAIN):
+        gold[row, [label for label, words in enumerate(SYMPTOMS) if words in text]] = 1
+    gold[:, 4] = gold[:, 0]
+    named = [label for label, title in enumerate(TITLES) if title]
+    return ScorerInput(
+        documents=read_sample(TRAIN),
+        doc_ids=[f"d{row}" for row in range(len(TRAIN))],
+        gold=csr_array(gold),
+        names=read_sample([TITLES[label] for label in named]),
+        label_of=np.array(named, dtype=np.int64),
+        rows=np.array([0, 3, 4, 11], dtype=np.int64),
+        reporter=SilentReporter(),
+    )
+
+
+def read_sample(texts: Sequence[str]) -> Documents:
+    """Texts in words."""
+    import numpy as np
+
+    from plant_cli.api import Documents
+
+    spelt = [text.split() for text in texts]
+    places = {word: place for place, word in enumerate(dict.fromkeys(word for words in spelt for word in words))}
+    numbers = np.array([places[word] for words in spelt for word in words], dtype=np.int32)
+    return Documents(vocabulary=tuple(places), numbers=numbers, ends=np.cumsum([0, *map(len, spelt)]).astype(np.int64))
+
+
+def scores_are_top_lists(spec: ScorerSpec) -> None:
+    """Each view is csr [B, L] of finite float32 with rising columns, at most 200 labels of a document; also for an empty text."""
+    import numpy as np
+
+    for view in _score(spec, read_sample(TEXTS)):
+        assert view.shape == (len(TEXTS), len(TITLES)), f"scores are {view.shape}, not documents x labels"
+        assert view.data.dtype == np.float32, f"scores are {view.data.dtype}"
+        assert bool(np.isfinite(view.data).all()), "a score is not finite"
+        for first, last in zip(view.indptr[:-1], view.indptr[1:], strict=True):
+            assert last - first <= KEPT, f"{last - first} labels are listed for a document"
+            assert bool((np.diff(view.indices[first:last]) > 0).all()), "the labels of a document do not rise"
+
+
+def documents_stand_alone(spec: ScorerSpec) -> None:
+    """What is said of a document does not depend on its neighbours, nor on words that only they have."""
+    together = _score(spec, read_sample(TEXTS))
+    for row, text in enumerate(TEXTS):
+        for alone, all_of_them in zip(_score(spec, read_sample([text])), together, strict=True):
+            _require_close(alone.toarray()[0], all_of_them[[row]].toarray()[0], f"other scores for {text!r} alone than beside others")
+
+
+def what_was_learned_is_arrays(spec: ScorerSpec) -> None:
+    """A scorer made again from its tensors says the same."""
+    import numpy as np
+
+    scorer, options = _fit(spec).scorer, default_options(spec)
+    tensors = scorer.tensors()
+    for name, tensor in tensors.items():
+        assert isinstance(tensor, np.ndarray), f"{name} is no array"
+        assert tensor.dtype != object, f"{name} holds objects"
+    again = spec.load(options, {name: tensor.copy() for name, tensor in tensors.items()})
+    documents = read_sample(TEXTS)
+    for one, other in zip(scorer.score(documents), again.score(documents), strict=True):
+        _require_close(one.toarray(), other.toarray(), "other scores after loading")
+
+
+def left_out_scores_have_the_same_form(spec: ScorerSpec) -> None:
+    """Left-out scores, where a scorer has them, are one list for each wanted document, by the same views."""
+    fitted, given = _fit(spec), sample_input()
+    if fitted.left_out is None:
+        return
+    views = fitted.scorer.score(given.documents.take(given.rows))
+    assert len(fitted.left_out) == len(views), f"{len(fitted.left_out)} views of documents left out, {len(views)} of others"
+    for view in fitted.left_out:
+        assert view.shape == (len(given.rows), len(TITLES)), f"left-out scores are {view.shape}"
+
+
+def reasons_are_one_for_each_label(spec: ScorerSpec) -> None:
+    """`explain` gives one text for each label, empty where nothing speaks for it."""
+    for text in TEXTS:
+        found = list(_fit(spec).scorer.explain(read_sample([text]), [2, 0]))
+        assert len(found) == 2, f"{len(found)} reasons for 2 labels"
+        assert all(isinstance(reason, str) for reason in found), "a reason is no text"
+
+
+@cache
+def _fit(spec: ScorerSpec) -> FittedScorer:
+    return spec.fit(default_options(spec), sample_input())
+
+
+def _score(spec: ScorerSpec, documents: Documents) -> Sequence[csr_array]:
+    return _fit(spec).scorer.score(documents)
+
+
+def _require_close(found: npt.NDArray[Any], expected: npt.NDArray[np.float32], message: str) -> None:
+    import numpy as np
+
+    assert np.allclose(found, expected, atol=1e-6), message
+
+
+CHECKS = (
+    scores_are_top_lists,
+    documents_stand_alone,
+    what_was_learned_is_arrays,
+    left_out_scores_have_the_same_form,
+    reasons_are_one_for_each_label,
+)

@@ -1,0 +1,89 @@
+"""Figures of given scores on the validation split, and the thresholds tuned on them; imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scipy.sparse import csr_array
+
+from plant_cli.api import Choice, LabelIndex, MetricInput, MetricSpec, Options, Split
+from plant_cli.artefacts.thresholds import write_thresholds
+from plant_cli.evaluation.gold import join_gold, pad_counts
+from plant_cli.evaluation.thresholds import Objective, Tuned, tune_per_label, tune_threshold
+from plant_cli.inference.top import TopLabels
+from plant_cli.kit.metrics import compute_value
+from plant_cli.model.design import ComponentLookup
+from plant_cli.runs.session import Session
+
+FAMILIES = ("map", "precision", "f1")
+SHOWN = ("MAP", "P@5", "micro-F1", "macro-F1")
+OBJECTIVES: tuple[Objective, ...] = ("micro-F1", "macro-F1")
+Family = tuple[MetricSpec, Options]
+
+
+def find_families(component: ComponentLookup) -> list[Family]:
+    """The families of metrics that validation needs."""
+    return [component(MetricSpec, Choice(name=name)) for name in FAMILIES]
+
+
+class Judge:
+    """Measures scores on a split; macro-F1 and micro-F1 each at the threshold that is best for it there.
+
+    Args:
+        split: the validation split.
+        labels: the label index.
+        documents: training documents.
+        families: of metrics, with their options; between them they give `SHOWN`.
+        objective: what the threshold maximises.
+    """
+
+    def __init__(self, split: Split, labels: LabelIndex, documents: int, families: Sequence[Family], objective: Objective) -> None:
+        self.train_documents = documents
+        self.families = families
+        self.objective = objective
+        self.gold = join_gold(split)
+        self.labels = split.gold.shape[1]
+        self.train_counts = pad_counts(labels.train_counts, self.gold)
+        self.sorted_gold = csr_array(split.gold, copy=True)
+        self.sorted_gold.sort_indices()
+
+    def figures(self, top: TopLabels) -> dict[str, float]:
+        """MAP, P@5, micro-F1 and macro-F1, as fractions."""
+        found = {objective: self._measure(top, objective) for objective in OBJECTIVES}
+        return {name: found[name if name in found else self.objective][name] for name in SHOWN}
+
+    def _measure(self, top: TopLabels, objective: Objective) -> dict[str, float]:
+        """Every figure of the families at the threshold that is best for an objective."""
+        tuned = tune_threshold(top.labels, top.scores, self.gold, self.labels, objective)
+        data = MetricInput(
+            top=top.labels,
+            scores=top.scores,
+            gold=self.gold,
+            train_counts=self.train_counts,
+            train_documents=self.train_documents,
+            threshold=tuned.value,
+        )
+        return {v.name: compute_value(v) for spec, options in self.families for v in spec.compute(data, options)}
+
+    def tune(self, top: TopLabels) -> Tuned:
+        """The threshold for all labels that is best for the objective."""
+        return tune_threshold(top.labels, top.scores, self.gold, self.labels, self.objective)
+
+    def tune_labels(self, top: TopLabels, fallback: float) -> list[float]:
+        """A threshold for each label [L]; `fallback` where validation has no document of the label among those scored highest."""
+        found: list[float] = tune_per_label(top.labels, top.scores, self.gold, self.labels, fallback).tolist()
+        return found
+
+    def save_thresholds(self, top: TopLabels, tune: str, session: Session, label_hash: str) -> float:
+        """Tune the threshold for all labels, or one for each, save it in the stage's folder, and give the one for all.
+
+        Args:
+            top: the best labels of the split.
+            tune: what it maximises, or `per-label`.
+            session: of the stage.
+            label_hash: hash of the ordered label ids.
+        """
+        threshold = self.tune(top).value
+        value = self.tune_labels(top, threshold) if tune == "per-label" else threshold
+        write_thresholds(session.folder, value, tune, label_hash)
+        return threshold

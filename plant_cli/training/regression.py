@@ -1,0 +1,178 @@
+"""A start of stage 1 without steps: the label queries whose scores come nearest to the relevance of words, by ridge regression.
+
+For each label and head, the query is the direction of keys that separates tokens of relevant words from all tokens, by least
+squares. One pass over train sums the keys of every word; the queries of all labels then follow from one product with the relevance
+table and one small inverse for each head.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import takewhile
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from plant_cli.api import Interrupted, QueryDecoder
+from plant_cli.model.hardware import Hardware
+from plant_cli.model.network import Network
+from plant_cli.model.reading import lengths, sorted_batches
+from plant_cli.model.token_words import OUTSIDE, DocumentWords
+from plant_cli.relevance.table import RelevanceTable
+from plant_cli.runs.session import Session
+from plant_cli.training.materials import Material
+
+STRENGTH = 0.03
+"""Ridge on the covariance of keys, as a share of its mean eigenvalue."""
+SMALLEST_GAP = 0.05
+"""A label whose relevant tokens hardly differ from others gets no endless query: their distance counts as this share of the median."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeySums:
+    """Sums of keys over the tokens of train, fp64, and those of each word of the relevance table, fp32.
+
+    Args:
+        tokens: how many.
+        total: of all keys [H].
+        products: of keys with keys, head by head [h, d, d].
+        words: of the keys of each word [V, H].
+        counts: tokens of each word [V].
+    """
+
+    tokens: Tensor
+    total: Tensor
+    products: Tensor
+    words: Tensor
+    counts: Tensor
+
+    @classmethod
+    def empty(cls, heads: int, hidden: int, words: int, device: torch.device) -> KeySums:
+        """All zero."""
+        size = hidden // heads
+        return cls(
+            tokens=torch.zeros(1, dtype=torch.float64, device=device),
+            total=torch.zeros(hidden, dtype=torch.float64, device=device),
+            products=torch.zeros(heads, size, size, dtype=torch.float64, device=device),
+            words=torch.zeros(words, hidden, device=device),
+            counts=torch.zeros(words, device=device),
+        )
+
+    def add(self, keys: Tensor, document: DocumentWords) -> None:
+        """Add a document.
+
+        Args:
+            keys: of its real tokens [T, H].
+            document: which of them spell which words.
+        """
+        heads, size, _ = self.products.shape
+        by_head = keys.double().view(len(keys), heads, size).transpose(0, 1)
+        self.tokens.add_(len(keys))
+        self.total.add_(keys.double().sum(0))
+        self.products.add_(by_head.mT @ by_head)
+        word = document.vocabulary[document.word]
+        known = word != OUTSIDE
+        row, token = (torch.from_numpy(x[known]).to(keys.device) for x in (word, document.token))
+        self.words.index_add_(0, row, keys[token].float())
+        self.counts.index_add_(0, row, torch.ones_like(row, dtype=self.counts.dtype))
+
+    def parts(self) -> list[Tensor]:
+        """All of them, to be summed over processes."""
+        return [self.tokens, self.total, self.products, self.words, self.counts]
+
+
+def regress_queries(sums: KeySums, table: RelevanceTable) -> Tensor:
+    """Queries [L, H] fp32, heads side by side: q · k is 1 higher, on average, at tokens of the label's relevant words than elsewhere.
+
+    Words count by their relevance, and by how often they occur. A label without relevant words gets zeros: it attends to all alike.
+
+    Args:
+        sums: over train.
+        table: relevance of words for labels.
+    """
+    heads, size, _ = sums.products.shape
+    tokens = sums.tokens.clamp_min(1)
+    mean = sums.total / tokens
+    by_head = mean.view(heads, size, 1)
+    covariance = sums.products / tokens - by_head @ by_head.mT
+    ridge = STRENGTH * covariance.diagonal(dim1=1, dim2=2).sum() / (heads * size)
+    covariance.diagonal(dim1=1, dim2=2).add_(ridge.clamp_min(torch.finfo(torch.float32).tiny))
+    inverse = torch.linalg.inv(covariance)
+    centred = sums.words - sums.counts.unsqueeze(1) * mean.float()
+    away, mass = (torch.from_numpy(table.matrix @ x.cpu().numpy()).double().to(mean.device) for x in (centred, sums.counts))
+    away = (away / mass.clamp_min(1e-9).unsqueeze(1)).view(-1, heads, size).transpose(0, 1)  # from the mean key to that of relevant tokens
+    queries = away @ inverse
+    gap = (queries * away).sum(-1, keepdim=True)
+    least = torch.stack([x[x > 0].median() if (x > 0).any() else x.new_ones(()) for x in gap]).view(-1, 1, 1)
+    planted: Tensor = (queries / gap.clamp_min(SMALLEST_GAP * least)).transpose(0, 1).flatten(1)
+    return planted.float()
+
+
+class QueryRegression:
+    """Plants the label queries of a network by regression; reads training documents only.
+
+    Args:
+        network: whose queries are planted; its decoder is a `plant_cli.api.QueryDecoder`.
+        train: the training documents.
+        documents: the words of each of them.
+        table: relevance of words for labels.
+        hardware: where it runs.
+        batch: documents in memory at once.
+        session: of the stage.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        train: Material,
+        documents: list[DocumentWords],
+        table: RelevanceTable,
+        hardware: Hardware,
+        *,
+        batch: int,
+        session: Session,
+    ) -> None:
+        assert isinstance(network.decoder, QueryDecoder)
+        self.network = network
+        self.decoder: QueryDecoder = network.decoder
+        self.train = train
+        self.documents = documents
+        self.table = table
+        self.hardware = hardware
+        self.batch = batch
+        self.session = session
+
+    @torch.no_grad()
+    def plant(self) -> None:
+        """Set the queries, from one pass over train.
+
+        Raises:
+            Interrupted: the user stopped the command; nothing is planted.
+        """
+        self.network.eval()
+        hidden = self.network.backbone.hidden_size
+        sums = KeySums.empty(self.decoder.heads, hidden, len(self.table.words), self.hardware.device)
+        processes, session = self.hardware.processes, self.session
+        batches = sorted_batches(lengths(self.train.reader.tokens), self.batch)
+        with session.reporter.progress("regression of relevance", len(self.documents), "documents") as task:
+            for rows in takewhile(lambda _: not session.should_stop(), processes.share(batches)):
+                self._add(sums, rows)
+                task.advance(len(rows) * processes.count)
+        processes.add(sums.parts())
+        if processes.any(session.should_stop()):
+            raise Interrupted(
+                "stopped while label queries were planted",
+                where=str(session.folder),
+                expected="all queries, before training starts",
+                todo="run the same command again with --resume",
+            )
+        self.decoder.plant_queries(regress_queries(sums, self.table))
+
+    def _add(self, sums: KeySums, rows: npt.NDArray[np.int64]) -> None:
+        reading = self.train.reader.read(rows)
+        with self.hardware.autocast():
+            keys = self.decoder.keys(reading)
+        for number, row in enumerate(rows):
+            sums.add(keys[number][reading.mask[number]], self.documents[row])

@@ -1,0 +1,206 @@
+"""Scorers in stage 2: fitted on train, judged on validation; with a network beside them or alone. Imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from plant_cli.api import Corpus, DataError, Interrupted, MachineSection, ScorerSpec, Split
+from plant_cli.inference.calibration import Calibrated, Pairs, calibrate, list_scored
+from plant_cli.inference.model import Voices, collect, save_voices, score_parts
+from plant_cli.inference.scorers import ScoredDocuments, Training, fit_scorers
+from plant_cli.inference.top import TopLabels
+from plant_cli.lexical.calibration import describe_reliability, label_weights
+from plant_cli.model.design import ComponentLookup
+from plant_cli.runs.session import Session
+from plant_cli.training.judging import Judge, find_families
+from plant_cli.training.options import FinetuneOptions
+
+KEPT = 100
+ALONE = (1.0,)  # weight of the scorers where validation says nothing
+
+
+class Given(Protocol):
+    """What scorers are fitted from; `plant_cli.training.materials.Inputs` is one."""
+
+    @property
+    def corpus(self) -> Corpus:
+        """The documents."""
+        ...
+
+    @property
+    def machine(self) -> MachineSection:
+        """Its seed."""
+        ...
+
+    @property
+    def session(self) -> Session:
+        """Of the stage."""
+        ...
+
+    @property
+    def component(self) -> ComponentLookup:
+        """Finds scorers and metrics."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScorerInputs:
+    """See `Given`."""
+
+    corpus: Corpus
+    machine: MachineSection
+    session: Session
+    component: ComponentLookup
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """What scorers reached without a network.
+
+    Args:
+        scorers: as they were fitted.
+        split: what figures and threshold are of: validation, or train by left-out scores where there is no validation.
+        figures: of all scorers together, probabilities calibrated without each document's part.
+        parts: of each scorer alone, by its name.
+        calibrated: what makes probabilities of their sum, and how well they hold.
+        threshold: the decision threshold for all labels.
+    """
+
+    scorers: Training
+    split: str
+    figures: Mapping[str, float]
+    parts: Mapping[str, Mapping[str, float]]
+    calibrated: Calibrated
+    threshold: float
+
+
+def score_alone(given: Given, options: FinetuneOptions) -> Scored:
+    """Fit scorers on train, calibrate them and tune the threshold on validation; all is saved in the stage's folder.
+
+    Raises:
+        ComponentError: a scorer fails.
+        Interrupted: the user stopped the command.
+        DataError: no scorer is left that could say anything.
+    """
+    scorers, scored = fit_beside(given, options)
+    if scorers is None:
+        raise _nothing_left(given)
+    corpus, folder = given.corpus, given.session.folder
+    has_validation = scored is not None
+    split = corpus.split("validation") if has_validation else _take(corpus.split("train"), scorers)
+    found = scored or scorers.left_out
+    judge = make_judge(given, options, split)
+    counts = judge.train_counts[: len(corpus.labels)]
+    pairs = list_scored(found)
+    calibrated = calibrate(pairs, judge.sorted_gold, counts, prior=ALONE, by_frequency=True, left_out=not has_validation)
+    whole = _rank(found, pairs, calibrated)
+    parts = judge_parts(judge, found)
+    voices = Voices(scorers=scorers.scorers, calibration=calibrated.fusion, train_counts=counts)
+    figures = judge.figures(whole)
+    save_voices(voices, folder, corpus, describe(calibrated, parts, scorers))
+    return Scored(
+        scorers=scorers,
+        split=split.name,
+        figures=figures,
+        parts=parts,
+        calibrated=calibrated,
+        threshold=judge.save_thresholds(whole, options.tune, given.session, corpus.labels.hash),
+    )
+
+
+def fit_beside(given: Given, options: FinetuneOptions) -> tuple[Training | None, ScoredDocuments | None]:
+    """The scorers that speak beside a network, and what they say of validation; None where none does, or there is no validation.
+
+    Raises:
+        ComponentError: a scorer fails.
+        Interrupted: the user stopped the command.
+    """
+    if not options.chosen_scorers:
+        return None, None
+    corpus, reporter = given.corpus, given.session.reporter
+    chosen = [given.component(ScorerSpec, one) for one in options.chosen_scorers]
+    fitted = fit_scorers(
+        chosen,
+        corpus.split("train"),
+        corpus.labels,
+        corpus.analyser,
+        reporter,
+        seed=given.machine.seed,
+        allow_missing=options.allow_missing,
+        check=_make_check(given.session),
+    )
+    if fitted is None or not corpus.has_split("validation"):
+        return fitted, None
+    return fitted, fitted.scorers.read(corpus.split("validation").texts, reporter, "validation")
+
+
+def make_judge(given: Given, options: FinetuneOptions, split: Split) -> Judge:
+    """What measures scores of a split."""
+    objective = "micro-F1" if options.tune == "micro-F1" else "macro-F1"
+    return Judge(split, given.corpus.labels, given.corpus.sizes["train"], find_families(given.component), objective)  # type: ignore[arg-type]
+
+
+def judge_parts(judge: Judge, scored: ScoredDocuments) -> dict[str, dict[str, float]]:
+    """Figures of each scorer alone."""
+    return {name: judge.figures(top) for name, top in score_parts(scored, KEPT).items()}
+
+
+def describe(calibrated: Calibrated, parts: Mapping[str, Mapping[str, float]], scorers: Training | None) -> dict[str, Any]:
+    """What `scorers.json` and the stage's record say of them."""
+    return {
+        "calibration_before": describe_reliability(calibrated.before),
+        "calibration": describe_reliability(calibrated.reliability),
+        "parts": {name: dict(figures) for name, figures in parts.items()},
+        **({} if scorers is None else {"missing": dict(scorers.missing)}),
+    }
+
+
+def _rank(scored: ScoredDocuments, pairs: Pairs, calibrated: Calibrated) -> TopLabels:
+    """The best labels by calibrated logits; pairs that no scorer lists come after those that one does."""
+    weights, offset = label_weights(calibrated.fusion, scored.scorers.train_counts)
+    dense = collect(len(scored), KEPT, pairs.shape[1], lambda rows: scored.logits(rows) * weights[0] + offset)
+    best = pairs.best(calibrated.logits, KEPT)
+    listed = np.bincount(pairs.rows, minlength=pairs.shape[0]) >= min(KEPT, pairs.shape[1])
+    return TopLabels(
+        labels=np.where(listed[:, None], best.labels, dense.labels),
+        scores=np.where(listed[:, None], best.scores, dense.scores),
+        assigned_share=dense.assigned_share,
+    )
+
+
+def _make_check(session: Session) -> Callable[[], None]:
+    def check() -> None:
+        if session.should_stop():
+            raise Interrupted(
+                "stopped while scorers were fitted",
+                where=str(session.folder),
+                expected="all scorers fitted",
+                todo="run the same command again with --resume",
+            )
+
+    return check
+
+
+def _take(train: Split, scorers: Training) -> Split:
+    rows = scorers.taught
+    return Split(
+        name="train",
+        doc_ids=[train.doc_ids[row] for row in rows],
+        texts=[train.texts[row] for row in rows],
+        gold=csr_array(train.gold[rows]),
+        unseen=csr_array((len(rows), 0), dtype=train.gold.dtype),
+    )
+
+
+def _nothing_left(given: Given) -> DataError:
+    return DataError(
+        "no scorer is left that could say anything",
+        where=str(given.session.folder),
+        expected="at least one scorer that fits the corpus: `titles` needs titles of labels",
+        todo="name other scorers: --scorers words,neighbours,linear",
+    )

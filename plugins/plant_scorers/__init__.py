@@ -1,0 +1,1 @@
+"""Scorers: what speaks for a label besides the network."""

@@ -1,0 +1,132 @@
+"""The scorer `neighbours`: labels of the training documents that are most alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from plant_cli.api import Documents, FittedScorer, ScorerInput
+from plant_cli.kit.lexical import (
+    Similarity,
+    cut_leads,
+    leave_out_neighbours,
+    pack_matrix,
+    pack_strings,
+    score_blocks,
+    score_neighbours,
+    unpack_matrix,
+    unpack_strings,
+)
+from plant_scorers.options import NeighboursOptions
+from plant_scorers.vectors import Vectoriser
+
+SHOWN = 2  # training documents of an explanation
+
+
+def fit(options: NeighboursOptions, given: ScorerInput) -> FittedScorer:
+    """Vectors of the training documents; left-out scores compare a document with the others."""
+    whole = View.fit(options, given.documents)
+    views = [whole]
+    if options.lead:
+        views.append(View.fit(options, cut_leads(given.documents, options.lead)))
+    scorer = NeighbourScorer(options=options, views=views, gold=given.gold.astype(np.float32), doc_ids=tuple(given.doc_ids))
+    left_out = [scorer.leave_out(view, given.rows) for view in views]
+    return FittedScorer(scorer=scorer, left_out=left_out)
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """The training documents, whole or their beginnings.
+
+    Args:
+        vectoriser: makes vectors of other documents.
+        train: vectors of the training documents, csr [N, V].
+    """
+
+    vectoriser: Vectoriser
+    train: csr_array
+    similarity: Similarity = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "similarity", Similarity(self.train))
+
+    @classmethod
+    def fit(cls, options: NeighboursOptions, documents: Documents) -> View:
+        """The view of training documents."""
+        vectoriser, train = Vectoriser.fit(documents, pieces=options.pieces)
+        return cls(vectoriser=vectoriser, train=train)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeighbourScorer:
+    """See `plant_cli.api.Scorer`.
+
+    Args:
+        options: how many neighbours, and their weight.
+        views: the training documents, whole, then perhaps their beginnings.
+        gold: labels of the training documents, csr [N, L] of ones.
+        doc_ids: their ids [N].
+    """
+
+    options: NeighboursOptions
+    views: Sequence[View]
+    gold: csr_array
+    doc_ids: Sequence[str]
+
+    def score(self, documents: Documents) -> list[csr_array]:
+        """See `Scorer.score`; views: whole documents, their beginnings."""
+        return [self._score(view, self._cut(documents, number)) for number, view in enumerate(self.views)]
+
+    def _cut(self, documents: Documents, number: int) -> Documents:
+        return cut_leads(documents, self.options.lead) if number else documents
+
+    def _score(self, view: View, documents: Documents) -> csr_array:
+        vectors, options = view.vectoriser.transform(documents), self.options
+
+        def score(block: slice) -> csr_array:
+            return score_neighbours(view.similarity.multiply(vectors[block]), self.gold, options.neighbours, options.power)
+
+        return score_blocks(len(documents), max(self.gold.shape), score).matrix[:, : self.gold.shape[1]]
+
+    def leave_out(self, view: View, rows: npt.NDArray[np.int64]) -> csr_array:
+        """Scores of training documents [b] among the others."""
+        options = self.options
+
+        def score(block: slice) -> csr_array:
+            similar = view.similarity.multiply(view.train[rows[block]])
+            return leave_out_neighbours(similar, rows[block], self.gold, options.neighbours, options.power)
+
+        return score_blocks(len(rows), max(self.gold.shape), score).matrix[:, : self.gold.shape[1]]
+
+    def explain(self, document: Documents, labels: Sequence[int]) -> list[str]:
+        """The nearest training documents that have the label."""
+        view = self.views[0]
+        similar = view.similarity.multiply(view.vectoriser.transform(document))[0]
+        by_label = csr_array(self.gold.T)
+        return [self._explain(similar, by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]) for label in labels]
+
+    def _explain(self, similar: npt.NDArray[np.float32], having: npt.NDArray[np.int32]) -> str:
+        near = having[np.argsort(-similar[having], kind="stable")[:SHOWN]]
+        return ", ".join(f"{self.doc_ids[row]} ({similar[row]:.2f})" for row in near if similar[row] > 0)
+
+    def tensors(self) -> dict[str, npt.NDArray[Any]]:
+        """See `Scorer.tensors`."""
+        found = {"doc_ids": pack_strings(self.doc_ids), **pack_matrix("gold", self.gold)}
+        for number, view in enumerate(self.views):
+            parts = {**view.vectoriser.tensors(), **pack_matrix("train", view.train)}
+            found |= {f"{number}.{name}": part for name, part in parts.items()}
+        return found
+
+    @classmethod
+    def load(cls, options: NeighboursOptions, tensors: Mapping[str, npt.NDArray[Any]]) -> NeighbourScorer:
+        """The scorer again."""
+        views = []
+        for number in range(2 if options.lead else 1):
+            own = {name.removeprefix(f"{number}."): part for name, part in tensors.items() if name.startswith(f"{number}.")}
+            views.append(View(vectoriser=Vectoriser.load(own), train=unpack_matrix("train", own)))
+        return cls(options=options, views=views, gold=unpack_matrix("gold", tensors), doc_ids=unpack_strings(tensors["doc_ids"]))

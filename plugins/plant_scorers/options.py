@@ -1,0 +1,57 @@
+"""Options of the scorers."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from plant_cli.api import Options, option
+
+LEAD = "Words at the beginning of a document that are looked at once more by themselves (texts often begin with a title); 0: none."
+
+
+class WordsOptions(Options):
+    """Options of the scorer `words`."""
+
+    min_df: int = option(2, "Training documents that a word must be in to count.", ge=1)
+    terms: int = option(1000, "Words kept of a label, those of highest relevance.", ge=1)
+
+
+class TitlesOptions(Options):
+    """Options of the scorer `titles`."""
+
+    passage: int = option(
+        24, "Words of the passages of which the best counts, beside the whole document; 0: the whole document alone.", ge=0
+    )
+    lead: int = option(12, LEAD, ge=0)
+
+
+class SimilarityOptions(Options):
+    """What documents are compared by."""
+
+    pieces: bool = option(True, "Compare by character n-grams of words, too: forms and compounds of a word are then alike.")
+
+
+class NeighboursOptions(SimilarityOptions):
+    """Options of the scorer `neighbours`."""
+
+    neighbours: int = option(30, "Training documents that count, those most alike.", ge=1)
+    power: float = option(2.0, "Power of the similarity in a neighbour's weight: the higher, the more the nearest count.", gt=0)
+    lead: int = option(12, LEAD, ge=0)
+
+
+class LinearOptions(SimilarityOptions):
+    """Options of the scorer `linear`."""
+
+    loss: Literal["ridge", "squared-hinge"] = option(
+        "ridge",
+        "ridge: least squares for all labels at once, with exact scores of documents left out. "
+        "squared-hinge: LIBLINEAR, label by label, much slower (needs scikit-learn).",
+    )
+    strength: float = option(0.3, "Regularisation λ of ridge; vectors have length 1.", gt=0)
+    cost: float = option(1.0, "Cost C of the squared hinge.", gt=0)
+    terms: int = option(
+        100, "Weights kept of a label, those of largest magnitude: on long documents few weights label better than many.", ge=1
+    )
+    largest: int = option(
+        16000, "Training documents up to which ridge inverts their kernel (4 bytes for each pair); beyond, conjugate gradients.", ge=1
+    )

@@ -1,0 +1,151 @@
+"""The scorer `titles`: how well a document names a label. It needs no training document of the label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from plant_cli.api import Documents, FittedScorer, ScorerInput
+from plant_cli.kit.lexical import (
+    count_documents,
+    count_pieces,
+    cut_documents,
+    cut_leads,
+    cut_rows,
+    cut_vocabulary,
+    inverse_frequency,
+    make_vectors,
+    number_grams,
+    pack_matrix,
+    pack_strings,
+    score_passages,
+    unpack_matrix,
+    unpack_strings,
+)
+from plant_scorers.options import TitlesOptions
+
+BLOCK = 256  # documents cut into passages at a time
+SHARED = 0.5  # of a title word's n-grams that a word of the document must have to be shown beside it
+
+
+def fit(options: TitlesOptions, given: ScorerInput) -> FittedScorer:
+    """Vectors of the titles; n-grams are weighed by how many training documents and titles have them."""
+    pieces = tuple(number_grams(given.names.vocabulary))
+    places = {piece: place for place, piece in enumerate(pieces)}
+    counts = count_pieces(given.names, cut_vocabulary(given.names, places))
+    frequency, words = count_documents(counts), cut_vocabulary(given.documents, places)
+    for block in cut_rows(len(given.documents), BLOCK, BLOCK * BLOCK):
+        frequency += count_documents(count_pieces(given.documents.take(np.arange(block.start, block.stop)), words))
+    idf = inverse_frequency(len(given.documents) + len(given.names), frequency).astype(np.float32)
+    titles = tuple(
+        " ".join(given.names.vocabulary[number] for number in given.names.numbers[first:last])
+        for first, last in zip(given.names.ends[:-1], given.names.ends[1:], strict=True)
+    )
+    scorer = TitleScorer(
+        options=options,
+        pieces=pieces,
+        idf=idf,
+        titles=titles,
+        vectors=make_vectors(counts, idf),
+        label_of=given.label_of,
+        labels=given.gold.shape[1],
+    )
+    return FittedScorer(scorer=scorer, left_out=scorer.score(given.documents.take(given.rows)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TitleScorer:
+    """See `plant_cli.api.Scorer`.
+
+    Args:
+        options: how documents are cut.
+        pieces: character n-grams of the titles [G].
+        idf: weight of each [G].
+        titles: words of each title or other name [M].
+        vectors: of the titles, csr [M, G], rows of length 1.
+        label_of: label of each title [M].
+        labels: L.
+    """
+
+    options: TitlesOptions
+    pieces: Sequence[str]
+    idf: npt.NDArray[np.float32]
+    titles: Sequence[str]
+    vectors: csr_array
+    label_of: npt.NDArray[np.int64]
+    labels: int
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {piece: place for place, piece in enumerate(self.pieces)}
+
+    def _cut(self, documents: Documents) -> csr_array:
+        return cut_vocabulary(documents, self._places)
+
+    def _transform(self, documents: Documents, pieces: csr_array) -> csr_array:
+        return make_vectors(count_pieces(documents, pieces), self.idf)
+
+    def score(self, documents: Documents) -> list[csr_array]:
+        """See `Scorer.score`; views: the whole document, its best passage, its beginning."""
+        pieces, alone = self._cut(documents), np.arange(len(documents))
+        views = [self._score(documents, alone, pieces)]
+        if self.options.passage:
+            views.append(self._score(*cut_documents(documents, self.options.passage), pieces))
+        if self.options.lead:
+            views.append(self._score(cut_leads(documents, self.options.lead), alone, pieces))
+        return views
+
+    def _score(self, passages: Documents, owners: npt.NDArray[np.int64], pieces: csr_array) -> csr_array:
+        shape = (int(owners[-1]) + 1 if len(owners) else 0, self.labels)
+        return score_passages(self._transform(passages, pieces), owners, self.vectors, self.label_of, shape).matrix
+
+    def explain(self, document: Documents, labels: Sequence[int]) -> list[str]:
+        """The title that fits best, with the words of the document that are alike."""
+        vector = self._transform(document, self._cut(document))
+        return [self._explain(document, vector, label) for label in labels]
+
+    def _explain(self, document: Documents, vector: csr_array, label: int) -> str:
+        first, last = np.searchsorted(self.label_of, [label, label + 1])
+        cosines = (self.vectors[first:last] @ vector.T).toarray()[:, 0] if first < last else np.zeros(0)
+        if not cosines.any():
+            return ""
+        title = self.titles[first + int(cosines.argmax())]
+        found = dict.fromkeys(word for part in title.split() if (word := self._nearest(part, document.vocabulary)))
+        return f"“{title}”" + (f": {', '.join(found)}" if found else "")
+
+    def _nearest(self, part: str, vocabulary: Sequence[str]) -> str:
+        """The word of the document that shares most n-grams with a word of the title; none: too few are shared."""
+        wanted = set(number_grams([part]))
+        shares = {word: len(wanted & set(number_grams([word]))) / len(wanted) for word in vocabulary}
+        best = max(shares, key=lambda word: shares[word], default="")
+        return best if best and shares[best] >= SHARED else ""
+
+    def tensors(self) -> dict[str, npt.NDArray[Any]]:
+        """See `Scorer.tensors`."""
+        return {
+            "pieces": pack_strings(self.pieces),
+            "idf": self.idf,
+            "titles": pack_strings(self.titles),
+            "label_of": self.label_of,
+            "labels": np.array([self.labels]),
+            **pack_matrix("vectors", self.vectors),
+        }
+
+    @classmethod
+    def load(cls, options: TitlesOptions, tensors: Mapping[str, npt.NDArray[Any]]) -> TitleScorer:
+        """The scorer again."""
+        return cls(
+            options=options,
+            pieces=unpack_strings(tensors["pieces"]),
+            idf=tensors["idf"],
+            titles=unpack_strings(tensors["titles"]),
+            vectors=unpack_matrix("vectors", tensors),
+            label_of=tensors["label_of"],
+            labels=int(tensors["labels"][0]),
+        )

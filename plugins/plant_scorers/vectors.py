@@ -1,0 +1,92 @@
+"""Tf-idf vectors of documents by words and, beside them, by the character n-grams of words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from plant_cli.api import Documents
+from plant_cli.kit.lexical import (
+    count_documents,
+    count_known,
+    count_pieces,
+    cut_vocabulary,
+    inverse_frequency,
+    join_views,
+    make_vectors,
+    number_grams,
+    pack_strings,
+    unpack_strings,
+)
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vectoriser:
+    """Makes vectors of length 1 whose products are the mean of the cosines by words and by n-grams.
+
+    Args:
+        words: the vocabulary [V].
+        pieces: character n-grams [G]; none: words alone.
+        idf: inverse document frequency of words, then of n-grams [V + G].
+    """
+
+    words: Sequence[str]
+    pieces: Sequence[str]
+    idf: Floats
+
+    @classmethod
+    def fit(cls, documents: Documents, *, pieces: bool) -> tuple[Vectoriser, csr_array]:
+        """The vectoriser of training documents, and their vectors, csr [N, V + G].
+
+        Args:
+            documents: the training documents [N].
+            pieces: whether n-grams count.
+        """
+        grams = tuple(number_grams(documents.vocabulary)) if pieces else ()
+        empty = cls(words=tuple(documents.vocabulary), pieces=grams, idf=np.zeros(0, dtype=np.float32))
+        counted = empty.count(documents)
+        idf = [inverse_frequency(len(documents), count_documents(counts)) for counts in counted]
+        fitted = cls(words=empty.words, pieces=grams, idf=np.concatenate(idf).astype(np.float32))
+        return fitted, fitted.weigh(counted)
+
+    @cached_property
+    def _places(self) -> list[Mapping[str, int]]:
+        return [{term: place for place, term in enumerate(terms)} for terms in (self.words, self.pieces)]
+
+    def count(self, documents: Documents) -> list[csr_array]:
+        """How often each word, and each n-gram, is in each document."""
+        words, pieces = self._places
+        return [count_known(documents, words), *([count_pieces(documents, cut_vocabulary(documents, pieces))] if pieces else [])]
+
+    def weigh(self, counted: Sequence[csr_array]) -> csr_array:
+        """Vectors of counts, csr [B, V + G]."""
+        parts = np.split(self.idf, [len(self.words)])
+        return join_views([make_vectors(counts, idf) for counts, idf in zip(counted, parts, strict=False)])
+
+    def transform(self, documents: Documents) -> csr_array:
+        """Vectors of documents, csr [B, V + G] float32."""
+        return self.weigh(self.count(documents))
+
+    def name(self, term: int) -> str:
+        """The term of a column as a person reads it; an n-gram with dots where it leaves the word."""
+        if term < len(self.words):
+            return self.words[term]
+        piece = self.pieces[term - len(self.words)]
+        return f"{'' if piece.startswith(' ') else '…'}{piece.strip()}{'' if piece.endswith(' ') else '…'}"
+
+    def tensors(self) -> dict[str, npt.NDArray[Any]]:
+        """As arrays."""
+        return {"words": pack_strings(self.words), "pieces": pack_strings(self.pieces), "idf": self.idf}
+
+    @classmethod
+    def load(cls, tensors: Mapping[str, npt.NDArray[Any]]) -> Vectoriser:
+        """From arrays."""
+        return cls(words=unpack_strings(tensors["words"]), pieces=unpack_strings(tensors["pieces"]), idf=tensors["idf"])

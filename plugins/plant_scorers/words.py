@@ -1,0 +1,105 @@
+"""The scorer `words`: what a document's words say for a label by their mutual information, every positive word counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from plant_cli.api import Counts, Documents, FittedScorer, ScorerInput
+from plant_cli.kit.lexical import (
+    count_documents,
+    count_known,
+    inverse_frequency,
+    keep_best,
+    leave_out_words,
+    make_vectors,
+    measure_relevance,
+    no_scores,
+    pack_matrix,
+    pack_strings,
+    score_words,
+    unit_rows,
+    unpack_matrix,
+    unpack_strings,
+)
+from plant_cli.kit.relevance import mutual_information
+from plant_scorers.options import WordsOptions
+
+Integers = npt.NDArray[np.int64]
+SHOWN = 3  # words of an explanation
+
+
+def positive_information(both: Integers, word: Integers, label: Integers, documents: int) -> npt.NDArray[np.float64]:
+    """Mutual information of words that are more frequent with the label than without it; 0 for the others."""
+    gain = mutual_information(Counts(n_docs=documents, docs_with_word=word, docs_with_label=label, docs_with_both=both))
+    return np.where(both * documents > word * label, gain, 0.0)
+
+
+def fit(options: WordsOptions, given: ScorerInput) -> FittedScorer:
+    """Relevance of words for labels from the training documents; left-out scores are exact."""
+    documents = given.documents
+    kept = np.flatnonzero(count_documents(documents.counts) >= min(options.min_df, max(1, len(documents) - 1)))
+    words = tuple(documents.vocabulary[column] for column in kept.tolist())
+    counts = csr_array(documents.counts[:, kept])
+    relevance = unit_rows(measure_relevance(counts, given.gold, positive_information))
+    relevance.eliminate_zeros()
+    scorer = WordScorer(
+        words=words,
+        idf=inverse_frequency(len(documents), count_documents(counts)).astype(np.float32),
+        relevance=keep_best(relevance, options.terms).matrix,
+    )
+    if len(documents) < 2:
+        return FittedScorer(scorer=scorer, left_out=[no_scores(len(given.rows), given.gold.shape[1])])
+    left_out = leave_out_words(counts, given.gold, positive_information, given.rows, min_df=options.min_df)
+    return FittedScorer(scorer=scorer, left_out=[left_out.matrix])
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordScorer:
+    """See `plant_cli.api.Scorer`.
+
+    Args:
+        words: the vocabulary [V].
+        idf: inverse document frequency of each word [V].
+        relevance: of words for labels, csr [L, V]; rows of length 1, less what was pruned.
+    """
+
+    words: Sequence[str]
+    idf: npt.NDArray[np.float32]
+    relevance: csr_array
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {word: place for place, word in enumerate(self.words)}
+
+    def _transform(self, documents: Documents) -> csr_array:
+        return make_vectors(count_known(documents, self._places), self.idf)
+
+    def score(self, documents: Documents) -> list[csr_array]:
+        """See `Scorer.score`; one view."""
+        return [score_words(self._transform(documents), self.relevance, unit=False).matrix]
+
+    def explain(self, document: Documents, labels: Sequence[int]) -> list[str]:
+        """The words of the document that add most to the cosine."""
+        vector = self._transform(document)
+        products = csr_array(self.relevance[list(labels)].multiply(vector))
+        found = []
+        for first, last in zip(products.indptr[:-1], products.indptr[1:], strict=True):
+            best = first + np.argsort(-products.data[first:last], kind="stable")[:SHOWN]
+            found.append(", ".join(self.words[products.indices[place]] for place in best if products.data[place] > 0))
+        return found
+
+    def tensors(self) -> dict[str, npt.NDArray[Any]]:
+        """See `Scorer.tensors`."""
+        return {"words": pack_strings(self.words), "idf": self.idf, **pack_matrix("relevance", self.relevance)}
+
+    @classmethod
+    def load(cls, tensors: Mapping[str, npt.NDArray[Any]]) -> WordScorer:
+        """The scorer again."""
+        return cls(words=unpack_strings(tensors["words"]), idf=tensors["idf"], relevance=unpack_matrix("relevance", tensors))

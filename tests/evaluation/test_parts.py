@@ -1,0 +1,57 @@
+"""Each part of a model alone, with the intervals of the same resamples; and probabilities against what came true."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.sparse import csr_array
+
+from plant_cli.api import Choice, MetricSpec, SilentReporter
+from plant_cli.evaluation.conventions import CONVENTIONS
+from plant_cli.evaluation.gold import Gold
+from plant_cli.evaluation.parts import make_parts_table, measure_calibration, measure_parts, parts_as_json
+from plant_cli.registry import installed
+
+GOLD = Gold(
+    split="test",
+    doc_ids=["a", "b", "c", "d"],
+    matrix=csr_array(np.array([[1, 0], [0, 1], [1, 0], [0, 1]])),
+    labels=["x", "y"],
+    titles=[None, None],
+    train_counts=np.array([3, 3]),
+    train_documents=6,
+    label_hash="h",
+    hash="g",
+)
+
+
+def write(path: Path, best: list[str], score: float = 0.9) -> None:
+    path.parent.mkdir(exist_ok=True)
+    labels = [[first, "y" if first == "x" else "x"] for first in best]
+    pl.DataFrame({"doc_id": list("abcd"), "labels": labels, "scores": [[score, 0.1]] * 4}).write_parquet(path)
+
+
+def test_parts_are_measured_by_name(tmp_path: Path) -> None:
+    write(tmp_path / "parts" / "words.parquet", ["x", "y", "x", "y"])
+    write(tmp_path / "parts" / "titles.parquet", ["x", "x", "x", "x"])
+    families = [installed().resolve(MetricSpec, Choice(name=spec.name)) for spec in installed().specs(MetricSpec)]
+    given = {"replicates": 50, "level": 0.9, "seed": 1, "reporter": SilentReporter()}
+    parts = measure_parts(tmp_path, GOLD, CONVENTIONS["plant"], families, **given)  # type: ignore[arg-type]
+    assert {name: scores["P@1"].value for name, scores in parts.items()} == {"titles": 0.5, "words": 1.0}
+    assert parts["titles"]["P@1"].low < 0.5 < parts["titles"]["P@1"].high  # type: ignore[operator]
+    table = make_parts_table(parts, parts["words"])
+    assert [row[0] for row in table.rows] == ["titles", "words", "all together"]
+    assert parts_as_json(parts)["words"]["P@1"]["value"] == 1.0
+    assert measure_parts(tmp_path / "parts", GOLD, CONVENTIONS["plant"], families, **given) == {}  # type: ignore[arg-type]
+
+
+def test_calibration_is_of_probabilities_only(tmp_path: Path) -> None:
+    write(tmp_path / "right.parquet", ["x", "y", "x", "y"])
+    found = measure_calibration(tmp_path / "right.parquet", GOLD)
+    assert found is not None
+    assert found.error == pytest.approx(0.1)
+    write(tmp_path / "large.parquet", ["x", "y", "x", "y"], score=7.0)
+    assert measure_calibration(tmp_path / "large.parquet", GOLD) is None

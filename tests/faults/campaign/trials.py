@@ -1,0 +1,278 @@
+"""One trial: draw a command and a fault from a seed, do harm, repair as the messages advise, and judge what is there at the end."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from plant_cli.artefacts.edits import LabelEdits, read_edits
+from tests.faults.campaign.commands import ALL, COMMANDS, Command, Reference, finish
+from tests.faults.campaign.processes import Ending, Running, run_command
+
+NOBODY = 65534
+KILLS = {"SIGKILL": signal.SIGKILL, "SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT}
+VERDICTS = {
+    "done": "the command noticed nothing, or overcame it; its results are those of an undisturbed run",
+    "resumed": "interrupted; then taken up, with the results of an undisturbed run",
+    "refused": "refused with a clear message; once the cause was gone, the results of an undisturbed run",
+    "unclear": "failed without a clear message; once the cause was gone, the results of an undisturbed run",
+    "warned": "went on with a warning that names the damage, with other results",
+    "silent": "other results, and not a word about it",
+    "lost": "could not be taken up or repeated once the cause was gone",
+}
+HARM = ("silent", "lost")
+LABEL, WORDS = "G01.3", ("years", "the", "with", "of", "in", "for")  # a label and words of the made-up clinic
+READERS = (("verify",), ("mig", "show", LABEL), ("plan",), ("suggest", "--text", "acute cough and fever"))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What happened in one trial.
+
+    Args:
+        seed: what it was drawn from; the same seed repeats it, but for the moment at which a signal arrives.
+        fault: the kind of fault.
+        command: the folder that the disturbed command writes.
+        detail: what was done to it.
+        verdict: a key of `VERDICTS`.
+        evidence: what differs at the end, and what the command wrote; empty if all is well.
+    """
+
+    seed: int
+    fault: str
+    command: str
+    detail: str
+    verdict: str
+    evidence: str = ""
+
+
+@dataclass
+class _Bench:
+    """What a fault works on: a copy of the run as it is before a command, and the random generator of the trial."""
+
+    reference: Reference
+    command: Command
+    run: Path
+    random: random.Random
+
+    def disturb(self, **how: object) -> Ending:
+        return run_command(self.command.line, self.run, **how)  # type: ignore[arg-type]
+
+
+def try_once(reference: Reference, seed: int, fault: str, place: Path) -> Trial:
+    """Run one trial.
+
+    Args:
+        reference: the run to compare with.
+        seed: what everything is drawn from.
+        fault: a key of `FAULTS`.
+        place: a folder to work in; what the trial leaves is removed, unless it did harm.
+    """
+    drawn = random.Random(f"{fault}-{seed}")
+    command = drawn.choice(COMMANDS[1:] if fault == "damage" else ALL)
+    bench = _Bench(reference, command, reference.copy(command, place / "run"), drawn)
+    detail, verdict, evidence = FAULTS[fault](bench)
+    if verdict not in HARM:
+        shutil.rmtree(bench.run)
+    return Trial(seed, fault, command.folder, detail, verdict, evidence)
+
+
+def _kill(bench: _Bench) -> tuple[str, str, str]:
+    """Up to three kills at random moments, the later ones of the command that takes up the work."""
+    names, endings = [], []
+    for _ in range(bench.random.choice((1, 1, 2, 3))):
+        name = bench.random.choice(list(KILLS))
+        moment = bench.random.uniform(0, 1.1) * bench.reference.duration(bench.command)
+        resume = ["--resume"] if endings else []
+        line = [*bench.command.line, *resume]
+        endings.append(run_command(line, bench.run, signals=[(moment, KILLS[name])]))
+        names.append(f"{name} at {moment:.2f} s")
+        if endings[-1].code == 0:
+            break
+    return ", ".join(names), *_repair(bench, endings[-1])
+
+
+def _damage(bench: _Bench) -> tuple[str, str, str]:
+    """A file of the run, cut short, emptied, or with one bit flipped; its times stay as they were in half of the trials."""
+    files = sorted(path for path in bench.run.rglob("*") if path.is_file() and path.stat().st_size and path.name != ".lock")
+    path = bench.random.choice(files)
+    detail = f"{path.relative_to(bench.run)}: {_spoil(path, bench.random)}"
+    ending = bench.disturb()
+    differing = bench.reference.compare(bench.command, bench.run) if ending.code == 0 else []
+    if ending.code == 0:
+        verdict = "done" if not differing else "warned" if path.name in ending.output or "damaged" in ending.output else "silent"
+    else:
+        verdict = "refused" if ending.clear else "unclear"
+    return detail, verdict, "" if verdict in ("done", "refused") else f"{differing}\n{ending.code}: {ending.output}"
+
+
+def _spoil(path: Path, drawn: random.Random) -> str:
+    status, content = path.stat(), bytearray(path.read_bytes())
+    how = drawn.choice(("flip", "flip", "cut", "empty"))
+    if how == "flip":
+        position, bit = drawn.randrange(len(content)), drawn.randrange(8)
+        content[position] ^= 1 << bit
+        how = f"bit {bit} of byte {position} flipped"
+    else:
+        del content[drawn.randrange(len(content)) if how == "cut" else 0 :]
+        how = f"cut to {len(content)} bytes"
+    path.write_bytes(content)
+    if drawn.random() < 0.5:
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        how += ", times kept"
+    return how
+
+
+def _starve(bench: _Bench) -> tuple[str, str, str]:
+    """Too little memory, too few file handles, or a limit on the size of files."""
+    what = bench.random.choice(("memory", "handles", "file size"))
+    amount = {
+        "memory": _address_space() + bench.random.randrange(600) * 2**20,
+        "handles": bench.random.randrange(3, 40),
+        "file size": int(10 ** bench.random.uniform(0, 5.5)),
+    }[what]
+    limit = {"memory": resource.RLIMIT_AS, "handles": resource.RLIMIT_NOFILE, "file size": resource.RLIMIT_FSIZE}[what]
+    ending = bench.disturb(prepare=partial(_limit, limit, amount))
+    return f"{what} {amount}", *_repair(bench, ending)
+
+
+def _limit(limit: int, amount: int) -> None:
+    if limit == resource.RLIMIT_FSIZE:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # as Python's own start does
+    resource.setrlimit(limit, (amount, amount))
+
+
+def _address_space() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def _deny(bench: _Bench) -> tuple[str, str, str]:
+    """Another user's rights: a file or folder of the run that may not be read, or not be written."""
+    for path in (bench.run, *bench.run.rglob("*")):
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    path = bench.random.choice([bench.run, *sorted(bench.run.rglob("*"))])
+    mode = bench.random.choice((0o000, 0o444, 0o555))
+    before = path.stat().st_mode
+    path.chmod(mode)
+    ending = bench.disturb(prepare=_become_nobody)
+    if path.exists():
+        path.chmod(before)
+    return f"{path.relative_to(bench.run) if path != bench.run else 'the run'}: {mode:03o}", *_repair(bench, ending)
+
+
+def _become_nobody() -> None:
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+
+
+def _fill(bench: _Bench) -> tuple[str, str, str]:
+    """A disk with little room left; it is enlarged afterwards."""
+    used = sum(path.stat().st_blocks * 512 for path in bench.run.rglob("*"))
+    room = int(10 ** bench.random.uniform(3, 5.7))
+    with _small_disk(bench.run, used + room) as enlarge:
+        ending = bench.disturb()
+        enlarge()
+        return f"{room} bytes left", *_repair(bench, ending)
+
+
+@contextmanager
+def _small_disk(run: Path, size: int) -> Iterator[Callable[[], None]]:
+    """Put a run onto a file system in memory of a given size; gives a function that enlarges it."""
+    full = run.with_name("full")
+    run.rename(full)
+    run.mkdir()
+    options = f"size={-(-size // 4096) * 4096}"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(run)], check=True, capture_output=True)
+    try:
+        shutil.copytree(full, run, dirs_exist_ok=True)
+        yield lambda: subprocess.run(["mount", "-o", "remount,size=64m", str(run)], check=True, capture_output=True) and None
+    finally:
+        shutil.rmtree(full)
+        kept = shutil.copytree(run, run.with_name("kept"))
+        subprocess.run(["umount", "-l", str(run)], check=True)
+        run.rmdir()
+        Path(kept).rename(run)
+
+
+def _rival(bench: _Bench) -> tuple[str, str, str]:
+    """The same command a second time while the first works: one of them does the work, the other waits its turn or is refused."""
+    offset = bench.random.uniform(0, 1.1) * bench.reference.duration(bench.command)
+    first = Running(bench.command.line, bench.run)
+    time.sleep(offset)
+    second = Running(bench.command.line, bench.run)
+    endings = [first.wait(), second.wait()]
+    unclear = [ending for ending in endings if ending.code != 0 and not ending.clear]
+    detail = f"twice, {offset:.2f} s apart: {' and '.join(str(ending.code) for ending in endings)}"
+    return detail, *_repair(bench, *(unclear or sorted(endings, key=lambda ending: ending.code or 0)[-1:]))
+
+
+def _read(bench: _Bench) -> tuple[str, str, str]:
+    """A command that reads the run while another writes it anew."""
+    shutil.rmtree(bench.run)
+    shutil.copytree(bench.reference.before(len(COMMANDS)), bench.run)
+    offset = bench.random.uniform(0, 1.1) * bench.reference.duration(bench.command)
+    writer = Running([*bench.command.line, "--force"], bench.run)
+    time.sleep(offset)
+    line = bench.random.choice(READERS)
+    reader = run_command([*line, "--run", "."], bench.run)
+    written = writer.wait()
+    detail = f"{line[0]} after {offset:.2f} s: {reader.code}"
+    if reader.code != 0 and not reader.clear:
+        return detail, "unclear", f"{reader.code}: {reader.output}"
+    return detail, *_repair(bench, written)
+
+
+def _edit(bench: _Bench) -> tuple[str, str, str]:
+    """Six edits of the relevance at once: each is kept, or refused."""
+    shutil.rmtree(bench.run)
+    shutil.copytree(bench.reference.before(1), bench.run)
+    edits = [Running(["mig", "edit", LABEL, "--deny", word, "--run", "."], bench.run) for word in WORDS]
+    endings = [edit.wait() for edit in edits]
+    kept = read_edits(bench.run / "mig").get(LABEL, LabelEdits()).deny
+    done = {word for word, ending in zip(WORDS, endings, strict=True) if ending.code == 0}
+    detail = f"{len(done)} of {len(WORDS)} done, {len(kept)} kept"
+    if kept != done:
+        return detail, "silent", "\n".join(ending.output for ending in endings)
+    unclear = [ending for ending in endings if ending.code != 0 and not ending.clear]
+    return detail, "unclear" if unclear else "refused" if len(done) < len(WORDS) else "done", "\n".join(e.output for e in unclear)
+
+
+def _repair(bench: _Bench, ending: Ending) -> tuple[str, str]:
+    """The cause is gone: do as the messages say, and compare with the undisturbed run."""
+    last = ending if ending.code == 0 else finish(bench.command, bench.run)
+    if last.code != 0:
+        return "lost", f"first {ending.code}: {ending.output}\nthen {last.code}: {last.output}"
+    differing = bench.reference.compare(bench.command, bench.run)
+    if differing:
+        return "silent", f"{differing}\nfirst {ending.code}: {ending.output}\nthen {last.code}: {last.output}"
+    if ending.code == 0:
+        return "done", ""
+    if ending.clear:
+        return "refused", ""
+    if ending.code == 130 or ending.code in (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT):
+        return "resumed", ""
+    return "unclear", f"{ending.code}: {ending.output}"
+
+
+FAULTS: dict[str, Callable[[_Bench], tuple[str, str, str]]] = {
+    "kill": _kill,
+    "damage": _damage,
+    "starve": _starve,
+    "deny": _deny,
+    "fill": _fill,
+    "rival": _rival,
+    "read": _read,
+    "edit": _edit,
+}
+NEEDS_ROOT = ("deny", "fill")

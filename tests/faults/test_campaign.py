@@ -1,0 +1,66 @@
+"""A slice of the fault campaign; the whole of it is `python -m tests.faults.campaign --trials 1000`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plant_cli.api import StageSpec
+from plant_cli.registry import installed
+from tests.faults.campaign.commands import ALL, COMMANDS, Reference
+from tests.faults.campaign.processes import Ending
+from tests.faults.campaign.trials import FAULTS, HARM, NEEDS_ROOT, VERDICTS
+
+ROOT = Path(__file__).parents[2]
+TRIALS = 40
+
+
+def test_every_stage_that_writes_a_run_is_disturbed() -> None:
+    writers = {spec.name for spec in installed().specs(StageSpec) if spec.writes}
+    assert writers <= {command.arguments[0] for command in ALL}
+
+
+def test_only_what_has_all_four_parts_and_no_trace_is_clear() -> None:
+    message = "error: a\n  where:      b\n  expected:   c\n  what to do: d\n"
+    assert Ending(4, 1.0, message).clear
+    assert not Ending(1, 1.0, message).clear
+    assert not Ending(4, 1.0, message.replace("expected", "wanted")).clear
+    assert not Ending(4, 1.0, "Traceback (most recent call last)\n" + message).clear
+
+
+def test_what_differs_from_the_reference_is_found(tmp_path: Path) -> None:
+    """One flipped bit, one file too many, one too few: the comparison that every verdict rests on sees each."""
+    reference = Reference.__new__(Reference)
+    reference.place = tmp_path
+    done = reference.before(len(COMMANDS)) / "mig"
+    done.mkdir(parents=True)
+    (done / "mig.parquet").write_bytes(b"abc")
+    (done / "stage.json").write_text(json.dumps({"status": "done", "outputs": {"mig.parquet": "x"}}))
+    run = reference.place / "run" / "mig"
+    run.mkdir(parents=True)
+    (run / "stage.json").write_bytes((done / "stage.json").read_bytes())
+    assert "mig/mig.parquet: x" in reference.compare(COMMANDS[0], run.parent)
+    (run / "mig.parquet").write_bytes(b"abc")
+    assert reference.compare(COMMANDS[0], run.parent) == []
+    (run / "mig.parquet").write_bytes(b"abb")
+    assert len(reference.compare(COMMANDS[0], run.parent)) == 2
+    (run / "mig.parquet").write_bytes(b"abc")
+    (run / "left").touch()
+    assert any(line.startswith("mig/left") for line in reference.compare(COMMANDS[0], run.parent))
+
+
+@pytest.mark.slow
+def test_a_slice_of_the_campaign_does_no_harm(tmp_path: Path) -> None:
+    report = tmp_path / "trials.jsonl"
+    command = [sys.executable, "-m", "tests.faults.campaign", "--trials", str(TRIALS), "--seed", "7", "--report", str(report)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stderr[-8000:]
+    trials = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
+    kinds = {kind for kind in FAULTS if os.geteuid() == 0 or kind not in NEEDS_ROOT}
+    assert (len(trials), {trial["fault"] for trial in trials}) == (TRIALS, kinds)
+    assert {trial["verdict"] for trial in trials} <= set(VERDICTS) - set(HARM)

@@ -1,0 +1,62 @@
+"""Pairs of a network and of scorers, their best, and weights that are learned without a document's own part."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from plant_cli.corpus.analyser import PLAIN
+from plant_cli.inference.calibration import PairCollector, Pairs, calibrate, list_scored
+from plant_cli.inference.scorers import FusedScorers, ScoredDocuments
+from plant_cli.lexical.fusion import Fusion, gather_candidates
+from plant_cli.lexical.scores import keep_best
+
+COUNTS = np.array([5, 3, 2, 1])
+
+
+def scored(values: np.ndarray, k: int = 2) -> ScoredDocuments:
+    one = Fusion(knots=np.ones(1), weights=np.ones((1, 1)), bias=np.zeros(1))
+    fused = FusedScorers(scorers=[], fusion=one, alone={}, train_counts=COUNTS, analyser=PLAIN)
+    return ScoredDocuments(scorers=fused, candidates=gather_candidates([keep_best(values.astype(np.float32), k)]))
+
+
+def test_a_networks_best_and_what_scorers_list_are_pairs_with_both_logits() -> None:
+    chance = np.random.default_rng(0)
+    logits, said = chance.normal(size=(3, 4)).astype(np.float32), scored(chance.random((3, 4)))
+    collector = PairCollector(3, 4, said)
+    collector.keep(np.array([1]), logits[[1]])
+    collector.keep(np.array([2, 0]), logits[[2, 0]])
+    pairs = collector.pairs()
+    assert list(zip(pairs.rows.tolist(), pairs.labels.tolist(), strict=True)) == [(r, c) for r in range(3) for c in range(4)]
+    np.testing.assert_allclose(pairs.values[:, 0].reshape(3, 4), logits, atol=1e-6)
+    np.testing.assert_allclose(pairs.values[:, 1].reshape(3, 4), said.logits(np.arange(3)), atol=1e-5)
+
+
+def test_the_best_pairs_of_a_document_and_the_end_of_short_lists() -> None:
+    pairs = Pairs(shape=(2, 4), rows=np.array([0, 0, 1]), labels=np.array([1, 3, 2]), values=np.zeros((3, 1)))
+    top = pairs.best(np.array([0.5, 0.5, -1.0]), 3)
+    assert top.labels.tolist() == [[1, 3, -1], [2, -1, -1]]
+    assert top.scores[0, 0] == top.scores[0, 1] > 0.5
+    assert top.scores[1, 1] == -np.inf
+
+
+def test_calibration_is_judged_on_documents_that_it_was_not_learned_from() -> None:
+    chance = np.random.default_rng(0)
+    gold = csr_array((chance.random((200, 4)) < 0.3).astype(np.int64))
+    gold.sort_indices()
+    said = list_scored(scored(gold.toarray() + chance.random((200, 4)), k=4))
+    good = calibrate(said, gold, COUNTS, prior=(1.0,), by_frequency=True)
+    assert good.reliability.error < good.before.error
+    noise = list_scored(scored(chance.random((200, 4)), k=4))
+    useless = calibrate(noise, gold, COUNTS, prior=(1.0,), by_frequency=True)
+    assert useless.fusion.weights.max() < good.fusion.weights.min()
+    assert useless.logits.std() < 1  # all labels are given about their share
+
+
+def test_left_out_documents_count_one_less() -> None:
+    gold = csr_array(np.array([[0, 0, 0, 1], [1, 0, 0, 0]]))
+    said = list_scored(scored(np.array([[0, 0, 0, 1.0], [1.0, 0, 0, 0]]), k=4))
+    found = calibrate(said, gold, COUNTS, prior=(1.0,), by_frequency=True, left_out=True)
+    assert np.isfinite(found.logits).all()
+    assert found.reliability.counts.sum() == pytest.approx(7)  # the label of one document has none left

@@ -1,0 +1,64 @@
+"""Platt scaling by training frequency, and reliability, against hand-made figures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plant_cli.lexical.calibration import (
+    FLATTEST,
+    calibrate_pairs,
+    describe_reliability,
+    fit_calibration,
+    label_weights,
+    measure_reliability,
+)
+
+
+def drawn(slope: float, offset: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Logits, and what comes true where the true logit is slope · x + offset."""
+    chance = np.random.default_rng(seed)
+    x = chance.normal(size=20000) * 2
+    return x[:, None], chance.random(20000) < 1 / (1 + np.exp(-(slope * x + offset)))
+
+
+def test_slope_and_offset_are_found() -> None:
+    values, right = drawn(0.5, -1.0)
+    found = fit_calibration(values, right, np.ones(20000, dtype=np.int64), 100, prior=(1.0,), knots=(1.0,))
+    assert found.weights[0, 0] == pytest.approx(0.5, abs=0.03)
+    assert found.bias[0] == pytest.approx(-1.0, abs=0.05)
+    logits = calibrate_pairs(found, values, np.ones(20000, dtype=np.int64))
+    before, after = (measure_reliability(1 / (1 + np.exp(-x)), right).error for x in (values[:, 0], logits))
+    assert after < 0.015 < 0.1 < before
+
+
+def test_rare_and_frequent_labels_have_slopes_of_their_own() -> None:
+    one, many = drawn(0.5, 0.0), drawn(2.0, -1.0, seed=1)
+    values, right = (np.concatenate(pair) for pair in zip(one, many, strict=True))
+    counts = np.repeat([1, 100], 20000)
+    found = fit_calibration(values, right, counts, 100, prior=(1.0,))
+    weights, offset = label_weights(found, np.array([1, 100]))
+    np.testing.assert_allclose(weights[0], [0.5, 2.0], atol=0.1)
+    np.testing.assert_allclose(offset, [0.0, -1.0], atol=0.1)
+
+
+def test_without_anything_to_learn_from_sources_keep_their_weights() -> None:
+    found = fit_calibration(np.zeros((0, 2)), np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64), 0, prior=(0.0, 1.0))
+    np.testing.assert_array_equal(found.weights, [[0, 0], [1, 1]])
+    np.testing.assert_array_equal(found.bias, [0, 0])
+
+
+def test_the_order_of_one_source_is_never_turned_round() -> None:
+    values, right = drawn(-1.0, 0.0)
+    found = fit_calibration(values, right, np.ones(20000, dtype=np.int64), 1, prior=(1.0,), knots=(1.0,))
+    assert found.weights[0, 0] == FLATTEST
+
+
+def test_reliability_by_hand() -> None:
+    found = measure_reliability(np.array([0.05, 0.05, 0.95, 1.0, 0.5]), np.array([False, True, True, True, False]))
+    assert found.counts.tolist() == [2, 0, 0, 0, 0, 1, 0, 0, 0, 2]
+    assert found.shares[[0, 5, 9]].tolist() == [0.5, 0.0, 1.0]
+    assert found.error == pytest.approx((2 * 0.45 + 1 * 0.5 + 2 * 0.025) / 5)
+    described = describe_reliability(found)
+    assert described["ECE"] == found.error
+    assert described["bins"][0] == {"pairs": 2, "probability": pytest.approx(0.05), "right": 0.5}

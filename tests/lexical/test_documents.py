@@ -1,0 +1,84 @@
+"""Documents as numbers against plain loops over words."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from plant_cli.api import Documents
+from plant_cli.lexical.documents import (
+    count_known,
+    count_pieces,
+    cut_documents,
+    cut_leads,
+    cut_vocabulary,
+    number_words,
+    pack_matrix,
+    pack_strings,
+    unpack_matrix,
+    unpack_strings,
+)
+from plant_cli.lexical.grams import cut_word
+from plant_cli.lexical.titles import cut_passages
+
+TEXTS = ["a fever and a cough", "", "leg", "one two three four five six seven"]
+WORDS = [text.split() for text in TEXTS]
+
+
+def spelt(documents: Documents) -> list[list[str]]:
+    parts = np.split(documents.numbers, documents.ends[1:-1])
+    return [[documents.vocabulary[number] for number in part] for part in parts]
+
+
+def test_words_and_their_counts() -> None:
+    documents = number_words(WORDS)
+    assert len(documents) == 4
+    assert spelt(documents) == WORDS
+    counts = documents.counts.toarray()
+    for row, words in enumerate(WORDS):
+        expected = Counter(words)
+        assert [counts[row, place] for place in range(len(documents.vocabulary))] == [expected[word] for word in documents.vocabulary]
+    assert spelt(documents) == WORDS, "counting leaves the words in their order"
+
+
+def test_counting_by_another_vocabulary() -> None:
+    places = {"cough": 0, "unknown": 1, "a": 2}
+    assert count_known(number_words(WORDS), places).toarray().tolist() == [[1, 0, 2], [0, 0, 0], [0, 0, 0], [0, 0, 0]]
+    assert count_known(number_words([]), places).shape == (0, 3)
+
+
+def test_counting_pieces() -> None:
+    documents = number_words(WORDS)
+    pieces = sorted({piece for words in WORDS[:2] for word in words for piece in cut_word(word)})
+    places = {piece: place for place, piece in enumerate(pieces)}
+    found = count_pieces(documents, cut_vocabulary(documents, places)).toarray()
+    for row, words in enumerate(WORDS):
+        expected = Counter(piece for word in words for piece in cut_word(word))
+        assert found[row].tolist() == [expected[piece] for piece in pieces]
+
+
+def test_some_of_the_documents() -> None:
+    assert spelt(number_words(WORDS).take(np.array([3, 0, 0]))) == [WORDS[3], WORDS[0], WORDS[0]]
+    assert len(number_words(WORDS).take(np.zeros(0, dtype=np.int64))) == 0
+
+
+def test_passages_are_those_of_words() -> None:
+    for length in (1, 2, 3, 4, 7, 99):
+        cut, owners = cut_documents(number_words(WORDS), length)
+        expected = [(row, list(part)) for row, words in enumerate(WORDS) for part in cut_passages(words, length)]
+        assert list(zip(owners.tolist(), spelt(cut), strict=True)) == expected
+
+
+def test_beginnings() -> None:
+    assert spelt(cut_leads(number_words(WORDS), 2)) == [words[:2] for words in WORDS]
+
+
+def test_what_is_packed_is_unpacked() -> None:
+    strings = ("a", "", "with\nline", "é")
+    assert unpack_strings(pack_strings(strings)) == strings
+    assert unpack_strings(pack_strings(())) == ()
+    counts = number_words(WORDS).counts
+    found = unpack_matrix("counts", pack_matrix("counts", counts))
+    assert found.shape == counts.shape
+    assert np.array_equal(found.toarray(), counts.toarray().astype(np.float32))

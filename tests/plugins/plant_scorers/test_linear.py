@@ -1,0 +1,56 @@
+"""The scorer `linear`: ridge against its normal equations, by both ways of solving, pruned weights, and the squared hinge."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from plant_scorers.linear import LinearScorer, fit
+from plant_scorers.options import LinearOptions
+from plant_scorers.vectors import Vectoriser
+
+from plant_cli.api import ComponentError
+from plant_cli.testing.scorers import TEXTS, read_sample, sample_input
+
+
+def weights(**options: object) -> np.ndarray:
+    scorer = fit(LinearOptions(**options), sample_input()).scorer
+    assert isinstance(scorer, LinearScorer)
+    return scorer.weights.toarray()
+
+
+@pytest.mark.parametrize("largest", [1, 100])
+def test_weights_solve_the_normal_equations(largest: int) -> None:
+    given = sample_input()
+    x = Vectoriser.fit(given.documents, pieces=False)[1].toarray().astype(np.float64)
+    expected = np.linalg.solve(x.T @ x + 0.5 * np.eye(x.shape[1]), x.T @ given.gold.toarray()).T
+    np.testing.assert_allclose(weights(pieces=False, strength=0.5, terms=1000, largest=largest), expected, atol=1e-3)
+
+
+def test_pruned_weights_are_the_largest() -> None:
+    whole, pruned = weights(terms=1000), weights(terms=3)
+    assert (np.count_nonzero(pruned, axis=1) == 3).all()
+    assert np.abs(pruned).sum() < np.abs(whole).sum()
+    np.testing.assert_array_equal(pruned[pruned != 0], whole[pruned != 0])
+    for row, kept in zip(whole, pruned, strict=True):
+        assert np.abs(kept[kept != 0]).min() >= np.sort(np.abs(row))[-3] - 1e-6
+
+
+def test_the_squared_hinge_finds_the_labels_too() -> None:
+    pytest.importorskip("sklearn")
+    scorer = fit(LinearOptions(loss="squared-hinge"), sample_input()).scorer
+    [found] = scorer.score(read_sample(TEXTS))
+    assert found.toarray()[0].argmax() == 0
+    assert found.toarray()[4].max() > 0
+
+
+def test_the_squared_hinge_without_scikit_learn_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.svm", None)
+    with pytest.raises(ComponentError, match="scikit-learn is not installed"):
+        fit(LinearOptions(loss="squared-hinge"), sample_input())
+
+
+def test_reasons_are_terms_of_the_document() -> None:
+    scorer = fit(LinearOptions(), sample_input()).scorer
+    assert "fever" in scorer.explain(read_sample(["a fever"]), [0])[0]

@@ -1,0 +1,33 @@
+"""The scorer `neighbours`: the nearest training documents, whole and by their beginnings."""
+
+from __future__ import annotations
+
+from plant_scorers.neighbours import NeighbourScorer, fit
+from plant_scorers.options import NeighboursOptions
+
+from plant_cli.testing.scorers import TRAIN, read_sample, sample_input
+
+
+def test_a_training_document_is_its_own_nearest_neighbour_and_not_when_left_out() -> None:
+    given = sample_input()
+    fitted = fit(NeighboursOptions(neighbours=1, lead=0), given)
+    [found] = fitted.scorer.score(read_sample(TRAIN))
+    assert found.toarray()[4].nonzero()[0].tolist() == given.gold.toarray()[4].nonzero()[0].tolist()
+    assert fitted.left_out is not None
+    [left_out] = fitted.left_out
+    other = given.gold.toarray()[[row for row in range(len(TRAIN)) if row != 4]]
+    assert any((left_out.toarray()[2] == row).all() for row in other)
+
+
+def test_beginnings_are_a_view_of_their_own() -> None:
+    scorer = fit(NeighboursOptions(lead=3), sample_input()).scorer
+    assert isinstance(scorer, NeighbourScorer)
+    whole, lead = scorer.score(read_sample(["patient with fever and nothing else"]))
+    assert (whole.toarray() != lead.toarray()).any()
+
+
+def test_reasons_name_training_documents_that_have_the_label() -> None:
+    given = sample_input()
+    reason = fit(NeighboursOptions(), given).scorer.explain(read_sample(["fever and cough"]), [0])[0]
+    having = {given.doc_ids[row] for row in given.gold.toarray()[:, 0].nonzero()[0]}
+    assert {part.split(" (")[0] for part in reason.split(", ")} <= having

@@ -1,0 +1,30 @@
+"""The registered scorers, and a fresh process that imports nothing heavy for them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from plant_scorers.plugin import plant_register_scorers
+
+from plant_cli.testing import scorers
+
+SPECS = {spec.name: spec for spec in plant_register_scorers()}
+
+
+def test_four_scorers_by_name() -> None:
+    assert list(SPECS) == ["words", "titles", "neighbours", "linear"]
+    assert [name for name, spec in SPECS.items() if spec.needs_names] == ["titles"]
+
+
+@pytest.mark.parametrize("name", list(SPECS))
+def test_each_passes_the_published_checks(name: str) -> None:
+    for check in scorers.CHECKS:
+        check(SPECS[name])
+
+
+def test_registering_imports_no_numerics() -> None:
+    code = "import sys, plant_scorers.plugin as p; p.plant_register_scorers(); print([m for m in ('numpy', 'scipy') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

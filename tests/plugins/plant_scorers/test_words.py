@@ -1,0 +1,53 @@
+"""The scorer `words` against plain loops."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from plant_scorers.options import WordsOptions
+from plant_scorers.words import WordScorer, fit, positive_information
+
+from plant_cli.testing.scorers import TEXTS, TRAIN, read_sample, sample_input
+
+
+def test_information_counts_where_a_word_is_more_frequent_with_the_label() -> None:
+    one = np.array([4, 1]), np.array([4, 4]), np.array([4, 4])
+    found = positive_information(*one, 8)
+    assert found[0] == pytest.approx(math.log(2))
+    assert found[1] == 0  # less frequent with than without
+
+
+def test_scores_are_cosines_of_tf_idf_and_information() -> None:
+    given = sample_input()
+    fitted = fit(WordsOptions(min_df=1), given)
+    assert isinstance(fitted.scorer, WordScorer)
+    gold, count = given.gold.toarray(), len(TRAIN)
+    frequency = {word: sum(word in text.split() for text in TRAIN) for word in given.documents.vocabulary}
+    [found] = fitted.scorer.score(read_sample(TEXTS))
+    for row, text in enumerate(TEXTS):
+        words = text.split()
+        vector = {w: (1 + math.log(words.count(w))) * math.log((count + 1) / (n + 1)) for w, n in frequency.items() if w in words}
+        length = math.sqrt(sum(value**2 for value in vector.values())) or 1.0
+        for label in range(gold.shape[1]):
+            relevance = {}
+            for word, n in frequency.items():
+                both = sum(word in text.split() for text, own in zip(TRAIN, gold[:, label], strict=True) if own)
+                relevance[word] = float(positive_information(*(np.array([v]) for v in (both, n, gold[:, label].sum())), count)[0])
+            size = math.sqrt(sum(value**2 for value in relevance.values())) or 1.0
+            cosine = sum(value * relevance[word] for word, value in vector.items()) / length / size
+            assert found.toarray()[row, label] == pytest.approx(cosine, abs=1e-5)
+
+
+def test_pruning_keeps_the_words_of_highest_relevance() -> None:
+    scorer = fit(WordsOptions(min_df=1, terms=1), sample_input()).scorer
+    assert isinstance(scorer, WordScorer)
+    assert np.diff(scorer.relevance.indptr).max() == 1
+
+
+def test_reasons_are_words_of_the_document() -> None:
+    scorer = fit(WordsOptions(min_df=1), sample_input()).scorer
+    reason = scorer.explain(read_sample(["cough and fever of somebody"]), [0])[0]
+    assert set(reason.split(", ")) <= {"cough", "fever", "and"}
+    assert "fever" in reason

@@ -1,0 +1,56 @@
+"""Checks of scorers. A right component passes, a wrong one is stopped with a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from plant_cli.api import Documents, FittedScorer, NoOptions, ScorerInput, ScorerSpec
+from plant_cli.testing import scorers
+
+
+class Lengths:
+    """Scores the first labels by the length of a document; `fault` breaks one promise."""
+
+    def __init__(self, labels: int, fault: str) -> None:
+        self.labels, self.fault = labels, fault
+
+    def score(self, documents: Documents) -> list[csr_array]:
+        values = np.zeros((len(documents), self.labels), dtype=np.float32)
+        values[:, 0] = np.diff(documents.ends)
+        if self.fault == "neighbours":
+            values[:, 1] = len(documents)
+        if self.fault == "infinite":
+            values[0, 0] = np.inf
+        return [csr_array(values if self.fault != "shape" else values[:, :2])]
+
+    def explain(self, document: Documents, labels: Sequence[int]) -> list[str]:
+        return ["its length"] * (1 if self.fault == "reasons" else len(labels))
+
+    def tensors(self) -> Mapping[str, Any]:
+        return {"labels": np.array([self.labels])}
+
+
+def _scorer(fault: str = "") -> ScorerSpec:
+    def fit(options: NoOptions, given: ScorerInput) -> FittedScorer:
+        left_out = [csr_array((1, 1), dtype=np.float32)] if fault == "left out" else None
+        return FittedScorer(scorer=Lengths(given.gold.shape[1], fault), left_out=left_out)
+
+    def load(options: NoOptions, tensors: Mapping[str, Any]) -> Lengths:
+        return Lengths(int(tensors["labels"][0]), "neighbours" if fault == "load" else fault)
+
+    return ScorerSpec(name="s", summary="S.", fit=fit, load=load)
+
+
+def test_scorers(stopped: Callable[[Any, Any, str], None]) -> None:
+    for check in scorers.CHECKS:
+        check(_scorer())
+    stopped(scorers.scores_are_top_lists, _scorer("shape"), "not documents x labels")
+    stopped(scorers.scores_are_top_lists, _scorer("infinite"), "not finite")
+    stopped(scorers.documents_stand_alone, _scorer("neighbours"), "beside others")
+    stopped(scorers.what_was_learned_is_arrays, _scorer("load"), "after loading")
+    stopped(scorers.left_out_scores_have_the_same_form, _scorer("left out"), "left-out scores are")
+    stopped(scorers.reasons_are_one_for_each_label, _scorer("reasons"), "reasons for 2 labels")

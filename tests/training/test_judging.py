@@ -1,0 +1,57 @@
+"""Figures and thresholds of given scores."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from plant_cli.api import SilentReporter, Split
+from plant_cli.corpus.labels import LabelTable
+from plant_cli.inference.top import TopLabels
+from plant_cli.registry import installed
+from plant_cli.runs.session import Session
+from plant_cli.training.judging import Judge, find_families
+
+GOLD = np.array([[1, 0, 0], [0, 1, 0]])
+RIGHT = TopLabels(labels=np.array([[0, 1], [1, 2]]), scores=np.array([[0.9, 0.3], [0.8, 0.2]]), assigned_share=1 / 3)
+
+MIXED = TopLabels(labels=np.array([[0, 1], [0, 1]]), scores=np.array([[0.6, 0.4], [0.5, 0.3]]), assigned_share=1 / 3)
+
+
+@pytest.fixture
+def judge() -> Judge:
+    split = Split(name="validation", doc_ids=["a", "b"], texts=["", ""], gold=csr_array(GOLD), unseen=csr_array((2, 0), dtype=np.int64))
+    labels = LabelTable(ids=["a", "b", "c"], titles=[None] * 3, train_counts=[5, 3, 2])
+    return Judge(split, labels, 10, find_families(installed().resolve), "micro-F1")
+
+
+def test_figures_are_those_at_the_best_threshold(judge: Judge) -> None:
+    assert judge.figures(RIGHT) == {"MAP": 1.0, "P@5": 0.2, "micro-F1": 1.0, "macro-F1": pytest.approx(2 / 3)}
+
+
+def test_thresholds_for_all_labels_and_for_each(judge: Judge) -> None:
+    assert 0.3 < judge.tune(RIGHT).value < 0.8
+    per_label = judge.tune_labels(RIGHT, fallback=0.77)
+    assert len(per_label) == 3
+    assert per_label[2] == 0.77  # no document of validation has the last label
+    assert 0.3 < per_label[1] <= 0.8
+
+
+def test_thresholds_are_saved_as_they_are_asked_for(judge: Judge, tmp_path: Path) -> None:
+    session = Session(reporter=SilentReporter(), run_path=tmp_path, folder=tmp_path)
+    one = judge.save_thresholds(RIGHT, "micro-F1", session, "hash")
+    assert json.loads((tmp_path / "thresholds.json").read_text())["value"] == one
+    assert judge.save_thresholds(RIGHT, "per-label", session, "hash") == one
+    assert len(json.loads((tmp_path / "thresholds.json").read_text())["value"]) == 3
+
+
+def test_each_f1_is_taken_at_its_own_threshold(judge: Judge) -> None:
+    """Micro-F1 is 2/3 with the highest score alone as with all four; macro-F1 is higher with all four."""
+    found = judge.figures(MIXED)
+    both = [judge._measure(MIXED, name)[name] for name in ("micro-F1", "macro-F1")]  # type: ignore[arg-type]
+    assert [found["micro-F1"], found["macro-F1"]] == both
+    assert judge._measure(MIXED, "micro-F1")["macro-F1"] < both[1]

@@ -1,0 +1,123 @@
+"""Scorers without a network, from the command to the last stage: trained in seconds, predicted, evaluated, explained, exported."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from clinic import Clinic
+
+from plant_cli.api import ArtefactError, ComponentError, DataError, Request, SilentReporter, UsageError
+from plant_cli.registry import installed
+from plant_cli.running.models import open_model
+from plant_cli.running.runner import run_stage
+
+ALONE = "finetune.network=false"
+
+
+def test_a_run_without_a_network_goes_through_all_stages(trained: Clinic, tmp_path: Path) -> None:
+    result = trained.run("finetune", ALONE)
+    assert [row[0] for row in result.tables[0].rows] == ["words", "titles", "neighbours", "linear", "all together"]
+    assert result.summary["MAP"] > 0.4
+    assert not (trained.path / "mig").exists()
+    trained.run("predict")
+    parts = {path.stem for path in (trained.path / "predict" / "parts").iterdir()}
+    assert parts == {"words", "titles", "neighbours", "linear"}
+    evaluated = trained.run("eval", "eval.bootstrap=20")
+    content = json.loads((trained.path / "eval" / "metrics.json").read_text())
+    assert set(content["parts"]) == parts
+    assert content["parts"]["words"]["P@1"]["low"] <= content["parts"]["words"]["P@1"]["value"]
+    assert 0 <= content["calibration"]["ECE"] <= 1
+    assert evaluated.tables[-1].title == "Each part alone"
+    assert evaluated.tables[-1].rows[-1][0] == "all together"
+    assert trained.run("verify").failure is None
+    trained.run("export", f"export.folder={tmp_path / 'exported'}")
+    assert (tmp_path / "exported" / "scorers" / "linear.safetensors").exists()
+    assert json.loads((tmp_path / "exported" / "export.json").read_text())["what"].endswith("scorers. Trained with plant (PLANT).")
+
+
+def test_saved_and_loaded_scorers_say_the_same_and_why(trained: Clinic) -> None:
+    trained.run("finetune", ALONE)
+    model = open_model(trained.path)
+    text = pl.read_parquet(trained.path / "corpus" / "labels.parquet")
+    title = text["title"][0]
+    [found] = model.suggest([f"{title} {title}"], k=3)
+    assert title in [suggestion.title for suggestion in found]
+    shown = trained.run("suggest", f"suggest.text={title}", "suggest.why=true", "suggest.top_k=3")
+    reasons = [row[-1] for row in shown.tables[0].rows]
+    assert any("titles +" in reason for reason in reasons)
+
+
+def test_why_needs_scorers(trained: Clinic) -> None:
+    trained.run("finetune", "finetune.init=random", "finetune.epochs=1")
+    with pytest.raises(UsageError, match="has no scorers"):
+        trained.run("suggest", "suggest.text=fever", "suggest.why=true")
+
+
+def test_a_scorer_alone_and_options_of_a_scorer(trained: Clinic) -> None:
+    result = trained.run("finetune", ALONE, "finetune.scorers=[{name: words, min_df: 1}, titles]")
+    assert result.summary["scorers"] == ["words", "titles"]
+    stored = json.loads((trained.path / "finetune" / "scorers.json").read_text())
+    assert stored["scorers"][0]["options"]["min_df"] == 1
+    with pytest.raises(ComponentError, match="wrods"):
+        trained.run("finetune", ALONE, "finetune.scorers=[wrods]", force=True)
+
+
+def test_damaged_and_missing_files_are_told(trained: Clinic) -> None:
+    trained.run("finetune", ALONE, "finetune.scorers=[words]")
+    path = trained.path / "finetune" / "scorers" / "words.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-2] ^= 2
+    path.write_bytes(content)
+    with pytest.raises(ArtefactError, match=r"words.safetensors"):
+        trained.run("predict")
+
+
+def test_no_scorer_that_could_say_anything_is_refused(clinic: Any, tmp_path: Path) -> None:
+    path = tmp_path / "untitled.parquet"
+    rows = [("train", f"fever {i}", ["a"]) for i in range(5)] + [("validation", "fever", ["a"]), ("test", "fever", ["a"])]
+    pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").write_parquet(path)
+    with pytest.raises(DataError, match="no scorer is left"):
+        clinic("finetune", f"data.path={path}", "data.dataset=files", ALONE, "finetune.scorers=[titles]")
+    done = clinic("finetune", f"data.path={path}", "data.dataset=files", ALONE, force=True)
+    assert done.summary["scorers"] == ["words", "neighbours", "linear"]
+
+
+def test_without_validation_left_out_scores_of_train_stand_in(clinic: Any, tmp_path: Path) -> None:
+    path = tmp_path / "small.parquet"
+    rows = [("train", "fever and cough", ["a"]), ("train", "broken leg", ["b"]), ("train", "fever", ["a"]), ("test", "leg", ["b"])]
+    pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").write_parquet(path)
+    done = clinic("finetune", f"data.path={path}", "data.dataset=files", ALONE)
+    assert any("no validation split" in note for note in done.tables[0].notes)
+
+
+def test_a_poisoned_test_split_changes_nothing(clinic: Any, tmp_path: Path) -> None:
+    flags = {"dataset": "synthetic-clinic", "documents": 160, "labels": 16, "seed": 3, "output": str(tmp_path / "one.parquet")}
+    run_stage(
+        Request(registry=installed(), run_path=tmp_path / "nowhere", flags={"data make": flags}, reporter=SilentReporter()), "data make"
+    )
+    frame = pl.read_parquet(tmp_path / "one.parquet")
+    is_test = pl.col("split") == "test"
+    text = pl.when(is_test).then(pl.lit("wholly other words zebra ") + pl.col("doc_id")).otherwise(pl.col("text"))
+    labels = pl.when(is_test).then(pl.lit(["Z99"])).otherwise(pl.col("labels"))
+    frame.with_columns(text.alias("text"), labels.alias("labels")).write_parquet(tmp_path / "other.parquet")
+    folders, titles = [], next(path for path in tmp_path.glob("*labels*") if path.is_file())
+    for name in ("one", "other"):
+        run = Clinic(clinic, tmp_path / f"run-{name}")
+        source = [f"data.path={tmp_path / f'{name}.parquet'}", "data.dataset=files", f"data.titles={titles}"]
+        run.run("finetune", ALONE, *source)
+        folders.append(run.path / "finetune")
+    one, other = ({str(p.relative_to(f)): p.read_bytes() for p in f.rglob("*") if p.is_file()} for f in folders)
+    assert one.keys() == other.keys()
+    assert [name for name in one if one[name] != other[name] and name != "stage.json"] == []
+
+
+def test_no_torch_is_imported() -> None:
+    code = "import sys, plant_cli.training.scoring, plant_cli.inference.model; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
