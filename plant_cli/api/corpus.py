@@ -54,7 +54,8 @@ class DatasetCard:
         citation: what a paper that uses it should cite.
         source: where to get it.
         files: what the path must name.
-        variants: known versions by name, each with the expected documents of each split and, under `labels`, the labels.
+        variants: known versions by name, each with the expected documents of each split (or of all, under `documents`) and, under
+            `labels`, the labels.
     """
 
     title: str
@@ -62,7 +63,7 @@ class DatasetCard:
     citation: str
     source: str
     files: str
-    variants: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    variants: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
 
 
 class LabelIndex(Protocol):

@@ -31,8 +31,8 @@ from plant_cli.lexical.fusion import Candidates, Fusion, fit_fusion, fuse_rows, 
 from plant_cli.lexical.scores import Scores, no_scores
 
 Rows = npt.NDArray[np.int64]
-TAUGHT = 2000  # training documents whose left-out scores teach the weights
-FOLDS = 5  # parts of train, each scored by a scorer fitted on the others, where a scorer has no left-out scores of its own
+TAUGHT = 1000  # training documents whose left-out scores teach the weights
+SHARE = 5  # a scorer without left-out scores of its own is fitted again without one training document in so many, at most
 Chosen = Sequence[tuple[ScorerSpec, Options]]
 
 
@@ -302,16 +302,18 @@ def _try(name: str, fit: Callable[[], FittedScorer]) -> FittedScorer:
 
 
 def _leave_parts_out(spec: ScorerSpec, options: Options, given: ScorerInput) -> list[csr_array]:
-    """Scores of `given.rows` by scorers that were fitted without a part of train, the part that holds the document."""
-    count = len(given.documents)
+    """Scores of `given.rows` by scorers that were fitted without them, some of them at a time: few where train is large."""
+    count, wanted = len(given.documents), len(given.rows)
     if count < 2:
-        return [no_scores(len(given.rows), given.gold.shape[1])]
-    fold = np.random.default_rng(0).permutation(count) % min(FOLDS, count)
+        return [no_scores(wanted, given.gold.shape[1])]
+    number = -(-wanted // max(1, count // SHARE))
+    fold = np.random.default_rng(0).permutation(wanted) % number
     parts, places = [], []
-    for part in range(int(fold.max()) + 1):
-        inside, held_out = np.flatnonzero(fold != part), np.flatnonzero(fold[given.rows] == part)
-        scorer = spec.fit(options, _restrict(given, inside)).scorer
-        parts.append(scorer.score(given.documents.take(given.rows[held_out])))
+    for part in range(number):
+        held_out = np.flatnonzero(fold == part)
+        rows = given.rows[held_out]
+        scorer = spec.fit(options, _restrict(given, np.setdiff1d(np.arange(count), rows))).scorer
+        parts.append(scorer.score(given.documents.take(rows)))
         places.append(held_out)
     order = np.argsort(np.concatenate(places))
     return [csr_array(csr_array(vstack(view, format="csr"))[order]) for view in zip(*parts, strict=True)]
