@@ -54,7 +54,8 @@ class DatasetCard:
         citation: what a paper that uses it should cite.
         source: where to get it.
         files: what the path must name.
-        variants: known versions by name, each with the expected documents of each split and, under `labels`, the labels.
+        variants: known versions by name, each with the expected documents of each split (or of all, under `documents`) and, under
+            `labels`, the labels.
     """
 
     title: str

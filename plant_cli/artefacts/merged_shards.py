@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,14 @@ from plant_cli.relevance.vocabulary import merge_vocabularies, number_words
 
 
 def open_shards(
-    folders: Sequence[Path], *, data_hash: str, label_hash: str, analyser: str, with_occurrences: bool, min_df: int
+    folders: Sequence[Path],
+    *,
+    data_hash: str,
+    label_hash: str,
+    analyser: str,
+    with_occurrences: bool,
+    min_df: int,
+    keep: Set[str] = frozenset(),
 ) -> MergedCounting:
     """The sum of all shards of one corpus.
 
@@ -30,6 +37,7 @@ def open_shards(
         analyser: hash of how its words are counted.
         with_occurrences: whether they must say how often words occur.
         min_df: words in fewer documents than this, of all shards together, are left out.
+        keep: words that are not, however rare.
 
     Raises:
         UsageError: a shard is missing or given twice.
@@ -46,7 +54,7 @@ def open_shards(
         if with_occurrences and not record.occurrences:
             raise _refuse(folder, "does not say how often words occur, which this signal needs")
     _require_all({folder: record.shard for folder, record in records.items()})
-    return MergedCounting(records, with_occurrences=with_occurrences, min_df=min_df)
+    return MergedCounting(records, with_occurrences=with_occurrences, min_df=min_df, keep=keep)
 
 
 class MergedCounting:
@@ -54,10 +62,10 @@ class MergedCounting:
 
     block_pairs = CACHED_PAIRS
 
-    def __init__(self, records: Mapping[Path, ShardRecord], *, with_occurrences: bool, min_df: int) -> None:
+    def __init__(self, records: Mapping[Path, ShardRecord], *, with_occurrences: bool, min_df: int, keep: Set[str]) -> None:
         self._columns = ["label", "word", "both", *(["occurrences"] if with_occurrences else [])]
         vocabularies = {folder: pl.read_parquet(folder / WORDS, glob=False) for folder in records}
-        words = merge_vocabularies(list(vocabularies.values()), min_df)
+        words = merge_vocabularies(list(vocabularies.values()), min_df, keep)
         self._shards = [_ShardReader(folder, number_words(vocabulary, words)) for folder, vocabulary in vocabularies.items()]
         self.margins = Margins(
             n_docs=sum(record.documents for record in records.values()),

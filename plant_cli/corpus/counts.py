@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -32,6 +32,7 @@ class Counter:
         reporter: where progress goes.
         check: called often; raises an error if the user asked to stop.
         splits: whose documents are counted; more than train is leakage.
+        keep: words that are not left out, however rare.
     """
 
     corpus: Corpus
@@ -41,6 +42,7 @@ class Counter:
     reporter: Reporter
     check: Callable[[], None]
     splits: Sequence[SplitName] = ("train",)
+    keep: Set[str] = frozenset()
 
     def count(self, device: torch.device | None = None) -> Counting:
         """Counts of all training documents; of several processes each reads its share, and all get the sum.
@@ -82,6 +84,7 @@ class Counter:
             gold[shard.rows],
             data_hash=self.corpus.data_hash,
             min_df=self.min_df,
+            keep=self.keep,
             with_occurrences=self.occurrences,
         )
         self._require_words(counting.margins.words, counting.margins.n_docs)
@@ -116,6 +119,7 @@ class Counter:
             analyser=self.corpus.analyser.hash,
             with_occurrences=self.occurrences,
             min_df=self.min_df,
+            keep=self.keep,
         )
         self._require_words(merged.margins.words, merged.margins.n_docs)
         return merged
@@ -171,7 +175,7 @@ class Counter:
                     task.advance()
                     self.check()
 
-            return count_terms(read(), min_df)
+            return count_terms(read(), min_df, self.keep)
 
     def gather_forms(self, patterns: Sequence[str] = ()) -> list[tuple[str, str]]:
         """Each word with each form of it that was met while all training documents were counted.

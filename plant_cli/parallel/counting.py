@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,6 +30,7 @@ class ReducedCounting:
         data_hash: of the corpus, which must be the same in all processes.
         min_df: words in fewer documents than this, over all processes, are left out.
         with_occurrences: whether to count how often words occur, too.
+        keep: words that are not left out, however rare.
 
     Raises:
         DataError: a process has another corpus.
@@ -37,7 +38,16 @@ class ReducedCounting:
 
     block_pairs = REDUCED_PAIRS
 
-    def __init__(self, terms: Terms, gold: csr_array, *, data_hash: str, min_df: int, with_occurrences: bool = False) -> None:
+    def __init__(
+        self,
+        terms: Terms,
+        gold: csr_array,
+        *,
+        data_hash: str,
+        min_df: int,
+        with_occurrences: bool = False,
+        keep: Set[str] = frozenset(),
+    ) -> None:
         _require_same(data_hash)
         own = pl.DataFrame({"word": pl.Series(terms.words, dtype=pl.String), "docs_with_word": terms.docs_with_word})
         gathered = zip(_gather_text("\n".join(terms.words)), _gather(torch.from_numpy(terms.docs_with_word)), strict=True)
@@ -47,6 +57,7 @@ class ReducedCounting:
                 for text, n in gathered
             ],
             min_df,
+            keep,
         )
         self._local = SparseCounting(_renumber(terms, words, number_words(own, words)), gold, with_occurrences=with_occurrences)
         local = self._local.margins

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,12 +28,13 @@ class Terms:
     docs_with_word: npt.NDArray[np.int64]
 
 
-def count_terms(documents: Iterable[Iterable[str]], min_df: int = 2) -> Terms:
+def count_terms(documents: Iterable[Iterable[str]], min_df: int = 2, keep: Set[str] = frozenset()) -> Terms:
     """Count the words of a stream of documents, each read once.
 
     Args:
         documents: the words of each document, in any order, with repeats.
         min_df: words in fewer documents than this are left out.
+        keep: words that are not, however rare.
     """
     numbers: dict[str, int] = {}
     narrow = list(_count_batches(documents, numbers))
@@ -41,7 +42,9 @@ def count_terms(documents: Iterable[Iterable[str]], min_df: int = 2) -> Terms:
     counted = csr_array(vstack(parts, format="csr")) if parts else csr_array((0, 0), dtype=np.int32)
     frequency = np.bincount(counted.indices, minlength=len(numbers)).astype(np.int64)
     names = list(numbers)
-    kept = sorted(np.flatnonzero(frequency >= min_df).tolist(), key=lambda i: (-frequency[i], names[i]))
+    wanted = frequency >= min_df
+    wanted[[numbers[word] for word in keep if word in numbers]] = True
+    kept = sorted(np.flatnonzero(wanted).tolist(), key=lambda i: (-frequency[i], names[i]))
     order = np.asarray(kept, dtype=np.int64)
     chosen = csr_array(counted[:, order])
     chosen.sort_indices()

@@ -59,7 +59,8 @@ def _compare(card: DatasetCard, found: Mapping[str, int] | None) -> list[Table]:
     versions = [(name, expected) for name, expected in card.variants.items()] + ([] if found is None else [("your download", found)])
     if not versions:
         return []
-    names = ["train", "validation", "test", "labels", *(["label names"] if found and "label names" in found else [])]
+    further = [name for name in ("documents", "label names") if any(name in counts for _, counts in versions)]
+    names = ["train", "validation", "test", "labels", *further]
     rows: list[tuple[Any, ...]] = [(name, *(counts.get(column) for column in names)) for name, counts in versions]
     columns = [Column(name="version"), *(Column(name=name, kind="count") for name in names)]
     return [Table(title="Documents and labels", columns=columns, rows=rows)]

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
 
 from plant_cli.api import (
     SPLITS,
     ArtefactError,
     Corpus,
     DecoderSpec,
+    LabelIndex,
     MachineSection,
     Options,
+    Reporter,
     Spec,
     Split,
-    SplitName,
     TracedBackbone,
 )
 from plant_cli.artefacts.model import read_description, require_words
@@ -83,13 +87,14 @@ class Setup:
         return cut_summary({name: measure_cut(found.reader.tokens, found.split.evidence) for name, found in materials.items()})
 
 
-def set_up(given: Inputs, *, freeze_backbone: bool, cache_limit: float) -> Setup:
+def set_up(given: Inputs, *, freeze_backbone: bool, cache_limit: float, titles: bool = False) -> Setup:
     """Build the network, with what was planted, and tokenise train and validation; states of a frozen backbone are cached.
 
     Args:
         given: what the stage works from.
         freeze_backbone: keep the backbone as it is.
         cache_limit: disk that the hidden states of one split may take, in GB.
+        titles: whether the titles of labels are training documents, too.
 
     Raises:
         ArtefactError: the planted network is another one, or cannot be read.
@@ -112,8 +117,39 @@ def set_up(given: Inputs, *, freeze_backbone: bool, cache_limit: float) -> Setup
     if freeze_backbone:
         network.freeze_backbone()
     policy = CachePolicy(backbone=given.design.describe_backbone(), data_hash=corpus.data_hash, limit=cache_limit)
-    materials = {name: _open(name, given, network, hardware, policy) for name in SPLITS[:2]}
-    return Setup(network=network, hardware=hardware, train=materials["train"], validation=materials["validation"])
+    train, validation = (given.corpus.split(name) for name in SPLITS[:2])
+    if titles:
+        train = add_titles(train, corpus.labels, given.session.reporter)
+    return Setup(
+        network=network,
+        hardware=hardware,
+        train=_open("train with titles" if titles else "train", train, given, network, hardware, policy),
+        validation=_open("validation", validation, given, network, hardware, policy),
+    )
+
+
+def add_titles(split: Split, labels: LabelIndex, reporter: Reporter) -> Split:
+    """A split with the title of each label as a further document, which has that label alone.
+
+    Args:
+        split: train.
+        labels: the label index; labels without a title add nothing.
+        reporter: warned if no label has one.
+    """
+    titled = [label for label, title in enumerate(labels.titles) if title]
+    if not titled:
+        reporter.warn("no label has a title: --title-documents changes nothing (give titles with --titles FILE)")
+        return split
+    ones = np.ones(len(titled), dtype=split.gold.dtype)
+    gold = csr_array((ones, (np.arange(len(titled)), titled)), shape=(len(titled), split.gold.shape[1]))
+    none = csr_array((len(titled), split.unseen.shape[1]), dtype=split.unseen.dtype)
+    return replace(
+        split,
+        doc_ids=[*split.doc_ids, *(f"title of {labels.ids[label]}" for label in titled)],
+        texts=[*split.texts, *(labels.titles[label] or "" for label in titled)],
+        gold=csr_array(vstack([split.gold, gold])),
+        unseen=csr_array(vstack([split.unseen, none])),
+    )
 
 
 def _restore_planted(network: Network, folder: Path, given: Inputs) -> None:
@@ -139,9 +175,10 @@ def _settle(component: tuple[Spec, Options], free: Sequence[str]) -> tuple[Spec,
     return spec, options.model_dump(exclude=set(free) if isinstance(spec, DecoderSpec) else None)
 
 
-def _open(name: SplitName, given: Inputs, network: Network, hardware: Hardware, policy: CachePolicy) -> Material:
-    split = given.corpus.split(name)
+def _open(name: str, split: Split, given: Inputs, network: Network, hardware: Hardware, policy: CachePolicy) -> Material:
     tokens = tokenize(network, split.texts, given.session.reporter, name, evidence=split.evidence)
     vocabulary = given.statistics.table.words if given.statistics else ()
     words = find_token_words(split.texts, tokens, vocabulary, given.corpus.analyser) if network.needs_words else None
-    return Material(split=split, reader=open_reader(network, tokens, hardware, policy, given.session, name=name, words=words))
+    return Material(
+        split=split, reader=open_reader(network, tokens, hardware, policy, given.session, name=name.replace(" ", "-"), words=words)
+    )

@@ -70,6 +70,7 @@ class PretrainOptions(TrainingOptions):
     items: Literal["words", "positions"] = option(
         "words", "What is ranked: a document's distinct words, or each position of a word by itself (the paper, read to the letter)."
     )
+    title_documents: bool = option(False, "Train on the titles of labels, too: each is a short document with that label alone.")
     ndcg_k: int = option(1000, "Cut k of the validation nDCG@k.", ge=1)
 
 

@@ -53,15 +53,9 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
         Interrupted: the user stopped the command; a checkpoint is saved.
         TrainingError: the loss is not a number.
     """
-    if not known.table.matrix.nnz:
-        raise DataError(
-            "there is nothing to plant: no word indicates any label",
-            where=str(given.session.run_path / "mig"),
-            expected="at least one word with relevance (a label of every document has none, nor has one whose words are too rare)",
-            todo="look at the corpus with plant data stats, or count rarer words with plant mig --min-df 1 --force",
-        )
+    _refuse_nothing(given, known)
     loss = rank_loss(*given.component(LossSpec, options.loss))
-    setup = set_up(given, freeze_backbone=options.freeze_backbone, cache_limit=options.cache_limit)
+    setup = set_up(given, freeze_backbone=options.freeze_backbone, cache_limit=options.cache_limit, titles=options.title_documents)
     network, hardware, train = setup.network, setup.hardware, setup.train
     planter = Planter(
         known.table,
@@ -101,6 +95,16 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
     save_network(network, given.session.folder)
     speed = measure_throughput(network, train.reader, hardware, step, outcome, options.micro_batch)
     return Planted(training=outcome, measure=measure.name, speed=speed, cuts=setup.summarise_cuts())
+
+
+def _refuse_nothing(given: Inputs, known: WordStatistics) -> None:
+    if not known.table.matrix.nnz:
+        raise DataError(
+            "there is nothing to plant: no word indicates any label",
+            where=str(given.session.run_path / "mig"),
+            expected="at least one word with relevance (a label of every document has none, nor has one whose words are too rare)",
+            todo="look at the corpus with plant data stats, or count rarer words with plant mig --min-df 1 --force",
+        )
 
 
 def _make_start(given: Inputs, options: PretrainOptions, setup: Setup, planter: Planter) -> QueryRegression | None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from plant_cli.api import DataSection, Dataset, DatasetSpec, NoOptions, Options, hookimpl, option
 from plant_datasets.corpora.registration import CORPORA
 from plant_datasets.formats.registration import FORMATS
+from plant_datasets.mimic.registration import MIMIC
 
 
 class SyntheticClinicOptions(Options):
@@ -53,4 +54,5 @@ def plant_register_datasets() -> Sequence[DatasetSpec]:
         ),
         *FORMATS,
         *CORPORA,
+        *MIMIC,
     ]

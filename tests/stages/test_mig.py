@@ -141,6 +141,17 @@ def test_titles_raise_their_words(context: Any) -> None:
     assert sorted(matrix[matrix > 0].tolist()) == [0.5, 0.5, 1.0, 1.0]
 
 
+def test_title_words_count_however_rare(tmp_path: Path) -> None:
+    """The word chills is in one document alone, and --min-df is 2."""
+    corpus = MemoryCorpus({"train": TEXTS}, labels=replace(LABELS, titles=["Chills", None]))
+    kept = []
+    for weight in (0.0, 0.5):
+        context = context_of(tmp_path / f"mig-{weight}", corpus)
+        run(context, MigOptions(label_text_weight=weight))
+        kept.append(set(load_relevance(context.folder, LABELS.hash).words))
+    assert kept[1] - kept[0] == {"chills"}
+
+
 def test_titles_are_missing(tmp_path: Path) -> None:
     context = context_of(tmp_path, MemoryCorpus({"train": TEXTS}, labels=replace(LABELS, titles=[None, None])))
     run(context, MigOptions(label_text_weight=0.5))

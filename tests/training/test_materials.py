@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from clinic import Clinic
 from safetensors.torch import load_file
+from scipy.sparse import csr_array
 
-from plant_cli.api import ArtefactError, DecoderSpec
+from plant_cli.api import ArtefactError, DecoderSpec, SilentReporter, Split
 from plant_cli.artefacts.guard import stamp
 from plant_cli.base.tensors import write_tensors
+from plant_cli.corpus.labels import LabelTable
 from plant_cli.registry import installed
+from plant_cli.training.materials import add_titles
 from tests.artefacts.conftest import record_again
 
 
@@ -40,3 +44,27 @@ def test_options_that_only_stage_2_reads_may_differ(trained: Clinic) -> None:
             trained.run("finetune", "model.decoder.dropout=0.1", "model.decoder.prior_bias=false", force=True)
     finally:
         object.__setattr__(spec, "stage2_options", ())
+
+
+def test_titles_are_documents_with_their_label_alone() -> None:
+    gold, none = csr_array(np.array([[1, 1, 0]])), csr_array((1, 2), dtype=np.int64)
+    split = Split(name="train", doc_ids=["d"], texts=["fever"], gold=gold, unseen=none)
+    labels = LabelTable(ids=["a", "b", "c"], titles=["Fever", None, "Cough"], train_counts=[1, 1, 1])
+    found = add_titles(split, labels, SilentReporter())
+    assert found.texts == ["fever", "Fever", "Cough"]
+    assert found.doc_ids == ["d", "title of a", "title of c"]
+    assert found.gold.toarray().tolist() == [[1, 1, 0], [1, 0, 0], [0, 0, 1]]
+    assert found.unseen.shape == (3, 2)
+
+
+def test_without_titles_nothing_is_added_and_that_is_told() -> None:
+    split = Split(name="train", doc_ids=["d"], texts=["x"], gold=csr_array(np.array([[1]])), unseen=csr_array((1, 0)))
+    reporter = SilentReporter()
+    assert add_titles(split, LabelTable(ids=["a"], titles=[None], train_counts=[1]), reporter) is split
+    assert "no label has a title" in reporter.warnings[0]
+
+
+def test_attention_is_planted_on_titles_too(trained: Clinic) -> None:
+    trained.run("mig")
+    summary = trained.run("pretrain-attn", "pretrain-attn.title_documents=true", "pretrain-attn.epochs=1").summary
+    assert 0 < summary["nDCG@1000"] <= 1

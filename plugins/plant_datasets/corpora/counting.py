@@ -20,7 +20,7 @@ def count(dataset: Dataset) -> dict[str, int]:
     """Documents of each split, `labels` that documents have, and `label names`, of a table of labels."""
     columns = [frame.select(pl.col("labels").explode()) for frame in dataset.splits.values()]
     found: dict[str, int] = {name: int(frame.select(pl.len()).collect().item()) for name, frame in dataset.splits.items()}
-    found["labels"] = int(pl.concat(columns).collect()["labels"].drop_nulls().n_unique())
+    found["labels"] = int(pl.concat(columns).collect()["labels"].drop_nulls().n_unique()) if columns else 0
     if dataset.labels is not None:
         found["label names"] = int(dataset.labels.select(pl.len()).collect().item())
     return found
@@ -30,8 +30,9 @@ def fits(found: Mapping[str, int], expected: Mapping[str, int]) -> bool:
     """Whether all counts of a variant agree; labels may be those that are used, or those that have a name."""
     labels = (found.get("labels"), found.get("label names"))
     splits = {name for name in found if name not in ("labels", "label names")}
-    wanted = {name: number for name, number in expected.items() if name != "labels"}
-    agree = splits == set(wanted) and all(found[name] == number for name, number in wanted.items())
+    wanted = {name: number for name, number in expected.items() if name not in ("labels", "documents")}
+    agree = all(found.get(name) == number for name, number in wanted.items()) and (not wanted or splits == set(wanted))
+    agree = agree and expected.get("documents") in (None, sum(found[name] for name in splits))
     return agree and ("labels" not in expected or expected["labels"] in labels)
 
 
