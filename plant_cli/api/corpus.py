@@ -63,7 +63,7 @@ class DatasetCard:
     citation: str
     source: str
     files: str
-    variants: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    variants: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
 
 
 class LabelIndex(Protocol):

@@ -8,7 +8,6 @@ them again, and only for (document, label) pairs whose gradient is not zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -17,7 +16,7 @@ from torch.nn import functional
 
 from plant_cli.attention.fused import ELEMENTS
 from plant_cli.attention.gather import gather_states
-from plant_cli.attention.single import unscale
+from plant_cli.attention.single import documents, unscale
 from plant_cli.base.padding import LABEL_MULTIPLE, round_up
 
 
@@ -54,7 +53,7 @@ class _NormedAttention(torch.autograd.Function):
     ) -> Tensor:
         exact = torch.promote_types(queries.dtype, torch.float32)
         logits = queries.new_zeros(len(keys), len(queries), dtype=exact)
-        for row, end in _documents(mask):
+        for row, end in documents(mask):
             k, v, real = keys[row, :end], values[row, :end], mask[row, :end]
             for logit, q in zip(torch.split(logits[row], rows), torch.split(queries, rows), strict=True):
                 logit.copy_(_score(q, direction, k, v, real, epsilon))
@@ -68,7 +67,7 @@ class _NormedAttention(torch.autograd.Function):
         queries, direction, keys, values, mask = ctx.saved_tensors
         totals = [torch.zeros_like(x, dtype=gradient.dtype) for x in (queries, direction, keys, values)]
         d_queries, d_direction, d_keys, d_values = totals
-        for row, end in _documents(mask):
+        for row, end in documents(mask):
             selected = gradient[row].nonzero().squeeze(1)
             for labels in torch.split(selected, ctx.rows):
                 given = (queries[labels], direction, keys[row, :end], values[row, :end])
@@ -82,14 +81,6 @@ class _NormedAttention(torch.autograd.Function):
                 d_values[row, :end] += dv
         given = (queries, direction, keys, values)
         return *(total.to(x.dtype) for total, x in zip(totals, given, strict=True)), None, None, None
-
-
-def _documents(mask: Tensor) -> Iterator[tuple[int, int]]:
-    """Row, and position behind the last real one, of the documents that have one; in multiples, see `plant_cli.base.padding`."""
-    ends = (mask * torch.arange(1, mask.shape[1] + 1, device=mask.device)).amax(1) if mask.shape[1] else mask.new_zeros(len(mask))
-    for row, end in enumerate(ends.tolist()):
-        if end:
-            yield row, min(round_up(end, LABEL_MULTIPLE), mask.shape[1])
 
 
 def _score(queries: Tensor, direction: Tensor, keys: Tensor, values: Tensor, mask: Tensor, epsilon: float) -> Tensor:

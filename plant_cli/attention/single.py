@@ -1,18 +1,24 @@
 """Label attention with one head and no scale, α = softmax(q · k), for keys and values of different sizes: CAML, LAAT, PLM-ICD, PLM-CA.
 
-All of it is the attention with heads: its scale is undone, and the narrower of the two sides is filled up with zeros, which add nothing.
+States and logarithms are those of the attention with heads: its scale is undone, and the narrower of the two sides is filled up with
+zeros, which add nothing. Logits gather numbers instead of vectors, g_l · Σ_t α_lt v_t = Σ_t α_lt (g_l · v_t): with one head that takes
+no more products than gathering vectors, and they are plain products of matrices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
-from plant_cli.attention.fused import label_attention
+from plant_cli.attention.fused import ELEMENTS, label_attention
 from plant_cli.attention.gather import gather_sharpened, gather_states
 from plant_cli.attention.log import log_attention
+from plant_cli.base.kernels import uses_triton
+from plant_cli.base.padding import LABEL_MULTIPLE, round_up
 
 
 def single_head_attention(
@@ -26,14 +32,76 @@ def single_head_attention(
         keys: k [B, T, A].
         values: v [B, T, V].
         mask: bool [B, T], true for real positions; a document without any gets zeros.
-        elements: gathered numbers held at a time, see `label_attention`.
+        elements: scores (labels x T) held at a time (default: `ELEMENTS` of the device); ignored by Triton's kernels.
 
     Returns:
         [B, L] in fp32, or fp64 for fp64 inputs.
     """
-    filled, given = _even(keys, values)
-    directions = _fill_up(directions.to(keys.dtype), filled.shape[-1])
-    return label_attention(unscale(queries, filled), directions, filled, given, mask, heads=1, elements=elements)
+    device = queries.device.type
+    if uses_triton(device):
+        filled, given = _even(keys, values)
+        directions = _fill_up(directions.to(keys.dtype), filled.shape[-1])
+        return label_attention(unscale(queries, filled), directions, filled, given, mask, heads=1)
+    held = elements or ELEMENTS.get(device, ELEMENTS["cuda"])
+    rows = max(held // max(1, keys.shape[1]) // LABEL_MULTIPLE, 1) * LABEL_MULTIPLE
+    tensors = [x.to(keys.dtype) for x in (queries, directions, keys, values)]
+    result: Tensor = _SingleHead.apply(*tensors, mask, rows)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _SingleHead(torch.autograd.Function):
+    """Keeps nothing but its inputs; `rows` labels of one document at a time, and on the way back only those with a gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, rows: int) -> Tensor:
+        exact = torch.promote_types(queries.dtype, torch.float32)
+        logits = queries.new_zeros(len(keys), len(queries), dtype=exact)
+        for row, end in documents(mask):
+            given = keys[row, :end], values[row, :end], mask[row, :end]
+            for logit, q, g in zip(*(torch.split(x, rows) for x in (logits[row], queries, directions)), strict=True):
+                weights, worth = _weigh(q, g, *given)
+                torch.sum(weights.mul_(worth), -1, out=logit)
+        ctx.save_for_backward(queries, directions, keys, values, mask)
+        ctx.rows = rows
+        return logits
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        queries, directions, keys, values, mask = ctx.saved_tensors
+        totals = [torch.zeros_like(x, dtype=gradient.dtype) for x in (queries, directions, keys, values)]
+        d_queries, d_directions, d_keys, d_values = totals
+        for row, end in documents(mask):
+            k, v = keys[row, :end], values[row, :end]
+            for labels in torch.split(gradient[row].nonzero().squeeze(1), ctx.rows):
+                added = round_up(len(labels), LABEL_MULTIPLE) - len(labels)
+                q, g = (functional.pad(x[labels], (0, 0, 0, added)) for x in (queries, directions))
+                weights, worth = _weigh(q, g, k, v, mask[row, :end])
+                to_worth = weights * functional.pad(gradient[row, labels], (0, added)).unsqueeze(1)
+                to_scores = worth.sub_((weights * worth).sum(-1, keepdim=True)).mul_(to_worth).to(k.dtype)
+                to_worth = to_worth.to(v.dtype)
+                d_queries[labels] += (to_scores @ k)[: len(labels)]
+                d_directions[labels] += (to_worth @ v)[: len(labels)]
+                d_keys[row, :end] += to_scores.mT @ q
+                d_values[row, :end] += to_worth.mT @ g
+        given = (queries, directions, keys, values)
+        return *(total.to(x.dtype) for total, x in zip(totals, given, strict=True)), None, None
+
+
+def documents(mask: Tensor) -> Iterator[tuple[int, int]]:
+    """Row, and position behind the last real one, of the documents that have one; in multiples, see `plant_cli.base.padding`."""
+    places = torch.arange(1, mask.shape[1] + 1, device=mask.device)
+    ends = (mask * places).amax(1) if mask.shape[1] else mask.new_zeros(len(mask))
+    for row, end in enumerate(ends.tolist()):
+        if end:
+            yield row, min(round_up(end, LABEL_MULTIPLE), mask.shape[1])
+
+
+def _weigh(queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Attention [l, t], and what each position is worth to the label [l, t], of one document; fp32 or better."""
+    exact = torch.promote_types(queries.dtype, torch.float32)
+    scores = torch.matmul(queries, keys.mT).to(exact).masked_fill_(~mask, -torch.inf)
+    return torch.softmax(scores, dim=-1), torch.matmul(directions, values.mT).to(exact)
 
 
 def single_head_log_attention(queries: Tensor, keys: Tensor, mask: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ class Suggestion:
     Args:
         label: its id.
         title: None if the corpus gives it none.
-        score: 0 to 1; it orders labels and is no calibrated probability.
+        score: the probability, calibrated on validation.
         threshold: the score from which the label is assigned, tuned on validation.
     """
 
@@ -42,7 +42,7 @@ class OpenModel:
     """A trained network that is loaded once and asked many times.
 
     Args:
-        network: the network with its lexical scores.
+        network: the model, with a network or without.
         labels: the run's label index.
         thresholds: from which score a label is assigned.
         reporter: where progress goes.

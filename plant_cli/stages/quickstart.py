@@ -40,7 +40,7 @@ def run(context: StageContext, options: QuickstartOptions) -> Result:
 SPECS = (
     StageSpec(
         name="quickstart",
-        summary="See everything in three minutes: a made-up corpus, planted against uniform attention, with intervals.",
+        summary="See everything in minutes: a made-up corpus, planted against uniform attention, with intervals.",
         options=QuickstartOptions,
         run=run,
         sections=("machine",),

@@ -65,7 +65,7 @@ def test_a_run_interrupted_while_prototypes_are_made_starts_again_and_ends_the_s
     whole, broken = Clinic(clinic, tmp_path / "whole").planted(), Clinic(clinic, tmp_path / "broken").planted()
     whole.run("finetune")
     with pytest.raises(Interrupted):
-        broken.run("finetune", reporter=Interrupting("prototypes: labels", 2))
+        broken.run("finetune", reporter=Interrupting("prototypes", 2))
     broken.run("finetune", resume=True)
     expected, found = weights(whole, "finetune"), weights(broken, "finetune")
     assert all(torch.equal(expected[name], found[name]) for name in expected)

@@ -10,3 +10,7 @@ def test_each_has_a_card_that_says_where_to_get_it_and_options_that_are_valid() 
         assert all((spec.card.title, spec.card.licence, spec.card.citation, spec.card.source, spec.card.files)), spec.name
         assert spec.write is None
         spec.options()
+
+
+def test_specs_with_cards_can_be_keys() -> None:
+    assert len({spec: spec.name for spec in CORPORA}) == len(CORPORA)  # the conformance checks keep what they loaded by spec
