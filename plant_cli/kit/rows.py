@@ -111,12 +111,14 @@ def read_lines(path: Path, bad: BadRows, encoding: str | None = None, *, ends: b
                 why = f"byte 0x{error.object[error.start]:02x} is not {codec.removesuffix('-sig').upper()} (--encoding names another)"
                 bad.add(path, number, why, line.decode(codec, "replace"), column=len(before) + 1, expected="text in its encoding")
                 wrong += 1
-                if wrong > LISTED:
-                    raise _other_encoding(bad.rows[-1], codec.removesuffix("-sig").upper()) from error
+                _refuse_many(wrong, bad.rows[-1], codec.removesuffix("-sig").upper())
 
 
-def _other_encoding(row: BadRow, codec: str) -> DataError:
-    return DataError(
+def _refuse_many(wrong: int, row: BadRow, codec: str) -> None:
+    """More than ten lines that are not in the encoding: the file is in another one."""
+    if wrong <= LISTED:
+        return
+    raise DataError(
         f"the file is not {codec}: it has more than {LISTED} rows with bytes that are none",
         where=row.place,
         expected=f"text in {codec}",

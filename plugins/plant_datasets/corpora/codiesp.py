@@ -37,14 +37,14 @@ def load(data: DataSection, options: CodiespOptions) -> Dataset:
 
 def _read_codes(reading: Reading, folder: Path, options: CodiespOptions) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for kind in ("D", "P") if options.codes == "all" else (options.codes,):
-        for path in sorted(folder.glob(f"*{kind}.tsv")):
-            for number, line in reading.lines(path):
-                fields = line.rstrip().split("\t")
-                if len(fields) >= 2:
-                    found.setdefault(fields[0], []).append(fields[1])
-                elif line.strip():
-                    reading.bad.add(path, number, "not a document, a tab and a code", line)
+    kinds = ("D", "P") if options.codes == "all" else (options.codes,)
+    for path in [path for kind in kinds for path in sorted(folder.glob(f"*{kind}.tsv"))]:
+        for number, line in reading.lines(path):
+            fields = line.rstrip().split("\t")
+            if len(fields) >= 2:
+                found.setdefault(fields[0], []).append(fields[1])
+            elif line.strip():
+                reading.bad.add(path, number, "not a document, a tab and a code", line)
     return found
 
 
@@ -59,14 +59,13 @@ def _read_spans(reading: Reading, folder: Path, texts: dict[str, str], options: 
             if options.codes not in ("all", _KINDS[fields[1]]):
                 continue
             for start, end in _places(reading, path, number, line):
-                if end > start:
-                    yield fields[0], fields[2], start, end, texts[fields[0]][start:end]
+                yield fields[0], fields[2], start, end, texts[fields[0]][start:end]
 
 
 def _places(reading: Reading, path: Path, number: int, line: str) -> list[tuple[int, int]]:
     try:
         places = [tuple(map(int, place.split())) for place in line.split("\t")[4].split(";")]
-        return [(start, end) for start, end in places]
+        return [(start, end) for start, end in places if end > start]
     except ValueError:
         reading.bad.add(path, number, "places are not pairs of numbers", line)
         return []

@@ -42,11 +42,15 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, ...]]
         places = [names.index(name) for name in columns]
         try:
             for row in reader:
-                if len(row) != len(names):
-                    raise _wrong(f"a row has {len(row)} fields", path, reader.line_num, f"{len(names)} fields")
+                _require_width(row, len(names), path, reader.line_num)
                 yield tuple(row[place] for place in places)
         except UnicodeDecodeError as error:
             raise _wrong(f"the file is not UTF-8: {error.reason}", path, reader.line_num + 1, "UTF-8") from error
+
+
+def _require_width(row: list[str], width: int, path: Path, line: int) -> None:
+    if len(row) != width:
+        raise _wrong(f"a row has {len(row)} fields", path, line, f"{width} fields")
 
 
 def read_number(value: str) -> str | None:
