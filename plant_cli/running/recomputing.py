@@ -75,14 +75,16 @@ def _recompute_stage(run: Run, folder: Path, record: StageRecord, request: Reque
             runner.run_stage(again, record.stage, record.tag)
         except PlantError as error:
             return Recomputed(folder=folder.name, reason=error.what)
-        numbers, different = 0, []
-        for name in FIGURES[record.stage]:
-            saved, found = (read_json(path / name, "the figures") for path in (folder, copy / folder.name))
-            for place, ours, theirs in _pair_numbers(saved, found):
-                numbers += 1
-                if not _is_same(ours, theirs):
-                    different.append(f"{name}: {place} {ours}, again {theirs}")
-    return Recomputed(folder=folder.name, numbers=numbers, different=tuple(different))
+        pairs = [pair for name in FIGURES[record.stage] for pair in _pair_files(folder, copy / folder.name, name)]
+    different = tuple(f"{place} {ours}, again {theirs}" for place, ours, theirs in pairs if not _is_same(ours, theirs))
+    return Recomputed(folder=folder.name, numbers=len(pairs), different=different)
+
+
+def _pair_files(folder: Path, again: Path, name: str) -> Iterator[tuple[str, Any, Any]]:
+    """The numbers of one file of figures in two folders; their places begin with its name."""
+    saved, found = (read_json(path / name, "the figures") for path in (folder, again))
+    for place, ours, theirs in _pair_numbers(saved, found):
+        yield f"{name}: {place}", ours, theirs
 
 
 def _mirror(run: Path, copy: Path, leave_out: str) -> Path:

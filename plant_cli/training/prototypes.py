@@ -131,11 +131,9 @@ class Prototypes:
                 reading = self.train.reader.read(rows)
                 for number, row in enumerate(rows):
                     alone = reading.select(slice(number, number + 1))
-                    own = torch.from_numpy(gold[[row]].indices.astype(np.int64)).to(prototypes.device)
-                    if sampled[row]:
-                        self._add(alone, torch.arange(self.network.labels, device=own.device), factors, background)
-                    if len(own):
-                        self._add(alone, own, factors, prototypes)
+                    every = torch.arange(self.network.labels if sampled[row] else 0, device=prototypes.device)
+                    self._add(alone, every, factors, background)
+                    self._add(alone, torch.from_numpy(gold[[row]].indices.astype(np.int64)).to(every.device), factors, prototypes)
                 task.advance(len(rows) * self.hardware.processes.count)
         self._finish([prototypes, background])
         background /= max(1, int(sampled.sum()))
@@ -151,9 +149,9 @@ class Prototypes:
         return sampled
 
     def _add(self, alone: Reading, labels: Tensor, factors: Sequence[float], total: Tensor) -> None:
-        """Add what distinct labels [l] gather from one document to the totals [F, L, V]."""
+        """Add what distinct labels [l], perhaps none, gather from one document to the totals [F, L, V]."""
         step = max(1, NUMBERS // (total.shape[0] * total.shape[2] + alone.mask.shape[1]))
-        for some in torch.split(labels, step):
+        for some in torch.split(labels, step) if len(labels) else ():
             with self.hardware.autocast():
                 if isinstance(self.decoder, GradedDecoder):
                     gathered = self.decoder.gather_sharpened(alone, some, factors)
