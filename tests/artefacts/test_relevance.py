@@ -1,6 +1,6 @@
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,7 @@ def test_kept_words_are_written_as_they_come(tmp_path: Path) -> None:
             yield KeptWords(offsets=np.array([0, size]), words=words.copy(), values=values, both=words.copy()), values / 2
 
     tracemalloc.start()
-    write_relevance(tmp_path, blocks(), MARGINS, labels)
+    write_relevance(tmp_path, blocks(), replace(MARGINS, docs_with_label=np.ones(count, dtype=np.int64)), labels)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 12_000_000

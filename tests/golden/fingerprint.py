@@ -44,7 +44,7 @@ FOLDERS = (
 )
 """Folders of a run in the order in which one builds on another: the first difference is where to look."""
 
-FIGURES = {"thresholds.json", "metrics.json", "intervals.json", "significance.json", "history.jsonl"}
+FIGURES = {"thresholds.json", "metrics.json", "intervals.json", "significance.json", "history.jsonl", "scorers.json"}
 """Files of which only the numbers count; their sentences may be reworded."""
 
 LATER = ("label_indices", "description", "alternatives", "parents")

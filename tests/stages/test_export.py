@@ -123,7 +123,7 @@ def test_the_card_names_every_file_by_its_hash(clinic: Any, trained: Callable[..
     clinic("export", f"export.folder={folder}")
     card = json.loads((folder / "export.json").read_text())
     assert card["files"] == {p.name: hash_file(p) for p in folder.iterdir() if p.name != "export.json"}
-    assert {"decoder.safetensors", "labels.json", "thresholds.json"} == card["files"].keys()
+    assert {"decoder.safetensors", "labels.json", "scorers.json", "thresholds.json"} == card["files"].keys()
     assert (card["backbone"]["folder"], card["labels"]["count"], card["decoder"]["hidden"]) == (None, 12, 64)
 
 
