@@ -14,7 +14,7 @@ from plant_cli.api.errors import UsageError
 from plant_cli.api.specs import DatasetSpec
 from plant_cli.base.files import replacing, replacing_folder
 from plant_cli.corpus.frames import Frames
-from plant_cli.kit.tables import collect, name_beside, write_table
+from plant_cli.kit.tables import collect, name_beside, output_format, write_table
 
 
 def write_corpus(frames: Frames, dataset: Dataset, output: Path, *, force: bool) -> list[Path]:
@@ -59,6 +59,8 @@ def write_corpus(frames: Frames, dataset: Dataset, output: Path, *, force: bool)
             expected="an output that does not exist",
             todo="choose another output, or replace them with --force",
         )
+    for path in tables:
+        output_format(path)
     with ExitStack() as places:  # closed in reverse: the corpus itself takes its place last, when all that belongs to it is there
         for path, content in tables.items():
             write_table(content, places.enter_context(replacing(path)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ def measure_parts(
     convention: Convention,
     families: Families,
     *,
+    known: Collection[str],
     replicates: int,
     level: float,
     seed: int,
@@ -42,17 +43,16 @@ def measure_parts(
         gold: of the split.
         convention: which documents count, and how.
         families: metric families with their options.
+        known: names of the metrics of the whole; a bin without labels has none.
         replicates: resamples behind the intervals, 0 for none; the same ones for every part.
         level: their coverage.
         seed: of the resamples.
         reporter: where a warning goes.
     """
-    found = {}
+    found, wanted = {}, [name for name in MEASURED if name in known]
     for name, path in list_parts(folder).items():
         data = build_input(read_predictions(path, gold, reporter), gold, np.inf, convention)
-        evaluation = evaluate(
-            data, families, wanted=list(MEASURED), replicates=replicates, level=level, generator=np.random.default_rng(seed)
-        )
+        evaluation = evaluate(data, families, wanted=wanted, replicates=replicates, level=level, generator=np.random.default_rng(seed))
         found[name] = evaluation.scores
     return found
 

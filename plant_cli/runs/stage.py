@@ -60,7 +60,7 @@ class StageFolder:
             remove(self.path)
         elif self.path.exists() and (self.holds_work() or self._is_finished()):
             self.path.rename(self._previous)
-        elif os.path.lexists(self.path) and not self.path.is_dir():  # a link to nowhere
+        elif os.path.lexists(self.path) and (not self.path.is_dir() or self._is_of_another_process()):
             remove(self.path)
         self.path.mkdir(parents=True, exist_ok=True)
         self.write(record)
@@ -69,6 +69,10 @@ class StageFolder:
         """Go on with what is in the folder, but for what a killed process left half-written."""
         remove_temporaries(self.path)
         self.write(record)
+
+    def _is_of_another_process(self) -> bool:
+        """Whether this is a link to a folder that the process beside this one has just begun to write anew."""
+        return self.path.is_symlink() and (self.path / STAGE_FILE).exists()
 
     def _is_finished(self) -> bool:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,7 +48,7 @@ def run(context: StageContext, options: EvalOptions) -> Result:
     """
     gates = parse_gates(options.require)
     evaluation, conditions = _evaluate(context, options, required=[gate.metric for gate in gates])
-    result = _write(context.folder, evaluation, conditions, _measure_parts(context, options, conditions))
+    result = _write(context.folder, evaluation, conditions, _measure_parts(context, options, conditions, evaluation.scores))
     check_gates(gates, {name: score.value for name, score in evaluation.scores.items()}, str(context.folder))
     return result
 
@@ -107,7 +108,7 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     return evaluation, conditions
 
 
-def _measure_parts(context: StageContext, options: EvalOptions, conditions: Conditions) -> Parts:
+def _measure_parts(context: StageContext, options: EvalOptions, conditions: Conditions, whole: Collection[str]) -> Parts:
     """Every part of our own system alone; nothing for another tool, or where metrics were chosen."""
     from plant_cli.evaluation.parts import measure_calibration, measure_parts
 
@@ -123,6 +124,7 @@ def _measure_parts(context: StageContext, options: EvalOptions, conditions: Cond
         conditions.gold,
         CONVENTIONS[options.convention],
         families,
+        known=whole,
         replicates=options.bootstrap,
         level=options.level,
         seed=context.machine.seed,

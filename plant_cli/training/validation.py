@@ -19,7 +19,7 @@ from plant_cli.training.judging import Judge
 from plant_cli.training.materials import Material
 
 KEPT = 100
-COLLAPSED = 0.5  # share of all (document, label) pairs with a probability of at least one half: no real label set is that dense
+COLLAPSED = 0.75  # share of all (document, label) pairs with a probability of at least one half: no real label set is that dense
 ALONE, BESIDE = (1.0,), (0.0, 1.0)  # weights of network and scorers where validation says nothing
 
 
@@ -48,7 +48,7 @@ def starts_sparse(network: Network, material: Material, hardware: Hardware, batc
     rows = np.arange(min(len(material.split), batch))
     with hardware.autocast():
         logits = score_all(network.decoder, material.reader.read(rows), network.labels)
-    return float((logits >= 0).float().mean()) <= COLLAPSED / 2
+    return float((logits >= 0).float().mean()) <= COLLAPSED / 3
 
 
 class Validation:

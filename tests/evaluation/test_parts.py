@@ -38,7 +38,7 @@ def test_parts_are_measured_by_name(tmp_path: Path) -> None:
     write(tmp_path / "parts" / "words.parquet", ["x", "y", "x", "y"])
     write(tmp_path / "parts" / "titles.parquet", ["x", "x", "x", "x"])
     families = [installed().resolve(MetricSpec, Choice(name=spec.name)) for spec in installed().specs(MetricSpec)]
-    given = {"replicates": 50, "level": 0.9, "seed": 1, "reporter": SilentReporter()}
+    given = {"known": ["P@1", "PSP@5", "R@50"], "replicates": 50, "level": 0.9, "seed": 1, "reporter": SilentReporter()}
     parts = measure_parts(tmp_path, GOLD, CONVENTIONS["plant"], families, **given)  # type: ignore[arg-type]
     assert {name: scores["P@1"].value for name, scores in parts.items()} == {"titles": 0.5, "words": 1.0}
     assert parts["titles"]["P@1"].low < 0.5 < parts["titles"]["P@1"].high  # type: ignore[operator]

@@ -24,7 +24,7 @@ STEPS = ["--batch", "16", "--micro-batch", "3", "--precision", "fp32"]  # six mi
 def run(launch: Launch, count: int, *arguments: str) -> str:
     """What the first process said on stderr; all must end well."""
     ended = launch(count, *arguments)
-    assert [code for code, _, _ in ended] == count * [0], [error for _, _, error in ended]
+    assert [code for code, _, _ in ended] == count * [0], "\n".join(error for _, _, error in ended)
     assert not any(out for _, out, _ in ended[1:])
     return ended[0][2]
 

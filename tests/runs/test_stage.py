@@ -210,3 +210,15 @@ def test_a_damaged_record_is_an_error_not_an_absence(done: StageFolder) -> None:
     (done.path / "stage.json").write_text('{"status": "do')
     with pytest.raises(ArtefactError, match="damaged"):
         done.record()
+
+
+def test_a_link_to_a_stage_that_another_process_began_is_not_written_through(tmp_path: Path, make_record: Make) -> None:
+    """The copy of a run has links to finished stages; one of them may be replaced while the copy's process starts."""
+    theirs, ours = (StageFolder(tmp_path / name / "predict") for name in ("run", "copy"))
+    theirs.begin(make_record())
+    ours.path.parent.mkdir()
+    ours.path.symlink_to(theirs.path)
+    ours.begin(make_record())
+    (ours.path / "new").touch()
+    assert not ours.path.is_symlink()
+    assert [path.name for path in theirs.path.iterdir()] == ["stage.json"]

@@ -59,6 +59,7 @@ def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dic
     from plant_cli.parallel.strategies.choice import choose_strategy, sharing_mode
     from plant_cli.training import checkpoints, unfreezing
     from plant_cli.training.loop import describe_trainable
+    from plant_cli.training.schedules import Schedule
     from plant_cli.training.tracking import open_tracker
 
     network = build(folder, **options)
@@ -84,7 +85,7 @@ def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dic
     strategy.step(0.0)  # of documents without any list: is not even counted
     seen = []
     for epoch in epochs:
-        active = unfreezing.factors(groups, epoch, "gradual", 0.3)
+        active = unfreezing.factors(groups, epoch, Schedule(gradual=True, attention_factor=0.3))
         unfreezing.unfreeze(groups, active)
         network.train()
         for _ in range(2):
