@@ -67,7 +67,7 @@ class NamedScorer:
             ComponentError: the scorer fails, or its scores are not what was promised.
         """
         if not len(documents):
-            return [Scores(matrix=csr_array((0, labels), dtype=np.float32), floor=np.zeros(0, dtype=np.float32))] * self.views
+            return [Scores(matrix=csr_array(np.zeros((0, labels), dtype=np.float32)), floor=np.zeros(0, dtype=np.float32))] * self.views
         return check_scores(self.name, lambda: self.scorer.score(documents), (len(documents), labels), self.views)
 
 
