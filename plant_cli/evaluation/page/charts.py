@@ -21,6 +21,7 @@ class Axis:
         ticks: names in place of numbers 0, 1, …; none: it is a scale of numbers.
         log: whether the scale is logarithmic.
         whole: whether a scale of fractions goes from 0 to 1 whatever the values.
+        zero: whether the scale begins at 0.
     """
 
     title: str
@@ -28,6 +29,7 @@ class Axis:
     ticks: Sequence[str] = ()
     log: bool = False
     whole: bool = False
+    zero: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -97,7 +97,7 @@ def gather(
         sections=[
             write_headline(systems, headline, untested),
             write_parts(systems),
-            write_labels(systems),
+            *write_labels(systems),
             write_decisions(systems, beside.data, beside.reason),
             write_training(systems),
             _write_siblings(systems, beside),

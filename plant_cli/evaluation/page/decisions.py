@@ -48,12 +48,13 @@ def trace_curve(data: MetricInput) -> tuple[list[float], list[float]]:
     """
     listed = find_predicted(data)
     scores, hits = data.scores[listed], find_hits(data.top, data.gold)[listed]
-    if not len(scores) or not data.gold.nnz:
+    positives = int(data.gold.sum())
+    if not len(scores) or not positives:
         return [], []
     order = np.argsort(-scores, kind="stable")
     ends = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)  # the last pair of each score
     right: Floats = np.cumsum(hits[order])[ends].astype(np.float64)
-    recall, precision = right / data.gold.nnz, right / (ends + 1)
+    recall, precision = right / positives, right / (ends + 1)
     kept = np.unique(np.searchsorted(recall, np.linspace(recall[0], recall[-1], PLACES)).clip(0, len(recall) - 1))
     return recall[kept].tolist(), precision[kept].tolist()
 

@@ -24,9 +24,11 @@ State = Literal["right", "wrong", "missed"]
 AMONG: dict[State, int] = {"right": 2, "wrong": 1, "missed": 1}  # labels of a document that are shown
 Piece = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], str]
 Chosen = tuple[int, State, float | None]  # column of gold, state, score
-STRENGTHS = (0.08, 0.25, 0.6)  # shares of the strongest word's weight from which a word is marked weakly, more and most
+STRENGTHS = (0.15, 0.4, 0.75)  # shares of the strongest word's weight from which a word is marked weakly, more and most
+ABOVE = 1.5  # times the mean weight that a word must have to be marked
 AROUND = 70  # characters before and after a strong word
 PLACES = 3  # of a text
+SPREAD = "no word stands out"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +84,7 @@ def choose_labels(data: MetricInput, rows: Sequence[int]) -> list[list[Chosen]]:
 
 
 def cut_passages(text: str, spans: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> list[Passage]:
-    """The text around the words that speak most for a label, these words marked; none where nothing speaks for it.
+    """The text around the words that speak most for a label, these words marked; none where no word stands out.
 
     Args:
         text: the document.
@@ -91,8 +93,11 @@ def cut_passages(text: str, spans: npt.NDArray[np.int64], weights: npt.NDArray[n
     """
     if not len(weights) or weights.max() <= 0:
         return []
-    strengths = np.searchsorted(STRENGTHS, weights / weights.max(), side="right")
-    strongest = np.sort(np.argsort(-weights, kind="stable")[:PLACES])
+    standing = weights >= min(ABOVE * weights.mean(), weights.sum())
+    if not standing.any():
+        return []
+    strengths = np.where(standing, np.searchsorted(STRENGTHS, weights / weights.max(), side="right"), 0)
+    strongest = np.sort(np.argsort(-weights, kind="stable")[: min(PLACES, int(standing.sum()))])
     windows: list[list[int]] = []
     for start, end in spans[strongest].tolist():
         begin, stop = _widen(text, start, end)
@@ -184,7 +189,9 @@ def _show(gold: Gold, text: str, chosen: Chosen, piece: Piece | None) -> Evidenc
     column, state, score = chosen
     spans, weights, reason = piece if piece is not None else (np.zeros((0, 2), dtype=np.int64), np.zeros(0), "")
     label = name_label(gold.labels[column], gold.titles[column])
-    return Evidence(label=label, state=state, score=score, reason=reason, passages=cut_passages(text, spans, weights))
+    passages = cut_passages(text, spans, weights)
+    why = reason if passages or piece is None else "; ".join(filter(None, (reason, SPREAD)))
+    return Evidence(label=label, state=state, score=score, reason=why, passages=passages)
 
 
 def _lay_out(system: Evaluated, shown: Sequence[ShownDocument] = (), *, network: bool = False, missing: str = "") -> Section:
@@ -206,4 +213,4 @@ def _lay_out(system: Evaluated, shown: Sequence[ShownDocument] = (), *, network:
 
 def summarise(row: dict[str, Any]) -> str:
     """A document's counts, from its row of `per_document.parquet`."""
-    return f"{row['gold']} gold labels, {row['assigned']} assigned, {row['tp']} of these right; F1 {100 * row['F1']:.1f}"
+    return f"labels: {row['gold']} gold, {row['assigned']} assigned, {row['tp']} of these right; F1 {100 * row['F1']:.1f}"

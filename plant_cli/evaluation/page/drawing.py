@@ -23,6 +23,8 @@ LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5))
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "+++")
 FEW = 25  # places of a line that each get a marker
 LONGEST = 42  # characters of a name beside an axis
+BRIEF = 26  # characters of a name that leave room for another one beside it
+ENTRY = 0.19  # inches for a line of a legend
 ROW = 0.34  # inches for a name of a vertical list
 WIDE, HIGH = 6.4, 3.7  # inches
 
@@ -82,8 +84,10 @@ def draw(figure: Figure) -> tuple[str, bytes]:
     with mpl.rc_context(STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # text stays text: the reader's fonts have it
         vertical = figure.form in ("bars", "dots")
-        rows = len(figure.x.ticks) * (1 + 0.35 * (len(figure.series) - 1)) if vertical else 0
-        canvas = Canvas(figsize=(WIDE, max(1.6, 1.1 + ROW * rows) if vertical else HIGH), layout="constrained")
+        rows = len(figure.x.ticks) * (1 + 0.35 * (len(figure.series) - 1))
+        high = max(1.6, 1.1 + ROW * rows) if vertical else HIGH
+        names = list(dict.fromkeys(one.name for one in (*figure.series, *figure.samples)))
+        canvas = Canvas(figsize=(WIDE, high + ENTRY * -(-len(names) // _count_columns(names))), layout="constrained")
         axes = canvas.add_subplot()
         _FORMS[figure.form](axes, figure)
         _label(axes, figure, vertical=vertical)
@@ -97,12 +101,12 @@ def draw(figure: Figure) -> tuple[str, bytes]:
 def _draw_lines(axes: Any, figure: Figure) -> None:
     for number, series in enumerate(figure.series):
         colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
-        x, y = np.asarray(series.x, dtype=np.float64), _scale(series.y, figure.y)
+        x, y = _place(series.x, figure.x), _scale(series.y, figure.y)
         each = len(x) <= FEW
         shift = _dodge(number, len(figure.series)) if figure.x.ticks else 0.0
         line = LINES[number % len(LINES)] if figure.form == "lines" else "none"
         axes.plot(
-            _scale(x, figure.x) + shift,
+            x + shift,
             y,
             color=colour,
             linestyle=line,
@@ -112,7 +116,7 @@ def _draw_lines(axes: Any, figure: Figure) -> None:
             markevery=1 if each else max(1, len(x) // 8),
             label=_name(series.name),
         )
-        for i, place in enumerate(_scale(x, figure.x) + shift):
+        for i, place in enumerate(x + shift):
             bounds = series.bounds(i)
             if bounds:
                 axes.vlines(place, *_scale(bounds, figure.y), color=colour, linewidth=1.4)
@@ -208,6 +212,8 @@ def _set_scale(axis: Any, limit: Any, of: Axis) -> None:
 
     if of.whole:
         limit(*((-2, 102) if of.unit == "points" else (-0.02, 1.02)))
+    elif of.zero:
+        limit(0)
     if of.log:
         axis.axes.set_xscale("log")
         axis.set_major_formatter(ScalarFormatter())
@@ -218,11 +224,22 @@ def _set_scale(axis: Any, limit: Any, of: Axis) -> None:
 
 def _place_legend(axes: Any, handles: Sequence[Any] | None) -> None:
     given = {} if handles is None else {"handles": handles}
-    axes.legend(**given, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2, borderaxespad=0.2, handlelength=3, fontsize=9)
+    names = [handle.get_label() for handle in handles] if handles else axes.get_legend_handles_labels()[1]
+    columns = _count_columns(names)
+    axes.figure.legend(**given, loc="outside upper left", ncols=columns, handlelength=3, fontsize=9)
+
+
+def _count_columns(names: Sequence[str]) -> int:
+    """Of a legend: long names stand one below the other."""
+    return 1 if max(map(len, names), default=0) > BRIEF else 2
 
 
 def _scale(values: Any, axis: Axis) -> Any:
     return (100 if axis.unit == "points" else 1) * np.asarray(values, dtype=np.float64)
+
+
+def _place(places: Any, axis: Axis) -> Any:
+    return np.asarray(places, dtype=np.float64) if axis.ticks else _scale(places, axis)
 
 
 def _dodge(number: int, count: int) -> float:

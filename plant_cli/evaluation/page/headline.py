@@ -57,7 +57,7 @@ def make_headline(systems: Sequence[Evaluated], comparisons: Sequence[Comparison
     others = list(dict.fromkeys(c.b for c in comparisons))
     rows: list[list[Cell]] = []
     for name in names:
-        row: list[Cell] = [name, *(_show(metrics.get(name)) for metrics in found)]
+        row: list[Cell] = [name, *(show_bound(metrics.get(name)) for metrics in found)]
         rows.append([*row, *(tested.get((name, other), "") for other in others)])
     columns = [Column(name="metric"), *(Column(name=system.name) for system in systems)]
     columns += [Column(name=f"{systems[0].name} against {other}") for other in others]
@@ -80,7 +80,8 @@ def _explain(systems: Sequence[Evaluated], tested: bool, *, paper: bool) -> list
     return notes
 
 
-def _show(bound: Bound | None) -> str:
+def show_bound(bound: Bound | None) -> str:
+    """A value with its interval in brackets, in points; a dash where it is undefined."""
     if bound is None or bound.value is None:
         return "–"
     value = f"{100 * bound.value:.1f}"

@@ -21,9 +21,14 @@ ENOUGH = 5  # documents of the split that a label must have to be called best or
 Tables = Mapping[str, pl.DataFrame]
 
 
-def write_labels(systems: Sequence[Evaluated]) -> Section:
-    """Figures over all systems, and the best and worst labels of each."""
+def write_labels(systems: Sequence[Evaluated]) -> list[Section]:
+    """How F1 depends on frequency, over all systems; then the best and worst labels of each."""
     frames = {system.name: system.read_labels() for system in systems}
+    frequency, rare = draw_frequency(systems), draw_rare(systems, frames)
+    left_out = (
+        f"The distribution of F1 over rare labels is left out: no label with at most 50 training documents occurs in the "
+        f"{systems[0].metrics.split} split; `plant data stats` shows how frequent labels are."
+    )
     tables, missing = [], []
     for system in systems:
         present = frames[system.name].filter(pl.col("test_count") > 0)
@@ -31,13 +36,11 @@ def write_labels(systems: Sequence[Evaluated]) -> Section:
             tables += list_extremes(system, present)
         else:
             missing.append(f"No label of '{system.name}' occurs in the {system.metrics.split} split, so that none has an F1.")
-    figures = [figure for figure in (draw_frequency(systems), draw_rare(systems, frames)) if figure is not None]
-    if not any(figure.name == "rare-labels" for figure in figures):
-        missing.append(
-            f"The distribution of F1 over rare labels is left out: no label with at most 50 training documents occurs in the "
-            f"{systems[0].metrics.split} split; `plant data stats` shows how frequent labels are."
-        )
-    return Section(name="labels", title="Labels", tables=tables, figures=figures, missing=missing)
+    figures = [figure for figure in (frequency, rare) if figure is not None]
+    return [
+        Section(name="frequency", title="Labels by frequency", figures=figures, missing=[] if rare else [left_out]),
+        Section(name="labels", title="Best and worst labels", tables=tables, missing=missing),
+    ]
 
 
 def draw_frequency(systems: Sequence[Evaluated]) -> Figure | None:
@@ -51,7 +54,7 @@ def draw_frequency(systems: Sequence[Evaluated]) -> Figure | None:
         description=f"The mean F1 of the labels present in the {systems[0].metrics.split} split, from rare labels to frequent ones.",
         form="lines",
         x=Axis(title="training documents of the label", ticks=names),
-        y=Axis(title="F1, points"),
+        y=Axis(title="F1, points", zero=True),
         series=[draw_bounds(system.name, names, _by_bin(system)) for system in systems],
         notes=[_count_labels(systems[0], names), systems[0].conditions],
     )

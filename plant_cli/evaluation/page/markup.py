@@ -5,21 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plant_cli.base.escapes import printable_cell
 from plant_cli.base.writing import NUMBERS, format_row
 from plant_cli.evaluation.page.charts import Section
 from plant_cli.evaluation.page.drawing import COLOURS, GRID, INK, PALE
 
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
 HERE = Path(__file__).parent
 TEMPLATE, STYLE = "page.html.jinja", "style.css"
 VARIABLES = {INK: "--ink", PALE: "--pale", GRID: "--rule", "#ffffff": "--paper", **{c: f"--s{i}" for i, c in enumerate(COLOURS, start=1)}}
 _PROLOGUE = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
-_METADATA = re.compile(r"<metadata>.*?</metadata>\s*", re.DOTALL)
+_ASIDE = re.compile(r"<(metadata|style)\b[^>]*>.*?</\1>\s*", re.DOTALL)
+_COMMAND = re.compile(r"`([^`]+)`")
 _TAG = re.compile(r"<[^>]+>")
 _OPEN = re.compile(r"<svg\b[^>]*>")
 _IDS = re.compile(r"""(?P<before>\bid="|\burl\(#|\bhref="#)(?P<name>[^")]+)""")
-_FONT = re.compile(r"(font: [^;'\"]*?\d+(?:\.\d+)?px )[^;\"]+")
+_FONT = re.compile(r"(font(?:-family)?: (?:[^;'\"]*px )?)'[^;\"]*")
 _VIEW = re.compile(r'viewBox="0 0 (?P<wide>[\d.]+) [\d.]+"')
 
 
@@ -41,10 +46,18 @@ def render(title: str, lead: Sequence[str], sections: Sequence[Section], drawing
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["clean"] = printable_cell
+    environment.filters["prose"] = set_commands
     environment.globals.update(numbers=NUMBERS, format_row=format_row)
     template = environment.get_template(TEMPLATE)
     style = Markup((HERE / STYLE).read_text("utf-8"))
     return template.render(title=title, lead=lead, sections=sections, drawings=inlined, footer=footer, style=style)
+
+
+def set_commands(text: str) -> Markup:
+    """A sentence as HTML, escaped, what stands between backticks as code."""
+    from markupsafe import Markup, escape
+
+    return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(printable_cell(text)))))
 
 
 def inline(svg: str, name: str) -> str:
@@ -54,7 +67,7 @@ def inline(svg: str, name: str) -> str:
         svg: as matplotlib wrote it.
         name: of the figure; its title and description stand in the page under `NAME-title` and `NAME-description`.
     """
-    bare = _TAG.sub(lambda tag: _adapt(tag[0], name), _METADATA.sub("", _PROLOGUE.sub("", svg)))  # texts stay as they are
+    bare = _TAG.sub(lambda tag: _adapt(tag[0], name), _ASIDE.sub("", _PROLOGUE.sub("", svg)))  # texts stay as they are
     view = _VIEW.search(bare)
     wide = float(view["wide"]) if view else 460.0
     opening = (

@@ -8,7 +8,7 @@ from plant_cli.api.output import Cell, Column, Table
 from plant_cli.artefacts.metrics import Bound
 from plant_cli.evaluation.page.charts import Axis, Figure, Section
 from plant_cli.evaluation.page.evaluated import Evaluated
-from plant_cli.evaluation.page.headline import UNIT, draw_bounds
+from plant_cli.evaluation.page.headline import UNIT, draw_bounds, show_bound
 from plant_cli.evaluation.parts import SHOWN, WHOLE
 
 
@@ -37,13 +37,9 @@ def collect_parts(system: Evaluated) -> dict[str, dict[str, Bound]]:
 
 
 def _tabulate(system: Evaluated) -> Table:
-    columns = [Column(name="part")]
-    columns += [Column(name=f"{metric}{bound}", kind="points") for metric in SHOWN for bound in ("", " low", " high")]
-    rows: list[list[Cell]] = []
-    for name, metrics in collect_parts(system).items():
-        bounds = [metrics.get(metric, Bound()) for metric in SHOWN]
-        rows.append([name, *(cell for bound in bounds for cell in (bound.value, bound.low, bound.high))])
-    return Table(title=f"Parts of {system.name}", columns=columns, rows=rows, notes=[system.conditions])
+    columns = [Column(name="part"), *(Column(name=metric) for metric in SHOWN)]
+    rows: list[list[Cell]] = [[name, *(show_bound(metrics.get(m)) for m in SHOWN)] for name, metrics in collect_parts(system).items()]
+    return Table(title=f"Parts of {system.name}", columns=columns, rows=rows, notes=[f"in points, with intervals; {system.conditions}"])
 
 
 def _draw(system: Evaluated, number: int) -> Figure:

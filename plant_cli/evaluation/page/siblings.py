@@ -83,9 +83,10 @@ def _relate(a: int, b: int, labels: LabelIndex, by_label: csr_array | None) -> s
     parents = sorted(set(labels.parents[a]) & set(labels.parents[b]))
     if parents:
         return f"both under {parents[0]}"
-    shared = (
-        0 if by_label is None else np.intersect1d(*(by_label.indices[by_label.indptr[x] : by_label.indptr[x + 1]] for x in (a, b))).size
-    )
+    if by_label is None:
+        return ""
+    ours, theirs = (by_label.indices[by_label.indptr[x] : by_label.indptr[x + 1]] for x in (a, b))
+    shared = np.intersect1d(ours, theirs).size
     return f"{shared:,} training documents have both" if shared else ""
 
 
