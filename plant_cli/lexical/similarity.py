@@ -60,7 +60,7 @@ class Similarity:
         products: Floats = np.zeros((documents, documents), dtype=np.float32, order="F")
         if products.size and len(self._dense):
             products = ssyrk(1.0, (self._frequent * sizes[self._dense]).T, c=products, overwrite_c=1, lower=1)
-        rare = csr_array(self._rare.multiply(sizes[self._sparse]), dtype=np.float32)
+        rare = csr_array(self._rare.multiply(sizes[self._sparse])).astype(np.float32)
         by_document = csr_array(rare.T)
         for block in cut_rows(*products.shape):
             products[block, : block.stop] += (by_document[block] @ rare[:, : block.stop]).toarray()

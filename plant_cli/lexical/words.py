@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, hstack, vstack
 
-from plant_cli.lexical.scores import KEPT, Scores, keep_best, multiply_best, score_blocks
+from plant_cli.lexical.scores import KEPT, Scores, keep_best, multiply_best, no_scores, score_blocks
 from plant_cli.lexical.vectors import count_documents, make_vectors, unit_rows
 
 PAIRS = 1 << 22  # of word and label held at a time
@@ -50,7 +50,7 @@ def measure_relevance(counts: csr_array, gold: csr_array, measure: Measure, kept
         relevance = unit_rows(world.store(measure(world.both, world.with_word, world.with_label, world.documents)))
         relevance.eliminate_zeros()
         parts.append(relevance if kept is None else keep_best(relevance, kept).matrix)
-    return csr_array(vstack(parts, format="csr")) if parts else csr_array((0, counts.shape[1]), dtype=np.float32)
+    return csr_array(vstack(parts, format="csr")) if parts else no_scores(0, counts.shape[1])
 
 
 def cut_labels(counts: csr_array, gold: csr_array, pairs: int | None = None) -> list[slice]:
@@ -104,7 +104,7 @@ def leave_out_words(
 def _keep_best_of(parts: Sequence[Scores], shape: tuple[int, int], k: int) -> Scores:
     """The best labels of documents, from their best labels among some labels after others."""
     if not parts:
-        return Scores(matrix=csr_array(shape, dtype=np.float32), floor=np.zeros(shape[0], dtype=np.float32))
+        return Scores(matrix=no_scores(*shape), floor=np.zeros(shape[0], dtype=np.float32))
     return keep_best(csr_array(hstack([part.matrix for part in parts], format="csr")), k)
 
 
