@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy.sparse import csr_array
 
 from plant_cli.api import SilentReporter, TrainingError
 from plant_cli.inference.calibration import Calibrated, PairCollector, Pairs, calibrate
@@ -19,7 +20,6 @@ from plant_cli.training.judging import Judge
 from plant_cli.training.materials import Material
 
 KEPT = 100
-COLLAPSED = 0.75  # share of all (document, label) pairs with a probability of at least one half: no real label set is that dense
 ALONE, BESIDE = (1.0,), (0.0, 1.0)  # weights of network and scorers where validation says nothing
 
 
@@ -38,9 +38,17 @@ class Judged:
     calibrated: Calibrated
 
 
+def limit_assigned(gold: csr_array) -> float:
+    """The share of all (document, label) pairs above which a network that assigns them has collapsed: midway from gold's share to all.
+
+    That is one half where labels are many. Of eight labels with two on each document a network may well assign more for a while.
+    """
+    return (1.0 + gold.nnz / max(np.prod(gold.shape), 1)) / 2
+
+
 @torch.no_grad()
 def starts_sparse(network: Network, material: Material, hardware: Hardware, batch: int) -> bool:
-    """Whether an untrained network assigns few labels to the first documents of a split.
+    """Whether an untrained network assigns few labels, half of those that count as a collapse, to the first documents of a split.
 
     Labels without a prior bias start around a probability of one half each: that many of them are assigned later is no collapse then.
     """
@@ -48,7 +56,7 @@ def starts_sparse(network: Network, material: Material, hardware: Hardware, batc
     rows = np.arange(min(len(material.split), batch))
     with hardware.autocast():
         logits = score_all(network.decoder, material.reader.read(rows), network.labels)
-    return float((logits >= 0).float().mean()) <= COLLAPSED / 3
+    return float((logits >= 0).float().mean()) <= limit_assigned(material.split.gold) / 2
 
 
 class Validation:
@@ -91,7 +99,7 @@ class Validation:
         """
         judged = self.run()
         share = judged.alone.assigned_share
-        if share <= COLLAPSED:
+        if share <= limit_assigned(self.judge.sorted_gold):
             self.assigned_few = True
         elif self.assigned_few:
             raise TrainingError(
