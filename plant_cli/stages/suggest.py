@@ -46,16 +46,11 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     # Imports torch, which takes seconds: what is missing is said before.
     from plant_cli.artefacts.thresholds import read_thresholds
     from plant_cli.inference.model import load_model
+    from plant_cli.inference.top import Scoring
 
     model = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
-    top = model.score(
-        texts,
-        name="texts",
-        k=options.top_k,
-        batch=options.batch,
-        reporter=context.reporter,
-        should_stop=lambda: context.stopping,
-    )
+    scoring = Scoring(name="texts", k=options.top_k, batch=options.batch, reporter=context.reporter, should_stop=lambda: context.stopping)
+    top = model.score(texts, scoring)
     reasons = _explain(model, texts, top) if options.why else None
     found = _suggestions(ids, top, read_thresholds(folder, corpus.labels.hash).select(top.labels).tolist(), corpus, reasons)
     if options.assigned:

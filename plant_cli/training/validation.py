@@ -12,7 +12,7 @@ from plant_cli.api import SilentReporter, TrainingError
 from plant_cli.inference.calibration import Calibrated, PairCollector, Pairs, calibrate
 from plant_cli.inference.scorers import ScoredDocuments
 from plant_cli.inference.scoring import WHOLE, score_documents
-from plant_cli.inference.top import TopLabels
+from plant_cli.inference.top import Scoring, TopLabels
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.label_scores import score_all
 from plant_cli.model.network import Network
@@ -43,7 +43,7 @@ def limit_assigned(gold: csr_array) -> float:
 
     That is one half where labels are many. Of eight labels with two on each document a network may well assign more for a while.
     """
-    return (1.0 + gold.nnz / max(np.prod(gold.shape), 1)) / 2
+    return (1.0 + gold.nnz / max(gold.shape[0] * gold.shape[1], 1)) / 2
 
 
 @torch.no_grad()
@@ -117,16 +117,8 @@ class Validation:
         """The network as it is now, alone and with all that speaks beside it."""
         split, labels = self.material.split, self.network.labels
         collector = PairCollector(len(split), labels, self.scored)
-        alone = score_documents(
-            self.network,
-            self.material.reader,
-            self.hardware,
-            k=KEPT,
-            batch=self.batch,
-            reporter=SilentReporter(),
-            description="validation",
-            keep=collector.keep,
-        )[WHOLE]
+        scoring = Scoring(name="validation", k=KEPT, batch=self.batch, reporter=SilentReporter(), keep=collector.keep)
+        alone = score_documents(self.network, self.material.reader, self.hardware, scoring)[WHOLE]
         self.hardware.processes.add_arrays(*collector.arrays())
         pairs = collector.pairs()
         calibrated = self._calibrate(pairs)

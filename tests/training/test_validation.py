@@ -12,7 +12,7 @@ from plant_cli.api import Split, TrainingError
 from plant_cli.corpus.analyser import PLAIN
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.inference.scorers import FusedScorers, ScoredDocuments
-from plant_cli.inference.top import TopCollector
+from plant_cli.inference.top import Scoring, TopCollector
 from plant_cli.lexical.fusion import Fusion, gather_candidates
 from plant_cli.lexical.scores import keep_best
 from plant_cli.registry import installed
@@ -44,8 +44,8 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Any:
     """`played(logits, scored)`: a validation of a network whose logits are given."""
 
     def make(logits: np.ndarray[Any, Any], scored: ScoredDocuments | None = None, **options: Any) -> Validation:
-        def score_documents(*_: Any, k: int, keep: Any, **__: Any) -> Any:
-            collected = TopCollector(len(logits), min(k, 3), keep)
+        def score_documents(_network: Any, _reader: Any, _hardware: Any, scoring: Scoring) -> Any:
+            collected = TopCollector(len(logits), min(scoring.k, 3), scoring.keep)
             collected.add(np.arange(len(logits)), logits)
             return {"whole": collected.done()}
 
