@@ -233,3 +233,13 @@ def test_wrong_shards_are_refused(wrong: dict[str, Any]) -> None:
 def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         MigOptions(**wrong)
+
+
+def test_words_that_wait_in_files_give_the_same_relevance(context: Any, tmp_path: Path) -> None:
+    """One byte of memory for them, and no file is left behind."""
+    run(context, MigOptions())
+    other = context_of(tmp_path / "other" / "mig", MemoryCorpus({"train": TEXTS}))
+    run(other, MigOptions(memory="1B"))
+    for name in ("mig.parquet", "words.parquet", "labels.parquet"):
+        assert pl.read_parquet(other.folder / name).equals(pl.read_parquet(context.folder / name))
+    assert {path.name for path in other.folder.iterdir()} == {path.name for path in context.folder.iterdir()}
