@@ -107,7 +107,9 @@ def make(folder: Path, size: Size) -> Path:
             yield frame
 
     write_frames(path, frames(), SCHEMA, {}, row_group=ROW_GROUP)
-    print(f"{size.documents:,} documents, {size.labels:,} labels, {characters / 1e9:.2f} GB of text, {path.stat().st_size / 1e9:.2f} on disk")
+    print(
+        f"{size.documents:,} documents, {size.labels:,} labels, {characters / 1e9:.2f} GB of text, {path.stat().st_size / 1e9:.2f} on disk"
+    )
     return path
 
 

@@ -28,6 +28,7 @@ from plant_cli.api import (
     UsageError,
 )
 from plant_cli.artefacts.relevance import load_relevance
+from plant_cli.corpus import spooled_terms
 from plant_cli.corpus.analyser import PLAIN, WordAnalyser
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.registry import Registry
@@ -68,6 +69,9 @@ class MemoryCorpus:
 
     def __iter__(self) -> Iterator[SplitName]:
         return iter(self.texts)
+
+
+read = spooled_terms.SpooledTerms.read
 
 
 def context_of(folder: Path, corpus: MemoryCorpus, *, stopping: bool = False) -> Any:
@@ -235,11 +239,14 @@ def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
         MigOptions(**wrong)
 
 
-def test_words_that_wait_in_files_give_the_same_relevance(context: Any, tmp_path: Path) -> None:
+def test_words_that_wait_in_files_give_the_same_relevance(context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One byte of memory for them, and no file is left behind."""
     run(context, MigOptions())
     other = context_of(tmp_path / "other" / "mig", MemoryCorpus({"train": TEXTS}))
-    run(other, MigOptions(memory="1B"))
+    made: list[int] = []
+    monkeypatch.setattr(spooled_terms.SpooledTerms, "read", lambda self, rows: made.append(len(rows)) or read(self, rows))
+    run(other, MigOptions(memory="0.001KB"))
+    assert made
     for name in ("mig.parquet", "words.parquet", "labels.parquet"):
         assert pl.read_parquet(other.folder / name).equals(pl.read_parquet(context.folder / name))
     assert {path.name for path in other.folder.iterdir()} == {path.name for path in context.folder.iterdir()}
