@@ -40,8 +40,8 @@ def digest(frame: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         `doc_id`, `labels`; `same`: equal for equal texts, null for a text of blanks; `alike`: equal for texts equal but for case,
-        punctuation and blanks, null where nothing else is; `characters`, also without the blanks around (`inner_characters`); `words`: runs without
-        blanks; whether there are replacement characters (`replaced`) or `control` characters.
+        punctuation and blanks, null where nothing else is; `characters`, also without the blanks around (`inner_characters`); `words`:
+        runs without blanks; whether there are replacement characters (`replaced`) or `control` characters.
     """
     return frame.with_columns(_TEXT.fill_null("")).select("doc_id", "labels", *_COLUMNS)
 
