@@ -86,7 +86,7 @@ def draw(figure: Figure) -> tuple[str, bytes]:
         vertical = figure.form in ("bars", "dots")
         rows = len(figure.x.ticks) * (1 + 0.35 * (len(figure.series) - 1))
         high = max(1.6, 1.1 + ROW * rows) if vertical else HIGH
-        names = list(dict.fromkeys(one.name for one in (*figure.series, *figure.samples)))
+        names = list(dict.fromkeys([*(one.name for one in figure.series), *(one.name for one in figure.samples)]))
         canvas = Canvas(figsize=(WIDE, high + ENTRY * -(-len(names) // _count_columns(names))), layout="constrained")
         axes = canvas.add_subplot()
         _FORMS[figure.form](axes, figure)
@@ -176,7 +176,7 @@ def _draw_violin(axes: Any, sample: Sample, place: float, wide: float, number: i
     colour = COLOURS[number % len(COLOURS)]
     if np.ptp(values) > 0:
         (body,) = axes.violinplot([values], positions=[place], widths=wide, showextrema=False)["bodies"]
-        body.set(facecolor=colour, edgecolor=colour, alpha=0.55, hatch=HATCHES[number % len(HATCHES)])
+        body.set(facecolor=colour, edgecolor=INK, linewidth=0.8, alpha=0.55, hatch=HATCHES[number % len(HATCHES)])
     low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
     axes.vlines(place, low, high, color=INK, linewidth=3)
     axes.plot([place], [middle], marker="o", markersize=6, color="white", markeredgecolor=INK)
