@@ -6,13 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from plant_cli.api.corpus import Corpus, Split
 from plant_cli.api.errors import DataError, PlantError
 from plant_cli.api.metrics import MetricInput
 from plant_cli.api.reporting import Reporter
+from plant_cli.artefacts.metrics import Bound
 from plant_cli.base.sizes import read_size
 from plant_cli.evaluation.comparison import Comparison
 from plant_cli.evaluation.conventions import CONVENTIONS, Convention
+from plant_cli.evaluation.details import measure_labels
 from plant_cli.evaluation.families import Families
 from plant_cli.evaluation.foreign import read_numbering
 from plant_cli.evaluation.gold import Gold, read_gold
@@ -20,6 +24,7 @@ from plant_cli.evaluation.hierarchy import read_hierarchy
 from plant_cli.evaluation.joining import Measurement, keep_shared
 from plant_cli.evaluation.measurement import Measure, compare_systems, measure_system
 from plant_cli.evaluation.page.evaluated import Evaluated
+from plant_cli.evaluation.score import evaluate
 from plant_cli.evaluation.systems import System, file_system, other_system
 
 RESAMPLES = 1000  # behind the intervals of differences, where evaluations have none
@@ -136,6 +141,39 @@ def _find(system: Evaluated, first: Evaluated, gold: Gold) -> System:
         return file_system(system.foreign, given)
     found = other_system(system.name, system.run, system.tag, gold.split, gold.label_hash, first.run / "corpus")
     return found if given is None else replace(found, threshold=float(given))
+
+
+def align(systems: Sequence[Evaluated], beside: Beside, families: Families) -> list[Evaluated]:
+    """The systems with figures over the labels of the first.
+
+    Averages over labels, bins of frequency and propensities go by the labels of train and their counts. A system that was trained on
+    others, such as on a part of the documents, is evaluated again on those of the first: its own figures are over something else.
+
+    Args:
+        systems: the first gives the labels.
+        beside: their predictions, laid beside the gold labels of the first; where they cannot be read, figures stay as they are.
+        families: metric families with their options.
+    """
+    first = systems[0].label_hash
+    return [
+        _evaluate_again(system, beside, families) if system.label_hash != first and system.name in beside.measured else system
+        for system in systems
+    ]
+
+
+def _evaluate_again(system: Evaluated, beside: Beside, families: Families) -> Evaluated:
+    assert beside.readable is not None
+    data, record = beside.measured[system.name].data, system.metrics
+    drawn = system.record.options.get("bootstrap") or 0
+    found = evaluate(data, families, replicates=drawn, level=record.level, generator=np.random.default_rng(record.seed))
+    bounds = {name: Bound(value=score.value, low=score.low, high=score.high) for name, score in found.scores.items()}
+    bins = {
+        b.name: {"labels": b.labels, "present": b.present, **{m.name.removesuffix(f"[{b.name}]"): bounds.pop(m.name) for m in b.metrics}}
+        for b in found.bins
+    }
+    changes = {"metrics": bounds, "bins": bins, "labels_averaged": found.labels_averaged, "labels_never": found.labels_never}
+    labels = measure_labels(data, beside.readable.gold, record.level)
+    return replace(system, metrics=record.model_copy(update=changes), measured_again=labels)
 
 
 def compare_evaluated(

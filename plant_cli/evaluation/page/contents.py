@@ -13,7 +13,7 @@ from plant_cli.api.reporting import Reporter
 from plant_cli.base.files import replacing
 from plant_cli.base.writing import write_latex, write_markdown
 from plant_cli.evaluation.families import Families
-from plant_cli.evaluation.page.beside import Beside, compare_evaluated, lay_beside
+from plant_cli.evaluation.page.beside import Beside, align, compare_evaluated, lay_beside
 from plant_cli.evaluation.page.charts import Figure, Section
 from plant_cli.evaluation.page.cost import write_cost
 from plant_cli.evaluation.page.decisions import write_decisions
@@ -87,6 +87,8 @@ def gather(
         reporter: where progress and warnings go.
     """
     beside = lay_beside(systems, asked.families, open_corpus, reporter)
+    parts = write_parts(systems)  # each over its own labels
+    systems = align(systems, beside, asked.families)
     comparisons, untested = compare_evaluated(systems, beside, asked.families, asked.permutations, reporter)
     headline = make_headline(systems, comparisons, paper=asked.paper)
     m, (first, *others) = systems[0].metrics, [system.name for system in systems]
@@ -96,7 +98,7 @@ def gather(
         headline=headline,
         sections=[
             write_headline(systems, headline, untested),
-            write_parts(systems),
+            parts,
             *write_labels(systems),
             write_decisions(systems, beside.data, beside.reason),
             write_training(systems),

@@ -21,6 +21,7 @@ COLOURS = ("#0b5cad", "#c2410c", "#0f766e", "#a21caf", "#7c5c00", "#57606a")  # 
 MARKERS = ("o", "s", "^", "D", "v", "P")
 LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "+++")
+FEW_PLACES = 8  # of a logarithmic scale that are named
 FEW = 25  # places of a line that each get a marker
 LONGEST = 42  # characters of a name beside an axis
 BRIEF = 26  # characters of a name that leave room for another one beside it
@@ -208,7 +209,7 @@ def _label(axes: Any, figure: Figure, *, vertical: bool) -> None:
 
 
 def _set_scale(axis: Any, limit: Any, of: Axis) -> None:
-    from matplotlib.ticker import MaxNLocator, NullFormatter, ScalarFormatter
+    from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
     if of.whole:
         limit(*((-2, 102) if of.unit == "points" else (-0.02, 1.02)))
@@ -216,8 +217,10 @@ def _set_scale(axis: Any, limit: Any, of: Axis) -> None:
         limit(0)
     if of.log:
         axis.axes.set_xscale("log")
-        axis.set_major_formatter(ScalarFormatter())
-        axis.set_minor_formatter(NullFormatter())
+        places = sorted({float(x) for line in axis.axes.lines for x in line.get_xdata()})
+        axis.set_major_locator(FixedLocator(places) if len(places) <= FEW_PLACES else LogLocator())
+        axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axis.set_minor_locator(NullLocator())
     elif of.unit == "count":
         axis.set_major_locator(MaxNLocator(integer=True, nbins=8))
 

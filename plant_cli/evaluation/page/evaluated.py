@@ -35,6 +35,8 @@ class Evaluated:
         metrics: what the evaluation found.
         stages: records of all stages that it was made by, `eval` last, by folder.
         documents: of each split of its corpus.
+        label_hash: of the labels that it was trained on.
+        measured_again: its labels one by one, where they were measured again on those of another system (`beside.align`).
     """
 
     name: str
@@ -44,6 +46,8 @@ class Evaluated:
     metrics: MetricsRecord
     stages: Mapping[str, StageRecord]
     documents: Mapping[str, int]
+    label_hash: str
+    measured_again: pl.DataFrame | None = None
 
     @property
     def suffix(self) -> str:
@@ -88,6 +92,8 @@ class Evaluated:
 
     def read_labels(self) -> pl.DataFrame:
         """`per_label.tsv`: a row for each label, with counts, precision, recall, F1 and its interval."""
+        if self.measured_again is not None:
+            return self.measured_again
         require_recorded(self.folder, LABELS)
         types = {"label": pl.String, "title": pl.String, **dict.fromkeys(COUNTS, pl.Int64), **dict.fromkeys(SHARES, pl.Float64)}
         return pl.read_csv(self.folder / LABELS, separator="\t", schema_overrides=types).select(list(types))
@@ -171,6 +177,7 @@ def _read(name: str, path: Path, tag: str | None) -> Evaluated:
         metrics=read_metrics(folder.path),
         stages={**_trace(run, record), folder.name: record},
         documents=sizes,
+        label_hash=corpus.label_hash,
     )
 
 

@@ -76,6 +76,11 @@ def _explain(systems: Sequence[Evaluated], tested: bool, *, paper: bool) -> list
             "▲ the first system is better, ▼ it is worse: p < 0.05 after Holm over all metrics and systems shown, and the interval of the "
             "difference excludes 0; in brackets the difference and its interval; tests as of `plant significance`"
         )
+    others = [system for system in systems[1:] if system.label_hash != systems[0].label_hash]
+    for system in others:
+        how = f"figures here are over the labels of '{systems[0].name}', not over its own as its evaluation's are"
+        alone = "averages over labels are over its own, and cannot be compared"
+        notes.append(f"'{system.name}' was trained on other labels: {alone if system.measured_again is None else how}")
     notes.append("[1-5]: labels with one to five training documents; recall of them is pooled over their assignments")
     return notes
 

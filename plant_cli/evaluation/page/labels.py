@@ -110,10 +110,13 @@ def list_extremes(system: Evaluated, present: pl.DataFrame) -> list[Table]:
     enough = len(often) >= 2 * NAMED
     chosen = often if enough else present
     best = chosen.sort("F1", "test_count", "label", descending=[True, True, False]).head(NAMED)
-    worst = chosen.sort("F1", "test_count", "label", descending=[False, True, False])
+    worst = chosen.filter(pl.col("train_count") > 0).sort("F1", "test_count", "label", descending=[False, True, False])
     worst = worst.filter(~pl.col("label").is_in(best["label"].implode())).head(NAMED)
     which = f"of the {len(chosen):,} labels with at least {ENOUGH} documents" if enough else f"of the {len(chosen):,} labels present"
-    notes = [f"{which}; ties: more documents first; {_describe_intervals(system)}", system.conditions]
+    notes = [
+        f"{which}; ties: more documents first; labels unseen in train are not called worst; {_describe_intervals(system)}",
+        system.conditions,
+    ]
     titled = (("Best labels", best), ("Worst labels", worst))
     return [_list(f"{title} of {system.name}", frame, notes) for title, frame in titled if len(frame)]
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from plant_cli.api import ArtefactError, DataError
-from plant_cli.evaluation.page.beside import compare_evaluated, explain, find_convention, lay_beside
+from plant_cli.evaluation.page.beside import Beside, align, compare_evaluated, explain, find_convention, lay_beside
 
 
 def test_everything_is_there(systems, families, open_corpus, silent):
@@ -62,3 +62,16 @@ def test_conventions_of_other_versions_are_named(systems):
 
 def test_errors_as_sentences():
     assert explain(ArtefactError("a is gone", where="b", expected="c", todo="do d")) == "a is gone; do d."
+
+
+def test_systems_of_other_labels_are_measured_on_those_of_the_first(systems, families, open_corpus, silent, tmp_path):
+    """The baseline is said to be of other labels; measured again on the same ones it must have its recorded figures again."""
+    beside = lay_beside(systems, families, open_corpus, silent)
+    other = replace(systems[1], label_hash="other", metrics=systems[1].metrics.model_copy(update={"metrics": {}, "bins": {}}))
+    first, again = align([systems[0], other], beside, families)
+    assert first is systems[0]
+    assert again.metrics.all_metrics() == systems[1].metrics.all_metrics()
+    assert again.metrics.labels_averaged == systems[1].metrics.labels_averaged
+    columns = ["label", "train_count", "test_count", "tp", "fp", "fn"]
+    assert again.read_labels().select(columns).equals(systems[1].read_labels().select(columns))
+    assert align([systems[0], other], Beside(reason="gone."), families)[1] is other
