@@ -61,6 +61,7 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     if options.assigned:
         found = found.filter("assigned")
     if output is not None:
+        context.confirm_inputs()
         _write(found, output, ids, titled=any(corpus.labels.titles), explained=options.why)
     return _report(found, ids, output, top.cut, explained=options.why)
 
