@@ -6,7 +6,7 @@ own stages need no look-up of names. The file carries the hash of the label orde
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -17,11 +17,14 @@ from plant_cli.base.files import replacing
 from plant_cli.kit.metrics import Floats, Integers
 
 PREDICTIONS = "predictions.parquet"
+VALIDATION = "validation.parquet"  # what a trained model said of validation, calibrated without each document's own part
 INDICES = "label_indices"
 PARTS = "parts"  # folder of the predictions by each part of a model alone
 
 
-def write_predictions(path: Path, top: Integers, scores: Floats, split: Split, labels: LabelIndex) -> None:
+def write_predictions(
+    path: Path, top: Integers, scores: Floats, split: Split, labels: LabelIndex, decisions: Sequence[Sequence[str]] | None = None
+) -> None:
     """Write the predictions of one split.
 
     Args:
@@ -30,11 +33,14 @@ def write_predictions(path: Path, top: Integers, scores: Floats, split: Split, l
         scores: their scores [N, K] (probabilities).
         split: the documents that were scored, N of them.
         labels: the label index.
+        decisions: what to do with each label [N, K]; None: nothing was decided.
     """
     ids = pl.Series("label", list(labels.ids), dtype=pl.String)
     names = ids.gather(top.ravel()).reshape(top.shape).arr.to_list()
     indices = pl.Series(INDICES, top.astype("uint32")).arr.to_list()
     frame = pl.DataFrame({"doc_id": list(split.doc_ids), "labels": names, "scores": pl.Series(scores).arr.to_list(), INDICES: indices})
+    if decisions is not None:
+        frame = frame.with_columns(pl.Series("decisions", decisions, dtype=pl.List(pl.String)))
     with replacing(path) as partial:
         frame.write_parquet(partial, metadata={**stamp(labels=labels.hash), "split": split.name})
 

@@ -1,4 +1,7 @@
-"""`thresholds.json`: the score from which a label is assigned, tuned on validation: one for all labels, or one for each."""
+"""`thresholds.json`: the score from which a label is assigned, tuned on validation: one for all labels, or one for each.
+
+The thresholds of `plant thresholds` hold a second score, from which a label is reviewed by a person.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from plant_cli.base.files import read_json, write_json
 from plant_cli.kit.metrics import Floats, Integers
 
 THRESHOLDS = "thresholds.json"
+ASSIGN, REVIEW, REJECT = "assign", "review", "reject"
 AGAIN = "train again: plant finetune --force"
 
 
@@ -24,37 +28,67 @@ class Thresholds:
 
     Args:
         value: one number, or one per label of train [L].
-        objective: what they maximise on validation: micro-F1, macro-F1 or per-label.
+        objective: what they maximise on validation: micro-F1, macro-F1 or per-label; or the target that they reach there.
+        review: the score from which a label is reviewed, per label of train [L]; None: nothing is.
     """
 
     value: float | Floats
     objective: str
+    review: Floats | None = None
 
     def select(self, labels: Integers) -> Floats:
         """The threshold of each of these labels (rows of the label index, any shape)."""
         return self.value[labels] if isinstance(self.value, np.ndarray) else np.full(labels.shape, self.value)
 
+    def decide(self, labels: Integers, scores: Floats) -> list[list[str]]:
+        """`assign`, `review` or `reject` for each of these labels.
 
-def write_thresholds(folder: Path, value: float | Sequence[float], objective: str, label_hash: str) -> None:
+        Args:
+            labels: rows of the label index [N, K].
+            scores: their scores [N, K].
+        """
+        reviewed = np.zeros(scores.shape, dtype=bool) if self.review is None else scores >= self.review[labels]
+        said: list[list[str]] = np.where(scores >= self.select(labels), ASSIGN, np.where(reviewed, REVIEW, REJECT)).tolist()
+        return said
+
+
+def write_thresholds(
+    folder: Path, value: float | Sequence[float], objective: str, label_hash: str, review: Sequence[float] | None = None
+) -> None:
     """Write the thresholds into the folder of a trained network.
 
     Args:
         folder: of the stage.
-        value: one number, or one per label of train [L].
-        objective: what they maximise.
+        value: one number, or one per label of train [L]; infinite: the label is never assigned (null in the file).
+        objective: what they maximise, or reach.
         label_hash: hash of the ordered label ids.
+        review: the score from which a label is reviewed, one per label of train [L]; None: nothing is.
     """
-    write_json(folder / THRESHOLDS, {"value": value, "objective": objective, **stamp(labels=label_hash)})
+    lists = {"value": value if isinstance(value, float | int) else _plain(value), **({} if review is None else {"review": _plain(review)})}
+    write_json(folder / THRESHOLDS, {**lists, "objective": objective, **stamp(labels=label_hash)})
 
 
-def read_thresholds(folder: Path, label_hash: str) -> Thresholds:
-    """The thresholds in the folder of a trained network.
+def _plain(values: Sequence[float]) -> list[float | None]:
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def _numbers(values: Sequence[float | None]) -> Floats:
+    return np.array([np.inf if value is None else value for value in values], dtype=np.float64)
+
+
+def read_thresholds(folder: Path, label_hash: str, name: str = THRESHOLDS) -> Thresholds:
+    """The thresholds in the folder of a trained network, or those that `plant thresholds` chose.
+
+    Args:
+        folder: of the stage.
+        label_hash: hash of the ordered label ids.
+        name: of the file.
 
     Raises:
         ArtefactError: the file is missing or damaged, or holds a threshold per label in another label order than `label_hash`.
     """
-    require_recorded(folder, THRESHOLDS)
-    path = folder / THRESHOLDS
+    require_recorded(folder, name)
+    path = folder / name
     content = read_json(path, "the decision threshold")
     if not (isinstance(content, dict) and {"value", "objective", "label_hash"} <= content.keys()):
         raise ArtefactError(
@@ -68,4 +102,5 @@ def read_thresholds(folder: Path, label_hash: str) -> Thresholds:
         return Thresholds(value=float(value), objective=content["objective"])
     marks = {"format": str(FORMAT), **content}  # the first thresholds were written without a format
     require_same(marks, path=path, what="the list of thresholds", todo=AGAIN, labels=label_hash)
-    return Thresholds(value=np.array(value, dtype=np.float64), objective=content["objective"])
+    review = content.get("review")
+    return Thresholds(value=_numbers(value), objective=content["objective"], review=None if review is None else _numbers(review))

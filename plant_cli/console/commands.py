@@ -16,7 +16,7 @@ from plant_cli.console.flags import GENERAL, former_flags, given_values, stage_f
 from plant_cli.console.usage import Explained
 from plant_cli.registry import Registry
 
-WORKFLOW = ("mig", "pretrain-attn", "finetune", "predict", "eval", "significance", "run", "quickstart")
+WORKFLOW = ("mig", "pretrain-attn", "finetune", "predict", "eval", "significance", "thresholds", "run", "quickstart")
 HEADINGS = {"data": "Corpus", "model": "Network", "machine": "Machine", GENERAL: "Run and output"}
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 PANELS = ("Stages", "Corpus", "Tools")

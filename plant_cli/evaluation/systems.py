@@ -18,7 +18,7 @@ from plant_cli.api.reporting import Reporter
 from plant_cli.artefacts.corpus import CorpusRecord
 from plant_cli.artefacts.predictions import PREDICTIONS
 from plant_cli.artefacts.scores import open_scores
-from plant_cli.artefacts.thresholds import THRESHOLDS, read_thresholds
+from plant_cli.artefacts.thresholds import THRESHOLDS, Thresholds, read_thresholds
 from plant_cli.evaluation.gold import Gold
 from plant_cli.kit.metrics import Floats, ScoreTable
 from plant_cli.runs.folder import HEADER_NAME, Run
@@ -29,6 +29,7 @@ FOREIGN_THRESHOLD = 0.5
 CUT = ("documents_cut", "tokens_dropped")  # shares by split in the summary of `predict`
 EVIDENCE_CUT = "evidence_cut"  # counts by split, where the corpus has gold evidence
 _STAGE = re.compile(r"(?:finetune|predict|eval)(?:-(?P<tag>.+))?")
+_CHOSEN = re.compile(r"thresholds(?:-(?P<tag>.+))?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +131,23 @@ def find_thresholds(predict: Path, finetune: Callable[[], Path]) -> Path:
         finetune: gives the folder of its trained network, asked only if it has one.
     """
     return predict if (predict / THRESHOLDS).exists() else finetune()
+
+
+def find_chosen(context: StageContext, name: str, label_hash: str) -> Thresholds:
+    """The thresholds that `plant thresholds` chose.
+
+    Args:
+        context: of a stage in the run that holds them.
+        name: the folder (`thresholds`, `thresholds-strict`), its tag, or a file.
+        label_hash: hash of the run's ordered label ids.
+
+    Raises:
+        ArtefactError: they are missing or damaged, or in another label order.
+    """
+    path, stage = Path(name), _CHOSEN.fullmatch(name)
+    if stage is None and path.is_file():
+        return read_thresholds(path.parent, label_hash, path.name)
+    return read_thresholds(context.input("thresholds", stage["tag"] if stage else name), label_hash)
 
 
 def own_system(name: str, predict: Path, finetune: Path, split: SplitName, label_hash: str) -> System:
@@ -291,4 +309,11 @@ def _read_threshold(finetune: Path, label_hash: str) -> tuple[float | Floats, st
     found = read_thresholds(finetune, label_hash)
     if isinstance(found.value, float):
         return found.value, f"threshold {found.value:.3g} tuned on validation {found.objective}"
-    return found.value, "a threshold per label, tuned on validation for the label's F1"
+    return found.value, describe_list(found.objective)
+
+
+def describe_list(objective: str) -> str:
+    """Where thresholds of each label come from, in words."""
+    if objective == "per-label":
+        return "a threshold per label, tuned on validation for the label's F1"
+    return f"thresholds for {objective}, chosen on validation"

@@ -24,7 +24,7 @@ class Tuned:
 
 
 @dataclass(frozen=True)
-class _Pairs:
+class Listed:
     """All predicted pairs of document and label by falling score: label (−1: no column of gold), score, whether it is gold [n]."""
 
     labels: Integers
@@ -45,13 +45,13 @@ def tune_threshold(top: Integers, scores: Floats, gold: csr_array, labels: int, 
     Raises:
         DataError: a score is not a number.
     """
-    pairs = _list_pairs(top, scores, gold)
+    pairs = list_predicted(top, scores, gold)
     if pairs.scores.size == 0:
         return Tuned(value=WITHOUT_PREDICTIONS, score=0.0)
     curve = _sweep_micro(pairs, gold.nnz) if objective == "micro-F1" else _sweep_macro(pairs, gold, labels)
     ends = np.flatnonzero(np.append(np.diff(pairs.scores) < 0, True))  # equal scores are assigned together
     best = ends[np.argmax(curve[ends])]
-    return Tuned(value=float(_midpoints(pairs.scores)[best]), score=float(curve[best]))
+    return Tuned(value=float(find_midpoints(pairs.scores)[best]), score=float(curve[best]))
 
 
 def tune_per_label(top: Integers, scores: Floats, gold: csr_array, labels: int, fallback: float) -> Floats:
@@ -67,7 +67,7 @@ def tune_per_label(top: Integers, scores: Floats, gold: csr_array, labels: int, 
     Raises:
         DataError: a score is not a number.
     """
-    pairs = _list_pairs(top, scores, gold)
+    pairs = list_predicted(top, scores, gold)
     known = (pairs.labels >= 0) & (pairs.labels < labels)
     order = np.flatnonzero(known)[np.argsort(pairs.labels[known], kind="stable")]  # by label, then falling score
     found, values = pairs.labels[order], pairs.scores[order]
@@ -77,7 +77,7 @@ def tune_per_label(top: Integers, scores: Floats, gold: csr_array, labels: int, 
     f1 = _running_f1(found, pairs.hits[order], gold)[1]
     last = np.append(found[1:] != found[:-1], True)
     ends = np.flatnonzero(last | np.append(values[1:] < values[:-1], True))
-    cuts = np.where(last, values, _midpoints(values))[ends]
+    cuts = np.where(last, values, find_midpoints(values))[ends]
     ranked = np.lexsort((-cuts, -f1[ends], found[ends]))
     tuned, firsts = np.unique(found[ends][ranked], return_index=True)
     best = ranked[firsts]
@@ -86,7 +86,17 @@ def tune_per_label(top: Integers, scores: Floats, gold: csr_array, labels: int, 
     return thresholds
 
 
-def _list_pairs(top: Integers, scores: Floats, gold: csr_array) -> _Pairs:
+def list_predicted(top: Integers, scores: Floats, gold: csr_array) -> Listed:
+    """All predicted pairs by falling score.
+
+    Args:
+        top: columns of gold [N, K], or −1.
+        scores: their scores [N, K].
+        gold: csr [N, L + U] of 0/1.
+
+    Raises:
+        DataError: a score is not a number.
+    """
     real = (top >= 0) | ~np.isneginf(scores)
     if np.isnan(scores[real]).any():
         row = int(np.flatnonzero((np.isnan(scores) & real).any(axis=1))[0])
@@ -97,15 +107,15 @@ def _list_pairs(top: Integers, scores: Floats, gold: csr_array) -> _Pairs:
             todo="look for NaN in the training loss (history.jsonl); `--precision fp32` and a lower rate are the usual remedies",
         )
     order = np.argsort(-scores[real], kind="stable")
-    return _Pairs(top[real][order], scores[real][order], find_hits(top, gold)[real][order])
+    return Listed(top[real][order], scores[real][order], find_hits(top, gold)[real][order])
 
 
-def _sweep_micro(pairs: _Pairs, positives: int) -> Floats:
+def _sweep_micro(pairs: Listed, positives: int) -> Floats:
     assigned = np.arange(1, pairs.scores.size + 1)
     return 2.0 * np.cumsum(pairs.hits) / (assigned + positives)
 
 
-def _sweep_macro(pairs: _Pairs, gold: csr_array, labels: int) -> Floats:
+def _sweep_macro(pairs: Listed, gold: csr_array, labels: int) -> Floats:
     """Each pair changes the F1 of its own label only: sum the changes in the order of scores."""
     changes = np.zeros(pairs.scores.size)
     known = np.flatnonzero((pairs.labels >= 0) & (pairs.labels < labels))
@@ -126,7 +136,7 @@ def _running_f1(labels: Integers, hits: Booleans, gold: csr_array) -> tuple[Floa
     return before, divide(2.0 * (tp + hits), assigned + 1 + positives)
 
 
-def _midpoints(scores: Floats) -> Floats:
+def find_midpoints(scores: Floats) -> Floats:
     """Cuts half-way to the next lower score, so that rounding of a score cannot move it across; the last is the score itself."""
     following = np.append(scores[1:], scores[-1])
     middle = scores + (following - scores) / 2

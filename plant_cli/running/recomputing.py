@@ -19,6 +19,7 @@ FIGURES: Mapping[str, tuple[str, ...]] = {
     "eval": ("metrics.json", "intervals.json"),
     "significance": ("significance.json",),
     "diff": ("diff.json",),
+    "thresholds": ("thresholds.json", "decisions.json"),
 }
 TOLERANCE = 1e-9  # another processor sums in another order
 

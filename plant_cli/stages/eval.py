@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plant_cli.api import DataError, MetricSpec, Result, StageContext, StageSpec, option
+from plant_cli.api import DataError, MetricSpec, Result, StageContext, StageSpec, UsageError, option
 from plant_cli.base.files import write_json
 from plant_cli.base.sizes import read_size
 from plant_cli.evaluation.conventions import CONVENTIONS
@@ -37,6 +37,9 @@ class EvalOptions(ScoringOptions):
     )
     threshold: float | None = option(
         None, "Assign labels that score at least this (default: as tuned on validation; 0.5 for another tool)."
+    )
+    thresholds: str | None = option(
+        None, "Assign labels by thresholds that `plant thresholds` chose: its folder, its tag, or a file.", path=True
     )
 
 
@@ -134,13 +137,24 @@ def _measure_parts(context: StageContext, options: EvalOptions, conditions: Cond
 
 
 def _find(context: StageContext, options: EvalOptions, label_hash: str) -> System:
-    from plant_cli.evaluation.systems import file_system, find_thresholds, own_system
+    from plant_cli.evaluation.systems import describe_list, file_system, find_chosen, find_thresholds, own_system
 
+    if options.threshold is not None and options.thresholds is not None:
+        raise UsageError(
+            "one threshold and a list of thresholds are given",
+            where="plant eval, options threshold and thresholds",
+            expected="one of the two",
+            todo="leave one of them out",
+        )
+    chosen = None if options.thresholds is None else find_chosen(context, options.thresholds, label_hash)
     if options.predictions is not None:
-        return file_system(Path(options.predictions), options.threshold)
+        foreign = file_system(Path(options.predictions), options.threshold)
+        return foreign if chosen is None else replace(foreign, threshold=chosen.value, origin=describe_list(chosen.objective))
     predict = context.ensure("predict", context.tag, {"split": options.split})
     tuned = find_thresholds(predict, lambda: context.input("finetune", context.tag))
     system = own_system("finetune" if tuned != predict else "average", predict, tuned, options.split, label_hash)
+    if chosen is not None:
+        return replace(system, threshold=chosen.value, origin=describe_list(chosen.objective))
     if options.threshold is None:
         return system
     return replace(system, threshold=options.threshold, origin=f"threshold {options.threshold:g} given")

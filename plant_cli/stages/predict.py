@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plant_cli.api import Corpus, Split, SplitName
+    from plant_cli.artefacts.thresholds import Thresholds
     from plant_cli.inference.top import Keep, TopLabels
     from plant_cli.model.cuts import Cut
     from plant_cli.runs.folder import Run
@@ -56,6 +57,11 @@ class PredictOptions(Options):
     shortlist: Choice | None = choice(
         "shortlist", None, "Score only the labels that this proposes; needs `plant mig`. Default: every label is scored."
     )
+    thresholds: str | None = option(
+        None,
+        "Add a column `decisions` (assign, review or reject) by thresholds that `plant thresholds` chose: its folder, its tag, or a file.",
+        path=True,
+    )
     auc: bool = option(False, "Keep the score of every label, 4 bytes each, so that `plant eval` can report AUC.")
     auc_disk: str = option("20GB", "Disk space that these scores, or those of an average, may take, such as 500MB.", pattern=SIZE_PATTERN)
 
@@ -74,6 +80,8 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     if options.auc:
         _require_every_score(options)
         require_room(context.folder, len(split), len(corpus.labels), read_size(options.auc_disk))
+
+    chosen = _find_chosen(context, options)
 
     # Imports torch where there is a network, which takes seconds: what is missing is said before.
     from plant_cli.inference.model import has_network, load_model
@@ -110,9 +118,19 @@ def run(context: StageContext, options: PredictOptions) -> Result:
             top = score(keep=kept.write)
     else:
         top = score()
-    write_predictions(context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels)
+    decisions = None if chosen is None else chosen.decide(top.labels, top.scores)
+    write_predictions(context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels, decisions)
     write_parts(context.folder, {name: (part.labels, part.scores) for name, part in top.parts.items()}, split, corpus.labels)
     return _report(top, split, corpus)
+
+
+def _find_chosen(context: StageContext, options: PredictOptions) -> Thresholds | None:
+    """The thresholds by which a column of decisions is added; None: none is."""
+    if options.thresholds is None:
+        return None
+    from plant_cli.evaluation.systems import find_chosen
+
+    return find_chosen(context, options.thresholds, context.corpus().labels.hash)
 
 
 def _refuse_loose_names(options: PredictOptions) -> None:
@@ -139,13 +157,14 @@ def _refuse_loose_names(options: PredictOptions) -> None:
 
 def _average(context: StageContext, options: PredictOptions) -> Result:
     """Score the split, and validation for the threshold, with every member; keep the best labels of the mean."""
-    from plant_cli.artefacts.predictions import PREDICTIONS, write_predictions
+    from plant_cli.artefacts.predictions import PREDICTIONS, VALIDATION, write_predictions
     from plant_cli.artefacts.scores import remove_scores, require_room
     from plant_cli.artefacts.thresholds import write_thresholds
 
     _require_every_score(options)
     corpus = context.corpus()
     _refuse_taken_tag(context)
+    chosen = _find_chosen(context, options)
     names: tuple[SplitName, ...] = tuple(dict.fromkeys((options.split, "validation")))
     splits = {name: corpus.split(name) for name in names}
     require_room(context.folder, sum(map(len, splits.values())), len(corpus.labels), read_size(options.auc_disk))
@@ -166,9 +185,11 @@ def _average(context: StageContext, options: PredictOptions) -> Result:
     tuned = best["validation"]
     value = tune_threshold(tuned.labels, tuned.scores, join_gold(splits["validation"]), len(corpus.labels), options.tune).value
     write_thresholds(context.folder, value, options.tune, corpus.labels.hash)
+    write_predictions(context.folder / VALIDATION, tuned.labels, tuned.scores, splits["validation"], corpus.labels)
     found, split, k = best[options.split], splits[options.split], options.top_k
     top = replace(found, labels=found.labels[:, :k], scores=found.scores[:, :k])
-    write_predictions(context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels)
+    decisions = None if chosen is None else chosen.decide(top.labels, top.scores)
+    write_predictions(context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels, decisions)
     result = _report(top, split, corpus)
     said = f"mean {options.mean} of {', '.join(options.systems)}; threshold {value:.3g} tuned on validation {options.tune}"
     return replace(

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from plant_cli.api import Corpus
+    from plant_cli.artefacts.thresholds import Thresholds
     from plant_cli.inference.model import TrainedModel
     from plant_cli.inference.top import TopLabels
     from plant_cli.model.cuts import Cut
@@ -25,12 +26,19 @@ class SuggestOptions(Options):
     text: str | None = option(None, "One text to label, instead of a table.")
     top_k: int = option(10, "Labels suggested for each text.", ge=1)
     assigned: bool = option(False, "Only labels that reach the threshold tuned on validation.")
+    thresholds: str | None = option(
+        None,
+        "Decide by thresholds that `plant thresholds` chose (its folder, its tag, or a file), and say of each label whether to assign, to "
+        "review or to reject it.",
+        path=True,
+    )
     batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1)
     why: bool = option(False, "Say what speaks for each label: which scorer, by which words, title or training documents.")
     id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).")
     output: str | None = option(
         None,
-        "Write doc_id, labels, titles (where there are any), scores and assigned to this table (.csv, .tsv, .jsonl, .parquet).",
+        "Write doc_id, labels, titles (where there are any), scores, assigned and what was asked for to this table (.csv, .tsv, .jsonl, "
+        ".parquet).",
         short="-O",
         min_length=1,
     )
@@ -45,7 +53,11 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
 
     # Imports torch, which takes seconds: what is missing is said before.
     from plant_cli.artefacts.thresholds import read_thresholds
+    from plant_cli.evaluation.systems import find_chosen
     from plant_cli.inference.model import load_model
+
+    hashed, chosen = corpus.labels.hash, options.thresholds
+    thresholds = read_thresholds(folder, hashed) if chosen is None else find_chosen(context, chosen, hashed)
 
     model = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
     top = model.score(
@@ -57,13 +69,13 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
         should_stop=lambda: context.stopping,
     )
     reasons = _explain(model, texts, top) if options.why else None
-    found = _suggestions(ids, top, read_thresholds(folder, corpus.labels.hash).select(top.labels).tolist(), corpus, reasons)
+    found = _suggestions(ids, top, thresholds, corpus, reasons)
     if options.assigned:
         found = found.filter("assigned")
     if output is not None:
         context.confirm_inputs()
-        _write(found, output, ids, titled=any(corpus.labels.titles), explained=options.why)
-    return _report(found, ids, output, top.cut, explained=options.why)
+        _write(found, output, ids, titled=any(corpus.labels.titles), decided=chosen is not None, explained=options.why)
+    return _report(found, ids, output, top.cut, thresholds.objective if chosen else None, explained=options.why)
 
 
 def _explain(model: TrainedModel, texts: list[str], top: TopLabels) -> list[list[str]]:
@@ -167,48 +179,50 @@ def _identify(context: StageContext, options: SuggestOptions, frame: pl.DataFram
     return ids
 
 
-def _suggestions(
-    ids: list[str], top: TopLabels, thresholds: list[list[float]], corpus: Corpus, reasons: list[list[str]] | None
-) -> pl.DataFrame:
-    """A row for each suggestion: document, label, title, score, the label's threshold, whether the score reaches it, and why."""
+def _suggestions(ids: list[str], top: TopLabels, thresholds: Thresholds, corpus: Corpus, reasons: list[list[str]] | None) -> pl.DataFrame:
+    """A row for each suggestion: document, label, title, score, its threshold, whether the score reaches it, what to do, and why."""
     import polars as pl
 
     names, titles = corpus.labels.ids, corpus.labels.titles
+    cuts, decisions = thresholds.select(top.labels).tolist(), thresholds.decide(top.labels, top.scores)
     rows = [
-        (row, document, names[label], titles[label], score, threshold, score >= threshold, why)
+        (row, document, names[label], titles[label], score, threshold, score >= threshold, decision, why)
         for row, document in enumerate(ids)
-        for label, score, threshold, why in zip(
+        for label, score, threshold, decision, why in zip(
             top.labels[row].tolist(),
             top.scores[row].tolist(),
-            thresholds[row],
+            cuts[row],
+            decisions[row],
             [""] * top.labels.shape[1] if reasons is None else reasons[row],
             strict=True,
         )
     ]
-    types = (pl.Int64, pl.String, pl.String, pl.String, pl.Float64, pl.Float64, pl.Boolean, pl.String)
-    schema = dict(zip(("row", "doc_id", "label", "title", "score", "threshold", "assigned", "why"), types, strict=True))
+    types = (pl.Int64, pl.String, pl.String, pl.String, pl.Float64, pl.Float64, pl.Boolean, pl.String, pl.String)
+    schema = dict(zip(("row", "doc_id", "label", "title", "score", "threshold", "assigned", "decision", "why"), types, strict=True))
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _write(found: pl.DataFrame, output: Path, ids: list[str], *, titled: bool, explained: bool = False) -> None:
+def _write(found: pl.DataFrame, output: Path, ids: list[str], *, titled: bool, decided: bool = False, explained: bool = False) -> None:
     """One row a document, best labels first; a document without suggestions has empty lists."""
     import polars as pl
 
     from plant_cli.kit.tables import write_table
 
     columns = {"label": "labels", **({"title": "titles"} if titled else {}), "score": "scores", "assigned": "assigned"}
-    columns |= {"why": "why"} if explained else {}
+    columns |= {**({"decision": "decisions"} if decided else {}), **({"why": "why"} if explained else {})}
     lists = found.group_by("row", maintain_order=True).agg(pl.col(one).alias(many) for one, many in columns.items())
     documents = pl.DataFrame({"row": range(len(ids)), "doc_id": ids}, schema={"row": pl.Int64, "doc_id": pl.String})
     whole = documents.join(lists, on="row", how="left", maintain_order="left").drop("row")
     write_table(whole.with_columns(pl.col(name).fill_null([]) for name in columns.values()), output)
 
 
-def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut, *, explained: bool) -> Result:
+def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut, target: str | None, *, explained: bool) -> Result:
     import polars as pl
 
     from plant_cli.model.cuts import cut_summary
 
+    yes = pl.when("assigned").then(pl.lit("yes")).otherwise(pl.lit("no"))
+    said = yes if target is None else pl.col("decision")
     shown = found if output is None else found.filter(pl.col("row") < SHOWN)
     documents = len(ids) if output is None else min(SHOWN, len(ids))
     title = f"{len(ids)} texts" if documents == len(ids) else f"First {documents} of {len(ids)} texts"
@@ -220,18 +234,20 @@ def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut, 
             Column(name="title"),
             Column(name="score", kind="exact"),
             Column(name="threshold", kind="exact"),
-            Column(name="assigned"),
+            Column(name="assigned" if target is None else "decision"),
             *([Column(name="why")] if explained else []),
         ],
         rows=[
-            [*names, _round(score), _round(threshold), "yes" if enough else "no", *([why] if explained else [])]
-            for *names, score, threshold, enough, why in shown.select(
-                "doc_id", "label", pl.col("title").fill_null(""), "score", "threshold", "assigned", "why"
+            [*names, _round(score), _round(threshold) if threshold < float("inf") else None, decision, *([why] if explained else [])]
+            for *names, score, threshold, decision, why in shown.select(
+                "doc_id", "label", pl.col("title").fill_null(""), "score", "threshold", said, "why"
             ).iter_rows()
         ],
         notes=[
             f"{len(found)} suggestions" + (f" for {len(ids)} texts written to {output}" if output else ""),
-            "assigned: the score reaches the threshold tuned on validation; scores are probabilities, calibrated on validation",
+            "assigned: the score reaches the threshold tuned on validation; scores are probabilities, calibrated on validation"
+            if target is None
+            else f"decision: by thresholds for {target}, chosen on validation; review: a person should look",
             *(["why: what each scorer adds to the log-odds of an average label, and by what"] if explained else []),
         ],
     )

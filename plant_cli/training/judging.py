@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from scipy.sparse import csr_array
 
 from plant_cli.api import Choice, LabelIndex, MetricInput, MetricSpec, Options, Split
+from plant_cli.artefacts.predictions import VALIDATION, write_predictions
 from plant_cli.artefacts.thresholds import write_thresholds
 from plant_cli.evaluation.gold import join_gold, pad_counts
 from plant_cli.evaluation.thresholds import Objective, Tuned, tune_per_label, tune_threshold
@@ -38,6 +39,8 @@ class Judge:
     """
 
     def __init__(self, split: Split, labels: LabelIndex, documents: int, families: Sequence[Family], objective: Objective) -> None:
+        self.split = split
+        self.index = labels
         self.train_documents = documents
         self.families = families
         self.objective = objective
@@ -77,6 +80,8 @@ class Judge:
     def save_thresholds(self, top: TopLabels, tune: str, session: Session, label_hash: str) -> float:
         """Tune the threshold for all labels, or one for each, save it in the stage's folder, and give the one for all.
 
+        What was tuned on is saved beside it if it is validation: `plant thresholds` chooses other thresholds by it.
+
         Args:
             top: the best labels of the split.
             tune: what it maximises, or `per-label`.
@@ -86,4 +91,6 @@ class Judge:
         threshold = self.tune(top).value
         value = self.tune_labels(top, threshold) if tune == "per-label" else threshold
         write_thresholds(session.folder, value, tune, label_hash)
+        if self.split.name == "validation":
+            write_predictions(session.folder / VALIDATION, top.labels, top.scores, self.split, self.index)
         return threshold

@@ -32,6 +32,14 @@ def test_names_are_for_people_and_indices_for_us(path):
     assert (metadata["split"], metadata["label_hash"]) == ("test", "order of labels")
 
 
+def test_decisions_stand_beside_the_labels(path):
+    none = csr_array((2, 3), dtype=np.int64)
+    split = Split(name="test", doc_ids=["x", "y"], texts=["", ""], gold=none, unseen=none)
+    write_predictions(path, TOP, SCORES, split, LABELS, [["assign", "reject"], ["review", "reject"]])
+    assert pl.read_parquet(path)["decisions"].to_list() == [["assign", "reject"], ["review", "reject"]]
+    assert read_indexed(path, "order of labels").columns == ["doc_id", INDICES, "scores"]
+
+
 def test_indices_are_read_under_their_own_label_order_only(path):
     frame = read_indexed(path, "order of labels")
     assert frame.columns == ["doc_id", INDICES, "scores"]

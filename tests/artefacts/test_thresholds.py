@@ -36,3 +36,13 @@ def test_a_damaged_file_is_refused(tmp_path):
     with pytest.raises(ArtefactError, match="threshold is damaged") as caught:
         read_thresholds(tmp_path, "ours")
     assert THRESHOLDS in caught.value.where
+
+
+def test_what_is_never_assigned_and_what_is_reviewed(tmp_path):
+    write_thresholds(tmp_path, [0.8, np.inf, 0.5], "precision=0.9", "ours", [0.2, 0.3, np.inf])
+    assert json.loads((tmp_path / THRESHOLDS).read_text())["value"] == [0.8, None, 0.5]
+    found = read_thresholds(tmp_path, "ours")
+    decisions = found.decide(np.array([[0, 1], [2, 0]]), np.array([[0.8, 1.0], [0.49, 0.1]]))
+    assert decisions == [["assign", "review"], ["reject", "reject"]]
+    write_thresholds(tmp_path, 0.5, "micro-F1", "ours")
+    assert read_thresholds(tmp_path, "ours").decide(np.array([[0, 1]]), np.array([[0.5, 0.4]])) == [["assign", "reject"]]

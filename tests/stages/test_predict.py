@@ -174,7 +174,16 @@ def test_an_average_is_that_of_every_score_of_its_members(pair: Any, mean: str) 
 
 def test_an_average_is_a_system_with_a_threshold_of_validation(pair: Any) -> None:
     average(pair)
-    assert sorted(path.name for path in (pair.path / "predict-both").iterdir()) == ["predictions.parquet", "stage.json", "thresholds.json"]
+    decided = pair(
+        "thresholds", "thresholds.system=both", "thresholds.target=[f1]", "thresholds.bootstrap=0"
+    )  # an ensemble has decisions, too
+    assert decided.data["splits"]["validation"]["assign"]["labels"]["value"] > 0
+    assert sorted(path.name for path in (pair.path / "predict-both").iterdir()) == [
+        "predictions.parquet",
+        "stage.json",
+        "thresholds.json",
+        "validation.parquet",
+    ]
     threshold = read_json(pair.path / "predict-both" / "thresholds.json", "it")["value"]
     assert 0 < threshold < 1
     judged = pair("eval", tag="both")

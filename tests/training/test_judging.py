@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
@@ -47,6 +49,15 @@ def test_thresholds_are_saved_as_they_are_asked_for(judge: Judge, tmp_path: Path
     assert json.loads((tmp_path / "thresholds.json").read_text())["value"] == one
     assert judge.save_thresholds(RIGHT, "per-label", session, "hash") == one
     assert len(json.loads((tmp_path / "thresholds.json").read_text())["value"]) == 3
+    kept = pl.read_parquet(tmp_path / "validation.parquet")
+    assert kept["labels"].to_list() == [["a", "b"], ["b", "c"]]
+    assert kept["scores"].to_list() == RIGHT.scores.tolist()
+
+
+def test_what_was_tuned_on_train_is_no_validation(judge: Judge, tmp_path: Path) -> None:
+    judge.split = replace(judge.split, name="train")
+    judge.save_thresholds(RIGHT, "micro-F1", Session(reporter=SilentReporter(), run_path=tmp_path, folder=tmp_path), "hash")
+    assert not (tmp_path / "validation.parquet").exists()
 
 
 def test_each_f1_is_taken_at_its_own_threshold(judge: Judge) -> None:

@@ -1,0 +1,266 @@
+"""Assigned, reviewed, rejected: what becomes of the labels that a system predicts, and how often each is right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from plant_cli.api.errors import DataError
+from plant_cli.artefacts.thresholds import ASSIGN, REJECT, REVIEW
+from plant_cli.evaluation.bootstrap import interval, resample
+from plant_cli.evaluation.cuts import NEVER, Cuts, choose_cuts
+from plant_cli.evaluation.gold import Gold
+from plant_cli.evaluation.predictions import Predictions
+from plant_cli.evaluation.score import none_if_undefined
+from plant_cli.evaluation.targets import Aim, Target
+from plant_cli.kit.metrics import Booleans, Floats, Integers, compute_value, find_hits, ratio_of_sums
+
+FOLDS = 5
+AUTOMATIC = "automatic"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """From which scores labels are assigned, and shown to a person.
+
+    Args:
+        assign: cuts of the labels that are assigned without a person.
+        review: the score from which a label that is not assigned is reviewed [L]; infinite: never.
+    """
+
+    assign: Cuts
+    review: Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A share (or labels per document), with its interval; None where it is undefined."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Band:
+    """What is in one band.
+
+    Args:
+        labels: per document.
+        precision: the share of them that is right.
+        recall: the share of all gold labels that is in it; the gold labels that no list holds are rejected.
+        expected_precision, expected_recall: the same if the scores were probabilities of listed labels; None where they are not.
+    """
+
+    labels: Figure
+    precision: Figure
+    recall: Figure
+    expected_precision: float | None
+    expected_recall: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What decisions lead to on one split.
+
+    Args:
+        bands: assign, review and reject.
+        automatic: the share of the assigned and reviewed labels that is assigned without a person.
+        untouched: the share of documents with nothing to review.
+    """
+
+    bands: Mapping[str, Band]
+    automatic: Figure
+    untouched: Figure
+
+
+def decide(predictions: Predictions, gold: Gold, aim: Aim, review: float | None) -> Decision:
+    """Choose both cuts on documents with known labels.
+
+    Args:
+        predictions: of validation.
+        gold: of the same documents.
+        aim: what is to be reached.
+        review: where no recall is asked for, the probability from which a label is reviewed; None: no label is.
+
+    Raises:
+        DataError: no document has a label of train, or the target cannot be reached.
+    """
+    return _decide(predictions.top, predictions.scores, gold.matrix, _known_counts(gold), aim, review)
+
+
+def _decide(top: Integers, scores: Floats, gold: csr_array, counts: Integers, aim: Aim, review: float | None) -> Decision:
+    assign = choose_cuts(top, scores, gold, counts, aim.assign)
+    if aim.review is not None:
+        return Decision(assign=assign, review=choose_cuts(top, scores, gold, counts, aim.review).values)
+    return Decision(assign=assign, review=np.full(len(counts), NEVER if review is None else review))
+
+
+def refuse_unreachable(predictions: Predictions, gold: Gold, aim: Aim, where: str) -> None:
+    """Refuse a target that no group of labels can reach, and say what can be.
+
+    Args:
+        predictions: of validation.
+        gold: of the same documents.
+        aim: what is asked for.
+        where: the file of the predictions, for the message.
+
+    Raises:
+        DataError: with the best that can be reached.
+    """
+    listed = ~np.isneginf(predictions.scores)
+    hits = find_hits(predictions.top, gold.matrix)
+    counts = _known_counts(gold)
+    for target in (aim.assign, aim.review):
+        if target is None or target.least is None:
+            continue
+        if target.measure == "recall":
+            possible = int(gold.matrix[:, : len(counts)].sum())
+            best = int(hits.sum()) / max(1, possible)
+            if best >= target.least:
+                continue
+            said = f"{int(hits.sum())} of the {possible} gold labels that train has are in the lists of predictions: a recall of {best:.3f}"
+            raise _unreachable(target, said, where, ", or predict longer lists")
+        if not choose_cuts(predictions.top, predictions.scores, gold.matrix, counts, target).reached.any():
+            raise _unreachable(
+                target,
+                _best_precision(predictions.scores[listed], hits[listed]),
+                where,
+                ", or have a person review what is shown: --target f1",
+            )
+
+
+def _best_precision(scores: Floats, hits: Booleans) -> str:
+    order = np.argsort(-scores, kind="stable")
+    right = np.cumsum(hits[order])
+    ends = np.flatnonzero(np.append(np.diff(scores[order]) < 0, True))
+    shares = right[ends] / (ends + 2.0)  # as if the next label were wrong, as the cuts count
+    place = int(np.argmax(shares))
+    best = int(ends[place])
+    share = f"{right[best] / (best + 1):.3f}, or {shares[place]:.3f} if the next one is wrong"
+    return f"the best cut on validation assigns {best + 1} labels of which {right[best]} are right ({share})"
+
+
+def _unreachable(target: Target, said: str, where: str, todo: str) -> DataError:
+    return DataError(
+        f"the target {target} cannot be reached: {said}",
+        where=where,
+        expected="a target that predictions of validation can reach",
+        todo=f"ask for less than {target}{todo}",
+    )
+
+
+def _known_counts(gold: Gold) -> Integers:
+    """Training documents of the labels of train [L]."""
+    return gold.train_counts[gold.train_counts > 0]
+
+
+def find_bands(predictions: Predictions, decision: Decision) -> tuple[Booleans, Booleans]:
+    """Which predictions are assigned, and which are reviewed [N, K].
+
+    Args:
+        predictions: of any split.
+        decision: where the cuts are.
+    """
+    return _find_bands(predictions.top, predictions.scores, decision)
+
+
+def _find_bands(top: Integers, scores: Floats, decision: Decision) -> tuple[Booleans, Booleans]:
+    known = (top >= 0) & (top < len(decision.review))
+    inside = np.where(known, top, 0)
+    assigned = known & (scores >= decision.assign.values[inside])
+    return assigned, known & (scores >= decision.review[inside]) & ~assigned
+
+
+def decide_left_out(predictions: Predictions, gold: Gold, aim: Aim, review: float | None, seed: int) -> tuple[Booleans, Booleans]:
+    """The bands of validation [N, K], each document by cuts that were chosen without its fifth of the documents.
+
+    Args:
+        predictions: of validation.
+        gold: of the same documents.
+        aim: what is to be reached.
+        review: see `decide`.
+        seed: of how documents are dealt.
+    """
+    documents, counts = len(predictions.top), _known_counts(gold)
+    folds = np.random.default_rng(seed).permutation(documents) % min(FOLDS, documents)
+    assigned, reviewed = np.zeros(predictions.top.shape, dtype=bool), np.zeros(predictions.top.shape, dtype=bool)
+    for fold in range(min(FOLDS, documents)):
+        rest, own = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        if not gold.matrix[rest][:, : len(counts)].nnz:  # nothing to choose by: nothing is decided without a person
+            continue
+        decision = _decide(predictions.top[rest], predictions.scores[rest], gold.matrix[rest], counts, aim, review)
+        assigned[own], reviewed[own] = _find_bands(predictions.top[own], predictions.scores[own], decision)
+    return assigned, reviewed
+
+
+def measure_bands(
+    bands: tuple[Booleans, Booleans], predictions: Predictions, gold: Gold, *, replicates: int, level: float, seed: int
+) -> Outcome:
+    """How often each band is right, what share of the gold labels it holds, and its labels per document.
+
+    Args:
+        bands: which predictions are assigned and reviewed [N, K].
+        predictions: of a split.
+        gold: of the same documents; labels unseen in train count as rejected.
+        replicates: resamples of the documents behind the intervals; 0: none.
+        level: their coverage.
+        seed: of the resamples.
+    """
+    masks = _split_bands(bands, predictions)
+    hits = find_hits(predictions.top, gold.matrix)
+    labels = {name: mask.sum(axis=1).astype(np.float64) for name, mask in masks.items()}
+    right = {name: (mask & hits).sum(axis=1).astype(np.float64) for name, mask in masks.items()}
+    sizes = gold.sizes.astype(np.float64)
+    held = {**right, REJECT: sizes - right[ASSIGN] - right[REVIEW]}
+    ones = np.ones(len(sizes))
+    metrics = [ratio_of_sums(f"{name} {what}", *parts) for name in masks for what, parts in (
+        ("labels", (labels[name], ones)), ("precision", (right[name], labels[name])), ("recall", (held[name], sizes))
+    )]  # fmt: skip
+    metrics.append(ratio_of_sums(AUTOMATIC, labels[ASSIGN], labels[ASSIGN] + labels[REVIEW]))
+    metrics.append(ratio_of_sums("untouched", (labels[REVIEW] == 0).astype(np.float64), ones))
+    drawn = resample(metrics, replicates, np.random.default_rng(seed)) if replicates else np.zeros((len(metrics), 0))
+    figures = [
+        _bound(compute_value(m), values, level, share=not m.name.endswith("labels")) for m, values in zip(metrics, drawn, strict=True)
+    ]
+    expected = _expect(masks, predictions)
+    found = {
+        name: Band(labels=figures[3 * i], precision=figures[3 * i + 1], recall=figures[3 * i + 2], **expected[name])
+        for i, name in enumerate(masks)
+    }
+    return Outcome(bands=found, automatic=figures[-2], untouched=figures[-1])
+
+
+def _split_bands(bands: tuple[Booleans, Booleans], predictions: Predictions) -> dict[str, Booleans]:
+    assigned, reviewed = bands
+    return {ASSIGN: assigned, REVIEW: reviewed, REJECT: ~np.isneginf(predictions.scores) & ~assigned & ~reviewed}
+
+
+def _bound(value: float, drawn: Floats, level: float, *, share: bool) -> Figure:
+    if not drawn.size:
+        return Figure(value=none_if_undefined(value))
+    low, high = interval(value, drawn, level, within=(0.0, 1.0 if share else np.inf))
+    return Figure(value=none_if_undefined(value), low=none_if_undefined(low), high=none_if_undefined(high))
+
+
+def _expect(masks: Mapping[str, Booleans], predictions: Predictions) -> dict[str, dict[str, float | None]]:
+    """What the scores say as probabilities of each band."""
+    if not are_probabilities(predictions):
+        return {name: {"expected_precision": None, "expected_recall": None} for name in masks}
+    total = float(predictions.scores[~np.isneginf(predictions.scores)].sum())
+    return {
+        name: {
+            "expected_precision": float(predictions.scores[mask].mean()) if mask.any() else None,
+            "expected_recall": float(predictions.scores[mask].sum()) / total if total else None,
+        }
+        for name, mask in masks.items()
+    }
+
+
+def are_probabilities(predictions: Predictions) -> bool:
+    """Whether all scores lie between 0 and 1."""
+    scores = predictions.scores[~np.isneginf(predictions.scores)]
+    return bool(len(scores) and scores.min() >= 0 and scores.max() <= 1)

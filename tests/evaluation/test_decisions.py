@@ -1,0 +1,47 @@
+"""Decisions as tables and JSON."""
+
+import json
+
+import pytest
+
+from plant_cli.evaluation.bands import decide, find_bands, measure_bands
+from plant_cli.evaluation.decisions import Circumstances, as_json, make_tables
+from plant_cli.evaluation.predictions import read_predictions
+from plant_cli.evaluation.targets import parse_targets
+
+
+@pytest.fixture
+def given(gold, save, good):
+    scored = read_predictions(save(good), gold)
+    decision = decide(scored, gold, parse_targets(["precision=0.75"]), 0.15)
+    outcome = measure_bands(find_bands(scored, decision), scored, gold, replicates=50, level=0.9, seed=3)
+    circumstances = Circumstances(system="finetune", target="precision=0.75", calibrated=True, replicates=50, level=0.9, seed=3)
+    positives = gold.matrix[:, :4].sum(axis=0).tolist()
+    return {"validation": outcome, "test": outcome}, {"validation": gold, "test": gold}, decision, circumstances, positives
+
+
+def test_the_table_says_what_a_person_asks(given):
+    validation, test, cuts = make_tables(*given)
+    assert [row[:2] for row in validation.rows] == [["assign", 0.8], ["review", 0.6], ["reject", 0.2]]
+    assert validation.rows[0][3:6] == test.rows[0][3:6] == [1.0, 1.0, 1.0]
+    assert "57% of the labels shown are assigned without a person; 0.6 labels of a document" in validation.notes[0]
+    assert "without each document's fifth" in " ".join(validation.notes)
+    assert "chosen on validation alone" in " ".join(test.notes)
+    assert any("5 documents, 1 without gold (they count); 6 gold labels, 2 unseen in train; 4 labels" in note for note in test.notes)
+    assert any("90% intervals from 50 resamples of the documents, seed 3" in note for note in test.notes)
+    assert cuts.rows == [["≥1", 4, 4, 0.65, 0.65, 0]]
+
+
+def test_json_holds_all_figures(given):
+    content = json.loads(json.dumps(as_json(*given), allow_nan=False))
+    assert content["splits"]["test"]["assign"]["precision"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+    assert content["splits"]["validation"]["review"]["labels"]["value"] == 0.6
+    assert content["thresholds"][0] == {
+        "training_documents": "≥1",
+        "labels": 4,
+        "validation_documents": 4,
+        "lowest": pytest.approx(0.65),
+        "highest": pytest.approx(0.65),
+        "never_assigned": 0,
+    }
+    assert (content["seed"], content["level"], content["target"]) == (3, 0.9, "precision=0.75")
