@@ -43,8 +43,7 @@ class Report:
         """Take in a round; findings of one wording are kept once."""
         self.cases += sum(done.outcomes.values())
         self.outcomes.update(done.outcomes)
-        known = {str(finding["what"]).splitlines()[-1] for finding in self.findings}
-        if done.finding is not None and str(done.finding["what"]).splitlines()[-1] not in known:
+        if done.finding is not None and done.finding["error"] not in {finding["error"] for finding in self.findings}:
             self.findings.append(done.finding)
 
 
@@ -80,7 +79,7 @@ def _tell(report: Report) -> None:
     for outcome, count in report.outcomes.most_common():
         print(f"  {count:7,}  {outcome}")
     for finding in report.findings:
-        print(f"finding, seed {finding['seed']}: {finding['what']}\n  {finding['files']}")
+        print(f"finding, seed {finding['seed']}: {finding['error']}\n{finding['trace']}\n  {finding['files']}")
 
 
 if __name__ == "__main__":

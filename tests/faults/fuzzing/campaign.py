@@ -57,7 +57,7 @@ def run_round(target: str, number: int, cases: int, folder: Path) -> Round:
         found = json.loads(notes.read_text("utf-8"))
         return Round(Counter(found["outcomes"]), found["finding"])
     files = json.loads(last.read_text("utf-8")) if last.exists() else {}
-    return Round(finding={"seed": number, "what": f"the process {ending}", "files": files})
+    return Round(finding={"seed": number, "error": f"the process {ending}", "trace": "", "files": files})
 
 
 def _watch(process: int, last: Path) -> str:
@@ -109,7 +109,8 @@ def _try_cases(target: str, number: int, cases: int, folder: Path) -> Round:
         try_case()
     except BaseException as error:
         files = show_files(latest[0]) if latest else {}
-        done.finding = {"seed": number, "what": "".join(traceback.format_exception(error))[-3000:].strip(), "files": files}
+        trace = "".join(traceback.format_exception(error)).partition("Failing test case")[0].strip()
+        done.finding = {"seed": number, "error": f"{type(error).__name__}: {error}"[:300], "trace": trace[-3000:], "files": files}
     return done
 
 

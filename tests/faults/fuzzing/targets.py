@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from plant_cli.api import BackboneSpec, Choice, DataSection, DatasetSpec, PlantError, SilentReporter, StageSpec
 from plant_cli.registry import Registry, installed
-from plant_cli.testing import make_context
+from plant_cli.testing.contexts import make_context
 from tests.faults.fuzzing.contract import Try
 from tests.faults.fuzzing.inputs import ODD, Files, changed_json, mutations, small, tables, words, yaml_texts
 from tests.faults.fuzzing.modules import modules
