@@ -9,6 +9,7 @@ from pathlib import Path
 from plant_cli.api import LabelIndex, Reporter, Request, SilentReporter
 from plant_cli.artefacts.thresholds import Thresholds, read_thresholds
 from plant_cli.inference.model import TrainedModel, load_model
+from plant_cli.inference.top import Scoring
 from plant_cli.registry import installed
 from plant_cli.running.runner import RequestRunner
 
@@ -61,7 +62,7 @@ class OpenModel:
             k: labels of each text; fewer if the run has fewer.
             batch: texts scored at once; less needs less memory.
         """
-        top = self.network.score(texts, name="texts", k=k, batch=batch, reporter=self.reporter)
+        top = self.network.score(texts, Scoring(name="texts", k=k, batch=batch, reporter=self.reporter))
         found = zip(top.labels.tolist(), top.scores.tolist(), self.thresholds.select(top.labels).tolist(), strict=True)
         return [[self._name(*one) for one in zip(*columns, strict=True)] for columns in found]
 

@@ -55,19 +55,14 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     from plant_cli.artefacts.thresholds import read_thresholds
     from plant_cli.evaluation.systems import find_chosen
     from plant_cli.inference.model import load_model
+    from plant_cli.inference.top import Scoring
 
     hashed, chosen = corpus.labels.hash, options.thresholds
     thresholds = read_thresholds(folder, hashed) if chosen is None else find_chosen(context, chosen, hashed)
 
     model = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
-    top = model.score(
-        texts,
-        name="texts",
-        k=options.top_k,
-        batch=options.batch,
-        reporter=context.reporter,
-        should_stop=lambda: context.stopping,
-    )
+    scoring = Scoring(name="texts", k=options.top_k, batch=options.batch, reporter=context.reporter, should_stop=lambda: context.stopping)
+    top = model.score(texts, scoring)
     reasons = _explain(model, texts, top) if options.why else None
     found = _suggestions(ids, top, thresholds, corpus, reasons)
     if options.assigned:
