@@ -119,15 +119,14 @@ def _read_attention(
     words = None if mig is None else find_token_words(texts, tokens, read_vocabulary(mig)["word"].to_list(), corpus.analyser)
     reader = LiveReader(network, tokens, hardware, words)
     found: list[tuple[npt.NDArray[np.int64], list[npt.NDArray[np.float64]]]] = []
-    with torch.no_grad(), reporter.progress("attention", len(texts), "documents") as task:
+    with torch.no_grad(), hardware.autocast(), reporter.progress("attention", len(texts), "documents") as task:
         for row, own in enumerate(labels):
             spans = np.asarray(tokens.spans[row], dtype=np.int64).reshape(-1, 2)
-            weights: list[npt.NDArray[np.float64]] = []
+            weights = [np.zeros(len(spans))] * len(own)
             if own and len(spans):
-                with hardware.autocast():
-                    on_tokens = network.decoder.attention(reader.read(np.array([row])), torch.tensor(own, device=hardware.device))
+                on_tokens = network.decoder.attention(reader.read(np.array([row])), torch.tensor(own, device=hardware.device))
                 weights = list(on_tokens[0, :, : len(spans)].double().cpu().numpy())
-            found.append((spans, weights or [np.zeros(len(spans))] * len(own)))
+            found.append((spans, weights))
             task.advance(1)
     return found
 
