@@ -68,11 +68,14 @@ def read_rows(reading: Reading, name: str, columns: Sequence[str], parse: Callab
         rows = _Rows(path, len(names), reading.bad, codec.removesuffix("-sig").upper())
         places = [names.index(column) for column in columns]
         for line, row in lines:
-            if rows.fits(line, row):
-                try:
-                    yield parse(*(row[place] for place in places))
-                except ValueError as error:
-                    rows.refuse(line, row, str(error))
+            if not rows.fits(line, row):
+                continue
+            try:
+                parsed = parse(*(row[place] for place in places))
+            except ValueError as error:
+                rows.refuse(line, row, str(error))
+                continue
+            yield parsed
 
 
 def _number(reader: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
