@@ -11,7 +11,7 @@ import numpy as np
 from plant_cli.api.output import Cell, Column, Table
 from plant_cli.artefacts.thresholds import REVIEW
 from plant_cli.evaluation.bands import Decision, Figure, Outcome
-from plant_cli.evaluation.cuts import OWN
+from plant_cli.evaluation.cuts import ENOUGH, OWN
 from plant_cli.evaluation.gold import Gold
 
 VALIDATION = "validation"
@@ -129,9 +129,7 @@ def _list_groups(decision: Decision, positives: Sequence[int], given: Circumstan
         _summarise_groups(decision, positives)
     )]  # fmt: skip
     notes = [
-        f"{OWN}: a threshold for each label, chosen by its own validation documents; the others share one with labels about as frequent"
-        if given.target != "macro-f1"
-        else "a threshold for each label by its validation documents and its probabilities: the fewer documents, the more of these",
+        f"{OWN}: a threshold for each label with {ENOUGH} validation documents or more; the others share one with labels about as frequent",
         "never assigned: labels of which no cut reaches the target on validation",
         f"target {given.target}; {len(decision.review)} labels of train; chosen on validation alone",
     ]

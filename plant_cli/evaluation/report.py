@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,21 +98,40 @@ def _bounds(score: Score) -> dict[str, float | None]:
     return {"value": score.value, "low": score.low, "high": score.high}
 
 
-def make_tables(evaluation: Evaluation, conditions: Conditions) -> list[Table]:
-    """The metrics, and the bins of training frequency when any metric of them was chosen."""
+def make_tables(evaluation: Evaluation, conditions: Conditions, remarks: Sequence[str] = ()) -> list[Table]:
+    """The metrics, and the bins of training frequency when any metric of them was chosen.
+
+    Args:
+        evaluation: what was computed.
+        conditions: under what conditions.
+        remarks: further notes under the metrics.
+    """
     in_bins = {m.name for b in evaluation.bins for m in b.metrics}
     overall = [s for s in evaluation.scores.values() if s.name not in in_bins]
     columns = [Column(name="metric"), *(Column(name=name, kind="points") for name in ("value", "low", "high"))]
     tables = []
     if overall:
         rows = [[s.name, s.value, s.low, s.high] for s in overall]
-        tables.append(Table(title=f"Metrics on {conditions.gold.split}", columns=columns, rows=rows, notes=_notes(evaluation, conditions)))
+        tables.append(
+            Table(
+                title=f"Metrics on {conditions.gold.split}", columns=columns, rows=rows, notes=[*_notes(evaluation, conditions), *remarks]
+            )
+        )
     if in_bins & set(evaluation.scores):
-        tables.append(_bin_table(evaluation))
+        tables.append(_bin_table(evaluation, describe_conditions(evaluation, conditions)))
     return tables
 
 
-def _bin_table(evaluation: Evaluation) -> Table:
+def describe_conditions(evaluation: Evaluation, conditions: Conditions) -> str:
+    """Documents, labels, convention, resamples and seed in one line, for a table beside that of the metrics."""
+    drawn = (
+        f"{100 * conditions.level:g}% intervals from {conditions.replicates} resamples of the documents, " if conditions.replicates else ""
+    )
+    counted = f"{len(conditions.data.top)} documents of {conditions.gold.split}; {evaluation.labels_averaged['macro-F1']} labels counted"
+    return f"{counted}; convention {conditions.convention.name}; {drawn}seed {conditions.seed}"
+
+
+def _bin_table(evaluation: Evaluation, said: str) -> Table:
     scores = evaluation.scores
     kinds = [k for k in ("R@10", "R@50", "macro-F1-present") if any(f"{k}[{b.name}]" in scores for b in evaluation.bins)]
     columns = [
@@ -127,7 +146,7 @@ def _bin_table(evaluation: Evaluation) -> Table:
             score = scores.get(f"{kind}[{b.name}]")
             row += [score.value, score.low, score.high] if score else [None, None, None]
         rows.append(row)
-    notes = ["recall is pooled over the assignments of a bin; bin 0 holds labels that no training document has"]
+    notes = ["recall is pooled over the assignments of a bin; bin 0 holds labels that no training document has", said]
     return Table(title="By training documents of the label", columns=columns, rows=rows, notes=notes)
 
 
