@@ -11,7 +11,7 @@ import numpy as np
 from plant_cli.api.metrics import MetricInput
 from plant_cli.api.output import Cell, Column, Table
 from plant_cli.evaluation.conventions import Convention
-from plant_cli.evaluation.gold import Gold
+from plant_cli.evaluation.gold import Gold, describe_gold
 from plant_cli.evaluation.score import Evaluation, Score
 from plant_cli.evaluation.systems import CUT, EVIDENCE_CUT, System
 from plant_cli.model.cuts import CutEvidence
@@ -118,17 +118,15 @@ def make_tables(evaluation: Evaluation, conditions: Conditions, remarks: Sequenc
             )
         )
     if in_bins & set(evaluation.scores):
-        tables.append(_bin_table(evaluation, describe_conditions(evaluation, conditions)))
+        tables.append(_bin_table(evaluation, describe_conditions(conditions)))
     return tables
 
 
-def describe_conditions(evaluation: Evaluation, conditions: Conditions) -> str:
+def describe_conditions(conditions: Conditions) -> str:
     """Documents, labels, convention, resamples and seed in one line, for a table beside that of the metrics."""
-    drawn = (
-        f"{100 * conditions.level:g}% intervals from {conditions.replicates} resamples of the documents, " if conditions.replicates else ""
-    )
-    counted = f"{len(conditions.data.top)} documents of {conditions.gold.split}; {evaluation.labels_averaged['macro-F1']} labels counted"
-    return f"{counted}; convention {conditions.convention.name}; {drawn}seed {conditions.seed}"
+    resamples = f"{conditions.replicates} resamples of the documents, " if conditions.replicates else ""
+    drawn = f"{100 * conditions.level:g}% intervals from {resamples}" if resamples else ""
+    return f"{describe_gold(conditions.gold, conditions.convention)}; {drawn}seed {conditions.seed}"
 
 
 def _bin_table(evaluation: Evaluation, said: str) -> Table:
@@ -159,7 +157,7 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
     notes = [
         f"convention {conditions.convention.name}: {'; '.join(conditions.convention.assumptions)}",
         f"{len(data.top)} documents, {without} without gold; {gold.matrix.nnz} gold assignments, {outside} of labels unseen in train",
-        f"{averaged}; {conditions.system.origin}",
+        f"{describe_gold(gold, conditions.convention)}: {averaged}; {conditions.system.origin}",
         f"of {never['counted']} labels of train {never['assigned']} are never assigned, {never['listed']} are in no list of predictions",
         *evaluation.remarks,
         *(f"not available: {name} ({missing})" for name, missing in evaluation.missing.items()),
@@ -167,6 +165,8 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
     if conditions.replicates:
         drawn = f"{conditions.replicates} resamples of the documents, seed {conditions.seed}"
         notes.append(f"{100 * conditions.level:g}% intervals from {drawn}")
+    else:
+        notes.append(f"no intervals (--bootstrap 0); seed {conditions.seed}")
     notes += [f"options of {family}: {show_options(given)}" for family, given in conditions.metric_options.items()]
     cut = conditions.system.cut
     documents, tokens = (cut.get(name, 0.0) for name in CUT)

@@ -200,7 +200,7 @@ def _write(folder: Path, evaluation: Evaluation, conditions: Conditions, parts: 
     return Result(
         tables=[
             *report.make_tables(evaluation, conditions, describe(reliability)),
-            *([make_parts_table(parts, evaluation.scores, report.describe_conditions(evaluation, conditions))] if parts else []),
+            *([make_parts_table(parts, evaluation.scores, report.describe_conditions(conditions))] if parts else []),
         ],
         data=content,
         next_step="plant finetune --init random --tag baseline, then plant significance finetune finetune-baseline",

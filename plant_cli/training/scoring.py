@@ -70,6 +70,7 @@ class Scored:
         parts: of each scorer alone, by its name.
         calibrated: what makes probabilities of their sum, and how well they hold.
         threshold: the decision threshold for all labels.
+        conditions: which documents and labels the figures are of.
     """
 
     scorers: Training
@@ -78,6 +79,7 @@ class Scored:
     parts: Mapping[str, Mapping[str, float]]
     calibrated: Calibrated
     threshold: float
+    conditions: str
 
 
 def score_alone(given: Given, options: FinetuneOptions) -> Scored:
@@ -111,6 +113,7 @@ def score_alone(given: Given, options: FinetuneOptions) -> Scored:
         parts=parts,
         calibrated=calibrated,
         threshold=judge.save_thresholds(whole, options.tune, given.session, corpus.labels.hash),
+        conditions=judge.conditions,
     )
 
 

@@ -43,6 +43,7 @@ class FineTuned:
         scorers: what speaks beside the network, as it was fitted; None: nothing does.
         parts: validation figures of each part alone, by its name.
         calibrated: how much the network and the scorers count, and how well probabilities hold on validation.
+        conditions: which documents and labels the figures are of.
         speed: how fast it trained.
         cuts: what of each split was not read.
     """
@@ -53,6 +54,7 @@ class FineTuned:
     scorers: ScorerTraining | None
     parts: Mapping[str, Mapping[str, float]]
     calibrated: Calibrated
+    conditions: str
     speed: Throughput
     cuts: dict[str, dict[str, Any]]
 
@@ -98,6 +100,7 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
         scorers=scorers,
         parts=parts,
         calibrated=judged.calibrated,
+        conditions=monitor.validation.judge.conditions,
         speed=speed,
         cuts=setup.summarise_cuts(),
     )
