@@ -205,6 +205,10 @@ class Corpus(Protocol):
         """
         ...
 
+    def stream(self, name: SplitName) -> Iterator[Split]:
+        """One split in parts of some thousand documents, in order, so that its texts are never all in memory; errors as of `split`."""
+        ...
+
     def has_split(self, name: SplitName) -> bool:
         """Whether there is such a split."""
         ...

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from plant_cli.api.reporting import Reporter
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +33,22 @@ class Documents:
 
     def __len__(self) -> int:
         return len(self.ends) - 1
+
+    def remember(self, name: Hashable, make: Callable[[], Value]) -> Value:
+        """What is made of these documents once, for all scorers that ask for it by the same name; it lives as long as the documents.
+
+        Args:
+            name: says all that the value depends on beside the documents.
+            make: makes it.
+        """
+        if name not in self._remembered:
+            self._remembered[name] = make()
+        found: Value = self._remembered[name]
+        return found
+
+    @cached_property
+    def _remembered(self) -> dict[Hashable, Any]:
+        return {}
 
     @cached_property
     def counts(self) -> csr_array:

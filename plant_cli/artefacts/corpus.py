@@ -14,7 +14,7 @@ from plant_cli.api.corpus import SplitName
 from plant_cli.api.errors import ArtefactError
 from plant_cli.artefacts.integrity import examine_file
 from plant_cli.base.files import read_json, replacing, write_json
-from plant_cli.base.hashing import hash_file, hash_json, hash_strings
+from plant_cli.base.hashing import ListHash, StringsHash, hash_file, hash_json
 
 LABELS_FILE = "labels.parquet"
 EVIDENCE_FILE = "evidence.parquet"
@@ -39,16 +39,37 @@ class SplitRecord(BaseModel):
     @classmethod
     def of(cls, frame: pl.DataFrame) -> SplitRecord:
         """The fingerprint of a tidy frame."""
-        return cls(
-            documents=frame.height,
-            ids_hash=hash_strings(frame["doc_id"]),
-            texts_hash=hash_strings(frame["text"]),
-            labels_hash=hash_json(frame["labels"].to_list()),
-        )
+        fingerprint = Fingerprint()
+        fingerprint.add(frame)
+        return fingerprint.record()
 
     def differences(self, other: SplitRecord) -> list[str]:
         """Which of documents, ids, texts and labels differ."""
         return [name.removesuffix("_hash") for name in type(self).model_fields if getattr(self, name) != getattr(other, name)]
+
+
+class Fingerprint:
+    """Makes the record of a split from its documents, batch after batch; how they are cut into batches changes nothing."""
+
+    def __init__(self) -> None:
+        self._documents = 0
+        self._ids, self._texts, self._labels = StringsHash(), StringsHash(), ListHash()
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Take the next documents, tidied."""
+        self._documents += frame.height
+        self._ids.add(frame["doc_id"])
+        self._texts.add(frame["text"])
+        self._labels.add(frame["labels"].to_list())
+
+    def record(self) -> SplitRecord:
+        """The record of what was added."""
+        return SplitRecord(
+            documents=self._documents,
+            ids_hash=self._ids.hexdigest(),
+            texts_hash=self._texts.hexdigest(),
+            labels_hash=self._labels.hexdigest(),
+        )
 
 
 class AnalyserRecord(BaseModel):

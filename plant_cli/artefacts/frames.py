@@ -14,8 +14,21 @@ from plant_cli.base.files import replacing
 ROW_GROUP = 1 << 18
 
 
-def write_frames(path: Path, frames: Iterable[pl.DataFrame], schema: Mapping[str, pl.DataType], metadata: Mapping[str, str]) -> None:
+def write_frames(
+    path: Path,
+    frames: Iterable[pl.DataFrame],
+    schema: Mapping[str, pl.DataType],
+    metadata: Mapping[str, str],
+    row_group: int = ROW_GROUP,
+) -> None:
     """Write frames of one schema below one another, atomically; they are taken one at a time, from another thread.
+
+    Args:
+        path: the file.
+        frames: what goes into it.
+        schema: of all frames.
+        metadata: of the file.
+        row_group: rows that are written, and later read, together.
 
     Raises:
         Exception: whatever `frames` raised; the file is then not there.
@@ -32,7 +45,7 @@ def write_frames(path: Path, frames: Iterable[pl.DataFrame], schema: Mapping[str
     with replacing(path) as temporary:
         try:
             rows = register_io_source(read, schema=dict(schema))
-            rows.sink_parquet(temporary, metadata=dict(metadata), row_group_size=ROW_GROUP, engine="streaming")
+            rows.sink_parquet(temporary, metadata=dict(metadata), row_group_size=row_group, engine="streaming")
         except Exception:
             if failures:  # some versions of polars wrap it in an error of their own
                 raise failures[0] from None

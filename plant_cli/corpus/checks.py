@@ -45,10 +45,11 @@ class Finding:
 
 
 Check = Callable[[Frames], Iterator[Finding]]
+"""From the digests of documents (see `digests`), whose labels are as written, not tidied."""
 
 
 def examine(frames: Frames, checks: tuple[Check, ...]) -> list[Finding]:
-    """All findings of the given checks, the worst first. The frames hold labels as written, not tidied."""
+    """All findings of the given checks, the worst first."""
     return sorted((finding for check in checks for finding in check(frames)), key=lambda finding: LEVELS.index(finding.level))
 
 
@@ -86,7 +87,7 @@ def find_empty_texts(frames: Frames) -> Iterator[Finding]:
     for name, frame in frames.items():
         yield from _documents(
             name,
-            frame.filter(~pl.col("text").str.contains(r"\S")),
+            frame.filter(pl.col("same").is_null()),
             what="documents have an empty text",
             expected="some text in each document",
             todo="remove these documents, or name the right column with --text-column",
@@ -127,13 +128,12 @@ def find_unseen_labels(frames: Frames) -> Iterator[Finding]:
 
 def find_leaks(frames: Frames) -> Iterator[Finding]:
     """The same text, to the letter, in two splits."""
-    yield from _leak(_shared(frames, pl.col("text")), "documents have a text that another split holds too")
+    yield from _leak(_shared(frames, "same"), "documents have a text that another split holds too")
 
 
 def find_near_leaks(frames: Frames) -> Iterator[Finding]:
     """The same text in two splits but for case, punctuation and blanks."""
-    letters = pl.col("text").str.to_lowercase().str.replace_all(r"[^\p{L}\p{M}\p{N}]+", " ").str.strip_chars(" ")
-    near = _shared(frames, letters).join(_shared(frames, pl.col("text")), on=["doc_id", "split"], how="anti")
+    near = _shared(frames, "alike").join(_shared(frames, "same"), on=["doc_id", "split"], how="anti", maintain_order="left")
     yield from _leak(near, "documents have a text that another split holds too, but for case, blanks and punctuation")
 
 
@@ -142,7 +142,7 @@ def find_repeated_texts(frames: Frames) -> Iterator[Finding]:
     for name, frame in frames.items():
         yield from _documents(
             name,
-            frame.filter(pl.col("text").is_duplicated() & pl.col("text").str.contains(r"\S")),
+            frame.filter(pl.col("same").is_duplicated() & pl.col("same").is_not_null()),
             what="documents have a text that occurs twice in their split",
             expected="each text once",
             todo="drop the repetitions, or join their labels",
@@ -179,12 +179,12 @@ def find_twin_labels(frames: Frames) -> Iterator[Finding]:
 
 def find_odd_characters(frames: Frames) -> Iterator[Finding]:
     """Traces of a wrong encoding: replacement characters and control characters."""
-    kinds = {"\ufffd": "replacement characters (U+FFFD)", r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]": "control characters"}
+    kinds = {"replaced": "replacement characters (U+FFFD)", "control": "control characters"}
     for name, frame in frames.items():
-        for pattern, kind in kinds.items():
+        for column, kind in kinds.items():
             yield from _documents(
                 name,
-                frame.filter(pl.col("text").str.contains(pattern)),
+                frame.filter(column),
                 what=f"documents hold {kind}",
                 expected="text that was read in its own encoding",
                 todo="make the corpus again from its source, decoding it as what it is",
@@ -194,10 +194,9 @@ def find_odd_characters(frames: Frames) -> Iterator[Finding]:
 def find_short_texts(frames: Frames) -> Iterator[Finding]:
     """Texts too short to be documents."""
     for name, frame in frames.items():
-        length = pl.col("text").str.strip_chars().str.len_chars()
         yield from _documents(
             name,
-            frame.filter(length.is_between(1, SHORT - 1)),
+            frame.filter(pl.col("inner_characters").is_between(1, SHORT - 1)),
             what=f"documents have fewer than {SHORT} characters",
             expected="texts from which a person could tell the labels",
             todo="check that --text-column names the whole text",
@@ -225,11 +224,11 @@ def _documents(split: str, found: pl.DataFrame, *, what: str, expected: str, tod
         yield Finding(what=what, where=f"{split}: {ids}", count=found.height, expected=expected, todo=todo, level=level)
 
 
-def _shared(frames: Frames, key: pl.Expr) -> pl.DataFrame:
-    """Documents whose key some other split holds too: `doc_id`, `split`, `key`, those of one key side by side."""
-    texts = pl.concat(frame.select("doc_id", split=pl.lit(name), key=key) for name, frame in frames.items())
-    shared = texts.filter(pl.col("key").str.contains(r"\S") & (pl.col("split").n_unique().over("key") > 1))
-    return shared.sort("key", maintain_order=True)
+def _shared(frames: Frames, key: str) -> pl.DataFrame:
+    """Documents whose key some other split has too: `doc_id`, `split`, `key`, those of one key side by side, the first document first."""
+    texts = pl.concat(frame.select("doc_id", split=pl.lit(name), key=key) for name, frame in frames.items()).with_row_index("row")
+    shared = texts.filter(pl.col("key").is_not_null() & (pl.col("split").n_unique().over("key") > 1))
+    return shared.sort(pl.col("row").min().over("key"), "row").drop("row")
 
 
 def _leak(shared: pl.DataFrame, what: str) -> Iterator[Finding]:

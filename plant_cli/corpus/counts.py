@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from glob import glob
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import torch
     from scipy.sparse import csr_array
 
+    from plant_cli.corpus.spooled_terms import SpooledTerms
     from plant_cli.relevance.counting import Counting
     from plant_cli.relevance.shard import Shard
     from plant_cli.relevance.terms import Terms
@@ -33,6 +35,8 @@ class Counter:
         check: called often; raises an error if the user asked to stop.
         splits: whose documents are counted; more than train is leakage.
         keep: words that are not left out, however rare.
+        folder: where words wait that memory does not hold (default: where the system has temporary files).
+        jobs: threads that will ask for counts.
     """
 
     corpus: Corpus
@@ -43,6 +47,8 @@ class Counter:
     check: Callable[[], None]
     splits: Sequence[SplitName] = ("train",)
     keep: Set[str] = frozenset()
+    folder: Path | None = None
+    jobs: int = 1
 
     def count(self, device: torch.device | None = None) -> Counting:
         """Counts of all training documents; of several processes each reads its share, and all get the sum.
@@ -52,36 +58,73 @@ class Counter:
         """
         if process_count() > 1:
             return self._count_together()
-        texts, gold = self._read_documents()
-        terms = self.read_words(texts, self.min_df)
-        self._require_words(terms.words, len(texts))
+        terms, gold = self._read_documents(self.min_df)
+        self._require_words(terms.words, gold.shape[0])
+        return self._open(terms, gold, device)
+
+    def _open(self, terms: Terms | SpooledTerms, gold: csr_array, device: torch.device | None = None) -> Counting:
+        """The counts of documents whose words are read."""
+        from plant_cli.corpus.spooled_terms import SpooledCounting, SpooledTerms
+        from plant_cli.relevance.counting import SparseCounting
+
+        if isinstance(terms, SpooledTerms):
+            return SpooledCounting(terms, gold, memory=self.memory, jobs=self.jobs)
         if device is not None:
             from plant_cli.relevance.dense import DenseCounting
 
             return DenseCounting(terms, gold, device=device, memory=self.memory)
-        from plant_cli.relevance.counting import SparseCounting
-
         return SparseCounting(terms, gold, with_occurrences=self.occurrences)
 
-    def _read_documents(self) -> tuple[Sequence[str], csr_array]:
-        """Texts [N] and labels, csr [N, L], of the documents to be counted."""
+    def _read_documents(self, min_df: int, shard: Shard | None = None, memory: int | None = None) -> tuple[Terms | SpooledTerms, csr_array]:
+        """Words and labels, csr [N, L], of the documents to be counted, or of a share of them; no text is kept.
+
+        Args:
+            min_df: words in fewer documents than this are left out.
+            shard: which share.
+            memory: bytes that the words of documents may take before they go to files (default: a part of what the counter has).
+        """
         from scipy.sparse import csr_array, vstack
 
-        splits = [self.corpus.split(name) for name in self.splits]
-        if len(splits) == 1:
-            return splits[0].texts, splits[0].gold
-        return [text for split in splits for text in split.texts], csr_array(vstack([split.gold for split in splits]))
+        from plant_cli.corpus.spooled_terms import read_terms
+
+        total = sum(self.corpus.sizes[name] for name in self.splits)
+        gold = [csr_array((0, len(self.corpus.labels)), dtype="int32")]
+        start = 0
+
+        def read(advance: Callable[[float], None]) -> Iterator[list[str]]:
+            nonlocal start
+            for part in (part for name in self.splits for part in self.corpus.stream(name)):
+                rows = slice(None) if shard is None else shard.rows_from(start)
+                gold.append(part.gold[rows])
+                for text in part.texts[rows]:
+                    yield self.corpus.analyser.spell(text)
+                    self.check()
+                start += len(part)
+                advance(len(part))
+
+        with self.reporter.progress("counting words", total, "documents") as task:
+            terms = read_terms(
+                read(task.advance),
+                min_df=min_df,
+                keep=self.keep,
+                with_occurrences=self.occurrences,
+                memory=self.memory if memory is None else memory,
+                folder=self.folder,
+            )
+        return terms, csr_array(vstack(gold, format="csr"))
 
     def _count_together(self) -> Counting:
         from plant_cli.parallel.counting import ReducedCounting
         from plant_cli.parallel.group import join_processes
         from plant_cli.relevance.shard import Shard
+        from plant_cli.relevance.terms import Terms
 
-        processes, (texts, gold) = join_processes(), self._read_documents()
-        shard = Shard(processes.rank + 1, processes.count)
+        processes = join_processes()
+        terms, gold = self._read_documents(1, Shard(processes.rank + 1, processes.count), memory=sys.maxsize)
+        assert isinstance(terms, Terms)
         counting = ReducedCounting(
-            self.read_words(texts[shard.rows], min_df=1),
-            gold[shard.rows],
+            terms,
+            gold,
             data_hash=self.corpus.data_hash,
             min_df=self.min_df,
             keep=self.keep,
@@ -124,25 +167,21 @@ class Counter:
         self._require_words(merged.margins.words, merged.margins.n_docs)
         return merged
 
-    def write_shard(self, folder: Path, shard: Shard, jobs: int) -> dict[str, str | int]:
+    def write_shard(self, folder: Path, shard: Shard) -> dict[str, str | int]:
         """Count a share of the training documents and write the counts, for `merge`.
 
         Args:
             folder: where to write.
             shard: which share.
-            jobs: threads.
 
         Returns:
             The shard, and how many documents, words and counts it has.
         """
         from plant_cli.artefacts.forms import write_forms
         from plant_cli.artefacts.shards import write_shard
-        from plant_cli.relevance.counting import SparseCounting
 
-        train = self.corpus.split("train")
-        texts = train.texts[shard.rows]
-        terms = self.read_words(texts, min_df=1)
-        counting = SparseCounting(terms, train.gold[shard.rows], with_occurrences=self.occurrences)
+        terms, gold = self._read_documents(1, shard)
+        counting = self._open(terms, gold)
         with self.reporter.progress(f"counting shard {shard}", len(self.corpus.labels), "labels") as task:
 
             def advance(labels: int) -> None:
@@ -157,11 +196,11 @@ class Counter:
                 label_hash=self.corpus.labels.hash,
                 analyser=self.corpus.analyser.hash,
                 memory=self.memory,
-                jobs=jobs,
+                jobs=self.jobs,
                 advance=advance,
             )
         write_forms(folder, self.corpus.analyser.forms())
-        return {"shard": str(shard), "documents": len(texts), "words": len(terms.words), "counts": pairs}
+        return {"shard": str(shard), "documents": gold.shape[0], "words": len(terms.words), "counts": pairs}
 
     def read_words(self, texts: Sequence[str], min_df: int) -> Terms:
         """The words of texts, with progress."""

@@ -23,7 +23,7 @@ def read_evidence(dataset: Dataset, frames: Frames) -> tuple[pl.DataFrame | None
 
     Args:
         dataset: whose evidence is read.
-        frames: its tidy splits; each document has an id of its own.
+        frames: digests of its splits (see `digests`) with tidy labels; each document has an id of its own.
 
     Returns:
         Spans `doc_id, label, start, end` of documents and labels that are there, each once (None: the dataset has no evidence), and the
@@ -43,7 +43,7 @@ def read_evidence(dataset: Dataset, frames: Frames) -> tuple[pl.DataFrame | None
                 expected=near_names(name, given.columns),
                 todo=f"the dataset must yield the columns {', '.join(EVIDENCE)}",
             )
-    documents = pl.concat(f.select("doc_id", size=pl.col("text").str.len_chars(), owned="labels") for f in frames.values())
+    documents = pl.concat(f.select("doc_id", size="characters", owned="labels") for f in frames.values())
     spans = (
         given.select(whole_numbers(name) if kind == pl.Int64 else pl.col(name).cast(kind, strict=False) for name, kind in EVIDENCE.items())
         .with_columns(pl.col("label").str.strip_chars())

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import polars as pl
 
 from plant_cli.api.corpus import SPLITS, Dataset, SplitName
 from plant_cli.api.errors import DataError, near_names
-from plant_cli.kit.tables import collect
+from plant_cli.kit.tables import collect, collect_batches, count_rows
 
 Frames = Mapping[SplitName, pl.DataFrame]
 COLUMNS = ("doc_id", "text", "labels")
+BATCH = 2_000  # documents that are in memory together where a split is read in batches
 _BLANKS = r"^\s+|\s+$"
 
 
 def read_frames(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:
     """All splits of a dataset, in the order train, validation, test; `DataError` if there is none."""
+    return {name: read_frame(dataset, name) for name in find_splits(dataset)}
+
+
+def find_splits(dataset: Dataset) -> list[SplitName]:
+    """The splits that a dataset has, in the order train, validation, test; `DataError` if there is none."""
     if not dataset.splits:
         raise DataError(
             "the corpus holds no documents",
@@ -24,7 +30,7 @@ def read_frames(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:
             expected="at least one labelled training document",
             todo="look into the file: it may hold a header and no rows",
         )
-    return {name: read_frame(dataset, name) for name in SPLITS if name in dataset.splits}
+    return [name for name in SPLITS if name in dataset.splits]
 
 
 def read_frame(dataset: Dataset, split: SplitName) -> pl.DataFrame:
@@ -33,8 +39,32 @@ def read_frame(dataset: Dataset, split: SplitName) -> pl.DataFrame:
     Raises:
         DataError: a column is missing or of a type that cannot hold what it should.
     """
-    where = f"split {split} of {', '.join(dataset.files) or 'the dataset'}"
-    source = collect(dataset.splits[split], where)
+    where = _locate(dataset, split)
+    return _conform(collect(dataset.splits[split], where), where)
+
+
+def read_batches(dataset: Dataset, split: SplitName) -> Iterator[pl.DataFrame]:
+    """One split as `read_frame` gives it, some documents at a time, so that its texts are never all in memory; at least one batch."""
+    where = _locate(dataset, split)
+    empty = True
+    for source in collect_batches(dataset.splits[split], where, BATCH):
+        for first in range(0, source.height, BATCH):
+            yield _conform(source.slice(first, BATCH), where)
+            empty = False
+    if empty:
+        yield _conform(collect(dataset.splits[split].head(0), where), where)
+
+
+def count_documents(dataset: Dataset, split: SplitName) -> int:
+    """How many documents a split has, without reading their texts."""
+    return count_rows(dataset.splits[split], _locate(dataset, split))
+
+
+def _locate(dataset: Dataset, split: SplitName) -> str:
+    return f"split {split} of {', '.join(dataset.files) or 'the dataset'}"
+
+
+def _conform(source: pl.DataFrame, where: str) -> pl.DataFrame:
     _refuse_missing(source.columns, where)
     if source["text"].dtype not in (pl.String, pl.Null):
         raise DataError(

@@ -10,6 +10,7 @@ from random import Random
 import regex
 
 from plant_cli.corpus.function_words import FUNCTION_WORDS, SCRIPTS
+from plant_cli.corpus.split_texts import take_texts
 from plant_cli.corpus.words import spell
 
 BEGINNING = 2000  # characters of a text that are looked at
@@ -45,7 +46,7 @@ def find_language(text: str) -> str | None:
 def share_languages(texts: Sequence[str]) -> dict[str | None, float]:
     """Share of the texts in each language, the largest first; None: not recognised. Large corpora are sampled, always alike."""
     rows = range(len(texts)) if len(texts) <= SAMPLE else Random(0).sample(range(len(texts)), SAMPLE)
-    counts = Counter(find_language(texts[row]) for row in rows)
+    counts = Counter(find_language(text) for text in take_texts(texts, rows))
     return {language: count / len(rows) for language, count in counts.most_common()}
 
 

@@ -2,68 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from plant_cli.api.corpus import Dataset
+from plant_cli.api.reporting import Reporter
 from plant_cli.corpus.checks import Finding, show_some
-from plant_cli.corpus.frames import Frames
+from plant_cli.corpus.frames import Frames, read_batches
+from plant_cli.relevance.blocks import cut_blocks
 
 NEAR = 0.8  # Jaccard similarity of word triples from which two texts are nearly the same
 WORDS = 3
 FEWEST = 10  # word triples; shorter texts are alike by chance
 HASHES, BANDS = 64, 16  # at a similarity of 0.8 two texts share a band of 4 hashes with probability 1 - (1 - 0.8^4)^16 = 0.9998
+SHOWN = 6  # pairs in a message
 _BLOCK = 2_000_000  # words that are looked at together
+_HELD = 50_000_000  # word triples of candidates that are held together: 400 MB
 _WORD = r"[\p{L}\p{M}\p{N}]+"
 Unsigned = npt.NDArray[np.uint64]
 
 
-def find_near_duplicates(frames: Frames) -> Iterator[Finding]:
-    """Texts of two splits, or of one, that share at least 80% of their word triples; those equal but for case and blanks not counted."""
-    texts = pl.concat(frame.select("doc_id", "text", split=pl.lit(name)) for name, frame in frames.items())
-    pairs = match_texts(texts["text"])
-    if not len(pairs):
-        return
-    letters = texts.select(pl.col("text").str.to_lowercase().str.extract_all(_WORD).list.join(" ")).to_series()
-    splits, ids = texts["split"].to_list(), texts["doc_id"].to_list()
-    unlike = [(first, second) for first, second in pairs.tolist() if letters[first] != letters[second]]
-    across = [pair for pair in unlike if splits[pair[0]] != splits[pair[1]]]
-    within = [pair for pair in unlike if splits[pair[0]] == splits[pair[1]]]
-    for found, what, todo in (
+def find_near_duplicates(dataset: Dataset, digests: Frames, reporter: Reporter) -> Iterator[Finding]:
+    """Texts of two splits, or of one, that share at least 80% of their word triples; those equal but for case and blanks not counted.
+
+    Args:
+        dataset: its texts are read twice, in batches: for signatures, and where these agree.
+        digests: of its documents.
+        reporter: shows progress.
+    """
+    alike = np.concatenate([frame["alike"].fill_null(0).to_numpy() for frame in digests.values()])
+    starts = np.cumsum([0, *(frame.height for frame in digests.values())])
+    pairs = match_texts(lambda what: _read_texts(dataset, digests, reporter, what))
+    unlike = pairs[alike[pairs[:, 0]] != alike[pairs[:, 1]]]
+    names, places = list(digests), np.searchsorted(starts, unlike, side="right") - 1
+    across = places[:, 0] != places[:, 1]
+
+    def name(row: int, place: int) -> str:
+        return f"'{digests[names[place]]['doc_id'][row - int(starts[place])]}' in {names[place]}"
+
+    for chosen, what, todo in (
         (across, "texts are nearly the same as one of another split", "drop them from train, or split again with --group-column"),
-        (within, "texts are nearly the same as another of their split", "nothing, if they are documents of their own"),
+        (~across, "texts are nearly the same as another of their split", "nothing, if they are documents of their own"),
     ):
-        if found:
-            examples = [f"'{ids[second]}' in {splits[second]} as '{ids[first]}' in {splits[first]}" for first, second in found]
+        found, where = unlike[chosen], places[chosen]
+        if len(found):
+            shown = zip(found[:SHOWN].tolist(), where[:SHOWN].tolist(), strict=True)
             yield Finding(
                 what=what,
-                where=show_some(examples, len(found)),
-                count=len({second for _, second in found}),
+                where=show_some(
+                    [f"{name(second, in_second)} as {name(first, in_first)}" for (first, second), (in_first, in_second) in shown],
+                    len(found),
+                ),
+                count=len(np.unique(found[:, 1])),
                 expected=f"texts that share fewer than {NEAR:.0%} of their runs of {WORDS} words",
                 todo=todo,
-                level="warning" if found is across else "note",
+                level="warning" if chosen is across else "note",
             )
 
 
-def match_texts(texts: pl.Series) -> npt.NDArray[np.int64]:
+def _read_texts(dataset: Dataset, digests: Frames, reporter: Reporter, what: str) -> Iterator[pl.Series]:
+    """The texts of all splits, one split after the other, with progress."""
+    with reporter.progress(what, sum(frame.height for frame in digests.values()), "documents") as task:
+        for split in digests:
+            for batch in read_batches(dataset, split):
+                yield batch["text"]
+                task.advance(batch.height)
+
+
+def match_texts(read: Callable[[str], Iterable[pl.Series]]) -> npt.NDArray[np.int64]:
     """Pairs of nearly equal texts: rows [P, 2], the smaller row first, each later text with the first that it is like.
 
+    Memory holds 128 bytes of each text, and the triples of those texts whose signatures agree, at most `_HELD` at a time.
+
     Args:
-        texts: of documents [N].
+        read: gives all texts, in order, in batches, each time it is called; it is told what they are read for.
     """
-    blocks = list(_shingle_blocks(texts))
-    signatures = np.concatenate([_sign(shingles, starts) for shingles, starts in blocks]) if blocks else np.empty((0, HASHES), np.uint64)
-    candidates = sorted(_share_bands(signatures))
-    sets = dict(_sets_of({row for pair in candidates for row in pair}, blocks))
+    keys, sizes = [np.empty((0, BANDS), np.uint64)], [np.zeros(0, dtype=np.int64)]
+    for texts in read("comparing texts"):
+        for shingles, starts in _shingle_blocks(texts):
+            keys.append(_join_bands(_sign(shingles, starts, seed=len(keys))))
+            sizes.append(np.diff(starts))
+    candidates = np.array(sorted(_share_bands(np.concatenate(keys))), dtype=np.int64).reshape(-1, 2)
     near: dict[int, int] = {}
-    for first, second in candidates:
+    for first, last in pairwise(cut_blocks(np.concatenate(sizes)[candidates].sum(axis=1), _HELD)):
+        _confirm(candidates[first:last], read, near)
+    return np.array([(first, second) for second, first in near.items()], dtype=np.int64).reshape(-1, 2)
+
+
+def _confirm(candidates: npt.NDArray[np.int64], read: Callable[[str], Iterable[pl.Series]], near: dict[int, int]) -> None:
+    """Keep those candidates that share enough triples, each later text with the first that it is like."""
+    sets = dict(_sets_of(np.unique(candidates), read("comparing texts word by word")))
+    for first, second in candidates.tolist():
         shared = len(np.intersect1d(sets[first], sets[second], assume_unique=True))
         if second not in near and shared >= NEAR * (len(sets[first]) + len(sets[second]) - shared):
             near[second] = first
-    return np.array([(first, second) for second, first in near.items()], dtype=np.int64).reshape(-1, 2)
 
 
 def _shingle_blocks(texts: pl.Series) -> Iterator[tuple[Unsigned, npt.NDArray[np.int64]]]:
@@ -92,13 +129,13 @@ def _join_words(hashed: Unsigned, lengths: npt.NDArray[np.int64]) -> tuple[Unsig
     return joined ^ (joined >> np.uint64(29)), starts
 
 
-def _sign(shingles: Unsigned, starts: npt.NDArray[np.int64]) -> Unsigned:
-    """The least of each of many hashes over the triples of each text [n, HASHES]; of a text with too few, its own number of no other."""
+def _sign(shingles: Unsigned, starts: npt.NDArray[np.int64], seed: int) -> Unsigned:
+    """The least of each of many hashes over the triples of each text [n, HASHES]; of a text with too few, its own numbers, by the seed."""
     rng = np.random.default_rng(0)
     factors = rng.integers(1, 2**63, size=HASHES, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     shifts = rng.integers(0, 2**63, size=HASHES, dtype=np.uint64)
     long = np.flatnonzero(np.diff(starts) >= FEWEST)
-    signed = rng.integers(0, 2**63, size=(len(starts) - 1, HASHES), dtype=np.uint64)
+    signed = np.random.default_rng(seed).integers(0, 2**63, size=(len(starts) - 1, HASHES), dtype=np.uint64)
     if not len(long):
         return signed
     # texts with too few triples lie between the long ones: their part of a reduction is thrown away
@@ -110,13 +147,19 @@ def _sign(shingles: Unsigned, starts: npt.NDArray[np.int64]) -> Unsigned:
     return signed
 
 
-def _share_bands(signatures: Unsigned) -> set[tuple[int, int]]:
-    """Pairs of rows that agree in all hashes of some band: each with the first row of its bucket."""
-    pairs: set[tuple[int, int]] = set()
-    for band in np.array_split(np.arange(HASHES), BANDS):
-        key = np.zeros(len(signatures), dtype=np.uint64)
+def _join_bands(signatures: Unsigned) -> Unsigned:
+    """A hash of each band of the signatures [n, BANDS]."""
+    keys = np.zeros((len(signatures), BANDS), dtype=np.uint64)
+    for column, band in enumerate(np.array_split(np.arange(HASHES), BANDS)):
         for number in band:
-            key = key * np.uint64(0x9E3779B97F4A7C15) + signatures[:, number]
+            keys[:, column] = keys[:, column] * np.uint64(0x9E3779B97F4A7C15) + signatures[:, number]
+    return keys
+
+
+def _share_bands(keys: Unsigned) -> set[tuple[int, int]]:
+    """Pairs of rows that agree in some band: each with the first row of its bucket."""
+    pairs: set[tuple[int, int]] = set()
+    for key in keys.T:
         order = np.argsort(key, kind="stable")
         same = np.flatnonzero(key[order][1:] == key[order][:-1]) + 1
         heads = np.arange(len(order))
@@ -126,11 +169,14 @@ def _share_bands(signatures: Unsigned) -> set[tuple[int, int]]:
     return pairs
 
 
-def _sets_of(rows: set[int], blocks: Sequence[tuple[Unsigned, npt.NDArray[np.int64]]]) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-    first = 0
-    for shingles, starts in blocks:
-        count = len(starts) - 1
-        for row in range(first, first + count):
-            if row in rows:
-                yield row, np.unique(shingles[starts[row - first] : starts[row - first + 1]])
-        first += count
+def _sets_of(rows: npt.NDArray[np.int64], batches: Iterable[pl.Series]) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    """The distinct triples of some texts, whose rows ascend."""
+    before = 0
+    for batch in batches:
+        own = rows[np.searchsorted(rows, before) : np.searchsorted(rows, before + batch.len())]
+        place = 0
+        for shingles, starts in _shingle_blocks(batch.gather(own - before)):
+            for text in range(len(starts) - 1):
+                yield int(own[place]), np.unique(shingles[starts[text] : starts[text + 1]])
+                place += 1
+        before += batch.len()

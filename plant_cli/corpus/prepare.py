@@ -12,13 +12,15 @@ import polars as pl
 from plant_cli.api.corpus import SPLITS, Dataset, SplitName
 from plant_cli.api.reporting import Reporter
 from plant_cli.api.sections import DataSection
-from plant_cli.artefacts.corpus import CorpusRecord, SplitRecord, write_tables
+from plant_cli.artefacts.corpus import CorpusRecord, write_tables
 from plant_cli.base.hashing import hash_strings
 from plant_cli.corpus.analyser import choose_analyser
 from plant_cli.corpus.checks import REQUIRED, Finding, examine
+from plant_cli.corpus.digests import read_fingerprints
 from plant_cli.corpus.evidence import read_evidence
-from plant_cli.corpus.frames import Frames, read_frames, tidy
+from plant_cli.corpus.frames import Frames, tidy
 from plant_cli.corpus.labels import count_labels
+from plant_cli.corpus.split_texts import SplitTexts
 from plant_cli.corpus.statistics import describe
 from plant_cli.corpus.store import StoredCorpus, open_corpus
 from plant_cli.corpus.titles import read_titles, warn_untitled
@@ -40,9 +42,9 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
     """
     for remark in dataset.remarks:
         reporter.warn(remark)
-    raw = read_frames(dataset)
+    raw, records = read_fingerprints(dataset, reporter)
     _report(examine(raw, REQUIRED), reporter)
-    source = {name: tidy(frame) for name, frame in raw.items()}
+    source = {name: tidy(digest) for name, digest in raw.items()}
     evidence, findings = read_evidence(dataset, source)
     _report(findings, reporter)
     held_out = [] if "validation" in source else _hold_out(source["train"], section, seed, reporter)
@@ -54,10 +56,10 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
     CorpusRecord(
         source=section.model_dump(mode="json"),
         files=list(dataset.files),
-        splits={name: SplitRecord.of(frame) for name, frame in source.items()},
+        splits=records,
         held_out=held_out,
         label_hash=hash_strings(labels["label"]),
-        analyser=choose_analyser(section.analyser, frames["train"]["text"].to_list(), reporter),
+        analyser=choose_analyser(section.analyser, SplitTexts(dataset, "train", frames["train"].height, frozenset(held_out)), reporter),
         outputs=outputs,
     ).write(folder)
     return open_corpus(folder, lambda: dataset)

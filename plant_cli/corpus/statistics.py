@@ -40,7 +40,7 @@ class CorpusStatistics:
 
 
 def describe(frames: Frames) -> CorpusStatistics:
-    """Statistics of tidy frames."""
+    """Statistics of digests (see `digests`) with tidy labels."""
     counts = {name: count_labels(frame) for name, frame in frames.items()}
     train = counts["train"]
     everywhere = pl.concat(counts.values()).select(pl.col("label").unique())
@@ -57,7 +57,7 @@ def describe(frames: Frames) -> CorpusStatistics:
 
 def _describe_split(frame: pl.DataFrame, counts: pl.DataFrame, train: pl.DataFrame) -> SplitStatistics:
     labels = frame["labels"].list.len()
-    words = frame["text"].str.count_matches(r"\S+")
+    words = frame["words"]
     unseen = counts.join(train, on="label", how="anti")
     return SplitStatistics(
         documents=frame.height,

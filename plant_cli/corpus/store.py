@@ -17,6 +17,7 @@ from plant_cli.artefacts.corpus import (
     NEW_RUN,
     SPLITS_FILE,
     CorpusRecord,
+    Fingerprint,
     SplitRecord,
     read_evidence,
     read_labels,
@@ -25,7 +26,7 @@ from plant_cli.artefacts.corpus import (
 from plant_cli.artefacts.guard import require_same, stamp
 from plant_cli.corpus.analyser import WordAnalyser
 from plant_cli.corpus.evidence import encode_evidence
-from plant_cli.corpus.frames import read_frame, tidy
+from plant_cli.corpus.frames import read_batches, read_frame, tidy
 from plant_cli.corpus.labels import LabelTable, encode_labels
 
 
@@ -88,6 +89,26 @@ class StoredCorpus:
             self._splits.update({found: self._encode(found, frame) for found, frame in self._read(name)})
         return self._splits[name]
 
+    def stream(self, name: SplitName) -> Iterator[Split]:
+        """See `Corpus.stream`; a split that is in memory is given as it is.
+
+        Raises:
+            DataError: the corpus has no such split.
+            ArtefactError: the source is no longer what the run was made from; known at the end.
+        """
+        if name in self._splits or not self.has_split(name):
+            yield self.split(name)
+            return
+        source: SplitName = "train" if self.record.held_out and name != "test" else name
+        held_out = pl.col("doc_id").is_in(self.record.held_out) if self.record.held_out else pl.lit(False)
+        fingerprint = Fingerprint()
+        for batch in read_batches(self.dataset, self._require_source(source)):
+            frame = tidy(batch)
+            fingerprint.add(frame)
+            own = frame if source == "test" else frame.filter(held_out if name != source else ~held_out)
+            yield self._encode(name, own)
+        self._compare(source, fingerprint.record())
+
     def _encode(self, name: SplitName, frame: pl.DataFrame) -> Split:
         gold, unseen, unseen_labels = encode_labels(frame, self.labels.ids)
         return Split(
@@ -108,14 +129,23 @@ class StoredCorpus:
         return [("train", frame.filter(~held_out)), ("validation", frame.filter(held_out))]
 
     def _read_source(self, name: SplitName) -> pl.DataFrame:
-        where = f"{', '.join(self.dataset.files) or 'the dataset'} against {self.folder / SPLITS_FILE}"
-        if name not in self.dataset.splits:
-            raise _other_source(f"the corpus has no split '{name}' any more", where)
-        frame = tidy(read_frame(self.dataset, name))
-        differences = SplitRecord.of(frame).differences(self.record.splits[name])
-        if differences:
-            raise _other_source(f"the split '{name}' has other {', '.join(differences)} than when the run was made", where)
+        frame = tidy(read_frame(self.dataset, self._require_source(name)))
+        self._compare(name, SplitRecord.of(frame))
         return frame
+
+    def _require_source(self, name: SplitName) -> SplitName:
+        if name not in self.dataset.splits:
+            raise _other_source(f"the corpus has no split '{name}' any more", self._where)
+        return name
+
+    def _compare(self, name: SplitName, found: SplitRecord) -> None:
+        differences = found.differences(self.record.splits[name])
+        if differences:
+            raise _other_source(f"the split '{name}' has other {', '.join(differences)} than when the run was made", self._where)
+
+    @property
+    def _where(self) -> str:
+        return f"{', '.join(self.dataset.files) or 'the dataset'} against {self.folder / SPLITS_FILE}"
 
 
 def open_corpus(folder: Path, load: Callable[[], Dataset]) -> StoredCorpus:

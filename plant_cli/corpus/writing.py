@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
-from plant_cli.api.corpus import SPLITS, Dataset
+from plant_cli.api.corpus import SPLITS, Dataset, SplitName
 from plant_cli.api.errors import UsageError
 from plant_cli.api.specs import DatasetSpec
+from plant_cli.artefacts.frames import write_frames
 from plant_cli.base.files import replacing, replacing_folder
 from plant_cli.corpus.frames import Frames
-from plant_cli.kit.tables import collect, name_beside, output_format, write_table
+from plant_cli.kit.tables import collect, name_beside, output_format, write_table, write_text_batches
+
+Parts = Mapping[SplitName, pl.DataFrame | Iterable[pl.DataFrame]]
+"""Splits, each whole or in batches that are taken once."""
+
+SCHEMA = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.String())}
+BESIDE = ("labels", "evidence", "excluded")
+ROW_GROUP = 20_000  # documents that a reader of Parquet holds together
 
 
-def write_corpus(frames: Frames, dataset: Dataset, output: Path, *, force: bool) -> list[Path]:
-    """Write tidy frames, and the dataset's labels and evidence beside them.
+def write_corpus(parts: Parts, dataset: Dataset, output: Path, *, force: bool) -> list[Path]:
+    """Write tidy splits, batch after batch, and the dataset's labels, evidence and excluded pairs beside them.
 
     Args:
-        frames: the splits.
-        dataset: where the labels and the evidence come from.
+        parts: the splits.
+        dataset: where what stands beside them comes from.
         output: a file whose name promises a format (`data.parquet`; then labels go to `data.labels.parquet`), or else a folder
             (then `train.parquet`, …, `labels.parquet`).
         force: replace files that are there.
@@ -42,16 +50,19 @@ def write_corpus(frames: Frames, dataset: Dataset, output: Path, *, force: bool)
             expected="a file whose name promises a format, such as data.parquet, or a folder",
             todo="choose another output",
         )
-    tables: dict[Path, pl.DataFrame] = {}
+    documents: dict[Path, Iterable[pl.DataFrame]] = {}
     if single:
-        tables[output] = pl.concat(frames[name].with_columns(split=pl.lit(name)) for name in SPLITS if name in frames)
+        documents[output] = (batch.with_columns(split=pl.lit(n)) for n in SPLITS if n in parts for batch in _batches(parts[n]))
     else:
-        tables |= {output / f"{name}.parquet": frame for name, frame in frames.items()}
-    for what, table in (("labels", dataset.labels), ("evidence", dataset.evidence)):
+        documents |= {output / f"{name}.parquet": _batches(part) for name, part in parts.items()}
+    tables: dict[Path, pl.DataFrame] = {}
+    for what in BESIDE:
+        table: pl.LazyFrame | None = getattr(dataset, what)
         if table is not None:
             place = name_beside(output, what) if single else output / f"{what}.parquet"
             tables[place] = collect(table, what)
-    present = [str(path) for path in tables if path.exists()]
+    paths = [*documents, *tables]
+    present = [str(path) for path in paths if path.exists()]
     if present and not force:
         raise UsageError(
             f"{len(present)} of the files to write are there already",
@@ -59,12 +70,25 @@ def write_corpus(frames: Frames, dataset: Dataset, output: Path, *, force: bool)
             expected="an output that does not exist",
             todo="choose another output, or replace them with --force",
         )
-    for path in tables:
+    for path in paths:
         output_format(path)
     with ExitStack() as places:  # closed in reverse: the corpus itself takes its place last, when all that belongs to it is there
+        for path, batches in documents.items():
+            _write_batches(batches, places.enter_context(replacing(path)), {**SCHEMA, "split": pl.String()} if single else SCHEMA)
         for path, content in tables.items():
             write_table(content, places.enter_context(replacing(path)))
-    return list(tables)
+    return paths
+
+
+def _batches(part: pl.DataFrame | Iterable[pl.DataFrame]) -> Iterable[pl.DataFrame]:
+    return [part] if isinstance(part, pl.DataFrame) else part
+
+
+def _write_batches(batches: Iterable[pl.DataFrame], path: Path, schema: Mapping[str, pl.DataType]) -> None:
+    if output_format(path) == ".parquet":
+        write_frames(path, (batch.select(*schema) for batch in batches), schema, {}, row_group=ROW_GROUP)
+    else:
+        write_text_batches(batches, path)
 
 
 def require_writer(spec: DatasetSpec, specs: Sequence[DatasetSpec]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from plant_cli.api.metrics import Metric, MetricValue, WeightedMetric
+from plant_cli.evaluation.proportions import bound_proportion
 from plant_cli.kit.metrics import Floats
 
 BLOCK_BYTES = 64 * 2**20
@@ -146,6 +147,7 @@ def interval(
     level: float,
     *,
     error: float | None = None,
+    documents: int | None = None,
     within: tuple[float, float] = (-np.inf, np.inf),
 ) -> tuple[float, float]:
     """Percentile interval of a metric; NaN when no resample defines it.
@@ -157,11 +159,17 @@ def interval(
         error: for averages over labels, the standard error by the jackknife. A label with one gold document is missing from 37% of all
             resamples, which moves every resample of macro-F1 to one side, often past the value, and makes their spread too small: the
             interval is moved back by that bias, and widened where its spread is less than this.
+        documents: that count for the metric. Where each of them reaches the same end of the scale, all resamples are equal and say nothing
+            of what other documents would give; the interval is then Wilson's for a proportion of that many.
         within: where the metric can lie at all; an interval that was moved ends there.
     """
     replicates = replicates[~np.isnan(replicates)]
     if not replicates.size:
         return np.nan, np.nan
+    if documents and value in within and np.ptp(replicates) == 0:
+        hits = documents * (value - within[0]) / (within[1] - within[0])
+        low, high = bound_proportion(np.array(hits), np.array(documents), level)
+        return float(low), float(high)
     tail = (1.0 - level) / 2.0
     low, high = np.quantile(replicates, [tail, 1.0 - tail])
     if error is not None:
@@ -170,6 +178,13 @@ def interval(
         low, high = value + wider * (low - middle), value + wider * (high - middle)
     low, high = np.clip([low, high], *within)
     return float(low), float(high)
+
+
+def count_documents(metric: Metric) -> int | None:
+    """The documents that anything was counted of; None for a metric of pairs."""
+    if isinstance(metric, WeightedMetric):
+        return None
+    return int(np.count_nonzero(abs(metric.contributions).sum(axis=1)))
 
 
 def averages_labels(metric: Metric) -> bool:

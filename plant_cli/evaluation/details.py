@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from scipy import stats
 
 from plant_cli.api.metrics import Metric, MetricInput, MetricValue
 from plant_cli.base.files import replacing
 from plant_cli.evaluation.gold import Gold
+from plant_cli.evaluation.proportions import bound_proportion
 from plant_cli.kit.metrics import Floats, count_assignments, count_gold, divide, find_assigned, find_hits, score_f1, split_counters
 
 
@@ -55,16 +55,8 @@ def bound_f1(tp: Floats, assigned: Floats, gold: Floats, level: float) -> tuple[
         assigned: documents that were assigned the label.
         gold: documents that have it.
         level: coverage, for example 0.95.
-
-    Source: Wilson 1927, Probable inference, the law of succession, and statistical inference.
     """
-    n = assigned + gold - tp
-    z = float(stats.norm.ppf((1.0 + level) / 2.0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = tp / n
-        middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-        reach = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-        low, high = np.clip(middle - reach, 0.0, 1.0), np.clip(middle + reach, 0.0, 1.0)
+    low, high = bound_proportion(tp, assigned + gold - tp, level)
     return 2 * low / (1 + low), 2 * high / (1 + high)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from plant_cli.api.metrics import Metric, MetricInput, MetricValue, WeightedMetric
 from plant_cli.evaluation.bins import Bin, measure_bins
-from plant_cli.evaluation.bootstrap import averages_labels, interval, jackknife, leave_out, resample, weigh
+from plant_cli.evaluation.bootstrap import averages_labels, count_documents, interval, jackknife, leave_out, resample, weigh
 from plant_cli.evaluation.families import Families, Missing, choose, compute_families, find_missing
 from plant_cli.kit.metrics import compute_value, find_assigned, labels_counted
 
@@ -134,7 +134,7 @@ def _score(
     scores = {}
     for metric in metrics:
         value, drawn = found[metric.name]
-        low, high = interval(value, drawn, level, error=errors.get(metric.name), within=(0.0, 1.0))
+        low, high = interval(value, drawn, level, error=errors.get(metric.name), documents=count_documents(metric), within=(0.0, 1.0))
         spread = float(np.std(drawn[~np.isnan(drawn)])) if not np.isnan(low) else np.nan
         figures = [none_if_undefined(figure) for figure in (value, low, high, spread)]
         scores[metric.name] = Score(name=metric.name, value=figures[0], low=figures[1], high=figures[2], spread=figures[3])

@@ -10,11 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import Analyser, Corpus, Evidence, Interrupted, LabelIndex, MachineSection, Reporter, ScorerSpec
+from plant_cli.api import Analyser, Corpus, Interrupted, LabelIndex, MachineSection, ScorerSpec
 from plant_cli.artefacts.model import DESCRIPTION
 from plant_cli.artefacts.scorers import StoredScorer, StoredScorers, read_scorers, write_scorers
 from plant_cli.inference.scorers import FusedScorers, NamedScorer, ScoredDocuments, load_scorers
-from plant_cli.inference.top import Keep, Rows, TopCollector, TopLabels
+from plant_cli.inference.top import Keep, Rows, Scoring, TopCollector, TopLabels
 from plant_cli.lexical.calibration import LIMIT, label_weights
 from plant_cli.lexical.fusion import Fusion
 from plant_cli.lexical.isotonic import Curves, bend_labels
@@ -58,33 +58,12 @@ class TrainedModel(Protocol):
         """What speaks beside the network; None for a network that was saved without calibration."""
         ...
 
-    def score(
-        self,
-        texts: Sequence[str],
-        *,
-        name: str,
-        k: int,
-        batch: int,
-        reporter: Reporter,
-        keep: Keep | None = None,
-        candidates: Any = None,
-        should_stop: Callable[[], bool] = never,
-        evidence: Evidence | None = None,
-        parts: bool = False,
-    ) -> TopLabels:
+    def score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
         """The k best labels of each text.
 
         Args:
             texts: one a document.
-            name: of the texts, for progress ("test").
-            k: labels kept of each text.
-            batch: texts that a network reads at once.
-            reporter: where progress goes.
-            keep: called with the rows of each batch and its logits for all labels.
-            candidates: the labels of each text that a network scores; None: all are.
-            should_stop: true once the user asked to stop.
-            evidence: gold spans of the texts, to be looked for beyond what a network reads.
-            parts: whether each part's own best labels are wanted, too.
+            scoring: how.
 
         Raises:
             Interrupted: the user stopped the command.
@@ -99,25 +78,13 @@ class ScorerModel:
     voices: Voices
     scorers: FusedScorers
 
-    def score(
-        self,
-        texts: Sequence[str],
-        *,
-        name: str,
-        k: int,
-        batch: int,
-        reporter: Reporter,
-        keep: Keep | None = None,
-        candidates: Any = None,
-        should_stop: Callable[[], bool] = never,
-        evidence: Evidence | None = None,
-        parts: bool = False,
-    ) -> TopLabels:
+    def score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
         """See `TrainedModel.score`."""
-        scored = self.scorers.read(texts, reporter, name)
+        scored = self.scorers.read(texts, scoring.reporter, scoring.name)
         whole = Whole(self.voices, scored)
-        top = collect(len(texts), k, len(self.voices.train_counts), whole.logits, keep=keep, should_stop=should_stop)
-        return replace(top, parts=score_parts(scored, k)) if parts else top
+        labels = len(self.voices.train_counts)
+        top = collect(len(texts), scoring.k, labels, whole.logits, keep=scoring.keep, should_stop=scoring.should_stop)
+        return replace(top, parts=score_parts(scored, scoring.k)) if scoring.parts else top
 
 
 @dataclass(frozen=True)

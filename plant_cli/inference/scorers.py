@@ -28,11 +28,10 @@ from plant_cli.api import (
 )
 from plant_cli.lexical.documents import number_words
 from plant_cli.lexical.fusion import Candidates, Fusion, fit_fusion, fuse_rows, gather_candidates
-from plant_cli.lexical.scores import Scores, no_scores
+from plant_cli.lexical.scores import Scores, cut_folds, no_scores
 
 Rows = npt.NDArray[np.int64]
 TAUGHT = 1000  # training documents whose left-out scores teach the weights
-SHARE = 5  # a scorer without left-out scores of its own is fitted again without one training document in so many, at most
 Chosen = Sequence[tuple[ScorerSpec, Options]]
 
 
@@ -255,19 +254,30 @@ def _failed(name: str, what: str) -> ComponentError:
 
 def _gather_input(train: Split, labels: LabelIndex, analyser: Analyser, reporter: Reporter, seed: int) -> ScorerInput:
     sample = np.random.default_rng(seed).permutation(len(train))[:TAUGHT]
-    spelt = [analyser.spell(title or "") for title in labels.titles]
-    named = np.array([label for label, words in enumerate(spelt) if words], dtype=np.int64)
+    names, label_of = _spell_names(labels, analyser)
     gold = csr_array(train.gold.astype(np.int64))
     gold.sort_indices()
     return ScorerInput(
         documents=read_words(train.texts, analyser),
         doc_ids=train.doc_ids,
         gold=gold,
-        names=number_words(spelt[label] for label in named),
-        label_of=named,
+        names=number_words(names),
+        label_of=label_of,
         rows=np.sort(sample).astype(np.int64),
         reporter=reporter,
     )
+
+
+def _spell_names(labels: LabelIndex, analyser: Analyser) -> tuple[list[Sequence[str]], Rows]:
+    """The words of each label's title and of its other names, each of a label's names once, and the label of each [M]."""
+    names: list[Sequence[str]] = []
+    label_of: list[int] = []
+    for label, (title, others) in enumerate(zip(labels.titles, labels.alternatives, strict=True)):
+        spelt = dict.fromkeys(tuple(analyser.spell(name or "")) for name in (title, *others))
+        own = [words for words in spelt if words]
+        names += own
+        label_of += [label] * len(own)
+    return names, np.array(label_of, dtype=np.int64)
 
 
 def _fit_or_miss(spec: ScorerSpec, options: Options, given: ScorerInput, *, allow_missing: bool) -> tuple[NamedScorer, list[Scores]] | str:
@@ -308,15 +318,11 @@ def _leave_parts_out(spec: ScorerSpec, options: Options, given: ScorerInput) -> 
     count, wanted = len(given.documents), len(given.rows)
     if count < 2:
         return [no_scores(wanted, given.gold.shape[1])]
-    number = -(-wanted // max(1, count // SHARE))
-    fold = np.random.default_rng(0).permutation(wanted) % number
-    parts, places = [], []
-    for part in range(number):
-        held_out = np.flatnonzero(fold == part)
+    parts, places = [], cut_folds(count, wanted)
+    for held_out in places:
         rows = given.rows[held_out]
         scorer = spec.fit(options, _restrict(given, np.setdiff1d(np.arange(count), rows))).scorer
         parts.append(scorer.score(given.documents.take(rows)))
-        places.append(held_out)
     order = np.argsort(np.concatenate(places))
     return [csr_array(csr_array(vstack(view, format="csr"))[order]) for view in zip(*parts, strict=True)]
 

@@ -9,15 +9,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import Interrupted, Reading, Reporter
-from plant_cli.inference.top import Keep, TopLabels, distinct_probabilities
-from plant_cli.model.candidates import Candidates
+from plant_cli.api import Interrupted, Reading
+from plant_cli.inference.top import Keep, Scoring, TopLabels, distinct_probabilities
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.label_scores import score_all, score_candidates
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader, Rows, lengths, sorted_batches
 from plant_cli.parallel.group import Processes
-from plant_cli.runs.session import never
 
 Mix = Callable[[Rows, Tensor], Tensor]
 """From rows [b] and the network's logits for them [b, L] to the logits that count [b, L]."""
@@ -74,15 +72,8 @@ def score_documents(
     network: Network,
     reader: HiddenReader,
     hardware: Hardware,
-    *,
-    k: int,
-    batch: int,
-    reporter: Reporter,
-    description: str,
+    scoring: Scoring,
     mixes: Mapping[str, Mix] | None = None,
-    keep: Keep | None = None,
-    should_stop: Callable[[], bool] = never,
-    candidates: Candidates | None = None,
 ) -> dict[str, TopLabels]:
     """The best labels of each document under each of several mixtures; the network is run once.
 
@@ -90,14 +81,8 @@ def score_documents(
         network: scores the documents.
         reader: gives the documents.
         hardware: the device, and the processes that share the documents.
-        k: labels kept of each document.
-        batch: documents scored at once.
-        reporter: where progress goes.
-        description: what is scored, for progress.
+        scoring: how; `keep` is given the logits under the first mixture, by each process those of its share.
         mixes: what becomes of the network's logits, by name (default: they stay as they are, as `WHOLE`).
-        keep: given rows [B] and logits [B, L] of each batch under the first mixture; each process gets those of its share.
-        should_stop: true once the user asked to stop.
-        candidates: labels of each document that the network scores, the others get the score 0; None: all are.
 
     Raises:
         Interrupted: the user stopped the command.
@@ -105,21 +90,21 @@ def score_documents(
     network.eval()
     mixes = mixes or {WHOLE: keep_logits}
     sizes, stopping = lengths(reader.tokens), False
-    collected = {name: _Collected(len(sizes), min(k, network.labels), None if i else keep) for i, name in enumerate(mixes)}
-    with reporter.progress(description, len(sizes), "documents") as task:
-        for rows in hardware.processes.share(sorted_batches(sizes, batch)):
-            if stopping := should_stop():
+    collected = {name: _Collected(len(sizes), min(scoring.k, network.labels), None if i else scoring.keep) for i, name in enumerate(mixes)}
+    with scoring.reporter.progress(f"scoring {scoring.name}", len(sizes), "documents") as task:
+        for rows in hardware.processes.share(sorted_batches(sizes, scoring.batch)):
+            if stopping := scoring.should_stop():
                 break
             reading = reader.read(rows)
             with hardware.autocast():
-                logits = _score(network, reading, None if candidates is None else candidates.of(rows, reading.mask.device))
+                logits = _score(network, reading, None if scoring.candidates is None else scoring.candidates.of(rows, reading.mask.device))
             for name, mix in mixes.items():  # one mixture is in memory at a time
                 collected[name].add(rows, mix(rows, logits))
             task.advance(len(rows) * hardware.processes.count)
     if hardware.processes.any(stopping):
         raise Interrupted(
             "stopped while scoring",
-            where=description,
+            where=f"scoring {scoring.name}",
             expected="all documents scored",
             todo="run the same command again with --resume",
         )

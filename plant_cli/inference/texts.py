@@ -9,22 +9,21 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from plant_cli.api import Analyser, Corpus, Evidence, MachineSection, Reporter
+from plant_cli.api import Analyser, Corpus, MachineSection
 from plant_cli.artefacts.model import require_words
 from plant_cli.artefacts.relevance import read_vocabulary
 from plant_cli.inference.model import NETWORK, Voices, score_parts
 from plant_cli.inference.scorers import ScoredDocuments
 from plant_cli.inference.scoring import WHOLE, Mix, keep_logits, score_documents
-from plant_cli.inference.top import Keep, TopLabels
+from plant_cli.inference.top import Scoring, TopLabels
 from plant_cli.lexical.calibration import LIMIT
-from plant_cli.model.candidates import Candidates, measure_recall
+from plant_cli.model.candidates import measure_recall
 from plant_cli.model.cuts import measure_cut
 from plant_cli.model.design import ComponentLookup
 from plant_cli.model.hardware import Hardware, choose_hardware
 from plant_cli.model.network import Network, load_network
 from plant_cli.model.reading import LiveReader, Rows, tokenize
 from plant_cli.model.token_words import find_token_words
-from plant_cli.runs.session import never
 
 
 @dataclass(frozen=True)
@@ -49,45 +48,27 @@ class NetworkModel:
         with self.hardware.autocast():
             self.network.to(self.hardware.device).fold_decoder()
 
-    def score(
-        self,
-        texts: Sequence[str],
-        *,
-        name: str,
-        k: int,
-        batch: int,
-        reporter: Reporter,
-        keep: Keep | None = None,
-        candidates: Candidates | None = None,
-        should_stop: Callable[[], bool] = never,
-        evidence: Evidence | None = None,
-        parts: bool = False,
-    ) -> TopLabels:
+    def score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
         """See `TrainedModel.score`."""
-        scored = self.voices.scorers.read(texts, reporter, name) if self.voices and self.voices.scorers else None
-        tokens = tokenize(self.network, texts, reporter, name, evidence=evidence)
+        scored = self.voices.scorers.read(texts, scoring.reporter, scoring.name) if self.voices and self.voices.scorers else None
+        tokens = tokenize(self.network, texts, scoring.reporter, scoring.name, evidence=scoring.evidence)
         words = find_token_words(texts, tokens, self.vocabulary, self.analyser) if self.network.needs_words else None
         reader = LiveReader(self.network, tokens, self.hardware, words)
         mixes: dict[str, Mix] = {WHOLE: mix_voices(self.voices, scored)}
-        if parts and scored is not None:
+        parts: dict[str, TopLabels] = {}
+        if scoring.parts and scored is not None:
             mixes[NETWORK] = keep_logits
-        found = score_documents(
-            self.network,
-            reader,
-            self.hardware,
-            k=k,
-            batch=batch,
-            reporter=reporter,
-            description=f"scoring {name}",
-            mixes=mixes,
-            keep=keep,
-            should_stop=should_stop,
-            candidates=candidates,
-        )
-        alone = {**found, **score_parts(scored, k)} if parts and scored is not None else {}
-        recall = None if candidates is None else measure_recall(self.network, reader, self.hardware, candidates, k, batch=batch)
-        own = {name: part for name, part in alone.items() if name != WHOLE}
-        return replace(found[WHOLE], shortlist_recall=recall, cut=measure_cut(tokens, evidence), parts=own)
+            parts = score_parts(scored, scoring.k)
+        found = score_documents(self.network, reader, self.hardware, scoring, mixes)
+        whole = found.pop(WHOLE)
+        recall = self._measure_recall(reader, scoring)
+        return replace(whole, shortlist_recall=recall, cut=measure_cut(tokens, scoring.evidence), parts=found | parts)
+
+    def _measure_recall(self, reader: LiveReader, scoring: Scoring) -> float | None:
+        """The share of the best labels that a shortlist kept; None without one."""
+        if scoring.candidates is None:
+            return None
+        return measure_recall(self.network, reader, self.hardware, scoring.candidates, scoring.k, batch=scoring.batch)
 
 
 def mix_voices(voices: Voices | None, scored: ScoredDocuments | None) -> Mix:

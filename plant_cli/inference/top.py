@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from plant_cli.api import Evidence, Reporter
 from plant_cli.model.cuts import Cut
+from plant_cli.runs.session import never
+
+if TYPE_CHECKING:  # imports torch
+    from plant_cli.model.candidates import Candidates
 
 Rows = npt.NDArray[np.int64]
 Keep = Callable[[Rows, npt.NDArray[np.float32]], None]
@@ -34,6 +40,33 @@ class TopLabels:
     shortlist_recall: float | None = None
     cut: Cut = field(default_factory=Cut)
     parts: Mapping[str, TopLabels] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """How texts are scored.
+
+    Args:
+        name: of the texts, for progress ("test").
+        k: labels kept of each text.
+        batch: texts that a network reads at once.
+        reporter: where progress goes.
+        keep: called with the rows of each batch and its logits for all labels.
+        candidates: the labels of each text that a network scores; None: all are.
+        should_stop: true once the user asked to stop.
+        evidence: gold spans of the texts, to be looked for beyond what a network reads.
+        parts: whether each part's own best labels are wanted, too.
+    """
+
+    name: str
+    k: int
+    batch: int
+    reporter: Reporter
+    keep: Keep | None = None
+    candidates: Candidates | None = None
+    should_stop: Callable[[], bool] = never
+    evidence: Evidence | None = None
+    parts: bool = False
 
 
 class TopCollector:

@@ -78,8 +78,15 @@ def compress(content: bytes, suffix: str) -> bytes:
 @contextmanager
 def writing_text(path: Path) -> Iterator[IO[str]]:
     """Open a new text file in UTF-8 with line feeds, compressed as its name says; equal texts give equal bytes."""
-    with path.open("wb") as raw, _compressed(raw, path) as packed, io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as stream:
+    with writing_bytes(path) as packed, io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as stream:
         yield stream
+
+
+@contextmanager
+def writing_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """Open a new file, compressed as its name says; equal bytes give equal files."""
+    with path.open("wb") as raw, _compressed(raw, path) as packed:
+        yield packed
 
 
 def find_encoding(head: bytes, given: str | None, where: str) -> str:

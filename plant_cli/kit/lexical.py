@@ -11,10 +11,10 @@ from plant_cli.lexical.documents import (
     unpack_matrix,
     unpack_strings,
 )
-from plant_cli.lexical.grams import number_grams
+from plant_cli.lexical.grams import choose_columns, cut_word, number_grams
 from plant_cli.lexical.neighbours import leave_out_neighbours, score_neighbours
 from plant_cli.lexical.ridge import invert_kernel, keep_largest, leave_out_ridge, merge_twins, solve_ridge, weigh_terms
-from plant_cli.lexical.scores import KEPT, choose_best, cut_rows, keep_best, multiply_signed, no_scores, score_blocks
+from plant_cli.lexical.scores import KEPT, choose_best, cut_folds, cut_rows, keep_best, multiply_signed, no_scores, score_blocks
 from plant_cli.lexical.similarity import Similarity
 from plant_cli.lexical.titles import score_passages, score_titles
 from plant_cli.lexical.vectors import count_documents, inverse_frequency, join_views, make_vectors, unit_rows, weigh_counts
@@ -24,13 +24,16 @@ __all__ = [
     "KEPT",
     "Similarity",
     "choose_best",
+    "choose_columns",
     "count_documents",
     "count_known",
     "count_pieces",
     "cut_documents",
+    "cut_folds",
     "cut_leads",
     "cut_rows",
     "cut_vocabulary",
+    "cut_word",
     "inverse_frequency",
     "invert_kernel",
     "join_views",

@@ -14,7 +14,7 @@ from plant_cli.base.files import replacing
 from plant_cli.kit.compression import find_encoding, open_bytes
 
 LISTED = 10
-TODO = "mend these rows, or leave --strict out to read without them"
+ADVICE = "mend these rows, or leave --strict out to read without them"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class BadRows:
         """Take note of one; `DataError` if none is allowed."""
         row = BadRow(path=path, line=line, column=column, why=why, content=content)
         if self.strict:
-            raise DataError(f"a row cannot be read: {why}", where=row.place, expected=expected, todo=TODO)
+            raise DataError(f"a row cannot be read: {why}", where=row.place, expected=expected, todo=ADVICE)
         self.rows.append(row)
 
     def close(self) -> list[str]:

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +14,7 @@ from polars.exceptions import PolarsError
 
 from plant_cli.api.errors import DataError, near_names
 from plant_cli.base.files import replacing
-from plant_cli.kit.compression import SUFFIXES, bare_name, compress, find_encoding, open_bytes, read_bytes
+from plant_cli.kit.compression import SUFFIXES, bare_name, compress, find_encoding, open_bytes, read_bytes, writing_bytes
 from plant_cli.kit.rows import BadRows
 from plant_cli.kit.salvage import salvage
 from plant_cli.kit.text_tables import find_separator_of, parse_text
@@ -117,12 +117,35 @@ def collect(frame: pl.LazyFrame, where: str) -> pl.DataFrame:
     try:
         return frame.collect()
     except PolarsError as error:
-        raise DataError(
-            f"the table cannot be read: {_first_line(error)}",
-            where=where,
-            expected="a complete, undamaged table",
-            todo="make the file again",
-        ) from error
+        raise _damaged(error, where) from error
+
+
+def collect_batches(frame: pl.LazyFrame, where: str, rows: int) -> Iterator[pl.DataFrame]:
+    """The rows of a lazy frame in order, some at a time, so that the whole is never held; see `collect`.
+
+    Args:
+        frame: what is read.
+        where: for messages.
+        rows: of a batch, about.
+    """
+    try:
+        yield from frame.collect_batches(chunk_size=rows, maintain_order=True, engine="streaming")
+    except PolarsError as error:
+        raise _damaged(error, where) from error
+
+
+def count_rows(frame: pl.LazyFrame, where: str) -> int:
+    """How many rows a lazy frame has, without holding them."""
+    return int(collect(frame.select(pl.len()), where).item())
+
+
+def _damaged(error: PolarsError, where: str) -> DataError:
+    return DataError(
+        f"the table cannot be read: {_first_line(error)}",
+        where=where,
+        expected="a complete, undamaged table",
+        todo="make the file again",
+    )
 
 
 def whole_numbers(column: str) -> pl.Expr:
@@ -159,14 +182,29 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
         temporary.write_bytes(compress(content, path.suffix))
 
 
-def _encode(frame: pl.DataFrame, form: str) -> bytes:
+def write_text_batches(frames: Iterable[pl.DataFrame], path: Path) -> None:
+    """Write frames of one schema below one another, as `write_table` writes one, in a text format (any but Parquet), not atomically."""
+    form = output_format(path)
+    with writing_bytes(path) as stream:
+        if form == ".json":
+            stream.write(b"[")
+        for number, frame in enumerate(frames):
+            content = _encode(frame, form, header=number == 0)
+            if form == ".json":
+                content = (b"," if number and frame.height else b"") + content.strip()[1:-1]
+            stream.write(content)
+        if form == ".json":
+            stream.write(b"]")
+
+
+def _encode(frame: pl.DataFrame, form: str, *, header: bool = True) -> bytes:
     stream = io.BytesIO()
     if form == ".parquet":
         frame.write_parquet(stream, compression="zstd")
     elif form in (".csv", ".tsv"):
         lists = [name for name, dtype in frame.schema.items() if dtype.base_type() is pl.List]
         as_json = [pl.col(name).map_elements(_to_json, return_dtype=pl.String) for name in lists]
-        frame.with_columns(as_json).write_csv(stream, separator="," if form == ".csv" else "\t")
+        frame.with_columns(as_json).write_csv(stream, separator="," if form == ".csv" else "\t", include_header=header)
     elif form == ".json":
         frame.write_json(stream)
     else:

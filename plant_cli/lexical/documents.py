@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from plant_cli.api.scorers import Documents
-from plant_cli.lexical.grams import count_grams
+from plant_cli.lexical.grams import choose_columns, count_grams
 
 Ints = npt.NDArray[np.int64]
 
@@ -38,13 +38,8 @@ def count_known(documents: Documents, places: Mapping[str, int]) -> csr_array:
         documents: any number B.
         places: column of each word, 0 ≤ column < V; words without one are left out.
     """
-    counts = documents.counts
     columns = np.fromiter((places.get(word, -1) for word in documents.vocabulary), dtype=np.int64, count=len(documents.vocabulary))
-    known = np.append(columns, -1)[counts.indices] >= 0
-    ends = np.concatenate([[0], np.cumsum(known)])[counts.indptr]
-    found = csr_array((counts.data[known], columns[counts.indices[known]], ends), shape=(len(documents), len(places)))
-    found.sort_indices()
-    return found
+    return choose_columns(documents.counts, columns, len(places))
 
 
 def cut_vocabulary(documents: Documents, places: Mapping[str, int]) -> csr_array:

@@ -8,6 +8,8 @@ without itself is y_i − (M Y)_i / M_ii (Allen 1974; Rifkin and Lippert 2007, N
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,8 @@ import numpy.typing as npt
 from scipy.linalg.lapack import spotrf, spotri
 from scipy.sparse import csr_array, vstack
 
-from plant_cli.lexical.scores import average_ndcg, cut_rows, keep_best, score_blocks
-from plant_cli.lexical.similarity import Similarity
+from plant_cli.lexical.scores import average_ndcg, choose_best, cut_rows, keep_best, score_blocks
+from plant_cli.lexical.similarity import Similarity, mirror
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.integer[Any]]
@@ -24,7 +26,7 @@ STRENGTH = 0.3
 STRENGTHS = (0.1, 0.3, 1.0, 3.0)
 CUT_OFF = 10  # ranks that count when a strength is chosen
 TERMS = 1000  # weights kept of a label
-SIDE = 1024  # rows of a block of a square matrix
+SAMPLED = 8  # one column in so many is looked at first, to see how large the weights that are kept are
 
 
 def invert_kernel(kernel: Floats, strength: float = STRENGTH) -> Floats:
@@ -43,7 +45,7 @@ def invert_kernel(kernel: Floats, strength: float = STRENGTH) -> Floats:
     if failed:
         raise ValueError(f"the kernel with {strength} added to its diagonal is not positive definite")
     inverse: Floats = spotri(factor, lower=1, overwrite_c=1)[0]
-    return _mirror(inverse).T
+    return mirror(inverse).T
 
 
 def leave_out_ridge(inverse_rows: Floats, rows: Ints, gold: csr_array) -> Floats:
@@ -85,7 +87,7 @@ def choose_strength(kernel: Floats, gold: csr_array, strengths: Sequence[float] 
     return max(figures, key=lambda strength: figures[strength]), figures
 
 
-def weigh_terms(train: Similarity, inverse: Floats, gold: csr_array, kept: int = TERMS) -> csr_array:
+def weigh_terms(train: Similarity, inverse: Floats, gold: csr_array, kept: int = TERMS, *, without: Ints | None = None) -> csr_array:
     """Weights of terms for labels, Xᵀ M Y, csr [L, V] float32; `multiply_best` scores with them what `score_ridge` does.
 
     Args:
@@ -93,13 +95,61 @@ def weigh_terms(train: Similarity, inverse: Floats, gold: csr_array, kept: int =
         inverse: M, [N, N].
         gold: labels of the training documents, csr [N, L] of ones.
         kept: weights kept of a label, those of largest magnitude.
+        without: training documents that are left out: the weights are exactly those of a regression on the others.
     """
     distinct, label_of = merge_twins(gold)
     by_label = csr_array(distinct.T).astype(np.float32)
+    members = _Members.of(train.column_of)
+    held_out = None if without is None else (inverse[without], inverse[np.ix_(without, without)])
     parts = []
-    for block in cut_rows(by_label.shape[0], train.terms):
-        parts.append(keep_largest(train.weigh((by_label[block] @ inverse).T).T, kept))
+    for block in cut_rows(by_label.shape[0], train.columns):
+        solved = (by_label[block] @ inverse).T
+        if held_out is not None:
+            solved -= held_out[0].T @ np.linalg.solve(held_out[1], solved[without])
+        parts.append(_keep_largest_columns(train.weigh(solved), members, kept))
     return csr_array(csr_array(vstack(parts, format="csr"))[label_of])
+
+
+@dataclass(frozen=True)
+class _Members:
+    """The terms of each distinct column: those of column c stand in `terms` from ends[c] on."""
+
+    terms: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, column_of: Ints) -> _Members:
+        return cls(np.argsort(column_of, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(column_of))]))
+
+    def list(self, columns: Ints) -> tuple[Ints, Ints]:
+        """Terms of some columns, and the place of each one's column among these."""
+        sizes = self.ends[columns + 1] - self.ends[columns]
+        places = np.repeat(np.arange(len(columns)), sizes)
+        firsts = np.repeat(self.ends[columns] - (np.cumsum(sizes) - sizes), sizes)
+        return self.terms[np.arange(len(places)) + firsts], places
+
+
+def _keep_largest_columns(weights: Floats, members: _Members, kept: int) -> csr_array:
+    """The weights of largest magnitude of each label, csr [R, V], from those of distinct columns [C, R].
+
+    The least of the largest of a sample of columns is no more than the least of the largest of all: what is below it need not be sorted.
+    """
+    sizes = np.abs(weights)
+    sample = sizes[::SAMPLED]
+    least = np.partition(sample, -kept, axis=0)[-kept] if len(sample) > kept else np.zeros(sizes.shape[1], dtype=np.float32)
+    labels, columns = np.nonzero(((sizes >= least) & (sizes > 0)).T)
+    ends = np.searchsorted(labels, np.arange(sizes.shape[1] + 1))
+    terms, values = [], []
+    for label, (first, last) in enumerate(pairwise(ends)):
+        some = columns[first:last]
+        some = some[choose_best(sizes[some, label], members.terms[members.ends[some]], kept)]
+        own, places = members.list(some)
+        found = weights[some[places], label]
+        best = choose_best(np.abs(found), own, kept)
+        terms.append(own[best])
+        values.append(found[best])
+    cells = (np.concatenate([*values, []], dtype=np.float32), np.concatenate([*terms, []], dtype=np.int64, casting="unsafe"))
+    return csr_array((*cells, np.cumsum([0, *map(len, terms)])), shape=(len(terms), len(members.terms)))
 
 
 def keep_largest(weights: Floats, kept: int) -> csr_array:
@@ -164,12 +214,3 @@ def _judge(inverse: Floats, gold: csr_array) -> float:
         return leave_out_ridge(inverse[block], np.arange(block.start, block.stop), gold)
 
     return average_ndcg(score_blocks(*gold.shape, score, CUT_OFF), gold, CUT_OFF)
-
-
-def _mirror(lower: Floats) -> Floats:
-    """Copy the lower triangle of a square matrix onto its upper one, in place."""
-    for block in cut_rows(len(lower), SIDE, SIDE * SIDE):
-        square = np.tril(lower[block, block])
-        lower[block, block] = square + np.tril(square, -1).T
-        lower[block, block.stop :] = lower[block.stop :, block].T
-    return lower

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array, vstack
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 KEPT = 200  # labels that a top list holds
+SHARE = 5  # no more than one training document in so many is left out at a time
 PAIRS = 1 << 24  # (document, label) pairs held at a time
 
 
@@ -165,6 +166,18 @@ def cut_rows(rows: int, width: int, pairs: int = PAIRS) -> Iterator[slice]:
     """Consecutive slices of rows, each of at most so many pairs and of at least one row."""
     step = max(1, pairs // max(1, width))
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+
+def cut_folds(documents: int, wanted: int) -> list[Ints]:
+    """Places of documents that are left out together, so that no more than a fifth of train is missing at a time.
+
+    Args:
+        documents: of train, two or more.
+        wanted: of them are to be left out once.
+    """
+    number = -(-wanted // max(1, documents // SHARE))
+    fold = np.random.default_rng(0).permutation(wanted) % max(1, number)
+    return [np.flatnonzero(fold == part) for part in range(number)]
 
 
 def multiply_best(documents: csr_array, by_label: csr_array, k: int = KEPT) -> Scores:

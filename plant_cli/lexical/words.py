@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack, vstack
 
-from plant_cli.lexical.scores import KEPT, Scores, multiply_best, score_blocks
+from plant_cli.lexical.scores import KEPT, Scores, keep_best, multiply_best, no_scores, score_blocks
 from plant_cli.lexical.vectors import count_documents, make_vectors, unit_rows
 
+PAIRS = 1 << 22  # of word and label held at a time
 Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.integer[Any]]
@@ -32,16 +33,42 @@ def score_words(documents: csr_array, relevance: csr_array, k: int = KEPT, *, un
     return multiply_best(documents, unit_rows(relevance) if unit else relevance, k)
 
 
-def measure_relevance(counts: csr_array, gold: csr_array, measure: Measure) -> csr_array:
-    """Relevance of every word for every label that it occurs with, csr [L, V] float64.
+def measure_relevance(counts: csr_array, gold: csr_array, measure: Measure, kept: int | None = None) -> csr_array:
+    """Relevance of words for labels, rows of length 1, csr [L, V] float32.
+
+    Pairs of word and label are looked at for some labels at a time: memory holds `PAIRS` of them, and those that are kept.
 
     Args:
         counts: how often each word is in each training document, csr [N, V].
         gold: their labels, csr [N, L] of ones.
         measure: relevance from counts of documents.
+        kept: words kept of each label, those of highest relevance, after its row was brought to length 1 (default: all above 0).
     """
-    world = _World.of(counts, gold)
-    return world.store(measure(world.both, world.with_word, world.with_label, world.documents))
+    parts = []
+    for labels in cut_labels(counts, gold):
+        world = _World.of(counts, csr_array(gold[:, labels]))
+        relevance = unit_rows(world.store(measure(world.both, world.with_word, world.with_label, world.documents)))
+        relevance.eliminate_zeros()
+        parts.append(relevance if kept is None else keep_best(relevance, kept).matrix)
+    return csr_array(vstack(parts, format="csr")) if parts else no_scores(0, counts.shape[1])
+
+
+def cut_labels(counts: csr_array, gold: csr_array, pairs: int | None = None) -> list[slice]:
+    """Consecutive slices of labels that meet no more than so many words together, or one label each.
+
+    Args:
+        counts: how often each word is in each training document, csr [N, V].
+        gold: their labels, csr [N, L] of ones.
+        pairs: of word and label (default: `PAIRS`); words are counted once for each document that has them.
+    """
+    met = np.minimum(counts.shape[1], gold.T @ np.diff(counts.indptr)).astype(np.int64)
+    slices, first, held = [], 0, 0
+    for label, own in enumerate(met.tolist()):
+        if label > first and held + own > (pairs or PAIRS):
+            slices.append(slice(first, label))
+            first, held = label, 0
+        held += own
+    return [*slices, slice(first, len(met))] if len(met) else []
 
 
 def leave_out_words(
@@ -61,13 +88,24 @@ def leave_out_words(
         k: labels kept of each document.
         min_df: a word that fewer other documents have counts for nothing.
     """
-    world = _World.of(counts, gold)
     remaining = count_documents(counts) - 1
-    idf = np.where(remaining >= max(1, min_df), np.log(world.documents / np.maximum(1, remaining + 1)), 0.0)
+    idf = np.where(remaining >= max(1, min_df), np.log(counts.shape[0] / np.maximum(1, remaining + 1)), 0.0)
     chosen = np.arange(counts.shape[0]) if rows is None else rows
-    of_rows, gold_of_rows = csr_array(counts[chosen]), csr_array(gold[chosen])
-    left = _LeftOut(world, make_vectors(of_rows, idf), csr_array(of_rows > 0).astype(np.float64), gold_of_rows, measure, min_df)
-    return score_blocks(len(chosen), gold.shape[1], left.score, k)
+    of_rows = csr_array(counts[chosen])
+    vectors, occurs = make_vectors(of_rows, idf), csr_array(of_rows > 0).astype(np.float64)
+    parts = []
+    for labels in cut_labels(counts, gold):
+        own = csr_array(gold[:, labels])
+        left = _LeftOut(_World.of(counts, own), vectors, occurs, csr_array(own[chosen]), measure, min_df)
+        parts.append(score_blocks(len(chosen), own.shape[1], left.score, k))
+    return parts[0] if len(parts) == 1 else _keep_best_of(parts, (len(chosen), gold.shape[1]), k)
+
+
+def _keep_best_of(parts: Sequence[Scores], shape: tuple[int, int], k: int) -> Scores:
+    """The best labels of documents, from their best labels among some labels after others."""
+    if not parts:
+        return Scores(matrix=no_scores(*shape), floor=np.zeros(shape[0], dtype=np.float32))
+    return keep_best(csr_array(hstack([part.matrix for part in parts], format="csr")), k)
 
 
 @dataclass(frozen=True)
@@ -125,15 +163,15 @@ class _LeftOut:
         self.squares = world.store(elsewhere**2) @ np.ones(world.shape[1])
         self.own_squares = world.store(own_elsewhere**2) @ np.ones(world.shape[1])
 
-    def score(self, block: slice) -> npt.NDArray[np.float32]:
-        """Cosines [b, L] of the documents in a block."""
+    def score(self, block: slice) -> csr_array:
+        """Cosines [b, L] of the documents in a block, those above 0."""
         vectors, occurs = self.vectors[block].astype(np.float64), self.occurs[block]
         scores = _divide((vectors @ self.here).toarray(), self.squares + (occurs @ self.change).toarray(), self.squares)
         rows, labels = self.gold[block].nonzero()
         products = self.own_here[labels].multiply(vectors[rows]).sum(axis=1)
         squares = self.own_squares[labels] + self.own_change[labels].multiply(occurs[rows]).sum(axis=1)
         scores[rows, labels] = _divide(products, squares, self.squares[labels])
-        return scores
+        return csr_array(np.maximum(scores, 0))
 
 
 def _divide(products: Floats, squares: Floats, whole: Floats) -> npt.NDArray[np.float32]:

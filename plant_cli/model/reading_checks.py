@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from plant_cli.api import Backbone, BackboneSpec
+from plant_cli.api import Backbone, BackboneSpec, SplitName
 from plant_cli.corpus.checks import Finding
-from plant_cli.corpus.frames import Frames
 from plant_cli.corpus.languages import name_language, share_languages
+from plant_cli.corpus.split_texts import take_texts
 from plant_cli.model.languages import FOREIGN, STRAY
+
+Texts = Mapping[SplitName, Sequence[str]]
 
 SAMPLE = 500  # documents of a split that are tokenised
 CUT = 0.1  # share of the documents longer than the backbone reads that is worth a warning
 
 
-def find_languages(frames: Frames, backbone: BackboneSpec | None) -> Iterator[Finding]:
+def find_languages(texts: Texts, backbone: BackboneSpec | None) -> Iterator[Finding]:
     """Languages of the documents of each split: a note where there are several, a warning where a backbone does not know them."""
-    for name, frame in frames.items():
-        shares = {code: share for code, share in share_languages(frame["text"].to_list()).items() if code is not None and share >= STRAY}
+    for name, split in texts.items():
+        shares = {code: share for code, share in share_languages(split).items() if code is not None and share >= STRAY}
         known = None if backbone is None else backbone.languages
         foreign = {code: share for code, share in shares.items() if known is not None and code not in known}
         wrong = sum(foreign.values()) >= FOREIGN
@@ -37,17 +39,17 @@ def find_languages(frames: Frames, backbone: BackboneSpec | None) -> Iterator[Fi
         )
 
 
-def find_cut_texts(frames: Frames, backbone: Backbone, name: str) -> Iterator[Finding]:
+def find_cut_texts(splits: Texts, backbone: Backbone, name: str) -> Iterator[Finding]:
     """How many documents are longer than a backbone reads, by a sample of each split.
 
     Args:
-        frames: the splits.
+        splits: their texts.
         backbone: tokenises them.
         name: of the backbone.
     """
-    for split, frame in frames.items():
-        rows = np.sort(np.random.default_rng(0).permutation(frame.height)[:SAMPLE])
-        texts: Sequence[str] = frame["text"].gather(rows.tolist()).to_list()
+    for split, all_texts in splits.items():
+        rows = np.sort(np.random.default_rng(0).permutation(len(all_texts))[:SAMPLE])
+        texts = take_texts(all_texts, rows.tolist())
         if not texts:
             continue
         tokens = backbone.tokenize(texts)

@@ -24,7 +24,11 @@ class Shard:
     @property
     def rows(self) -> slice:
         """Its rows of train."""
-        return slice(self.number - 1, None, self.of)
+        return self.rows_from(0)
+
+    def rows_from(self, start: int) -> slice:
+        """Its rows among those of train from row `start` on, counted from there."""
+        return slice((self.number - 1 - start) % self.of, None, self.of)
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"

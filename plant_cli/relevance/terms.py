@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,22 +37,33 @@ def count_terms(documents: Iterable[Iterable[str]], min_df: int = 2, keep: Set[s
         keep: words that are not, however rare.
     """
     numbers: dict[str, int] = {}
-    narrow = list(_count_batches(documents, numbers))
-    parts = [csr_array((p.data, p.indices, p.indptr), shape=(p.shape[0], len(numbers))) for p in narrow]
+    return join_batches(list(count_batches(documents, numbers)), numbers, min_df, keep)
+
+
+def join_batches(batches: Sequence[csr_array], numbers: Mapping[str, int], min_df: int, keep: Set[str] = frozenset()) -> Terms:
+    """The words of all documents, from the batches and numbers of `count_batches`; see `count_terms`."""
+    parts = [csr_array((p.data, p.indices, p.indptr), shape=(p.shape[0], len(numbers))) for p in batches]
     counted = csr_array(vstack(parts, format="csr")) if parts else csr_array((0, 0), dtype=np.int32)
     frequency = np.bincount(counted.indices, minlength=len(numbers)).astype(np.int64)
+    words, order = choose_words(numbers, frequency, min_df, keep)
+    chosen = csr_array(counted[:, order])
+    chosen.sort_indices()
+    return Terms(words=words, occurrences=chosen, docs_with_word=frequency[order])
+
+
+def choose_words(
+    numbers: Mapping[str, int], frequency: npt.NDArray[np.int64], min_df: int, keep: Set[str]
+) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
+    """The vocabulary, by falling document frequency, then alphabetically, and the number of each of its words [V]."""
     names = list(numbers)
     wanted = frequency >= min_df
     wanted[[numbers[word] for word in keep if word in numbers]] = True
     kept = sorted(np.flatnonzero(wanted).tolist(), key=lambda i: (-frequency[i], names[i]))
-    order = np.asarray(kept, dtype=np.int64)
-    chosen = csr_array(counted[:, order])
-    chosen.sort_indices()
-    return Terms(words=tuple(names[i] for i in kept), occurrences=chosen, docs_with_word=frequency[order])
+    return tuple(names[i] for i in kept), np.asarray(kept, dtype=np.int64)
 
 
-def _count_batches(documents: Iterable[Iterable[str]], numbers: dict[str, int]) -> Iterator[csr_array]:
-    """Matrices of consecutive documents; new words get the next number in `numbers`."""
+def count_batches(documents: Iterable[Iterable[str]], numbers: dict[str, int]) -> Iterator[csr_array]:
+    """Matrices of consecutive documents over the words met so far; new words get the next number in `numbers`."""
     tokens, ends = array("i"), [0]
     for document in documents:
         tokens.extend([numbers.setdefault(word, len(numbers)) for word in document])

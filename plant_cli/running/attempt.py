@@ -6,6 +6,7 @@ import re
 import time
 import traceback
 from contextlib import suppress
+from mmap import MAP_PRIVATE, mmap
 from typing import Any, Never
 
 from plant_cli.api import ArtefactError, GateFailed, Interrupted, PlantError, Result
@@ -32,7 +33,7 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
         ResourceError: disk space or memory ran out.
         Exception: whatever the stage raised; recorded in stage.json.
     """
-    reserve = bytearray(RESERVE)  # address space alone: its pages are never touched
+    reserve = mmap(-1, RESERVE, flags=MAP_PRIVATE)  # address space alone: its pages are never touched
     record = _begin(context, step, folder)
     started = time.perf_counter()
     try:
@@ -45,7 +46,7 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
             context.reporter.note(f"kept of the earlier '{folder.name}': {', '.join(taken)}, which were put there by hand")
         _write_run_recipe(run)
     except BaseException as error:
-        del reserve
+        reserve.close()
         if isinstance(error, MemoryError | RuntimeError | OSError):
             traceback.clear_frames(error.__traceback__)  # what the stage still held
         _fail(error, record.model_copy(update=_ending(record, context, started)), context, folder)

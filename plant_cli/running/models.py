@@ -9,6 +9,7 @@ from pathlib import Path
 from plant_cli.api import LabelIndex, Reporter, Request, SilentReporter
 from plant_cli.artefacts.thresholds import Thresholds, read_thresholds
 from plant_cli.inference.model import TrainedModel, load_model
+from plant_cli.inference.top import Scoring
 from plant_cli.registry import installed
 from plant_cli.running.runner import RequestRunner
 
@@ -61,7 +62,7 @@ class OpenModel:
             k: labels of each text; fewer if the run has fewer.
             batch: texts scored at once; less needs less memory.
         """
-        top = self.network.score(texts, name="texts", k=k, batch=batch, reporter=self.reporter)
+        top = self.network.score(texts, Scoring(name="texts", k=k, batch=batch, reporter=self.reporter))
         found = zip(top.labels.tolist(), top.scores.tolist(), self.thresholds.select(top.labels).tolist(), strict=True)
         return [[self._name(*one) for one in zip(*columns, strict=True)] for columns in found]
 
@@ -85,6 +86,8 @@ def open_model(run_path: Path | str, tag: str | None = None, *, sets: Sequence[s
     heard = reporter or SilentReporter()
     request = Request(registry=installed(), run_path=Path(run_path), sets=sets, reporter=heard)
     context = RequestRunner(request).open(ACTION, tag)
-    folder, corpus = context.input("finetune", tag), context.corpus()
-    network = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
-    return OpenModel(network=network, labels=corpus.labels, thresholds=read_thresholds(folder, corpus.labels.hash), reporter=heard)
+    with context.reading_whole():
+        folder, corpus = context.input("finetune", tag), context.corpus()
+        network = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
+        thresholds = read_thresholds(folder, corpus.labels.hash)
+    return OpenModel(network=network, labels=corpus.labels, thresholds=thresholds, reporter=heard)

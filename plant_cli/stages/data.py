@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from plant_cli.api import SplitName
+    from plant_cli.corpus.writing import Parts
 
 
 class OutputOptions(Options):
@@ -77,9 +78,11 @@ def make(context: StageContext, options: MakeOptions) -> Result:
 
 def stats(context: StageContext, options: NoOptions) -> Result:
     """Documents, labels and their frequencies, lengths, and labels that no training document has."""
+    from plant_cli.corpus.digests import read_digests
+    from plant_cli.corpus.frames import tidy
     from plant_cli.corpus.statistics import describe
 
-    frames = _read(_load(context, context.data))
+    frames = {name: tidy(digest) for name, digest in read_digests(_load(context, context.data), context.reporter).items()}
     if "train" not in frames:
         raise DataError(
             "the corpus has no training documents",
@@ -127,14 +130,15 @@ def convert(context: StageContext, options: ConvertOptions) -> Result:
         writer, _ = context.component(DatasetSpec, Choice(name=options.to))
         require_writer(writer, context.components(DatasetSpec))
     dataset = _load(context, context.data.model_copy(update={"path": options.path}))
-    frames = _read(dataset)
     if options.to is None:
-        return _write(context, dataset, frames, options.output, force=context.force)
+        return _write(context, dataset, _stream(context, dataset), options.output, force=context.force)
     suffix = "" if options.compression == "none" else f".{options.compression}"
+    frames = _read(dataset)
     written, remarks = write_format(frames, dataset, writer, Path(options.output), suffix=suffix, force=context.force)
     for remark in remarks:
         context.reporter.warn(remark)
-    return _describe_output(context, frames, written, options.output)
+    counts = {name: [frame.height, int(frame["labels"].list.len().sum())] for name, frame in frames.items()}
+    return _describe_output(context, counts, written, options.output)
 
 
 def _load(context: StageContext, data: DataSection) -> Dataset:
@@ -152,20 +156,44 @@ def _read(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:
     return {name: tidy(frame) for name, frame in read_frames(dataset).items()}
 
 
-def _write(context: StageContext, dataset: Dataset, frames: dict[SplitName, pl.DataFrame], output: str, *, force: bool) -> Result:
+def _stream(context: StageContext, dataset: Dataset) -> dict[SplitName, Iterator[pl.DataFrame]]:
+    """Tidy batches of each split, with progress."""
+    from plant_cli.corpus.frames import count_documents, find_splits, read_batches, tidy
+
+    def read(name: SplitName) -> Iterator[pl.DataFrame]:
+        with context.reporter.progress(f"writing {name}", count_documents(dataset, name), "documents") as task:
+            for batch in read_batches(dataset, name):
+                yield tidy(batch)
+                task.advance(batch.height)
+
+    return {name: read(name) for name in find_splits(dataset)}
+
+
+def _write(context: StageContext, dataset: Dataset, parts: Parts, output: str, *, force: bool) -> Result:
+    import polars as pl
+
     from plant_cli.corpus.writing import write_corpus
 
-    return _describe_output(context, frames, write_corpus(frames, dataset, Path(output), force=force), output)
+    counts = {name: [0, 0] for name in parts}
+
+    def count(name: SplitName, batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        for batch in batches:
+            counts[name][0] += batch.height
+            counts[name][1] += int(batch["labels"].list.len().sum())
+            yield batch
+
+    counted = {name: count(name, [part] if isinstance(part, pl.DataFrame) else part) for name, part in parts.items()}
+    return _describe_output(context, counts, write_corpus(counted, dataset, Path(output), force=force), output)
 
 
-def _describe_output(context: StageContext, frames: dict[SplitName, pl.DataFrame], written: list[Path], output: str) -> Result:
+def _describe_output(context: StageContext, counts: Mapping[SplitName, Sequence[int]], written: list[Path], output: str) -> Result:
+    """Documents and assignments of each split, and where they were written."""
     for path in written:
         context.reporter.note(f"wrote {path}")
-    rows: Sequence[tuple[Any, ...]] = [(name, frame.height, frame["labels"].list.len().sum()) for name, frame in frames.items()]
     columns = [Column(name="split"), Column(name="documents", kind="count"), Column(name="assignments", kind="count")]
     return Result(
-        tables=[Table(title=output, columns=columns, rows=rows)],
-        data={"written": [str(path) for path in written], "documents": {name: frame.height for name, frame in frames.items()}},
+        tables=[Table(title=output, columns=columns, rows=[(name, *figures) for name, figures in counts.items()])],
+        data={"written": [str(path) for path in written], "documents": {name: figures[0] for name, figures in counts.items()}},
         next_step=f"plant mig {shlex.quote(output)} finds the words that indicate each label",
     )
 

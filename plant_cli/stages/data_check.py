@@ -41,14 +41,14 @@ class CheckOptions(Options):
 def check(context: StageContext, options: CheckOptions) -> Result:
     """Repeated ids, equal and nearly equal texts, leaks between splits, odd and unknown labels, wrong encodings, languages, lengths."""
     from plant_cli.corpus.checks import LEVELS
-    from plant_cli.corpus.frames import read_frames
+    from plant_cli.corpus.digests import read_digests
     from plant_cli.corpus.loading import load_dataset
 
     dataset = load_dataset(context, context.data.model_copy(update={"strict": context.data.strict or options.strict}))
     for remark in dataset.remarks:
         context.reporter.warn(remark)
-    frames = read_frames(dataset)
-    findings = sorted(_examine(context, dataset, frames, options.backbone), key=lambda finding: LEVELS.index(finding.level))
+    digests = read_digests(dataset, context.reporter)
+    findings = sorted(_examine(context, dataset, digests, options.backbone), key=lambda finding: LEVELS.index(finding.level))
     name = context.data.path or context.data.dataset.name
     table = Table(
         title=f"Check of {name}",
@@ -56,7 +56,7 @@ def check(context: StageContext, options: CheckOptions) -> Result:
         rows=[(f.level, f.count, f.what, f.where, f.todo) for f in findings],
         notes=[] if findings else ["nothing was found wrong"],
     )
-    written = [] if options.fix is None else _fix(context, dataset, frames, Path(options.fix))
+    written = [] if options.fix is None else _fix(context, dataset, Path(options.fix))
     wrong = [finding for finding in findings if finding.level == "fatal" or (options.strict and finding.level == "warning")]
     return Result(
         tables=[table],
@@ -65,36 +65,40 @@ def check(context: StageContext, options: CheckOptions) -> Result:
     )
 
 
-def _examine(context: StageContext, dataset: Dataset, frames: Frames, chosen: Choice | None) -> Iterator[Finding]:
+def _examine(context: StageContext, dataset: Dataset, digests: Frames, chosen: Choice | None) -> Iterator[Finding]:
     from plant_cli.corpus.checks import THOROUGH, examine
     from plant_cli.corpus.evidence import read_evidence
     from plant_cli.corpus.frames import tidy
     from plant_cli.corpus.label_checks import find_near_labels, find_odd_label_counts, find_unknown_labels
     from plant_cli.corpus.near_duplicates import find_near_duplicates
+    from plant_cli.corpus.split_texts import SplitTexts
     from plant_cli.model.reading_checks import find_cut_texts, find_languages
 
-    found = examine(frames, (*THOROUGH, find_near_duplicates, find_near_labels, find_odd_label_counts))
+    found = examine(digests, (*THOROUGH, find_near_labels, find_odd_label_counts))
     yield from found
-    yield from find_unknown_labels(dataset, frames)
+    yield from find_near_duplicates(dataset, digests, context.reporter)
+    yield from find_unknown_labels(dataset, digests)
     if not any(finding.level == "fatal" for finding in found):  # evidence is matched by ids, which must be sound
-        yield from read_evidence(dataset, {name: tidy(frame) for name, frame in frames.items()})[1]
+        yield from read_evidence(dataset, {name: tidy(frame) for name, frame in digests.items()})[1]
+    texts = {name: SplitTexts(dataset, name, frame.height) for name, frame in digests.items()}
     if chosen is None:
-        yield from find_languages(frames, None)
+        yield from find_languages(texts, None)
         return
     spec, settings = context.component(BackboneSpec, chosen)
-    yield from find_languages(frames, spec)
-    yield from find_cut_texts(frames, spec.load(settings, MachineSection(device="cpu")), spec.name)
+    yield from find_languages(texts, spec)
+    yield from find_cut_texts(texts, spec.load(settings, MachineSection(device="cpu")), spec.name)
 
 
-def _fix(context: StageContext, dataset: Dataset, frames: Frames, output: Path) -> list[Path]:
-    """Write the cleaned copy and the list of changes."""
+def _fix(context: StageContext, dataset: Dataset, output: Path) -> list[Path]:
+    """Write the cleaned copy and the list of changes; this holds the whole corpus in memory."""
     import polars as pl
 
+    from plant_cli.corpus.frames import read_frames
     from plant_cli.corpus.repair import repair
     from plant_cli.corpus.writing import write_corpus
     from plant_cli.kit.tables import write_table
 
-    parts, changes = repair(frames)
+    parts, changes = repair(read_frames(dataset))
     pairs = pl.concat(part.select("doc_id", label=pl.col("labels")).explode("label") for part in parts.values())
     written = write_corpus(parts, _keep_evidence(dataset, pairs), output, force=context.force)
     listed = output.with_name(f"{output.name}.changes.tsv")

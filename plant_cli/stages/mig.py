@@ -114,11 +114,13 @@ def run(context: StageContext, options: MigOptions) -> Result:
         check=partial(_stop_if_asked, context),
         splits=tuple(corpus) if options.allow_leakage else ("train",),
         keep=_title_words(corpus) if weight else frozenset(),
+        folder=context.folder,
+        jobs=choose_jobs(context.machine, options.jobs),
     )
     if options.allow_leakage:
         context.reporter.warn("words of validation and test documents are counted, too (--allow-leakage): figures of this run are too good")
     if options.shard is not None:
-        return _describe_shard(counter.write_shard(context.folder, Shard.parse(options.shard), choose_jobs(context.machine, options.jobs)))
+        return _describe_shard(counter.write_shard(context.folder, Shard.parse(options.shard)))
     counting = counter.merge(options.merge) if options.merge else counter.count(_choose_gpu(context, signal))
     keep = partial(_keep, context, counting, bind_signal(signal, signal_options), signal.name, options)
     kept = write_relevance(context.folder, _weigh(corpus, counting.margins, keep, options, weight), counting.margins, corpus.labels)

@@ -85,6 +85,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
 
     # Imports torch where there is a network, which takes seconds: what is missing is said before.
     from plant_cli.inference.model import has_network, load_model
+    from plant_cli.inference.top import Scoring
 
     proposed = {}
     if options.shortlist:
@@ -101,9 +102,8 @@ def run(context: StageContext, options: PredictOptions) -> Result:
         statistics = load_statistics(context.input("mig"), corpus)
         shortlist = context.component(ShortlistSpec, options.shortlist)
         proposed = propose(shortlist, statistics, {split.name: split.texts}, context.reporter)
-    score = partial(
-        load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig")).score,
-        split.texts,
+    model = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
+    scoring = Scoring(
         name=split.name,
         k=options.top_k,
         batch=options.micro_batch,
@@ -115,9 +115,9 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     )
     if options.auc:
         with writing_scores(context.folder, split.doc_ids, len(corpus.labels), corpus.labels.hash) as kept:
-            top = score(keep=kept.write)
+            top = model.score(split.texts, replace(scoring, keep=kept.write))
     else:
-        top = score()
+        top = model.score(split.texts, scoring)
     decisions = None if chosen is None else chosen.decide(top.labels, top.scores)
     write_predictions(context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels, decisions)
     write_parts(context.folder, {name: (part.labels, part.scores) for name, part in top.parts.items()}, split, corpus.labels)
@@ -227,14 +227,14 @@ def _load(
 ) -> Callable[[SplitName, Keep], Cut]:
     """What scores a split with a trained network; hands on every score, and says what was not read."""
     from plant_cli.inference.model import load_model
+    from plant_cli.inference.top import Scoring
 
     corpus = context.corpus()
     model = load_model(folder, corpus, context.component, context.machine, mig)
 
     def score(name: SplitName, keep: Keep) -> Cut:
         split, reporter, batch, shown = corpus.split(name), context.reporter, options.micro_batch, f"{name} with {system}"
-        return model.score(
-            split.texts,
+        scoring = Scoring(
             name=shown,
             k=1,
             batch=batch,
@@ -242,7 +242,8 @@ def _load(
             keep=keep,
             should_stop=lambda: context.stopping,
             evidence=split.evidence,
-        ).cut
+        )
+        return model.score(split.texts, scoring).cut
 
     return score
 

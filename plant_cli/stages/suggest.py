@@ -55,24 +55,20 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     from plant_cli.artefacts.thresholds import read_thresholds
     from plant_cli.evaluation.systems import find_chosen
     from plant_cli.inference.model import load_model
+    from plant_cli.inference.top import Scoring
 
     hashed, chosen = corpus.labels.hash, options.thresholds
     thresholds = read_thresholds(folder, hashed) if chosen is None else find_chosen(context, chosen, hashed)
 
     model = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
-    top = model.score(
-        texts,
-        name="texts",
-        k=options.top_k,
-        batch=options.batch,
-        reporter=context.reporter,
-        should_stop=lambda: context.stopping,
-    )
+    scoring = Scoring(name="texts", k=options.top_k, batch=options.batch, reporter=context.reporter, should_stop=lambda: context.stopping)
+    top = model.score(texts, scoring)
     reasons = _explain(model, texts, top) if options.why else None
     found = _suggestions(ids, top, thresholds, corpus, reasons)
     if options.assigned:
         found = found.filter("assigned")
     if output is not None:
+        context.confirm_inputs()
         _write(found, output, ids, titled=any(corpus.labels.titles), decided=chosen is not None, explained=options.why)
     return _report(found, ids, output, top.cut, thresholds.objective if chosen else None, explained=options.why)
 

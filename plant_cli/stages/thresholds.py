@@ -167,7 +167,6 @@ SPECS = (
         examples=(
             "plant thresholds --target precision=0.9",
             "plant thresholds --target precision=0.9 --target recall=0.95 --measure test",
-            "plant suggest new.csv --thresholds thresholds",
         ),
     ),
 )

@@ -88,10 +88,10 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
     samples = 0 <= options.labels_per_document < network.labels
     decide_sparse(network, options.sparse_updates, selects=samples, shared=sharing_mode() != "whole")
     roles = frozenset({"attention"} if network.backbone_is_frozen else {"attention", "backbone"})
-    training = Training(given.session, network, hardware, plan, setup.lengths, roles)
     step = Planting(network, train.reader, planter, loss, hardware)
     start = _make_start(given, options, setup, planter)
-    outcome = training.run(step, lambda epoch: measure(), plant=None if start is None else lambda: _plant(start, measure))
+    plant = None if start is None else lambda: _plant(start, measure)
+    outcome = Training(given.session, network, hardware, plan, setup.lengths, roles).run(step, lambda epoch: measure(), plant=plant)
     save_network(network, given.session.folder)
     speed = measure_throughput(network, train.reader, hardware, step, outcome, options.micro_batch)
     return Planted(training=outcome, measure=measure.name, speed=speed, cuts=setup.summarise_cuts())

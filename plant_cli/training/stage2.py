@@ -79,11 +79,7 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     step = _make_step(given, options, setup, loss, proposed.get("train"))
     monitor = _make_monitor(given, options, setup, scored, proposed.get("validation"), loss.hard_negatives)
     prototypes = _make_prototypes(given, options, setup)
-    plan = _make_plan(given, options, planted=prototypes is not None)
-    training = Training(given.session, setup.network, setup.hardware, plan, setup.lengths, ROLES)
-    factors = _choose_factors(options)
-    plant = None if prototypes is None else lambda: monitor.plant(prototypes, options.monitor, factors)
-    outcome = training.run(step, lambda epoch: monitor(), plant=plant)
+    outcome = _train(given, options, setup, step, monitor, prototypes)
     save_network(setup.network, given.session.folder)
     speed = measure_throughput(setup.network, setup.train.reader, setup.hardware, step, outcome, options.micro_batch)
     judged = monitor.validation.run()
@@ -215,6 +211,17 @@ def _choose_factors(options: FinetuneOptions) -> tuple[float, ...]:
     if options.sharpness is not None:
         return (options.sharpness,)
     return SHARPNESSES if options.init == "planted" else (1.0,)
+
+
+def _train(
+    given: Inputs, options: FinetuneOptions, setup: Setup, step: FineTuning, monitor: Monitor, prototypes: Prototypes | None
+) -> TrainingResult:
+    """Train; the optimiser and the best epoch's copy are gone afterwards."""
+    plan = _make_plan(given, options, planted=prototypes is not None)
+    training = Training(given.session, setup.network, setup.hardware, plan, setup.lengths, ROLES)
+    factors = _choose_factors(options)
+    plant = None if prototypes is None else lambda: monitor.plant(prototypes, options.monitor, factors)
+    return training.run(step, lambda epoch: monitor(), plant=plant)
 
 
 def _make_plan(given: Inputs, options: FinetuneOptions, *, planted: bool) -> Plan:

@@ -77,6 +77,8 @@ def measure_throughput(
 ) -> Throughput:
     """The figures of a training that has ended; runs one more micro-batch, to count its operations.
 
+    The optimiser and the copy of the best epoch should be gone by then: the micro-batch needs memory, too.
+
     Args:
         network: that was trained; its weights stay as they are.
         reader: of train.

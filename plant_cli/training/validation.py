@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy.sparse import csr_array
 
 from plant_cli.api import SilentReporter, TrainingError
 from plant_cli.inference.calibration import Calibrated, PairCollector, Pairs, calibrate
 from plant_cli.inference.scorers import ScoredDocuments
 from plant_cli.inference.scoring import WHOLE, score_documents
-from plant_cli.inference.top import TopLabels
+from plant_cli.inference.top import Scoring, TopLabels
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.label_scores import score_all
 from plant_cli.model.network import Network
@@ -19,7 +20,6 @@ from plant_cli.training.judging import Judge
 from plant_cli.training.materials import Material
 
 KEPT = 100
-COLLAPSED = 0.75  # share of all (document, label) pairs with a probability of at least one half: no real label set is that dense
 ALONE, BESIDE = (1.0,), (0.0, 1.0)  # weights of network and scorers where validation says nothing
 
 
@@ -38,9 +38,17 @@ class Judged:
     calibrated: Calibrated
 
 
+def limit_assigned(gold: csr_array) -> float:
+    """The share of all (document, label) pairs above which a network that assigns them has collapsed: midway from gold's share to all.
+
+    That is one half where labels are many. Of eight labels with two on each document a network may well assign more for a while.
+    """
+    return (1.0 + gold.nnz / max(gold.shape[0] * gold.shape[1], 1)) / 2
+
+
 @torch.no_grad()
 def starts_sparse(network: Network, material: Material, hardware: Hardware, batch: int) -> bool:
-    """Whether an untrained network assigns few labels to the first documents of a split.
+    """Whether an untrained network assigns few labels, half of those that count as a collapse, to the first documents of a split.
 
     Labels without a prior bias start around a probability of one half each: that many of them are assigned later is no collapse then.
     """
@@ -48,7 +56,7 @@ def starts_sparse(network: Network, material: Material, hardware: Hardware, batc
     rows = np.arange(min(len(material.split), batch))
     with hardware.autocast():
         logits = score_all(network.decoder, material.reader.read(rows), network.labels)
-    return float((logits >= 0).float().mean()) <= COLLAPSED / 3
+    return float((logits >= 0).float().mean()) <= limit_assigned(material.split.gold) / 2
 
 
 class Validation:
@@ -91,7 +99,7 @@ class Validation:
         """
         judged = self.run()
         share = judged.alone.assigned_share
-        if share <= COLLAPSED:
+        if share <= limit_assigned(self.judge.sorted_gold):
             self.assigned_few = True
         elif self.assigned_few:
             raise TrainingError(
@@ -109,16 +117,8 @@ class Validation:
         """The network as it is now, alone and with all that speaks beside it."""
         split, labels = self.material.split, self.network.labels
         collector = PairCollector(len(split), labels, self.scored)
-        alone = score_documents(
-            self.network,
-            self.material.reader,
-            self.hardware,
-            k=KEPT,
-            batch=self.batch,
-            reporter=SilentReporter(),
-            description="validation",
-            keep=collector.keep,
-        )[WHOLE]
+        scoring = Scoring(name="validation", k=KEPT, batch=self.batch, reporter=SilentReporter(), keep=collector.keep)
+        alone = score_documents(self.network, self.material.reader, self.hardware, scoring)[WHOLE]
         self.hardware.processes.add_arrays(*collector.arrays())
         pairs = collector.pairs()
         calibrated = self._calibrate(pairs)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +16,8 @@ from plant_datasets.guesses import guess_split, missing_column
 from plant_datasets.hash_split import split_by_hash
 from plant_datasets.label_cells import SEPARATORS, describe_guess, find_separator, parse_labels
 from plant_datasets.layout import ALIASES, find_beside, find_split_files
+
+_SPLIT, _ROW = "split of the row", "number of the row"  # names that no column of a user has
 
 
 def load_files(data: DataSection) -> Dataset:
@@ -35,11 +38,13 @@ def load_files(data: DataSection) -> Dataset:
     splits, files, remarks = _read_folder(path, data, bad) if path.is_dir() else _read_file(path, data, bad)
     titles = Path(data.titles) if data.titles else find_beside(path, "labels")
     evidence = Path(data.evidence) if data.evidence else find_beside(path, "evidence")
+    excluded = find_beside(path, "excluded")
     return Dataset(
         splits=splits,
         labels=_read_titles(Path(data.titles)) if data.titles else _read_beside(_read_titles, titles, remarks),
         evidence=_read_evidence(Path(data.evidence)) if data.evidence else _read_beside(_read_evidence, evidence, remarks),
-        files=[str(file) for file in (*files, titles, evidence) if file],
+        excluded=_read_beside(_read_excluded, excluded, remarks),
+        files=[str(file) for file in (*files, titles, evidence, excluded) if file],
         remarks=[*remarks, *bad.close()],
     )
 
@@ -76,12 +81,11 @@ def _read_file(path: Path, data: DataSection, bad: BadRows) -> Read:
     table = scan_table(path, encoding=data.encoding, bad=bad)
     columns = table.collect_schema().names()
     if data.split_column in columns:
-        split = _read_split_column(table, data.split_column, path)
-        mapped, remarks = _map_tables({str(path): (table, "")}, data)
-        parts = pl.concat([mapped[str(path)], split.lazy()], how="horizontal")
-        present = split.to_series().unique()
-        splits: dict[SplitName, pl.LazyFrame] = {s: parts.filter(pl.col(split.columns[0]) == s) for s in SPLITS if s in present}
-        return {name: part.drop(split.columns[0]) for name, part in splits.items()}, [path], remarks
+        present = _find_splits(table, data.split_column, path)
+        mapped, remarks = _map_tables({str(path): (table, "")}, data, [_name_split(data.split_column)])
+        parts = mapped[str(path)]
+        splits: dict[SplitName, pl.LazyFrame] = {s: parts.filter(pl.col(_SPLIT) == s).drop(_SPLIT) for s in SPLITS if s in present}
+        return splits, [path], remarks
     asked = data.split_column != DataSection.model_fields["split_column"].default
     if asked or "did you mean" in near_names(data.split_column, columns) or guess_split(table, str(path)):
         raise missing_column(data.split_column, "--split-column", table, data, path)
@@ -90,27 +94,35 @@ def _read_file(path: Path, data: DataSection, bad: BadRows) -> Read:
     return split_by_hash(collect(mapped[str(path)], str(path))), [path], [anew, *remarks]
 
 
-def _read_split_column(table: pl.LazyFrame, name: str, path: Path) -> pl.DataFrame:
-    """The split of each row, under the name `split of the row`."""
-    written = collect(table.select(pl.col(name).cast(pl.String)), str(path)).to_series()
-    split = written.str.strip_chars().str.to_lowercase().replace_strict(ALIASES, default=None, return_dtype=pl.String)
-    wrong = split.is_null().arg_true()
+def _name_split(column: str) -> pl.Expr:
+    """The split of each row; null where it is none."""
+    written = pl.col(column).cast(pl.String).str.strip_chars().str.to_lowercase()
+    return written.replace_strict(ALIASES, default=None, return_dtype=pl.String).alias(_SPLIT)
+
+
+def _find_splits(table: pl.LazyFrame, column: str, path: Path) -> pl.Series:
+    """The splits that rows are of; `DataError` if a row is of none."""
+    rows = collect(table.select(_name_split(column), written=pl.col(column).cast(pl.String)), str(path))
+    wrong = rows[_SPLIT].is_null().arg_true()
     if wrong.len():
         raise DataError(
-            f"{wrong.len():,} rows are of no known split: {written[wrong[0]]!r}",
-            where=f"{path}, column {name}, row {wrong[0] + 1}",
+            f"{wrong.len():,} rows are of no known split: {rows['written'][wrong[0]]!r}",
+            where=f"{path}, column {column}, row {wrong[0] + 1}",
             expected="train, validation (valid, val, dev) or test",
             todo="mend these values, or name the right column with --split-column",
         )
-    return split.alias("split of the row").to_frame()
+    return rows[_SPLIT].unique()
 
 
-def _map_tables(tables: Mapping[str, tuple[pl.LazyFrame, str]], data: DataSection) -> tuple[dict[str, pl.LazyFrame], list[str]]:
+def _map_tables(
+    tables: Mapping[str, tuple[pl.LazyFrame, str]], data: DataSection, further: Sequence[pl.Expr] = ()
+) -> tuple[dict[str, pl.LazyFrame], list[str]]:
     """Map columns onto the schema: `doc_id`, `text`, `labels` and the rest.
 
     Args:
         tables: by file, each with what goes before its row numbers where they serve as ids.
         data: how the columns are named.
+        further: columns to be added.
 
     Returns:
         The mapped tables by file, and remarks on what was guessed.
@@ -126,28 +138,45 @@ def _map_tables(tables: Mapping[str, tuple[pl.LazyFrame, str]], data: DataSectio
                 raise missing_column(name, flag, table, data, where)
             if name != data.labels_column and schema[name].is_nested():
                 raise _nested_column(name, flag, where)
-    cells = {where: collect(table.select(data.labels_column), where).to_series() for where, (table, _) in tables.items()}
+    cells = {where: _read_cells(table, data.labels_column, where) for where, (table, _) in tables.items()}
     separator = find_separator(list(cells.values())) if data.label_separator is None else data.label_separator
     guessed = data.label_separator is None and separator is not None and separator in SEPARATORS
     remarks = [describe_guess(list(cells.values()), str(separator))] if guessed else []
-    mapped = {
-        where: _map_columns(table, parse_labels(cells[where], separator, where), data, prefix) for where, (table, prefix) in tables.items()
-    }
+    mapped = {}
+    for where, (table, prefix) in tables.items():
+        parse_labels(cells[where], separator, where)  # an error names the row of the whole table
+        mapped[where] = _map_columns(table, _cut_labels(cells[where], separator, where), data, prefix, further)
     return mapped, remarks
 
 
-def _map_columns(table: pl.LazyFrame, labels: pl.Series, data: DataSection, prefix: str) -> pl.LazyFrame:
+def _read_cells(table: pl.LazyFrame, column: str, where: str) -> pl.Series:
+    """The label cells of a table; of lists, which need no guess, none."""
+    cells = table.select(column)
+    return collect(cells.head(0) if isinstance(cells.collect_schema()[column], pl.List) else cells, where).to_series()
+
+
+def _cut_labels(cells: pl.Series, separator: str | None, where: str) -> pl.Expr:
+    """The labels of each row as a list."""
+    column = pl.col(cells.name)
+    if isinstance(cells.dtype, pl.List):
+        return column.alias("labels")
+    cut = partial(parse_labels, separator=separator, where=where)
+    return column.map_batches(cut, return_dtype=pl.List(pl.String), is_elementwise=True).alias("labels")
+
+
+def _map_columns(table: pl.LazyFrame, labels: pl.Expr, data: DataSection, prefix: str, further: Sequence[pl.Expr]) -> pl.LazyFrame:
     columns = table.collect_schema().names()
     given = data.id_column or ("doc_id" if "doc_id" in columns else None)
-    row_number = pl.concat_str(pl.lit(prefix), pl.int_range(1, pl.len() + 1).cast(pl.String))
     texts = text_columns(data.text_column, columns)
     used = {*texts, data.labels_column, given, "doc_id", "text", "labels"}
-    mapped = table.select(
-        (pl.col(given).cast(pl.String) if given else row_number).alias("doc_id"),
+    numbered = table if given else table.with_row_index(_ROW, offset=1)
+    return numbered.select(
+        (pl.col(given).cast(pl.String) if given else pl.concat_str(pl.lit(prefix), pl.col(_ROW).cast(pl.String))).alias("doc_id"),
         join_columns(texts).alias("text"),
         *(name for name in columns if name not in used),
+        labels,
+        *further,
     )
-    return pl.concat([mapped, labels.alias("labels").to_frame().lazy()], how="horizontal")
 
 
 def _read_beside(read: Callable[[Path], pl.LazyFrame], path: Path | None, remarks: list[str]) -> pl.LazyFrame | None:
@@ -167,6 +196,16 @@ def _read_titles(path: Path) -> pl.LazyFrame:
     if "label" not in columns:
         raise _missing_column("label", columns, "--titles", str(path))
     return table if "title" in columns else table.with_columns(title=pl.lit(None, dtype=pl.String))
+
+
+def _read_excluded(path: Path) -> pl.LazyFrame:
+    """Pairs of document and label that no prediction may hold."""
+    table = scan_table(path)
+    columns = table.collect_schema().names()
+    for name in ("doc_id", "label"):
+        if name not in columns:
+            raise _missing_column(name, columns, "the columns doc_id and label", str(path))
+    return table.select(pl.col("doc_id", "label").cast(pl.String))
 
 
 def _read_evidence(path: Path) -> pl.LazyFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch.nn import functional
 EMBEDDING_SCALE = 0.1
 
 
-class WordTables(nn.Module):
+class WordTables(nn.Module, ABC):
     """A module with tensors that have a place for each word of the relevance table.
 
     Built without a relevance table, it takes their sizes over from the weights that it reads.
@@ -22,9 +23,9 @@ class WordTables(nn.Module):
     sized: tuple[str, ...] = ()
 
     @property
+    @abstractmethod
     def words(self) -> int:
         """Words V of the relevance table."""
-        raise NotImplementedError
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         adopted = self.sized if not self.words else ()

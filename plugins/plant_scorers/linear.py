@@ -13,6 +13,8 @@ from scipy.sparse import csr_array, vstack
 from plant_cli.api import ComponentError, Documents, FittedScorer, ScorerInput
 from plant_cli.kit.lexical import (
     Similarity,
+    count_documents,
+    cut_folds,
     cut_rows,
     invert_kernel,
     keep_largest,
@@ -30,19 +32,32 @@ SHOWN = 3  # words of an explanation
 
 
 def fit(options: LinearOptions, given: ScorerInput) -> FittedScorer:
-    """Weights of terms for every label, pruned; pruned weights have no left-out scores in closed form."""
-    vectoriser, train = Vectoriser.fit(given.documents, pieces=options.pieces)
+    """Weights of terms for every label, pruned. By the inverse of the kernel, left-out scores are of weights without the documents."""
+    vectoriser, similarity = Vectoriser.fit(given.documents, pieces=options.pieces)
     if options.loss == "squared-hinge":
-        return FittedScorer(scorer=LinearScorer(vectoriser=vectoriser, weights=_fit_hinge(options, train, given.gold)))
-    solve = _invert if len(given.documents) <= options.largest else _iterate
-    weights = solve(options, train, given)
+        weights = _fit_hinge(options, similarity.train, given.gold)
+    elif len(given.documents) > options.largest:
+        weights = _iterate(options, similarity.train, given)
+    else:
+        return _invert(options, vectoriser, similarity, given)
     return FittedScorer(scorer=LinearScorer(vectoriser=vectoriser, weights=weights))
 
 
-def _invert(options: LinearOptions, train: csr_array, given: ScorerInput) -> csr_array:
-    """Ridge by the inverse of the kernel: weights [L, V]."""
-    similarity = Similarity(train)
-    return weigh_terms(similarity, invert_kernel(similarity.multiply(train), options.strength), given.gold, options.terms)
+def _invert(options: LinearOptions, vectoriser: Vectoriser, similarity: Similarity, given: ScorerInput) -> FittedScorer:
+    """Ridge by the inverse of the kernel: the same inverse gives the weights without some documents."""
+    inverse = invert_kernel(similarity.square(), options.strength)
+    weights = weigh_terms(similarity, inverse, given.gold, options.terms)
+    scorer = LinearScorer(vectoriser=vectoriser, weights=weights)
+    parts, folds = [], cut_folds(len(given.documents), len(given.rows))
+    if len(given.documents) < 2 or not folds:
+        return FittedScorer(scorer=scorer)
+    for fold in folds:
+        rows = given.rows[fold]
+        without = weigh_terms(similarity, inverse, given.gold, options.terms, without=rows)
+        unknown = count_documents(similarity.train) == count_documents(similarity.train[rows])
+        parts.append(multiply_signed(vectoriser.forget(similarity.train[rows], unknown), without).matrix)
+    order = np.argsort(np.concatenate(folds))
+    return FittedScorer(scorer=scorer, left_out=[csr_array(csr_array(vstack(parts, format="csr"))[order])])
 
 
 def _iterate(options: LinearOptions, train: csr_array, given: ScorerInput) -> csr_array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,21 +45,17 @@ class View:
 
     Args:
         vectoriser: makes vectors of other documents.
-        train: vectors of the training documents, csr [N, V].
+        similarity: compares with the training documents.
     """
 
     vectoriser: Vectoriser
-    train: csr_array
-    similarity: Similarity = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "similarity", Similarity(self.train))
+    similarity: Similarity
 
     @classmethod
     def fit(cls, options: NeighboursOptions, documents: Documents) -> View:
         """The view of training documents."""
-        vectoriser, train = Vectoriser.fit(documents, pieces=options.pieces)
-        return cls(vectoriser=vectoriser, train=train)
+        vectoriser, similarity = Vectoriser.fit(documents, pieces=options.pieces)
+        return cls(vectoriser=vectoriser, similarity=similarity)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +94,7 @@ class NeighbourScorer:
         options = self.options
 
         def score(block: slice) -> csr_array:
-            similar = view.similarity.multiply(view.train[rows[block]])
+            similar = view.similarity.multiply(view.similarity.train[rows[block]])
             return leave_out_neighbours(similar, rows[block], self.gold, options.neighbours, options.power)
 
         return score_blocks(len(rows), max(self.gold.shape), score).matrix[:, : self.gold.shape[1]]
@@ -118,7 +114,7 @@ class NeighbourScorer:
         """See `Scorer.tensors`."""
         found = {"doc_ids": pack_strings(self.doc_ids), **pack_matrix("gold", self.gold)}
         for number, view in enumerate(self.views):
-            parts = {**view.vectoriser.tensors(), **pack_matrix("train", view.train)}
+            parts = {**view.vectoriser.tensors(), **pack_matrix("train", view.similarity.train)}
             found |= {f"{number}.{name}": part for name, part in parts.items()}
         return found
 
@@ -128,5 +124,5 @@ class NeighbourScorer:
         views = []
         for number in range(2 if options.lead else 1):
             own = {name.removeprefix(f"{number}."): part for name, part in tensors.items() if name.startswith(f"{number}.")}
-            views.append(View(vectoriser=Vectoriser.load(own), train=unpack_matrix("train", own)))
+            views.append(View(vectoriser=Vectoriser.load(own), similarity=Similarity(unpack_matrix("train", own))))
         return cls(options=options, views=views, gold=unpack_matrix("gold", tensors), doc_ids=unpack_strings(tensors["doc_ids"]))

@@ -75,7 +75,7 @@ def plant_register_scorers() -> Sequence[ScorerSpec]:
         ),
         ScorerSpec(
             name="titles",
-            summary="Cosine of the document, its best passage and its beginning with the label's title, by character n-grams of words.",
+            summary="Cosine of the document, its best passage and its beginning with the label's best name, by character n-grams.",
             options=TitlesOptions,
             fit=_fit_titles,
             load=_load_titles,

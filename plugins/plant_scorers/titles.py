@@ -19,6 +19,7 @@ from plant_cli.kit.lexical import (
     cut_leads,
     cut_rows,
     cut_vocabulary,
+    cut_word,
     inverse_frequency,
     make_vectors,
     number_grams,
@@ -121,8 +122,8 @@ class TitleScorer:
 
     def _nearest(self, part: str, vocabulary: Sequence[str]) -> str:
         """The word of the document that shares most n-grams with a word of the title; none: too few are shared."""
-        wanted = set(number_grams([part]))
-        shares = {word: len(wanted & set(number_grams([word]))) / len(wanted) for word in vocabulary}
+        wanted = set(cut_word(part))
+        shares = {word: len(wanted & set(cut_word(word))) / len(wanted) for word in vocabulary}
         best = max(shares, key=lambda word: shares[word], default="")
         return best if best and shares[best] >= SHARED else ""
 

@@ -13,6 +13,8 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Documents
 from plant_cli.kit.lexical import (
+    Similarity,
+    choose_columns,
     count_documents,
     count_known,
     count_pieces,
@@ -22,13 +24,14 @@ from plant_cli.kit.lexical import (
     make_vectors,
     number_grams,
     pack_strings,
+    unit_rows,
     unpack_strings,
 )
 
 Floats = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Vectoriser:
     """Makes vectors of length 1 whose products are the mean of the cosines by words and by n-grams.
 
@@ -43,19 +46,23 @@ class Vectoriser:
     idf: Floats
 
     @classmethod
-    def fit(cls, documents: Documents, *, pieces: bool) -> tuple[Vectoriser, csr_array]:
-        """The vectoriser of training documents, and their vectors, csr [N, V + G].
+    def fit(cls, documents: Documents, *, pieces: bool) -> tuple[Vectoriser, Similarity]:
+        """The vectoriser of training documents, and what compares with their vectors; made once, however many scorers ask for it.
 
         Args:
             documents: the training documents [N].
             pieces: whether n-grams count.
         """
+        return documents.remember(("plant_scorers.vectors", pieces), lambda: cls._fit(documents, pieces=pieces))
+
+    @classmethod
+    def _fit(cls, documents: Documents, *, pieces: bool) -> tuple[Vectoriser, Similarity]:
         grams = tuple(number_grams(documents.vocabulary)) if pieces else ()
         empty = cls(words=tuple(documents.vocabulary), pieces=grams, idf=np.zeros(0, dtype=np.float32))
         counted = empty.count(documents)
         idf = [inverse_frequency(len(documents), count_documents(counts)) for counts in counted]
         fitted = cls(words=empty.words, pieces=grams, idf=np.concatenate(idf).astype(np.float32))
-        return fitted, fitted.weigh(counted)
+        return fitted, Similarity(fitted.weigh(counted))
 
     @cached_property
     def _places(self) -> list[Mapping[str, int]]:
@@ -72,8 +79,19 @@ class Vectoriser:
         return join_views([make_vectors(counts, idf) for counts, idf in zip(counted, parts, strict=False)])
 
     def transform(self, documents: Documents) -> csr_array:
-        """Vectors of documents, csr [B, V + G] float32."""
-        return self.weigh(self.count(documents))
+        """Vectors of documents, csr [B, V + G] float32; made once, however many scorers with this vectoriser ask for them."""
+        return documents.remember(("plant_scorers.vectors", self), lambda: self.weigh(self.count(documents)))
+
+    def forget(self, vectors: csr_array, unknown: npt.NDArray[np.bool_]) -> csr_array:
+        """Vectors as they would be without some terms, csr [B, V + G].
+
+        Args:
+            vectors: of this vectoriser, csr [B, V + G].
+            unknown: which terms count no more [V + G].
+        """
+        kept = choose_columns(vectors, np.where(unknown, -1, np.arange(len(unknown))), len(unknown))
+        words = len(self.words)
+        return join_views([unit_rows(csr_array(part)) for part in ([kept[:, :words], kept[:, words:]] if self.pieces else [kept])])
 
     def name(self, term: int) -> str:
         """The term of a column as a person reads it; an n-gram with dots where it leaves the word."""

@@ -16,7 +16,6 @@ from plant_cli.kit.lexical import (
     count_documents,
     count_known,
     inverse_frequency,
-    keep_best,
     leave_out_words,
     make_vectors,
     measure_relevance,
@@ -24,7 +23,6 @@ from plant_cli.kit.lexical import (
     pack_matrix,
     pack_strings,
     score_words,
-    unit_rows,
     unpack_matrix,
     unpack_strings,
 )
@@ -47,12 +45,10 @@ def fit(options: WordsOptions, given: ScorerInput) -> FittedScorer:
     kept = np.flatnonzero(count_documents(documents.counts) >= min(options.min_df, max(1, len(documents) - 1)))
     words = tuple(documents.vocabulary[column] for column in kept.tolist())
     counts = csr_array(documents.counts[:, kept])
-    relevance = unit_rows(measure_relevance(counts, given.gold, positive_information))
-    relevance.eliminate_zeros()
     scorer = WordScorer(
         words=words,
         idf=inverse_frequency(len(documents), count_documents(counts)).astype(np.float32),
-        relevance=keep_best(relevance, options.terms).matrix,
+        relevance=measure_relevance(counts, given.gold, positive_information, options.terms),
     )
     if len(documents) < 2:
         return FittedScorer(scorer=scorer, left_out=[no_scores(len(given.rows), given.gold.shape[1])])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant_cli.base.hashing import hash_file, hash_json, hash_strings
+from plant_cli.base.hashing import ListHash, StringsHash, hash_file, hash_json, hash_strings
 
 
 def test_the_hash_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
@@ -31,3 +31,14 @@ def test_the_hash_of_strings_is_stable_over_releases() -> None:
 @given(st.lists(st.text()), st.lists(st.text()))
 def test_different_lists_have_different_hashes(left: list[str], right: list[str]) -> None:
     assert (hash_strings(left) == hash_strings(right)) == (left == right)
+
+
+@given(st.lists(st.lists(st.text(), max_size=3), max_size=6), st.integers(0, 6))
+def test_hashes_of_parts_are_those_of_the_whole(values: list[list[str]], cut: int) -> None:
+    lists, strings = ListHash(), StringsHash()
+    for part in (values[:cut], values[cut:]):
+        lists.add(part)
+        for row in part:
+            strings.add(row)
+    assert lists.hexdigest() == hash_json(values)
+    assert strings.hexdigest() == hash_strings(string for row in values for string in row)

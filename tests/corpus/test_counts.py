@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,17 @@ class MemoryCorpus:
     texts: Sequence[str] = field(default_factory=lambda: TEXTS)
     labels: LabelTable = field(default_factory=lambda: LabelTable(ids=["flu", "trauma"], titles=[None] * 2, train_counts=[3, 2]))
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {"train": len(self.texts)}
+
+    def stream(self, name: Any) -> Iterator[Split]:
+        """The documents one by one."""
+        whole = self.split(name)
+        for row in range(len(whole)):
+            part = slice(row, row + 1)
+            yield replace(whole, doc_ids=whole.doc_ids[part], texts=whole.texts[part], gold=whole.gold[part], unseen=whole.unseen[part])
+
     def split(self, name: Any) -> Split:
         count = len(self.texts)
         ids = [str(number) for number in range(count)]
@@ -41,11 +52,12 @@ def counter(corpus: Any = None, **changes: Any) -> Counter:
     return Counter(corpus=corpus or MemoryCorpus(), **{**given, **changes})
 
 
+@pytest.mark.parametrize("memory", [1000, 1])
 @pytest.mark.parametrize("of", [1, 2, 5])
-def test_shards_add_up_to_the_whole(of: int, tmp_path: Path) -> None:
+def test_shards_add_up_to_the_whole(of: int, memory: int, tmp_path: Path) -> None:
     whole = counter().count()
     for number in range(1, of + 1):
-        figures = counter().write_shard(tmp_path / str(number), Shard(number, of), jobs=1)
+        figures = counter(memory=memory).write_shard(tmp_path / str(number), Shard(number, of))
         assert figures["shard"] == f"{number}/{of}"
     merged = counter().merge([str(tmp_path / "*")])
     assert merged.margins.words == whole.margins.words

@@ -8,7 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from plant_cli.api.corpus import Dataset
+from plant_cli.api.reporting import SilentReporter
 from plant_cli.corpus import near_duplicates
+from plant_cli.corpus.digests import digest
 from plant_cli.corpus.near_duplicates import NEAR, WORDS, find_near_duplicates, match_texts
 
 WORDLIST = [f"word{i}" for i in range(2000)]
@@ -37,26 +40,31 @@ def test_pairs_are_those_of_the_plain_reference() -> None:
     others = [change(base, places=seed % 8, seed=seed) for seed, base in enumerate(bases)]
     wanted = {(i, 40 + i) for i, (base, other) in enumerate(zip(bases, others, strict=True)) if similarity(base, other) >= NEAR}
     assert 10 < len(wanted) < 40
-    assert set(map(tuple, match_texts(pl.Series(bases + others)).tolist())) == wanted
+    assert set(map(tuple, match_texts(lambda _: [pl.Series(bases + others)]).tolist())) == wanted
 
 
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = pl.Series([text(i % 7) for i in range(30)] + ["", "too short"])
-    whole = match_texts(texts)
+    whole = match_texts(lambda _: [texts])
     monkeypatch.setattr(near_duplicates, "_BLOCK", 300)
-    np.testing.assert_array_equal(match_texts(texts), whole)
+    np.testing.assert_array_equal(match_texts(lambda _: [texts]), whole)
+    monkeypatch.setattr(near_duplicates, "_HELD", 500)
+    np.testing.assert_array_equal(match_texts(lambda _: [texts[:3], texts[3:3], texts[3:20], texts[20:]]), whole)
     assert len(whole) == 23
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["a b", "a b"], ["", "", text(0)]])
 def test_nothing_to_compare(texts: list[str]) -> None:
-    assert match_texts(pl.Series(texts, dtype=pl.String)).shape == (0, 2)
+    assert match_texts(lambda _: [pl.Series(texts, dtype=pl.String)]).shape == (0, 2)
 
 
 def test_findings_tell_splits_apart_and_leave_equal_texts_to_other_checks() -> None:
     train = pl.DataFrame({"doc_id": ["a", "b", "c"], "text": [text(1), text(2), change(text(2), 2)], "labels": [["x"]] * 3})
     test = pl.DataFrame({"doc_id": ["d", "e"], "text": [change(text(1), 2), text(2).upper()], "labels": [["x"]] * 2})
-    found = {finding.what: finding for finding in find_near_duplicates({"train": train, "test": test})}
+    frames = {"train": train, "test": test}
+    dataset = Dataset(splits={name: frame.lazy() for name, frame in frames.items()})  # type: ignore[misc]
+    digests = {name: digest(frame) for name, frame in frames.items()}
+    found = {finding.what: finding for finding in find_near_duplicates(dataset, digests, SilentReporter())}  # type: ignore[arg-type]
     across = found["texts are nearly the same as one of another split"]
     assert (across.count, across.where, across.level) == (1, "'d' in test as 'a' in train", "warning")
     assert found["texts are nearly the same as another of their split"].where == "'c' in train as 'b' in train"

@@ -8,13 +8,14 @@ import pytest
 from plant_datasets.files import load_files
 
 from plant_cli.api.corpus import SplitName
+from plant_cli.api.reporting import SilentReporter
 from plant_cli.api.sections import DataSection
-from plant_cli.corpus.frames import read_frames
+from plant_cli.corpus.digests import digest, read_digests
 from plant_cli.corpus.statistics import describe
 
 
 def test_numbers_counted_by_hand(frames: dict[SplitName, pl.DataFrame]) -> None:
-    found = describe(frames)
+    found = describe({name: digest(frame) for name, frame in frames.items()})
     assert asdict(found.splits["train"]) == {
         "documents": 3,
         "documents_without_labels": 0,
@@ -39,7 +40,7 @@ def test_numbers_counted_by_hand(frames: dict[SplitName, pl.DataFrame]) -> None:
 )
 def test_the_edges_of_the_bins(documents: int, name: str) -> None:
     rows = pl.DataFrame({"doc_id": [str(i) for i in range(documents)], "text": "x", "labels": [["a"]] * documents})
-    assert {key for key, count in describe({"train": rows}).bins.items() if count} == {name}
+    assert {key for key, count in describe({"train": digest(rows)}).bins.items() if count} == {name}
 
 
 @pytest.mark.corpora
@@ -50,7 +51,7 @@ def test_the_edges_of_the_bins(documents: int, name: str) -> None:
 def test_the_published_statistics_of_real_corpora(
     name: str, train: int, test: int, labels: int, in_train: int, unseen_share: float, corpora: Path
 ) -> None:
-    found = describe(read_frames(load_files(DataSection(path=str(corpora / name)))))
+    found = describe(read_digests(load_files(DataSection(path=str(corpora / name))), SilentReporter()))
     assert (found.splits["train"].documents, found.splits["test"].documents) == (train, test)
     assert (found.labels, found.labels_in_train) == (labels, in_train)
     asked = found.splits["test"]

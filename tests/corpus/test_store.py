@@ -15,7 +15,7 @@ from plant_cli.base.hashing import hash_file
 from plant_cli.corpus import store
 from plant_cli.corpus.frames import read_frame
 from plant_cli.corpus.prepare import prepare
-from plant_cli.corpus.store import open_corpus
+from plant_cli.corpus.store import StoredCorpus, open_corpus
 
 
 @pytest.fixture
@@ -146,3 +146,45 @@ def test_every_split_is_read_once(dataset: Dataset, tmp_path: Path, monkeypatch:
     assert {name: len(corpus.split(name)) for name in corpus} == corpus.sizes
     assert all(corpus.split(name) is corpus.split(name) for name in corpus)
     assert sorted(read) == sorted(source.splits)
+
+
+def parts(corpus: StoredCorpus, name: SplitName) -> list[tuple[str, str, list[int], list[str]]]:
+    """Documents of a streamed split, one after the other, with their labels."""
+    return [
+        (doc_id, text, part.gold[[row]].indices.tolist(), [part.unseen_labels[i] for i in part.unseen[[row]].indices])
+        for part in corpus.stream(name)
+        for row, (doc_id, text) in enumerate(zip(part.doc_ids, part.texts, strict=True))
+    ]
+
+
+@pytest.mark.parametrize("validation", [True, False])
+def test_a_stream_is_the_split(dataset: Dataset, tmp_path: Path, validation: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plant_cli.corpus.frames.BATCH", 2)
+    more = pl.DataFrame(
+        {"doc_id": [f"m{i}" for i in range(9)], "text": [f"more text, number {i}" for i in range(9)], "labels": [["B1"]] * 9}
+    )
+    splits = {**dataset.splits, "train": pl.concat([dataset.splits["train"], more.lazy()])}
+    given = replace(dataset, splits=splits if validation else {name: splits[name] for name in ("train", "test")})  # type: ignore[index]
+    corpus = prepare(given, DataSection(), tmp_path, 0, SilentReporter())
+    streamed = {name: parts(corpus, name) for name in corpus}
+    assert max(len(part) for name in corpus for part in corpus.stream(name)) <= 2
+    for name in corpus:
+        whole = corpus.split(name)
+        assert [row[0] for row in streamed[name]] == list(whole.doc_ids)
+        assert streamed[name] == parts(corpus, name)  # once it is in memory, it comes whole
+        assert len(list(corpus.stream(name))) == 1
+
+
+def test_a_stream_of_a_changed_source_ends_in_an_error(folder: Path, dataset: Dataset) -> None:
+    splits = {**dataset.splits, "train": dataset.splits["train"].with_columns(pl.col("text").str.to_uppercase())}
+    corpus = open_corpus(folder, lambda: replace(dataset, splits=splits))
+    with pytest.raises(ArtefactError, match="the split 'train' has other texts"):
+        list(corpus.stream("train"))
+    with pytest.raises(ArtefactError, match="no split 'test' any more"):
+        list(open_corpus(folder, lambda: replace(dataset, splits={"train": splits["train"]})).stream("test"))
+
+
+def test_a_stream_of_no_split_is_told(dataset: Dataset, tmp_path: Path) -> None:
+    only_train = replace(dataset, splits={"train": dataset.splits["train"]})
+    with pytest.raises(DataError, match="no split 'test'"):
+        list(prepare(only_train, DataSection(), tmp_path, 0, SilentReporter()).stream("test"))

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from plant_cli.api import MetricValue, WeightedMetric
 from plant_cli.evaluation import bootstrap
 from plant_cli.evaluation.bins import measure_bins
-from plant_cli.evaluation.bootstrap import draw_weights, interval, jackknife, leave_out, resample
+from plant_cli.evaluation.bootstrap import count_documents, draw_weights, interval, jackknife, leave_out, resample
 from plant_cli.evaluation.families import compute_families
 from plant_cli.kit.metrics import compute_value, mean_of_documents
 
@@ -54,6 +54,27 @@ def test_percentile_interval_by_hand():
 def test_resamples_that_define_nothing_are_left_out():
     assert interval(0.5, np.array([0.5, np.nan, 0.5]), 0.95) == (0.5, 0.5)
     assert np.isnan(interval(np.nan, np.array([np.nan]), 0.95)).all()
+
+
+@pytest.mark.parametrize(("value", "bounds"), [(1.0, (0.722467, 1.0)), (0.0, (0.0, 0.277533)), (0.5, (0.5, 0.5))])
+def test_ten_documents_of_one_mind_are_no_certainty(value, bounds):
+    """Wilson's interval of 10 out of 10 and of 0 out of 10; equal resamples within the scale are what they are."""
+    assert interval(value, np.full(50, value), 0.95, documents=10, within=(0.0, 1.0)) == pytest.approx(bounds, abs=1e-6)
+
+
+def test_where_resamples_differ_the_number_of_documents_says_nothing():
+    values = np.arange(0, 101) / 100
+    assert interval(1.0, values, 0.9, documents=10, within=(0.0, 1.0)) == interval(1.0, values, 0.9, within=(0.0, 1.0))
+
+
+def test_documents_are_counted_where_anything_was(families, make_random):
+    data = make_random(2)
+    counted = {m.name: count_documents(m) for m in everything(data, families)}
+    rare = np.flatnonzero((data.train_counts >= 1) & (data.train_counts <= 5))
+    assert counted["P@1"] == counted["macro-F1"] == 15
+    assert counted["R@10[1-5]"] == np.count_nonzero(data.gold[:, rare].sum(axis=1)) < 15
+    one = WeightedMetric(name="of pairs", compute=lambda weights: weights.sum(axis=1), documents=15)
+    assert count_documents(one) is None
 
 
 def test_averages_over_labels_are_moved_back_by_their_bias():

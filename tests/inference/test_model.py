@@ -12,6 +12,7 @@ import pytest
 from plant_cli.api import Interrupted, SilentReporter
 from plant_cli.corpus.analyser import PLAIN
 from plant_cli.inference.model import ScorerModel, Voices, load_voices, save_voices
+from plant_cli.inference.top import Scoring
 from plant_cli.lexical.fusion import Fusion
 from plant_cli.registry import installed
 from tests.inference.test_scorers import clinic, fit
@@ -27,7 +28,7 @@ def model() -> ScorerModel:
 
 
 def test_every_label_has_a_probability_and_parts_speak_alone(model: ScorerModel) -> None:
-    top = model.score(TEXTS, name="texts", k=4, batch=1, reporter=SilentReporter(), parts=True)
+    top = model.score(TEXTS, Scoring(name="texts", k=4, batch=1, reporter=SilentReporter(), parts=True))
     assert top.labels.shape == (4, 4)
     assert (np.sort(top.labels, axis=1) == np.arange(4)).all()
     assert (np.diff(top.scores, axis=1) <= 0).all()
@@ -37,8 +38,8 @@ def test_every_label_has_a_probability_and_parts_speak_alone(model: ScorerModel)
 
 
 def test_documents_stand_alone(model: ScorerModel) -> None:
-    together = model.score(TEXTS, name="texts", k=4, batch=1, reporter=SilentReporter())
-    alone = model.score(TEXTS[1:2], name="texts", k=4, batch=1, reporter=SilentReporter())
+    together = model.score(TEXTS, Scoring(name="texts", k=4, batch=1, reporter=SilentReporter()))
+    alone = model.score(TEXTS[1:2], Scoring(name="texts", k=4, batch=1, reporter=SilentReporter()))
     assert np.array_equal(alone.labels[0], together.labels[1])
     np.testing.assert_allclose(alone.scores[0], together.scores[1], atol=1e-6)
 
@@ -51,11 +52,11 @@ def test_saved_and_loaded(model: ScorerModel, tmp_path: Path) -> None:
     assert loaded is not None
     assert loaded.scorers is not None
     again = ScorerModel(voices=loaded, scorers=loaded.scorers)
-    one, other = (m.score(TEXTS, name="texts", k=4, batch=1, reporter=SilentReporter()) for m in (model, again))
+    one, other = (m.score(TEXTS, Scoring(name="texts", k=4, batch=1, reporter=SilentReporter())) for m in (model, again))
     assert np.array_equal(one.labels, other.labels)
     np.testing.assert_allclose(one.scores, other.scores, atol=1e-6)
 
 
 def test_scoring_stops_when_it_is_asked_to(model: ScorerModel) -> None:
     with pytest.raises(Interrupted):
-        model.score(TEXTS, name="texts", k=4, batch=1, reporter=SilentReporter(), should_stop=lambda: True)
+        model.score(TEXTS, Scoring(name="texts", k=4, batch=1, reporter=SilentReporter(), should_stop=lambda: True))

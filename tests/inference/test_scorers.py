@@ -114,6 +114,25 @@ def test_scores_that_are_not_what_was_promised_are_refused(values: list[float], 
         fit((), played(values))
 
 
+def test_a_label_is_found_by_each_of_its_names() -> None:
+    split, labels = clinic()
+    chosen = [installed().resolve(ScorerSpec, Choice(name="titles"))]
+    others = [["pyrexia", "Fever and chills"], [], ["", "crural fracture"], []]
+    named = LabelTable(
+        ids=labels.ids, titles=[labels.titles[0], None, *labels.titles[2:]], train_counts=labels.train_counts, alternatives=others
+    )
+    found, plain = (fit_scorers(chosen, split, known, PLAIN, SilentReporter(), seed=0) for known in (named, labels))
+    assert found is not None
+    assert plain is not None
+    assert best(found, ["pyrexia", "fever and chills", "crural", "cough at night"]) == [0, 0, 2, 3]
+    [scorer] = found.scorers.scorers
+    assert scorer.scorer.explain(read_words(["high pyrexia"], PLAIN), [0, 1]) == ["“pyrexia”: pyrexia", ""]
+    [whole] = [view.matrix.toarray() for view in scorer.score(read_words(["fever and chills"], PLAIN), 4)][:1]
+    assert whole[0, 0] == pytest.approx(1, abs=1e-5)  # another name takes nothing from the one that fits
+    assert whole[0, 1] == 0  # without any name there is nothing to compare with
+    assert best(plain, ["fever and chills"]) == [0]
+
+
 def test_without_titles_their_scorer_is_left_out() -> None:
     fitted = fit(titles=[None] * 4)
     assert [scorer.name for scorer in fitted.scorers.scorers] == ["words", "neighbours", "linear"]

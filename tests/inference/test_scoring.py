@@ -11,7 +11,7 @@ import torch
 
 from plant_cli.api import Interrupted, Reading, SilentReporter
 from plant_cli.inference.scoring import WHOLE, score_documents, top_labels
-from plant_cli.inference.top import TopLabels, distinct_probabilities
+from plant_cli.inference.top import Scoring, TopLabels, distinct_probabilities
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
 
@@ -21,8 +21,8 @@ TEXTS = ["a fever", "a cough and a fever and much more to be said about it all",
 
 def run(network: Any, k: int = 4, batch: int = 2, **options: Any) -> TopLabels:
     reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU)
-    reporter = SilentReporter()
-    return score_documents(network, reader, CPU, k=k, batch=batch, reporter=reporter, description="scoring test", **options)[WHOLE]
+    scoring = Scoring(name="test", k=k, batch=batch, reporter=SilentReporter(), **options)
+    return score_documents(network, reader, CPU, scoring)[WHOLE]
 
 
 def test_the_best_come_first_and_ties_follow_the_label_index_also_at_the_last_place() -> None:
@@ -70,9 +70,9 @@ def test_scores_depend_neither_on_the_batch_nor_on_its_padding(small_network: Ca
 def test_the_network_is_run_once_for_several_mixtures(small_network: Callable[..., Any]) -> None:
     network = small_network()
     reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU)
-    options: dict[str, Any] = {"k": 4, "batch": 2, "reporter": SilentReporter(), "description": "scoring test"}
+    scoring = Scoring(name="test", k=4, batch=2, reporter=SilentReporter())
     mixes = {"plain": lambda rows, logits: logits, "moved": lambda rows, logits: 2 * logits + torch.tensor([3.0, 0, 0, -3.0])}
-    found = score_documents(network, reader, CPU, mixes=mixes, **options)
+    found = score_documents(network, reader, CPU, scoring, mixes)
     plain = run(network)
     assert np.array_equal(found["plain"].labels, plain.labels)
     assert np.array_equal(found["plain"].scores, plain.scores)
@@ -98,9 +98,9 @@ def test_what_is_kept_are_the_logits_of_the_first_mixture_once(small_network: Ca
     network = small_network()
     reader, reporter = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU), SilentReporter()
     found: list[tuple[Any, Any]] = []
-    options: Any = {"k": 4, "batch": 2, "reporter": reporter, "description": "d", "keep": lambda *given: found.append(given)}
+    scoring = Scoring(name="test", k=4, batch=2, reporter=reporter, keep=lambda *given: found.append(given))
     mixes = {"first": lambda rows, logits: logits + 1, "second": lambda rows, logits: logits}
-    best = score_documents(network, reader, CPU, mixes=mixes, **options)["first"]
+    best = score_documents(network, reader, CPU, scoring, mixes)["first"]
     assert sorted(np.concatenate([rows for rows, _ in found]).tolist()) == list(range(len(TEXTS)))
     for rows, logits in found:
         assert np.allclose(-np.sort(-1 / (1 + np.exp(-logits)), axis=1), best.scores[rows], atol=1e-6)

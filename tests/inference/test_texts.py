@@ -16,6 +16,7 @@ from plant_cli.api import SilentReporter
 from plant_cli.corpus.analyser import PLAIN
 from plant_cli.inference.scoring import WHOLE, score_documents
 from plant_cli.inference.texts import NetworkModel
+from plant_cli.inference.top import Scoring
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
 
@@ -30,6 +31,7 @@ from plant_cli.api import DecoderShape, ModelSection, SilentReporter
 from plant_cli.corpus.analyser import PLAIN
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.inference.texts import NetworkModel
+from plant_cli.inference.top import Scoring
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 
@@ -42,7 +44,7 @@ scorer = NetworkModel(network, None, Hardware(device=torch.device("cpu"), dtype=
 del decoder, index
 
 def score(documents):
-    return scorer.score(["fever"] * documents, name="texts", k=50, batch=BATCH, reporter=SilentReporter())
+    return scorer.score(["fever"] * documents, Scoring(name="texts", k=50, batch=BATCH, reporter=SilentReporter()))
 
 score(BATCH)
 with open("/proc/self/clear_refs", "w") as file:
@@ -59,9 +61,10 @@ def test_folding_changes_no_score(small_network: Callable[..., Any], dtype: torc
     hardware = Hardware(device=torch.device("cpu"), dtype=dtype)
     network, reporter = small_network(labels=30), SilentReporter()
     reader = LiveReader(network, tokenize(network, TEXTS, reporter, "test"), hardware)
-    expected = score_documents(network, reader, hardware, k=5, batch=2, reporter=reporter, description="scoring")[WHOLE]
+    scoring = Scoring(name="test", k=5, batch=2, reporter=reporter)
+    expected = score_documents(network, reader, hardware, scoring)[WHOLE]
     trained = network.decoder
-    found = NetworkModel(network, None, hardware, PLAIN).score(TEXTS, name="test", k=5, batch=2, reporter=reporter)
+    found = NetworkModel(network, None, hardware, PLAIN).score(TEXTS, scoring)
     assert network.decoder is not trained
     assert np.array_equal(found.labels, expected.labels)
     assert np.array_equal(found.scores, expected.scores)
@@ -80,9 +83,8 @@ def test_a_loaded_model_takes_no_more_than_its_weights(small_network: Callable[.
 def test_every_logit_can_be_kept_row_by_row(small_network: Callable[..., Any]) -> None:
     kept = np.full((len(TEXTS), 4), np.nan, dtype=np.float32)
     scorer = NetworkModel(small_network(), None, Hardware(device=torch.device("cpu"), dtype=torch.float32), PLAIN)
-    top = scorer.score(
-        TEXTS, name="test", k=4, batch=3, reporter=SilentReporter(), keep=lambda rows, logits: kept.__setitem__(rows, logits)
-    )
+    scoring = Scoring(name="test", k=4, batch=3, reporter=SilentReporter(), keep=kept.__setitem__)
+    top = scorer.score(TEXTS, scoring)
     logits = np.take_along_axis(kept, top.labels, axis=1).astype(np.float64)
     assert np.allclose(1 / (1 + np.exp(-logits)), top.scores, rtol=1e-12)
 

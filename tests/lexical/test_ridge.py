@@ -9,6 +9,7 @@ from lexical.conftest import Drawn, draw
 from scipy.sparse import csr_array
 
 from plant_cli.lexical import ridge
+from plant_cli.lexical import similarity as squares
 from plant_cli.lexical.ridge import choose_strength, invert_kernel, leave_out_ridge, merge_twins, score_ridge, solve_ridge, weigh_terms
 from plant_cli.lexical.scores import average_ndcg, keep_best, multiply_best
 from plant_cli.lexical.similarity import Similarity, multiply_all
@@ -60,7 +61,7 @@ def test_the_inverse_is_whole_in_blocks_of_any_size(drawn: Drawn, monkeypatch: p
     kernel = multiply_all(unit_rows(drawn.counts))
     before = kernel.copy()
     for side in (7, 30, 1024):
-        monkeypatch.setattr(ridge, "SIDE", side)
+        monkeypatch.setattr(squares, "SIDE", side)
         np.testing.assert_allclose(invert_kernel(kernel) @ (kernel + 0.3 * np.eye(30)), np.eye(30), atol=1e-5)
     np.testing.assert_array_equal(kernel, before)
 
@@ -89,6 +90,28 @@ def test_the_largest_weights_of_each_label_are_kept_with_their_signs(drawn: Draw
     pruned = weigh_terms(Similarity(train), inverse, drawn.gold, kept=4).toarray()
     for row, full in zip(pruned, whole, strict=True):
         assert set(np.flatnonzero(row)) == set(np.argsort(-np.abs(full), kind="stable")[:4][np.abs(np.sort(-np.abs(full))[:4]) > 0])
+        np.testing.assert_array_equal(row[row != 0], full[row != 0])
+
+
+@pytest.mark.parametrize("without", [[4], [0, 3, 5, 29]])
+def test_weights_without_documents_are_those_of_a_regression_on_the_others(drawn: Drawn, without: list[int]) -> None:
+    train, exact, gold = vectors(drawn)
+    found = weigh_terms(Similarity(train), invert_kernel(multiply_all(train)), drawn.gold, kept=99, without=np.array(without))
+    others = np.delete(np.arange(30), without)
+    plain = plain_scores(exact[others], gold[others], np.eye(exact.shape[1]), 0.3).T
+    np.testing.assert_allclose(found.toarray(), plain, atol=1e-4)
+
+
+@pytest.mark.parametrize("sampled", [1, 2, 8])
+def test_the_largest_weights_are_found_among_terms_with_equal_columns(drawn: Drawn, sampled: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ridge, "SAMPLED", sampled)
+    places = np.concatenate([np.arange(25), [7, 7, 3, 20, 20, 20]])
+    train = csr_array(unit_rows(drawn.counts)[:, places])
+    inverse = invert_kernel(multiply_all(train))
+    whole = weigh_terms(Similarity(train), inverse, drawn.gold, kept=99).toarray()
+    pruned = weigh_terms(Similarity(train), inverse, drawn.gold, kept=3).toarray()
+    for row, full in zip(pruned, whole, strict=True):
+        assert set(np.flatnonzero(row)) == set(np.argsort(-np.abs(full), kind="stable")[: min(3, np.count_nonzero(full))])
         np.testing.assert_array_equal(row[row != 0], full[row != 0])
 
 

@@ -7,7 +7,7 @@ import pytest
 from lexical.conftest import Drawn, draw
 from scipy.sparse import csr_array
 
-from plant_cli.lexical.similarity import Similarity, multiply_all
+from plant_cli.lexical.similarity import Similarity, find_twins, multiply_all
 from plant_cli.lexical.vectors import unit_rows
 
 
@@ -22,7 +22,21 @@ def test_whatever_is_multiplied_densely_the_products_are_the_same(
     similarity = Similarity(train)
     np.testing.assert_allclose(similarity.multiply(documents), documents.toarray() @ train.toarray().T, atol=1e-6)
     weights = np.random.default_rng(0).random((30, 3)).astype(np.float32)
-    np.testing.assert_allclose(similarity.weigh(weights), train.toarray().T @ weights, rtol=1e-5)
+    np.testing.assert_allclose(similarity.weigh(weights)[similarity.column_of], train.toarray().T @ weights, rtol=1e-5)
+    np.testing.assert_allclose(similarity.square(), train.toarray() @ train.toarray().T, atol=1e-6)
+
+
+def test_equal_columns_are_multiplied_once(drawn: Drawn) -> None:
+    train = csr_array(unit_rows(drawn.counts)[:, [0, 3, 0, 1, 3, 0, 2]])
+    firsts, column_of = find_twins(train)
+    assert firsts.tolist() == [0, 1, 3, 6]
+    assert column_of.tolist() == [0, 1, 0, 2, 1, 0, 3]
+    similarity = Similarity(train)
+    assert similarity.columns == 4
+    plain = train.toarray()
+    documents = csr_array(np.random.default_rng(0).random((5, 7)).astype(np.float32))
+    np.testing.assert_allclose(similarity.multiply(documents), documents.toarray() @ plain.T, rtol=1e-5)
+    np.testing.assert_allclose(similarity.square(), plain @ plain.T, atol=1e-6)
 
 
 def test_the_kernel_is_symmetric_with_ones_for_documents_of_length_one(drawn: Drawn) -> None:

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.api.signals import Counts
 from plant_cli.lexical.vectors import count_documents, inverse_frequency, make_vectors, unit_rows
-from plant_cli.lexical.words import leave_out_words, measure_relevance, score_words
+from plant_cli.lexical.words import cut_labels, leave_out_words, measure_relevance, score_words
 from plant_cli.relevance.information import mutual_information
 
 Ints = npt.NDArray[np.int64]
@@ -78,7 +78,31 @@ def test_relevance_is_that_of_every_word_that_meets_the_label(drawn: Drawn, meas
     for label in range(gold.shape[1]):
         both = (counts & gold[:, [label]]).sum(axis=0)
         plain = measure(both, counts.sum(axis=0), np.full(len(both), gold[:, label].sum()), len(counts))
-        np.testing.assert_allclose(found[label], np.where(both > 0, plain, 0))
+        expected = np.where(both > 0, plain, 0)
+        np.testing.assert_allclose(found[label], expected / (np.linalg.norm(expected) or 1), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("pairs", [1, 12, 40])
+def test_labels_some_at_a_time_are_all_labels_at_once(drawn: Drawn, pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = drawn.counts, drawn.gold, positive_information
+    whole, few = measure_relevance(*given).toarray(), measure_relevance(*given, 3).toarray()
+    left_out, best = leave_out_words(*given, k=99).matrix.toarray(), leave_out_words(*given, k=4)
+    monkeypatch.setattr("plant_cli.lexical.words.PAIRS", pairs)
+    assert len(cut_labels(drawn.counts, drawn.gold)) > 1
+    np.testing.assert_array_equal(measure_relevance(*given).toarray(), whole)
+    np.testing.assert_array_equal(measure_relevance(*given, 3).toarray(), few)
+    np.testing.assert_allclose(leave_out_words(*given, k=99).matrix.toarray(), left_out, atol=1e-7)
+    again = leave_out_words(*given, k=4)
+    np.testing.assert_allclose(again.matrix.toarray(), best.matrix.toarray(), atol=1e-7)
+    np.testing.assert_allclose(again.floor, best.floor, atol=1e-7)
+
+
+def test_slices_of_labels_meet_no_more_words_than_they_may(drawn: Drawn) -> None:
+    slices = cut_labels(drawn.counts, drawn.gold, 40)
+    assert [label for part in slices for label in range(part.start, part.stop)] == list(range(drawn.gold.shape[1]))
+    met = (drawn.gold.T @ (drawn.counts > 0)).toarray() > 0
+    assert all(met[part].sum() <= 40 or part.stop == part.start + 1 for part in slices)
+    assert cut_labels(drawn.counts, csr_array((30, 0))) == []
 
 
 def test_scores_are_cosines_whatever_the_scale_of_a_label(drawn: Drawn) -> None:

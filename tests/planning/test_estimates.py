@@ -11,7 +11,7 @@ import pytest
 
 from plant_cli.planning.estimates import Estimate
 
-TOLERANCE = 0.3
+TOLERANCE = 0.25
 SHARED = ["machine.precision=fp32", "machine.device=cpu", "machine.threads=1", "finetune.init=random", "finetune.epochs=1"]
 """Both: a step of training decides the peak, the whole network learns in the one epoch."""
 MANY_LABELS = [

@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import weakref
+from pathlib import Path
 
 import pytest
 
 from plant_cli.api import GateFailed, Interrupted, ResourceError, Result, TrainingError, UsageError
 from plant_cli.base.hashing import hash_file
+from plant_cli.running.attempt import RESERVE
 
 
 def _raise(error):
@@ -47,6 +50,19 @@ def test_the_record_tells_what_was_done_with_what(laboratory):
     assert "plant-cli" in record["environment"]["packages"]
     assert len(record["key"]) == 64
     assert laboratory.record("beta")["inputs"].keys() == {"alpha"}
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="resident memory is read from Linux")
+def test_memory_kept_back_for_a_failure_is_address_space_alone(laboratory):
+    def resident():
+        return int(re.search(r"Rss:\s+(\d+)", Path("/proc/self/smaps_rollup").read_text())[1]) * 1024
+
+    seen = []
+    laboratory.on["alpha"] = lambda context: seen.append(resident())
+    laboratory.run("alpha")
+    before = resident()
+    laboratory.run("alpha", force=True)
+    assert seen[1] - before < RESERVE / 2
 
 
 def test_while_it_runs_the_record_says_so(laboratory):

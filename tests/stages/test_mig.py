@@ -28,6 +28,7 @@ from plant_cli.api import (
     UsageError,
 )
 from plant_cli.artefacts.relevance import load_relevance
+from plant_cli.corpus import spooled_terms
 from plant_cli.corpus.analyser import PLAIN, WordAnalyser
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.registry import Registry
@@ -60,11 +61,17 @@ class MemoryCorpus:
         gold = csr_array(self.gold[: len(texts)])
         return Split(name=name, doc_ids=[str(i) for i in range(len(texts))], texts=texts, gold=gold, unseen=csr_array((len(texts), 0)))
 
+    def stream(self, name: SplitName) -> Iterator[Split]:
+        yield self.split(name)
+
     def has_split(self, name: SplitName) -> bool:
         return name in self.texts
 
     def __iter__(self) -> Iterator[SplitName]:
         return iter(self.texts)
+
+
+read = spooled_terms.SpooledTerms.read
 
 
 def context_of(folder: Path, corpus: MemoryCorpus, *, stopping: bool = False) -> Any:
@@ -230,3 +237,16 @@ def test_wrong_shards_are_refused(wrong: dict[str, Any]) -> None:
 def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         MigOptions(**wrong)
+
+
+def test_words_that_wait_in_files_give_the_same_relevance(context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One byte of memory for them, and no file is left behind."""
+    run(context, MigOptions())
+    other = context_of(tmp_path / "other" / "mig", MemoryCorpus({"train": TEXTS}))
+    made: list[int] = []
+    monkeypatch.setattr(spooled_terms.SpooledTerms, "read", lambda self, rows: made.append(len(rows)) or read(self, rows))
+    run(other, MigOptions(memory="0.001KB"))
+    assert made
+    for name in ("mig.parquet", "words.parquet", "labels.parquet"):
+        assert pl.read_parquet(other.folder / name).equals(pl.read_parquet(context.folder / name))
+    assert {path.name for path in other.folder.iterdir()} == {path.name for path in context.folder.iterdir()}

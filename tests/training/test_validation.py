@@ -12,14 +12,14 @@ from plant_cli.api import Split, TrainingError
 from plant_cli.corpus.analyser import PLAIN
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.inference.scorers import FusedScorers, ScoredDocuments
-from plant_cli.inference.top import TopCollector
+from plant_cli.inference.top import Scoring, TopCollector
 from plant_cli.lexical.fusion import Fusion, gather_candidates
 from plant_cli.lexical.scores import keep_best
 from plant_cli.registry import installed
 from plant_cli.training import validation
 from plant_cli.training.judging import Judge, find_families
 from plant_cli.training.materials import Material
-from plant_cli.training.validation import Validation
+from plant_cli.training.validation import Validation, limit_assigned
 
 GOLD = np.tile(np.eye(3, dtype=np.int64), (4, 1))  # twelve documents, three labels
 COUNTS = np.array([5, 3, 2])
@@ -44,8 +44,8 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Any:
     """`played(logits, scored)`: a validation of a network whose logits are given."""
 
     def make(logits: np.ndarray[Any, Any], scored: ScoredDocuments | None = None, **options: Any) -> Validation:
-        def score_documents(*_: Any, k: int, keep: Any, **__: Any) -> Any:
-            collected = TopCollector(len(logits), min(k, 3), keep)
+        def score_documents(_network: Any, _reader: Any, _hardware: Any, scoring: Scoring) -> Any:
+            collected = TopCollector(len(logits), min(scoring.k, 3), scoring.keep)
             collected.add(np.arange(len(logits)), logits)
             return {"whole": collected.done()}
 
@@ -90,6 +90,22 @@ def test_the_weights_of_network_and_scorers_follow_what_they_know(played: Any) -
 def test_a_model_that_assigns_everything_is_stopped(played: Any) -> None:
     with pytest.raises(TrainingError, match="collapsed: it assigns 100% of all labels"):
         played(np.ones(GOLD.shape, dtype=np.float32))()
+
+
+def test_a_collapse_is_midway_from_the_share_of_gold_to_all() -> None:
+    many = csr_array((np.ones(6), ([0, 0, 0, 1, 1, 1], [1, 5, 9, 2, 3, 4])), shape=(2, 3000))
+    assert limit_assigned(many) == pytest.approx(0.5, abs=1e-3)
+    assert limit_assigned(csr_array(GOLD)) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(("assigned", "stopped"), [(24, False), (25, True)])
+def test_where_a_third_is_gold_more_than_two_thirds_are_a_collapse(played: Any, assigned: int, stopped: bool) -> None:
+    logits = np.where(np.arange(GOLD.size) < assigned, 1.0, -1.0).astype(np.float32).reshape(GOLD.shape)
+    if stopped:
+        with pytest.raises(TrainingError, match="collapsed: it assigns 69% of all labels"):
+            played(logits)()
+    else:
+        assert played(logits)()["P@5"] > 0
 
 
 def test_a_network_that_begins_with_one_half_everywhere_has_not_collapsed(played: Any) -> None:

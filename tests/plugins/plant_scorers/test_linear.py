@@ -11,6 +11,7 @@ from plant_scorers.options import LinearOptions
 from plant_scorers.vectors import Vectoriser
 
 from plant_cli.api import ComponentError
+from plant_cli.kit.lexical import cut_folds
 from plant_cli.testing.scorers import TEXTS, read_sample, sample_input
 
 
@@ -23,9 +24,25 @@ def weights(**options: object) -> np.ndarray:
 @pytest.mark.parametrize("largest", [1, 100])
 def test_weights_solve_the_normal_equations(largest: int) -> None:
     given = sample_input()
-    x = Vectoriser.fit(given.documents, pieces=False)[1].toarray().astype(np.float64)
+    x = Vectoriser.fit(given.documents, pieces=False)[1].train.toarray().astype(np.float64)
     expected = np.linalg.solve(x.T @ x + 0.5 * np.eye(x.shape[1]), x.T @ given.gold.toarray()).T
     np.testing.assert_allclose(weights(pieces=False, strength=0.5, terms=1000, largest=largest), expected, atol=1e-3)
+
+
+def test_left_out_scores_are_of_weights_solved_without_the_documents() -> None:
+    given = sample_input()
+    fitted = fit(LinearOptions(strength=0.5, terms=1000), given)
+    assert fitted.left_out is not None
+    [found] = fitted.left_out
+    vectoriser, similarity = Vectoriser.fit(given.documents, pieces=True)
+    x, gold = similarity.train.toarray().astype(np.float64), given.gold.toarray()
+    folds = cut_folds(len(x), len(given.rows))
+    assert len(folds) > 1  # twelve documents are too few to leave four out at once
+    for fold in folds:
+        kept = np.setdiff1d(np.arange(len(x)), given.rows[fold])
+        solved = np.linalg.solve(x[kept].T @ x[kept] + 0.5 * np.eye(x.shape[1]), x[kept].T @ gold[kept])
+        own = vectoriser.forget(similarity.train[given.rows[fold]], ~(x[kept] > 0).any(axis=0)).toarray()
+        np.testing.assert_allclose(found.toarray()[fold], own @ solved, atol=1e-3)
 
 
 def test_pruned_weights_are_the_largest() -> None:

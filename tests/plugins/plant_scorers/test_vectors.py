@@ -11,11 +11,34 @@ from plant_cli.testing.scorers import TEXTS, TRAIN, read_sample
 
 @pytest.mark.parametrize("pieces", [False, True])
 def test_vectors_have_length_one_and_are_the_same_later(pieces: bool) -> None:
-    vectoriser, train = Vectoriser.fit(read_sample(TRAIN), pieces=pieces)
+    vectoriser, similarity = Vectoriser.fit(read_sample(TRAIN), pieces=pieces)
+    train = similarity.train
     np.testing.assert_allclose(np.sqrt((train.toarray() ** 2).sum(axis=1)), 1, atol=1e-5)
     np.testing.assert_allclose(vectoriser.transform(read_sample(TRAIN)).toarray(), train.toarray(), atol=1e-6)
     again = Vectoriser.load(vectoriser.tensors())
     np.testing.assert_array_equal(again.transform(read_sample(TEXTS)).toarray(), vectoriser.transform(read_sample(TEXTS)).toarray())
+
+
+@pytest.mark.parametrize("pieces", [False, True])
+def test_terms_that_are_forgotten_leave_vectors_of_length_one(pieces: bool) -> None:
+    vectoriser, similarity = Vectoriser.fit(read_sample(TRAIN), pieces=pieces)
+    unknown = np.arange(len(vectoriser.idf)) % 3 == 0
+    found = vectoriser.forget(similarity.train, unknown).toarray()
+    assert not found[:, unknown].any()
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+    words = slice(0, len(vectoriser.words))
+    rest = similarity.train.toarray()[:, words] * ~unknown[words]
+    parts = np.linalg.norm(found[:, words], axis=1, keepdims=True) * rest / np.linalg.norm(rest, axis=1, keepdims=True)
+    np.testing.assert_allclose(found[:, words], parts, atol=1e-6)
+    np.testing.assert_array_equal(vectoriser.forget(similarity.train, unknown & False).toarray() > 0, similarity.train.toarray() > 0)
+
+
+def test_vectors_are_made_once_for_all_that_ask_for_them() -> None:
+    documents, texts = read_sample(TRAIN), read_sample(TEXTS)
+    first, again = (Vectoriser.fit(documents, pieces=True) for _ in range(2))
+    assert first is again
+    assert first[0].transform(texts) is first[0].transform(texts)
+    assert Vectoriser.fit(documents, pieces=False)[0] is not first[0]
 
 
 def test_terms_are_named_as_a_person_reads_them() -> None:

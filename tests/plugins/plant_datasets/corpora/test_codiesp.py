@@ -9,6 +9,7 @@ from plant_datasets.corpora.codiesp import load
 from plant_datasets.corpora.registration import CodiespOptions
 
 from plant_cli.api import DataSection
+from plant_cli.corpus.digests import digest
 from plant_cli.corpus.evidence import read_evidence
 from plant_cli.corpus.frames import tidy
 
@@ -36,7 +37,7 @@ def test_codes_texts_and_spans(tmp_path: Path) -> None:
     assert dataset.evidence is not None
     spans = dataset.evidence.filter(pl.col("doc_id") == "train-1").collect()
     assert spans["text"].to_list() == ["fiebre", "radiografía", "tórax"]
-    kept, findings = read_evidence(dataset, {name: tidy(frame.collect()) for name, frame in dataset.splits.items()})
+    kept, findings = read_evidence(dataset, {name: tidy(digest(frame.collect())) for name, frame in dataset.splits.items()})
     assert kept is not None
     assert (kept.height, findings) == (6, [])
 

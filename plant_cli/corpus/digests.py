@@ -1,0 +1,71 @@
+"""What checks, statistics and records need of each document but not its text: a corpus of any size is read once, and its texts never held.
+
+A row takes about 70 bytes, its id and its labels (16 bytes each, and their length beyond 12). Texts are known by 64-bit hashes: among two
+million texts, two that differ share one with a probability of 1e-7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from plant_cli.api.corpus import Dataset, SplitName
+from plant_cli.api.reporting import Reporter
+from plant_cli.artefacts.corpus import Fingerprint, SplitRecord
+from plant_cli.corpus.frames import count_documents, find_splits, read_batches, tidy
+
+LETTERS = pl.col("text").str.to_lowercase().str.replace_all(r"[^\p{L}\p{M}\p{N}]+", " ").str.strip_chars(" ")
+"""A text without case, punctuation and repeated blanks."""
+CONTROL = r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]"
+_SEED = 1
+
+_TEXT = pl.col("text")
+_COLUMNS = (
+    pl.when(_TEXT.str.contains(r"\S")).then(_TEXT.hash(_SEED)).alias("same"),
+    pl.when(LETTERS != "").then(LETTERS.hash(_SEED)).alias("alike"),
+    _TEXT.str.len_chars().alias("characters"),
+    _TEXT.str.strip_chars().str.len_chars().alias("inner_characters"),
+    _TEXT.str.count_matches(r"\S+").alias("words"),
+    _TEXT.str.contains("\ufffd", literal=True).alias("replaced"),
+    _TEXT.str.contains(CONTROL).alias("control"),
+)
+
+
+def digest(frame: pl.DataFrame) -> pl.DataFrame:
+    """Documents without their texts.
+
+    Args:
+        frame: the corpus schema.
+
+    Returns:
+        `doc_id`, `labels`; `same`: equal for equal texts, null for a text of blanks; `alike`: equal for texts equal but for case,
+        punctuation and blanks, null where nothing else is; `characters`, also without the blanks around (`inner_characters`); `words`:
+        runs without blanks; whether there are replacement characters (`replaced`) or `control` characters.
+    """
+    return frame.with_columns(_TEXT.fill_null("")).select("doc_id", "labels", *_COLUMNS)
+
+
+def read_digests(dataset: Dataset, reporter: Reporter) -> dict[SplitName, pl.DataFrame]:
+    """The digests of all splits; `DataError` if the corpus cannot be read."""
+    return {name: pl.concat(digest(batch) for batch in _read(dataset, name, reporter)) for name in find_splits(dataset)}
+
+
+def read_fingerprints(dataset: Dataset, reporter: Reporter) -> tuple[dict[SplitName, pl.DataFrame], dict[SplitName, SplitRecord]]:
+    """The digests of all splits and, from the same reading, the fingerprints of their tidied documents."""
+    digests, records = {}, {}
+    for name in find_splits(dataset):
+        fingerprint, parts = Fingerprint(), []
+        for batch in _read(dataset, name, reporter):
+            fingerprint.add(tidy(batch))
+            parts.append(digest(batch))
+        digests[name], records[name] = pl.concat(parts), fingerprint.record()
+    return digests, records
+
+
+def _read(dataset: Dataset, name: SplitName, reporter: Reporter) -> Iterator[pl.DataFrame]:
+    """Batches of a split, at least one, with progress."""
+    with reporter.progress(f"reading {name}", count_documents(dataset, name), "documents") as task:
+        for batch in read_batches(dataset, name):
+            yield batch
+            task.advance(batch.height)

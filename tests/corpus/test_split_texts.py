@@ -1,0 +1,35 @@
+"""Texts that are read when they are asked for."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from plant_cli.api.corpus import Dataset
+from plant_cli.corpus import frames as module
+from plant_cli.corpus.languages import share_languages
+from plant_cli.corpus.split_texts import SplitTexts, take_texts
+
+ROWS = [(f"d{number}", f"text {number}", ["x"]) for number in range(7)]
+FRAME = pl.DataFrame(ROWS, schema={"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}, orient="row")
+
+
+@pytest.fixture
+def texts(monkeypatch: pytest.MonkeyPatch) -> SplitTexts:
+    monkeypatch.setattr(module, "BATCH", 2)
+    return SplitTexts(Dataset(splits={"train": FRAME.lazy()}), "train", 6, frozenset({"d3"}))
+
+
+def test_it_is_the_list_of_texts_without_those_left_out(texts: SplitTexts) -> None:
+    listed = [f"text {number}" for number in (0, 1, 2, 4, 5, 6)]
+    assert list(texts) == listed
+    assert [texts[row] for row in range(len(texts))] == listed
+    assert texts[-1] == "text 6"
+    assert texts[1:4] == listed[1:4]
+    assert take_texts(texts, [5, 0, 3]) == take_texts(listed, [5, 0, 3]) == ["text 6", "text 0", "text 4"]
+    with pytest.raises(IndexError):
+        texts[6]
+
+
+def test_languages_are_those_of_a_list(texts: SplitTexts) -> None:
+    assert share_languages(texts) == share_languages(list(texts))
