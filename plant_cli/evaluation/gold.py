@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
@@ -25,6 +25,7 @@ class Gold:
         train_counts: training documents per label [L + U], 0 for the last U.
         label_hash: hash of the L labels of train.
         hash: hash of document ids and their gold labels: equal hashes, equal gold.
+        excluded: row and column of each pair that the corpus says to leave out of predictions [P, 2].
     """
 
     split: SplitName
@@ -36,6 +37,7 @@ class Gold:
     train_documents: int
     label_hash: str
     hash: str
+    excluded: Integers = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
 
     @property
     def sizes(self) -> Integers:
@@ -82,7 +84,17 @@ def read_gold(corpus: Corpus, split: SplitName) -> Gold:
         train_documents=corpus.sizes["train"],
         label_hash=corpus.labels.hash,
         hash=_hash_gold(part.doc_ids, matrix, labels),
+        excluded=_place_excluded(part, labels),
     )
+
+
+def _place_excluded(split: Split, labels: Sequence[str]) -> Integers:
+    """Row and column of each pair to leave out; a label that neither train nor the split has cannot be predicted."""
+    if split.excluded is None:
+        return np.empty((0, 2), dtype=np.int64)
+    columns = {label: column for column, label in enumerate(labels)}
+    found = [(row, columns[name]) for row, name in zip(split.excluded.rows.tolist(), split.excluded.labels, strict=True) if name in columns]
+    return np.array(found, dtype=np.int64).reshape(-1, 2)
 
 
 def join_gold(split: Split) -> csr_array:

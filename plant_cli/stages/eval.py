@@ -108,7 +108,7 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
         level=options.level,
         seed=context.machine.seed,
         metric_options=options.metric_options,
-        removed=len(numbering.removed),
+        removed=len(numbering.removed) + len(gold.excluded),
     )
     return evaluation, conditions, predictions
 

@@ -12,7 +12,7 @@ from plant_cli.base.files import write_json
 from plant_cli.base.sizes import read_size
 from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.gates import check_gates, parse_gates
-from plant_cli.evaluation.options import ScoringOptions
+from plant_cli.evaluation.options import DEFAULT_METRICS, ScoringOptions
 
 if TYPE_CHECKING:
     from plant_cli.evaluation.comparison import Comparison
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from plant_cli.evaluation.gold import Gold
     from plant_cli.evaluation.joining import Measurement, Systems
     from plant_cli.evaluation.seeds import Measured
-
-DEFAULT_METRICS = (
-    *("P@1", "P@5", "nDCG@5", "PSP@5", "R@10", "R@50", "MAP", "micro-F1", "macro-F1", "R@10[1-5]", "R@50[1-5]"),
-    *("micro-AUC", "macro-AUC"),  # where every system has every score
-)
 
 
 class SignificanceOptions(ScoringOptions):
@@ -72,6 +67,7 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
     from plant_cli.evaluation.comparison import as_json, measure_gates
     from plant_cli.evaluation.gold import describe_gold, read_gold
     from plant_cli.evaluation.joining import keep_shared
+    from plant_cli.evaluation.measurement import compare_systems
 
     _refuse_repeated(options.systems)
     gates = parse_gates(options.require)
@@ -84,7 +80,17 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
     else:
         seeds, measured = _measure_seeds(context, options, options.seeds, gold, families)
     measured = keep_shared(measured)
-    comparisons = _compare(context, options, measured, families) if len(measured) > 1 else []
+    comparisons: list[Comparison] = []
+    if len(measured) > 1:
+        comparisons = compare_systems(
+            measured,
+            families,
+            replicates=options.bootstrap,
+            permutations=options.permutations,
+            level=options.level,
+            seed=context.machine.seed,
+            reporter=context.reporter,
+        )
     content = {
         "split": options.split,
         "documents": len(gold.doc_ids),
@@ -108,27 +114,6 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
     return Result(tables=tables, data=content, summary=summary)
 
 
-def _compare(context: StageContext, options: SignificanceOptions, measured: Systems, families: Families) -> list[Comparison]:
-    import numpy as np
-
-    from plant_cli.evaluation.comparison import compare
-    from plant_cli.evaluation.joining import join_metrics
-    from plant_cli.evaluation.seeds import average
-
-    systems = [(name, average([one.metrics for one in found]) if len(found) > 1 else found[0].metrics) for name, found in measured]
-
-    with context.reporter.progress("resampling documents", options.bootstrap + options.permutations, "resamples") as task:
-        return compare(
-            systems,
-            replicates=options.bootstrap,
-            permutations=options.permutations,
-            level=options.level,
-            generator=np.random.default_rng(context.machine.seed),
-            joined=join_metrics(measured, families),
-            advance=task.advance,
-        )
-
-
 def _refuse_repeated(systems: list[str]) -> None:
     repeated = sorted({name for name in systems if systems.count(name) > 1})
     if repeated:
@@ -141,25 +126,20 @@ def _refuse_repeated(systems: list[str]) -> None:
 
 
 def _measure(context: StageContext, options: SignificanceOptions, name: str, gold: Gold, families: Families) -> Measurement:
-    from plant_cli.evaluation.bins import measure_bins
-    from plant_cli.evaluation.families import choose, compute_families, find_missing
     from plant_cli.evaluation.foreign import read_numbering
     from plant_cli.evaluation.hierarchy import read_hierarchy
-    from plant_cli.evaluation.joining import Measurement
-    from plant_cli.evaluation.predictions import build_input, read_predictions
-    from plant_cli.evaluation.systems import find_system, read_scores
+    from plant_cli.evaluation.measurement import Measure, measure_system
+    from plant_cli.evaluation.systems import find_system
 
-    system = find_system(context, name, gold)
-    numbering = read_numbering(options.label_order, options.remove_pairs)
-    predictions = read_predictions(system.predictions, gold, context.reporter, numbering)
-    scores = read_scores(system, gold, read_size(options.memory))
-    hierarchy = None if options.hierarchy is None else read_hierarchy(Path(options.hierarchy), gold.labels)
-    data = build_input(predictions, gold, system.threshold, CONVENTIONS[options.convention], scores, hierarchy)
-    values = [*compute_families(families, data, options.metric), *(metric for b in measure_bins(data) for metric in b.metrics)]
-    missing = find_missing(families, data, f"'{name}' needs all its scores: `plant predict --auc`")
-    known = {value.name for value in values}
-    wanted = options.metric or [metric for metric in DEFAULT_METRICS if metric in known]
-    return Measurement(metrics=choose(values, wanted, missing), data=data)
+    measure = Measure(
+        families=families,
+        convention=CONVENTIONS[options.convention],
+        wanted=options.metric,
+        memory=read_size(options.memory),
+        numbering=read_numbering(options.label_order, options.remove_pairs),
+        hierarchy=None if options.hierarchy is None else read_hierarchy(Path(options.hierarchy), gold.labels),
+    )
+    return measure_system(find_system(context, name, gold), gold, measure, context.reporter)
 
 
 def _measure_seeds(
