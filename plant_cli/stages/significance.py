@@ -65,7 +65,7 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
         GateFailed: a requirement does not hold; the results are written all the same.
     """
     from plant_cli.evaluation.comparison import as_json, measure_gates
-    from plant_cli.evaluation.gold import read_gold
+    from plant_cli.evaluation.gold import describe_gold, read_gold
     from plant_cli.evaluation.joining import keep_shared
     from plant_cli.evaluation.measurement import compare_systems
 
@@ -100,9 +100,12 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
         **({"metric_options": options.metric_options} if options.metric_options else {}),
         "comparisons": as_json(comparisons),
     }
-    tables = _show(comparisons, options, _describe(gold), context.machine.seed) if comparisons else []
+    said = describe_gold(gold, CONVENTIONS[options.convention])
+    tables = _show(comparisons, options, said, context.machine.seed) if comparisons else []
     if seeds:
-        spread_tables, over_seeds = _show_seeds([(name, [one.metrics for one in found]) for name, found in measured], seeds, options.level)
+        spread_tables, over_seeds = _show_seeds(
+            [(name, [one.metrics for one in found]) for name, found in measured], seeds, options.level, said
+        )
         tables, content = [*spread_tables, *tables], {**content, **over_seeds}
     write_json(context.folder / "significance.json", content)
     summary = {f"{c.metric} against {c.b}": c.print_text(c.p_holm) for c in comparisons}
@@ -163,20 +166,22 @@ def _measure_seeds(
     return seeds, measured
 
 
-def _show_seeds(measured: list[tuple[str, Measured]], seeds: list[int], level: float) -> tuple[list[Table], dict[str, Any]]:
+def _show_seeds(
+    measured: list[tuple[str, Measured]], seeds: list[int], level: float, conditions: str
+) -> tuple[list[Table], dict[str, Any]]:
     """The tables over seeds, and what significance.json says of them."""
     from plant_cli.evaluation.seeds import as_json, compare_seeds, make_difference_table, make_spread_table, summarise
 
     spreads = summarise(measured)
     differences = compare_seeds(spreads, level)
     others = [name for name, _ in measured[1:]]
-    tables = [make_difference_table([d for d in differences if d.b == other], level) for other in others]
-    return [make_spread_table(spreads, seeds), *tables], {"seeds": seeds, "spreads": as_json(spreads), "over_seeds": as_json(differences)}
-
-
-def _describe(gold: Gold) -> str:
-    without, known = int((gold.sizes == 0).sum()), int((gold.train_counts > 0).sum())
-    return f"{len(gold.doc_ids)} documents of {gold.split}, {without} without gold; {known} labels of train"
+    said = f"{conditions}; seeds {', '.join(map(str, seeds))}"
+    tables = [make_difference_table([d for d in differences if d.b == other], level, said) for other in others]
+    return [make_spread_table(spreads, seeds, conditions), *tables], {
+        "seeds": seeds,
+        "spreads": as_json(spreads),
+        "over_seeds": as_json(differences),
+    }
 
 
 def _show(comparisons: list[Comparison], options: SignificanceOptions, documents: str, seed: int) -> list[Table]:
@@ -197,7 +202,7 @@ def _show(comparisons: list[Comparison], options: SignificanceOptions, documents
             "documents for 1 point: as many show a true difference of one point in four of five test sets",
             f"{level} intervals from {resamples}",
         ]
-    notes.append(f"{documents}; convention {options.convention}")
+    notes.append(documents)
     if options.seeds is not None:
         notes.append(f"values are means over {options.seeds} seeds: p and intervals are of the documents, for these seeds")
     others = options.systems[1:]
