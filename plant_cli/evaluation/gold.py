@@ -10,6 +10,7 @@ from scipy.sparse import csr_array, hstack
 
 from plant_cli.api.corpus import Corpus, Split, SplitName
 from plant_cli.base.hashing import hash_strings
+from plant_cli.evaluation.conventions import Convention
 from plant_cli.kit.metrics import Integers
 
 
@@ -43,6 +44,21 @@ class Gold:
         """Gold labels per document [N]."""
         sizes: Integers = np.diff(self.matrix.indptr).astype(np.int64)
         return sizes
+
+
+def describe_gold(gold: Gold, convention: Convention) -> str:
+    """Which documents and labels count, and by which convention: what every table of figures says.
+
+    Args:
+        gold: of the split.
+        convention: of the figures.
+    """
+    without = int((gold.sizes == 0).sum())
+    documents = len(gold.doc_ids) - (0 if convention.keeps_empty else without)
+    every = convention.settings.get("label_set") == "all"
+    labels = len(gold.labels) if every else int((gold.train_counts > 0).sum())
+    said = "counted, too" if convention.keeps_empty else "left out"
+    return f"{documents} documents of {gold.split}, {without} without gold {said}; {labels} labels counted; convention {convention.name}"
 
 
 def read_gold(corpus: Corpus, split: SplitName) -> Gold:
