@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from plant_cli.api import PlantError
-from plant_cli.console.escapes import printable
+from plant_cli.base.escapes import printable
 from plant_cli.console.failures import describe
 from tests.faults.fuzzing.inputs import Files
 
