@@ -196,7 +196,7 @@ def _write(folder: Path, evaluation: Evaluation, conditions: Conditions, parts: 
     write_json(folder / "metrics.json", content)
     write_json(folder / "intervals.json", report.intervals_as_json(evaluation, conditions))
     write_labels(folder / "per_label.tsv", conditions.data, conditions.gold, conditions.level)
-    write_documents(folder / "per_document.parquet", conditions.data, evaluation.overall, doc_ids)
+    write_documents(folder / "per_document.parquet", conditions.data, evaluation.overall, doc_ids, report.describe_conditions(conditions))
     return Result(
         tables=[
             *report.make_tables(evaluation, conditions, describe(reliability)),
