@@ -21,6 +21,8 @@ from plant_cli.api.hooks import GROUP, HOOK_SPECS, HOOKS
 from plant_cli.api.kinds import TABLE, Kind, kind_of
 from plant_cli.api.options import Choice, Options, former_names
 
+LONGEST_FAULT = 300  # characters of what a broken plugin says
+
 
 class Registry:
     """The components of all plugins that could be loaded, by kind and name."""
@@ -41,9 +43,10 @@ class Registry:
                 module = point.load()
                 record = replace(record, file=str(getattr(module, "__file__", point.value)))
                 self.plugins.append(self._take(module, record))
-            except Exception as error:  # whatever a stranger's module does on import
-                fault = f"{type(error).__name__}: {error}"
-                self.plugins.append(replace(record, error=fault, trace=traceback.format_exc()))
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # whatever a stranger's module does on import, sys.exit() too
+                self.plugins.append(replace(record, error=_name_fault(error), trace=traceback.format_exc()))
 
     def register(self, module: ModuleType, *, name: str) -> PluginRecord:
         """Register an imported module (tests, notebooks); errors are raised, not recorded."""
@@ -138,6 +141,15 @@ class Registry:
         """The plugin that registered a component; None if nobody did."""
         owners = self._owners.get((kind_of(kind).name, name))
         return owners[0][1] if owners else None
+
+
+def _name_fault(error: BaseException) -> str:
+    """The class of an error and the first line of what it says, short enough for a message; a stranger's error may not even say it."""
+    try:
+        said = str(error).strip()
+    except Exception:
+        said = "(its own message fails)"
+    return f"{type(error).__name__}: {said.splitlines()[0] if said else ''}"[:LONGEST_FAULT]
 
 
 def _bad_options(kind: str, spec: Spec, error: ValidationError) -> ComponentError:

@@ -8,6 +8,16 @@ import io
 from pathlib import Path
 from typing import Any
 
+from plant_datasets.formats.documents import Reading
+
+from plant_cli.api import DataSection
+
+
+def reading(root: Path, **data: Any) -> Reading:
+    """A reading of the folder with options of the section `data`."""
+    return Reading.of(DataSection(path=str(root), **data))
+
+
 NOTES = ["ROW_ID", "SUBJECT_ID", "HADM_ID", "CHARTDATE", "CHARTTIME", "STORETIME", "CATEGORY", "DESCRIPTION", "CGID", "ISERROR", "TEXT"]
 CODES = ["ROW_ID", "SUBJECT_ID", "HADM_ID", "SEQ_NUM", "ICD9_CODE"]
 TITLES = ["ROW_ID", "ICD9_CODE", "SHORT_TITLE", "LONG_TITLE"]

@@ -105,6 +105,16 @@ class StageContext(Protocol):
         """Folder of a finished stage of this run, recorded as an input; `ArtefactError` says which command makes it."""
         ...
 
+    def confirm_inputs(self) -> None:
+        """Refuse to go on if another process has replaced an input since it was read; for an action, before it writes what it made.
+
+        Actions do not lock the run. What they give back is refused likewise when they end; stages have the run to themselves.
+
+        Raises:
+            ArtefactError: an input was made anew, or removed; the message says which.
+        """
+        ...
+
     def find_input(self, stage: str, tag: str | None = None) -> Path | None:
         """Like `input`, but None where the run has no finished stage of that name."""
         ...

@@ -127,6 +127,19 @@ class Evidence:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Excluded:
+    """Pairs of a split that predictions are not judged by: the corpus says to leave them out (see `Dataset.excluded`).
+
+    Args:
+        rows: document of each pair, as its row in the split, rising [n].
+        labels: the label, perhaps one that no training document has [n].
+    """
+
+    rows: npt.NDArray[np.int64]
+    labels: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Split:
     """One split in memory.
 
@@ -138,6 +151,7 @@ class Split:
         unseen: csr [N, U] of 0/1 over `unseen_labels`.
         unseen_labels: gold labels that no training document has [U].
         evidence: gold spans, of labels unseen in train, too; None if the corpus has none.
+        excluded: pairs that do not count in predictions; None if the corpus has none.
     """
 
     name: SplitName
@@ -147,6 +161,7 @@ class Split:
     unseen: csr_array
     unseen_labels: Sequence[str] = field(default=())
     evidence: Evidence | None = None
+    excluded: Excluded | None = None
 
     def __len__(self) -> int:
         return len(self.doc_ids)

@@ -18,11 +18,13 @@ from plant_cli.base.hashing import ListHash, StringsHash, hash_file, hash_json
 
 LABELS_FILE = "labels.parquet"
 EVIDENCE_FILE = "evidence.parquet"
+EXCLUDED_FILE = "excluded.parquet"
 SPLITS_FILE = "splits.json"
 STATISTICS_FILE = "statistics.json"
 LABELS = ("label", "title", "train_count")
 LABEL_LISTS = ("alternatives", "parents")  # what a vocabulary knows beside titles, and `description`; null and empty without one
 EVIDENCE = {"doc_id": pl.String(), "label": pl.String(), "start": pl.Int64(), "end": pl.Int64()}
+EXCLUDED = {"doc_id": pl.String(), "label": pl.String()}
 NEW_RUN = "start a new run: --run NEW"
 
 
@@ -143,19 +145,26 @@ class CorpusRecord(BaseModel):
         return record
 
 
-def write_tables(folder: Path, labels: pl.DataFrame, evidence: pl.DataFrame | None, statistics: Mapping[str, Any]) -> dict[str, str]:
-    """Write labels.parquet, statistics.json and, where there is evidence, evidence.parquet.
+def write_tables(
+    folder: Path,
+    labels: pl.DataFrame,
+    evidence: pl.DataFrame | None,
+    statistics: Mapping[str, Any],
+    excluded: pl.DataFrame | None = None,
+) -> dict[str, str]:
+    """Write labels.parquet, statistics.json and, where there are any, evidence.parquet and excluded.parquet.
 
     Args:
         folder: `corpus` in the run folder.
         labels: one row for each label of train, in the order of the label index: at least the columns `LABELS`.
         evidence: spans with the columns `EVIDENCE`; None: the corpus has no gold evidence.
         statistics: what `plant data stats` says of the corpus.
+        excluded: pairs with the columns `EXCLUDED` that predictions are not judged by; None: the corpus has none.
 
     Returns:
         SHA-256 of each file, for `CorpusRecord.outputs`.
     """
-    tables = {LABELS_FILE: labels, EVIDENCE_FILE: evidence}
+    tables = {LABELS_FILE: labels, EVIDENCE_FILE: evidence, EXCLUDED_FILE: excluded}
     written = {name: table for name, table in tables.items() if table is not None}
     for name, table in written.items():
         with replacing(folder / name) as temporary:
@@ -188,6 +197,12 @@ def read_evidence(folder: Path) -> pl.DataFrame | None:
     """Spans of gold evidence with the columns `EVIDENCE`; None if there are none; `ArtefactError` if they cannot be read."""
     path = folder / EVIDENCE_FILE
     return _read_table(path, "the gold evidence", tuple(EVIDENCE)) if path.exists() else None
+
+
+def read_excluded(folder: Path) -> pl.DataFrame | None:
+    """Pairs that predictions are not judged by, with the columns `EXCLUDED`; None if there are none; `ArtefactError` as `read_evidence`."""
+    path = folder / EXCLUDED_FILE
+    return _read_table(path, "the pairs to leave out of predictions", tuple(EXCLUDED)) if path.exists() else None
 
 
 def _read_table(path: Path, what: str, columns: Sequence[str], wanted: Sequence[str] = ()) -> pl.DataFrame:

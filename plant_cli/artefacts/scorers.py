@@ -17,6 +17,7 @@ from plant_cli.artefacts.integrity import require_recorded
 from plant_cli.base.files import read_json, write_json
 from plant_cli.base.tensors import read_tensors, write_tensors
 from plant_cli.lexical.fusion import Fusion
+from plant_cli.lexical.isotonic import Curve
 
 SCORERS = "scorers.json"
 FOLDER = "scorers"
@@ -49,11 +50,13 @@ class StoredScorers:
         scorers: in the order of the weights; none: the network speaks alone.
         fusion: weights of the views of all scorers; None without scorers.
         calibration: weights of the sources, the network before the scorers, and offsets, by training frequency.
+        curves: what bends their sum, by training frequency; none: it is as it is.
     """
 
     scorers: tuple[StoredScorer, ...]
     fusion: Fusion | None
     calibration: Fusion
+    curves: tuple[Curve, ...] = ()
     figures: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -77,6 +80,7 @@ def write_scorers(folder: Path, stored: StoredScorers, label_hash: str, analyser
         "scorers": [{**_plain(scorer.chosen), "views": scorer.views, "alone": _write_fusion(scorer.alone)} for scorer in stored.scorers],
         "fusion": None if stored.fusion is None else _write_fusion(stored.fusion),
         "calibration": _write_fusion(stored.calibration),
+        "curves": [{"least": c.least, "logits": c.logits.tolist(), "values": c.values.tolist()} for c in stored.curves],
         "figures": dict(stored.figures),
         "analyser_hash": analyser_hash,
     }
@@ -115,6 +119,7 @@ def read_scorers(folder: Path, label_hash: str, analyser_hash: str) -> StoredSco
             scorers=tuple(_read_scorer(folder, entry, label_hash) for entry in content["scorers"]),
             fusion=None if content["fusion"] is None else _read_fusion(content["fusion"]),
             calibration=_read_fusion(content["calibration"]),
+            curves=tuple(_read_curve(entry) for entry in content.get("curves", [])),  # the first models had none
             figures=content["figures"],
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -138,6 +143,13 @@ def _read_scorer(folder: Path, entry: dict[str, Any], label_hash: str) -> Stored
         tensors=tensors,
         alone=_read_fusion(entry["alone"]),
     )
+
+
+def _read_curve(content: dict[str, Any]) -> Curve:
+    logits, values = (np.asarray(content[name], dtype=np.float64) for name in ("logits", "values"))
+    if logits.ndim != 1 or not len(logits) or logits.shape != values.shape or (np.diff(logits) <= 0).any() or (np.diff(values) < 0).any():
+        raise ValueError("a curve that does not rise")
+    return Curve(least=int(content["least"]), logits=logits, values=values)
 
 
 def _path(folder: Path, name: str) -> Path:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from plant_cli.api import PlantError, ResourceError
-from plant_cli.console.escapes import printable
+from plant_cli.base.escapes import printable
 
 BUG = 1
 INTERRUPTED = 130

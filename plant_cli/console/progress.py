@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from plant_cli.api import SilentReporter, Task
-from plant_cli.console.escapes import printable, printable_cell
+from plant_cli.base.escapes import printable, printable_cell
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

@@ -7,17 +7,13 @@ import io
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any, TextIO
 
-from plant_cli.api import Column, Result, Table
+from plant_cli.api import Result, Table
 from plant_cli.api.output import Cell
-from plant_cli.console.escapes import printable, printable_cell
-
-NUMBERS = ("count", "points", "exact")
-LATEX_ESCAPES = str.maketrans(
-    {c: f"\\{c}" for c in "&%$#_{}"} | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
-)
+from plant_cli.base.escapes import printable, printable_cell
+from plant_cli.base.writing import NUMBERS, format_row, write_latex, write_markdown
 
 
 def show(result: Result, form: str, *, quiet: bool = False, stream: TextIO | None = None) -> None:
@@ -31,19 +27,6 @@ def show(result: Result, form: str, *, quiet: bool = False, stream: TextIO | Non
         out.flush()
     if form == "table" and result.next_step and not quiet:
         print(printable(f"next: {result.next_step}"), file=sys.stderr)
-
-
-def format_cell(value: Cell, column: Column) -> str:
-    """A cell for a person: fractions as points with one decimal, nothing for None and NaN."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    if isinstance(value, str):
-        return printable_cell(value)
-    if column.kind == "points":
-        return f"{100 * value:.1f}"
-    if column.kind == "count":
-        return f"{value:,.0f}"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _show_on_terminal(result: Result, out: TextIO) -> None:
@@ -65,15 +48,11 @@ def _show_on_terminal(result: Result, out: TextIO) -> None:
             justify: Any = "right" if column.kind in NUMBERS else "left"
             drawn.add_column(Text(printable_cell(column.name)), justify=justify, overflow="fold")  # nothing is cut off on a narrow terminal
         for row in table.rows:
-            drawn.add_row(*(Text(text) for text in _texts(table, row)))
+            drawn.add_row(*(Text(text) for text in format_row(table, row)))
         console.print(drawn)
         for note in table.notes:
             console.print(Text(printable(note), style="dim"))
         console.print()
-
-
-def _texts(table: Table, row: Sequence[Cell]) -> list[str]:
-    return [format_cell(value, column) for value, column in zip(row, table.columns, strict=True)]
 
 
 def _plain(result: Result) -> str:
@@ -81,7 +60,7 @@ def _plain(result: Result) -> str:
 
 
 def _plain_table(table: Table) -> str:
-    rows = [[printable_cell(column.name) for column in table.columns], *(_texts(table, row) for row in table.rows)]
+    rows = [[printable_cell(column.name) for column in table.columns], *(format_row(table, row) for row in table.rows)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
     right = [column.kind in NUMBERS for column in table.columns]
     lines = ["  ".join(t.rjust(w) if r else t.ljust(w) for t, w, r in zip(row, widths, right, strict=True)).rstrip() for row in rows]
@@ -93,33 +72,11 @@ def _lines(title: str) -> list[str]:
 
 
 def _markdown(result: Result) -> str:
-    return "\n".join(_markdown_table(table) for table in result.tables)
-
-
-def _markdown_table(table: Table) -> str:
-    def line(texts: Iterable[str]) -> str:
-        return "| " + " | ".join(text.replace("|", "\\|").replace("\n", " ") for text in texts) + " |\n"
-
-    head = f"**{table.title}**\n\n" if table.title else ""
-    rule = "|" + "|".join("--:" if column.kind in NUMBERS else "---" for column in table.columns) + "|\n"
-    body = "".join(line(_texts(table, row)) for row in table.rows)
-    return head + line(column.name for column in table.columns) + rule + body + "".join(f"\n{note}\n" for note in table.notes)
+    return "\n".join(write_markdown(table) for table in result.tables)
 
 
 def _latex(result: Result) -> str:
-    return "\n".join(_latex_table(table) for table in result.tables)
-
-
-def _latex_table(table: Table) -> str:
-    def line(texts: Iterable[str]) -> str:
-        return " & ".join(text.translate(LATEX_ESCAPES) for text in texts) + r" \\" + "\n"
-
-    shape = "".join("r" if column.kind in NUMBERS else "l" for column in table.columns)
-    body = "".join(line(_texts(table, row)) for row in table.rows)
-    head = f"% {table.title}\n" if table.title else ""
-    notes = "".join(f"% {note}\n" for note in table.notes)
-    names = line(column.name for column in table.columns)
-    return f"{head}\\begin{{tabular}}{{{shape}}}\n\\toprule\n{names}\\midrule\n{body}\\bottomrule\n\\end{{tabular}}\n{notes}"
+    return "\n".join(write_latex(table) for table in result.tables)
 
 
 def _separated(delimiter: str) -> Callable[[Result], str]:

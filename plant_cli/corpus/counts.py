@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -91,13 +91,14 @@ class Counter:
         gold = [csr_array((0, len(self.corpus.labels)), dtype="int32")]
         start = 0
 
-        def read(advance: Callable[[float], None]) -> Iterator[list[str]]:
+        def read(advance: Callable[[float], None]) -> Iterator[Iterable[str]]:
             nonlocal start
             for part in (part for name in self.splits for part in self.corpus.stream(name)):
                 rows = slice(None) if shard is None else shard.rows_from(start)
                 gold.append(part.gold[rows])
                 for text in part.texts[rows]:
-                    yield self.corpus.analyser.spell(text)
+                    words = self.corpus.analyser.spell(text)
+                    yield words if self.occurrences else dict.fromkeys(words)  # a large vocabulary is slow to search: each word once
                     self.check()
                 start += len(part)
                 advance(len(part))

@@ -18,6 +18,7 @@ from plant_cli.corpus.analyser import choose_analyser
 from plant_cli.corpus.checks import REQUIRED, Finding, examine
 from plant_cli.corpus.digests import read_fingerprints
 from plant_cli.corpus.evidence import read_evidence
+from plant_cli.corpus.excluded import read_excluded
 from plant_cli.corpus.frames import Frames, tidy
 from plant_cli.corpus.labels import count_labels
 from plant_cli.corpus.split_texts import SplitTexts
@@ -52,7 +53,8 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
     titles = read_titles(dataset, reporter)
     labels = _index_labels(frames, titles)
     warn_untitled(labels, titles, reporter)
-    outputs = write_tables(folder, labels, evidence, asdict(describe(frames)))
+    excluded = read_excluded(dataset, source, reporter)
+    outputs = write_tables(folder, labels, evidence, asdict(describe(frames)), excluded)
     CorpusRecord(
         source=section.model_dump(mode="json"),
         files=list(dataset.files),

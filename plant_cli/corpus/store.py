@@ -20,12 +20,14 @@ from plant_cli.artefacts.corpus import (
     Fingerprint,
     SplitRecord,
     read_evidence,
+    read_excluded,
     read_labels,
     require_outputs,
 )
 from plant_cli.artefacts.guard import require_same, stamp
 from plant_cli.corpus.analyser import WordAnalyser
 from plant_cli.corpus.evidence import encode_evidence
+from plant_cli.corpus.excluded import encode_excluded
 from plant_cli.corpus.frames import read_batches, read_frame, tidy
 from plant_cli.corpus.labels import LabelTable, encode_labels
 
@@ -39,6 +41,7 @@ class StoredCorpus:
     labels: LabelTable
     load: Callable[[], Dataset] = field(repr=False)
     evidence: pl.DataFrame | None = field(default=None, repr=False)
+    excluded: pl.DataFrame | None = field(default=None, repr=False)
     _splits: dict[SplitName, Split] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -119,6 +122,7 @@ class StoredCorpus:
             unseen=unseen,
             unseen_labels=unseen_labels,
             evidence=None if self.evidence is None else encode_evidence(self.evidence, frame["doc_id"]),
+            excluded=None if self.excluded is None else encode_excluded(self.excluded, frame["doc_id"]),
         )
 
     def _read(self, name: SplitName) -> list[tuple[SplitName, pl.DataFrame]]:
@@ -175,7 +179,9 @@ def open_corpus(folder: Path, load: Callable[[], Dataset]) -> StoredCorpus:
         labels=record.label_hash,
         against=folder / SPLITS_FILE,
     )
-    return StoredCorpus(folder=folder, record=record, labels=labels, load=load, evidence=read_evidence(folder))
+    return StoredCorpus(
+        folder=folder, record=record, labels=labels, load=load, evidence=read_evidence(folder), excluded=read_excluded(folder)
+    )
 
 
 def _other_source(what: str, where: str) -> ArtefactError:

@@ -14,12 +14,11 @@ from scipy.sparse import csr_array
 from plant_cli.api.errors import DataError
 from plant_cli.evaluation.bins import BOUNDS
 from plant_cli.evaluation.targets import Target
-from plant_cli.evaluation.thresholds import Listed, find_midpoints, list_predicted
+from plant_cli.evaluation.thresholds import Listed, find_midpoints, list_predicted, sweep_macro
 from plant_cli.kit.metrics import Booleans, Floats, Integers, divide
 
 ENOUGH = 20  # validation documents of a label, or of labels together, from which there is a cut of their own
 NEVER = np.inf
-DOUBT = 10.0  # documents' worth of calibrated probabilities beside what validation says of a label
 OWN = "own"
 
 
@@ -87,7 +86,8 @@ def choose_cuts(top: Integers, scores: Floats, gold: csr_array, train_counts: In
         scores: their scores [N, K].
         gold: csr [N, L + U] of 0/1.
         train_counts: training documents of each label of train [L].
-        target: what is to be reached. The highest recall under a precision, the highest precision under a recall.
+        target: what is to be reached. The highest recall under a precision, the highest precision under a recall. Macro-F1 is a mean over
+            labels: the best cut of each group is the best of all.
         enough: see `group_labels`.
 
     Raises:
@@ -103,8 +103,6 @@ def choose_cuts(top: Integers, scores: Floats, gold: csr_array, train_counts: In
             expected="gold labels that training documents have, too",
             todo="look at the labels of the validation split: plant data check",
         )
-    if target.measure == "macro-f1":
-        return _choose_macro(listed, positives)
     groups = group_labels(positives, train_counts, enough)
     known = (listed.labels >= 0) & (listed.labels < labels)
     order = np.flatnonzero(known)[np.argsort(groups.of[listed.labels[known]], kind="stable")]  # by group, then falling score
@@ -112,8 +110,11 @@ def choose_cuts(top: Integers, scores: Floats, gold: csr_array, train_counts: In
     totals = np.bincount(groups.of, positives, minlength=len(groups.names))
     cuts, reached = np.full(len(groups.names), NEVER), np.zeros(len(groups.names), dtype=bool)
     for group, total in enumerate(totals):
-        own = order[starts[group] : starts[group + 1]]
-        cuts[group], reached[group] = _cut(listed.scores[own], np.cumsum(listed.hits[own]), float(total), target)
+        own = listed.take(order[starts[group] : starts[group + 1]])
+        if target.measure == "macro-f1" and groups.names[group] != OWN:
+            cuts[group], reached[group] = _cut_macro(own, gold, labels)
+        else:
+            cuts[group], reached[group] = _cut(own.scores, np.cumsum(own.hits), float(total), target)
     return Cuts(values=cuts[groups.of], groups=groups, reached=reached)
 
 
@@ -144,41 +145,19 @@ def _by_f1(found: Floats, assigned: Floats, positives: float, least: float) -> t
     return (best, True) if f1[best] > 0 else (-1, False)
 
 
+def _cut_macro(listed: Listed, gold: csr_array, labels: int) -> tuple[float, bool]:
+    """The cut under which the mean F1 of these labels is highest, whether it finds any of them."""
+    if not len(listed.scores):
+        return NEVER, False
+    curve = sweep_macro(listed, gold, labels)
+    ends = np.flatnonzero(np.append(np.diff(listed.scores) < 0, True))
+    best = ends[np.argmax(curve[ends])]
+    return (float(find_midpoints(listed.scores)[best]), True) if curve[best] > 0 else (NEVER, False)
+
+
 RULES: dict[str, Callable[[Floats, Floats, float, float], tuple[int, bool]]] = {
     "precision": _by_precision,
     "recall": _by_recall,
     "f1": _by_f1,
+    "macro-f1": _by_f1,  # of one label
 }
-
-
-def _choose_macro(listed: Listed, positives: Integers, doubt: float = DOUBT) -> Cuts:
-    """The cut of each label with the best F1 in expectation: of what validation says, mixed with calibrated probabilities.
-
-    A label of n validation documents weighs its own right and wrong predictions by n / (n + doubt), the probabilities by the rest: a label
-    without any document there is cut by probabilities alone. Macro-F1 is a mean over labels, so the best cut of each is the best of all.
-
-    Source: Lipton, Elkan and Naryanaswamy 2014, Optimal thresholding of classifiers to maximize F1 measure, for the expectation.
-    """
-    labels = len(positives)
-    known = (listed.labels >= 0) & (listed.labels < labels)
-    order = np.flatnonzero(known)[np.argsort(listed.labels[known], kind="stable")]  # by label, then falling score
-    label, scores, hits = listed.labels[order], listed.scores[order], listed.hits[order]
-    values, reached = np.full(labels, NEVER), np.zeros(labels, dtype=bool)
-    groups = Groups(of=np.arange(labels), names=(OWN,) * labels)
-    if not len(order):
-        return Cuts(values=values, groups=groups, reached=reached)
-    chances = np.clip(scores, 0.0, 1.0)
-    expected = np.bincount(label, chances, minlength=labels)
-    weight = doubt / (doubt + np.maximum(positives, expected))
-    right = (1 - weight[label]) * hits + weight[label] * chances
-    total = (1 - weight) * positives + weight * expected
-    starts = np.searchsorted(label, label)
-    sums = np.concatenate([[0.0], np.cumsum(right)])
-    f1 = divide(2 * (sums[1:] - sums[starts]), np.arange(len(label)) - starts + 1 + total[label])
-    last = np.append(label[1:] != label[:-1], True)
-    ends = np.flatnonzero(last | np.append(scores[1:] < scores[:-1], True))
-    cuts = np.where(last, scores, find_midpoints(scores))[ends]
-    ranked = np.lexsort((-cuts, -f1[ends], label[ends]))
-    tuned, firsts = np.unique(label[ends][ranked], return_index=True)
-    values[tuned], reached[tuned] = cuts[ranked[firsts]], f1[ends][ranked[firsts]] > 0
-    return Cuts(values=values, groups=groups, reached=reached)

@@ -11,11 +11,13 @@ import numpy as np
 from plant_cli.api.output import Cell, Column, Table
 from plant_cli.artefacts.thresholds import REVIEW
 from plant_cli.evaluation.bands import Decision, Figure, Outcome
-from plant_cli.evaluation.cuts import OWN
-from plant_cli.evaluation.gold import Gold
+from plant_cli.evaluation.conventions import CONVENTIONS, ConventionName
+from plant_cli.evaluation.cuts import ENOUGH, OWN
+from plant_cli.evaluation.gold import Gold, describe_gold
 
 VALIDATION = "validation"
 BOUNDS = ("", " low", " high")
+CONVENTION: ConventionName = "xmlrepo"  # every document counts, and gold labels unseen in train, too
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +79,10 @@ def make_tables(
     outcomes: Mapping[str, Outcome], golds: Mapping[str, Gold], decision: Decision, given: Circumstances, positives: Sequence[int]
 ) -> list[Table]:
     """The bands on each split, and the thresholds by training frequency; for the arguments see `as_json`."""
-    return [*(_show(name, outcome, golds[name], given) for name, outcome in outcomes.items()), _list_groups(decision, positives, given)]
+    return [
+        *(_show(name, outcome, golds[name], given) for name, outcome in outcomes.items()),
+        _list_groups(decision, positives, given, golds[VALIDATION]),
+    ]
 
 
 def _show(split: str, outcome: Outcome, gold: Gold, given: Circumstances) -> Table:
@@ -100,7 +105,6 @@ def _show(split: str, outcome: Outcome, gold: Gold, given: Circumstances) -> Tab
 
 def _notes(split: str, outcome: Outcome, gold: Gold, given: Circumstances) -> list[str]:
     shown, load = _percent(outcome.automatic), outcome.bands[REVIEW].labels.value or 0.0
-    known = int((gold.train_counts > 0).sum())
     return [
         f"{shown} of the labels shown are assigned without a person; {load:.3g} labels of a document are to be reviewed, and "
         f"{_percent(outcome.untouched)} of the documents have none",
@@ -110,15 +114,15 @@ def _notes(split: str, outcome: Outcome, gold: Gold, given: Circumstances) -> li
         if split == VALIDATION
         else "by thresholds chosen on validation alone",
         "expected: by the scores as probabilities" if given.calibrated else "nothing is expected: the scores are no probabilities",
-        f"{len(gold.doc_ids)} documents, {int((gold.sizes == 0).sum())} without gold (they count); {gold.matrix.nnz} gold labels, "
-        f"{_count_unseen(gold)} unseen in train; {known} labels of train; pooled over documents (micro)",
+        f"{describe_gold(gold, CONVENTIONS[CONVENTION])}; {gold.matrix.nnz} gold assignments, {_count_unseen(gold)} of labels unseen in "
+        "train; pooled over documents (micro)",
         f"{100 * given.level:g}% intervals from {given.replicates} resamples of the documents, seed {given.seed}"
         if given.replicates
         else f"no intervals (--bootstrap 0); seed {given.seed}",
     ]
 
 
-def _list_groups(decision: Decision, positives: Sequence[int], given: Circumstances) -> Table:
+def _list_groups(decision: Decision, positives: Sequence[int], given: Circumstances, validation: Gold) -> Table:
     columns = [
         Column(name="training documents"),
         *(Column(name=name, kind="count") for name in ("labels", "validation documents")),
@@ -129,11 +133,9 @@ def _list_groups(decision: Decision, positives: Sequence[int], given: Circumstan
         _summarise_groups(decision, positives)
     )]  # fmt: skip
     notes = [
-        f"{OWN}: a threshold for each label, chosen by its own validation documents; the others share one with labels about as frequent"
-        if given.target != "macro-f1"
-        else "a threshold for each label by its validation documents and its probabilities: the fewer documents, the more of these",
+        f"{OWN}: a threshold for each label with {ENOUGH} validation documents or more; the others share one with labels about as frequent",
         "never assigned: labels of which no cut reaches the target on validation",
-        f"target {given.target}; {len(decision.review)} labels of train; chosen on validation alone",
+        f"target {given.target}; chosen on {describe_gold(validation, CONVENTIONS[CONVENTION])}; nothing is drawn at random, no seed",
     ]
     return Table(title="Thresholds", columns=columns, rows=rows, notes=notes)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from plant_cli.api.corpus import Corpus, Split, SplitName
 from plant_cli.base.hashing import hash_strings
+from plant_cli.evaluation.conventions import Convention
 from plant_cli.kit.metrics import Integers
 
 
@@ -24,6 +25,7 @@ class Gold:
         train_counts: training documents per label [L + U], 0 for the last U.
         label_hash: hash of the L labels of train.
         hash: hash of document ids and their gold labels: equal hashes, equal gold.
+        excluded: row and column of each pair that the corpus says to leave out of predictions [P, 2].
     """
 
     split: SplitName
@@ -35,12 +37,28 @@ class Gold:
     train_documents: int
     label_hash: str
     hash: str
+    excluded: Integers = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
 
     @property
     def sizes(self) -> Integers:
         """Gold labels per document [N]."""
         sizes: Integers = np.diff(self.matrix.indptr).astype(np.int64)
         return sizes
+
+
+def describe_gold(gold: Gold, convention: Convention) -> str:
+    """Which documents and labels count, and by which convention: what every table of figures says.
+
+    Args:
+        gold: of the split.
+        convention: of the figures.
+    """
+    without = int((gold.sizes == 0).sum())
+    documents = len(gold.doc_ids) - (0 if convention.keeps_empty else without)
+    every = convention.settings.get("label_set") == "all"
+    labels = len(gold.labels) if every else int((gold.train_counts > 0).sum())
+    said = "counted, too" if convention.keeps_empty else "left out"
+    return f"{documents} documents of {gold.split}, {without} without gold {said}; {labels} labels counted; convention {convention.name}"
 
 
 def read_gold(corpus: Corpus, split: SplitName) -> Gold:
@@ -66,7 +84,17 @@ def read_gold(corpus: Corpus, split: SplitName) -> Gold:
         train_documents=corpus.sizes["train"],
         label_hash=corpus.labels.hash,
         hash=_hash_gold(part.doc_ids, matrix, labels),
+        excluded=_place_excluded(part, labels),
     )
+
+
+def _place_excluded(split: Split, labels: Sequence[str]) -> Integers:
+    """Row and column of each pair to leave out; a label that neither train nor the split has cannot be predicted."""
+    if split.excluded is None:
+        return np.empty((0, 2), dtype=np.int64)
+    columns = {label: column for column, label in enumerate(labels)}
+    found = [(row, columns[name]) for row, name in zip(split.excluded.rows.tolist(), split.excluded.labels, strict=True) if name in columns]
+    return np.array(found, dtype=np.int64).reshape(-1, 2)
 
 
 def join_gold(split: Split) -> csr_array:

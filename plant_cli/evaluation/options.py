@@ -13,6 +13,10 @@ from plant_cli.base.sizes import SIZE_PATTERN
 from plant_cli.evaluation.conventions import HELP, ConventionName
 
 FEWEST = 20  # resamples
+DEFAULT_METRICS = (
+    *("P@1", "P@5", "nDCG@5", "PSP@5", "R@10", "R@50", "MAP", "micro-F1", "macro-F1", "R@10[1-5]", "R@50[1-5]"),
+    *("micro-AUC", "macro-AUC"),  # where every system has every score
+)
 
 
 class ScoringOptions(Options):

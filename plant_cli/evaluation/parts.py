@@ -16,8 +16,6 @@ from plant_cli.evaluation.families import Families
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.predictions import build_input, read_predictions
 from plant_cli.evaluation.score import Score, evaluate
-from plant_cli.kit.metrics import find_hits
-from plant_cli.lexical.calibration import Reliability, measure_reliability
 
 SHOWN = ("P@1", "P@5", "PSP@5", "R@10[1-5]")
 MEASURED = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@5", "R@10", "R@50", "R@10[1-5]", "R@50[1-5]")
@@ -57,12 +55,13 @@ def measure_parts(
     return found
 
 
-def make_parts_table(parts: Mapping[str, Mapping[str, Score]], whole: Mapping[str, Score]) -> Table:
+def make_parts_table(parts: Mapping[str, Mapping[str, Score]], whole: Mapping[str, Score], conditions: str) -> Table:
     """The parts and the whole, a row each.
 
     Args:
         parts: metrics of each part.
         whole: metrics of all parts together.
+        conditions: of which documents and labels, by which convention and with which seed.
     """
     columns = [Column(name="part")]
     columns += [Column(name=f"{metric}{bound}", kind="points") for metric in SHOWN for bound in ("", " low", " high")]
@@ -73,7 +72,10 @@ def make_parts_table(parts: Mapping[str, Mapping[str, Score]], whole: Mapping[st
             score = scores.get(metric)
             row += [score.value, score.low, score.high] if score else [None, None, None]
         rows.append(row)
-    notes = ["each part with weights of its own; compare them pairwise with `plant significance finetune FOLDER/parts/NAME.parquet`"]
+    notes = [
+        "each part with weights of its own; compare them pairwise with `plant significance finetune FOLDER/parts/NAME.parquet`",
+        conditions,
+    ]
     return Table(title="Each part alone", columns=columns, rows=rows, notes=notes)
 
 
@@ -83,18 +85,3 @@ def parts_as_json(parts: Mapping[str, Mapping[str, Score]]) -> dict[str, Any]:
         name: {metric: {"value": score.value, "low": score.low, "high": score.high} for metric, score in scores.items()}
         for name, scores in parts.items()
     }
-
-
-def measure_calibration(path: Path, gold: Gold) -> Reliability | None:
-    """How far the probabilities of predictions can be believed, over all predicted pairs; None if they are no probabilities.
-
-    Args:
-        path: of the predictions.
-        gold: of the split.
-    """
-    predictions = read_predictions(path, gold)
-    listed = ~np.isneginf(predictions.scores)
-    scores = predictions.scores[listed]
-    if not len(scores) or scores.min() < 0 or scores.max() > 1:
-        return None
-    return measure_reliability(scores, find_hits(predictions.top, gold.matrix)[listed])

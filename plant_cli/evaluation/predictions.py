@@ -86,11 +86,12 @@ def _read_any(path: Path, gold: Gold, reporter: Reporter | None, numbering: Numb
 
 
 def _remove_pairs(pairs: pl.DataFrame, gold: Gold, numbering: Numbering, path: Path) -> pl.DataFrame:
-    """Without the pairs that do not count, which stand by row of the split and number of the label."""
-    if not numbering.removed:
+    """Without the pairs that do not count: those that the corpus excludes, and those that were given, by row and number of the label."""
+    if not numbering.removed and not len(gold.excluded):
         return pairs
     columns = {label: column for column, label in enumerate(gold.labels)}
     named = [(row, columns.get(numbering.name(label, str(path)))) for row, label in sorted(numbering.removed)]
+    named += map(tuple, gold.excluded.tolist())
     removed = pl.DataFrame(named, schema={"row": pl.Int64, "label": pl.Int64}, orient="row").drop_nulls()
     kept = pairs.with_columns(pl.col("label").cast(pl.Int64))
     return kept.join(removed, on=["row", "label"], how="anti", maintain_order="left")

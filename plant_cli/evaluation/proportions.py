@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtri
 
 from plant_cli.kit.metrics import Floats
 
@@ -18,7 +18,7 @@ def bound_proportion(hits: Floats, trials: Floats, level: float) -> tuple[Floats
 
     Source: Wilson 1927, Probable inference, the law of succession, and statistical inference.
     """
-    z = float(stats.norm.ppf((1.0 + level) / 2.0))
+    z = float(ndtri((1.0 + level) / 2.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         share = hits / trials
         middle = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)

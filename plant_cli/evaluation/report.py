@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from plant_cli.api.metrics import MetricInput
 from plant_cli.api.output import Cell, Column, Table
 from plant_cli.evaluation.conventions import Convention
-from plant_cli.evaluation.gold import Gold
+from plant_cli.evaluation.gold import Gold, describe_gold
 from plant_cli.evaluation.score import Evaluation, Score
 from plant_cli.evaluation.systems import CUT, EVIDENCE_CUT, System
 from plant_cli.model.cuts import CutEvidence
@@ -98,21 +98,38 @@ def _bounds(score: Score) -> dict[str, float | None]:
     return {"value": score.value, "low": score.low, "high": score.high}
 
 
-def make_tables(evaluation: Evaluation, conditions: Conditions) -> list[Table]:
-    """The metrics, and the bins of training frequency when any metric of them was chosen."""
+def make_tables(evaluation: Evaluation, conditions: Conditions, remarks: Sequence[str] = ()) -> list[Table]:
+    """The metrics, and the bins of training frequency when any metric of them was chosen.
+
+    Args:
+        evaluation: what was computed.
+        conditions: under what conditions.
+        remarks: further notes under the metrics.
+    """
     in_bins = {m.name for b in evaluation.bins for m in b.metrics}
     overall = [s for s in evaluation.scores.values() if s.name not in in_bins]
     columns = [Column(name="metric"), *(Column(name=name, kind="points") for name in ("value", "low", "high"))]
     tables = []
     if overall:
         rows = [[s.name, s.value, s.low, s.high] for s in overall]
-        tables.append(Table(title=f"Metrics on {conditions.gold.split}", columns=columns, rows=rows, notes=_notes(evaluation, conditions)))
+        tables.append(
+            Table(
+                title=f"Metrics on {conditions.gold.split}", columns=columns, rows=rows, notes=[*_notes(evaluation, conditions), *remarks]
+            )
+        )
     if in_bins & set(evaluation.scores):
-        tables.append(_bin_table(evaluation))
+        tables.append(_bin_table(evaluation, describe_conditions(conditions)))
     return tables
 
 
-def _bin_table(evaluation: Evaluation) -> Table:
+def describe_conditions(conditions: Conditions) -> str:
+    """Documents, labels, convention, resamples and seed in one line, for a table beside that of the metrics."""
+    resamples = f"{conditions.replicates} resamples of the documents, " if conditions.replicates else ""
+    drawn = f"{100 * conditions.level:g}% intervals from {resamples}" if resamples else ""
+    return f"{describe_gold(conditions.gold, conditions.convention)}; {drawn}seed {conditions.seed}"
+
+
+def _bin_table(evaluation: Evaluation, said: str) -> Table:
     scores = evaluation.scores
     kinds = [k for k in ("R@10", "R@50", "macro-F1-present") if any(f"{k}[{b.name}]" in scores for b in evaluation.bins)]
     columns = [
@@ -127,7 +144,7 @@ def _bin_table(evaluation: Evaluation) -> Table:
             score = scores.get(f"{kind}[{b.name}]")
             row += [score.value, score.low, score.high] if score else [None, None, None]
         rows.append(row)
-    notes = ["recall is pooled over the assignments of a bin; bin 0 holds labels that no training document has"]
+    notes = ["recall is pooled over the assignments of a bin; bin 0 holds labels that no training document has", said]
     return Table(title="By training documents of the label", columns=columns, rows=rows, notes=notes)
 
 
@@ -140,7 +157,7 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
     notes = [
         f"convention {conditions.convention.name}: {'; '.join(conditions.convention.assumptions)}",
         f"{len(data.top)} documents, {without} without gold; {gold.matrix.nnz} gold assignments, {outside} of labels unseen in train",
-        f"{averaged}; {conditions.system.origin}",
+        f"{describe_gold(gold, conditions.convention)}: {averaged}; {conditions.system.origin}",
         f"of {never['counted']} labels of train {never['assigned']} are never assigned, {never['listed']} are in no list of predictions",
         *evaluation.remarks,
         *(f"not available: {name} ({missing})" for name, missing in evaluation.missing.items()),
@@ -148,6 +165,8 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
     if conditions.replicates:
         drawn = f"{conditions.replicates} resamples of the documents, seed {conditions.seed}"
         notes.append(f"{100 * conditions.level:g}% intervals from {drawn}")
+    else:
+        notes.append(f"no intervals (--bootstrap 0); seed {conditions.seed}")
     notes += [f"options of {family}: {show_options(given)}" for family, given in conditions.metric_options.items()]
     cut = conditions.system.cut
     documents, tokens = (cut.get(name, 0.0) for name in CUT)

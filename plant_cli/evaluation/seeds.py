@@ -159,12 +159,13 @@ def as_json(values: Sequence[Spread] | Sequence[SeedDifference]) -> list[dict[st
     return [{key: list(item) if isinstance(item, tuple) else item for key, item in asdict(value).items()} for value in values]
 
 
-def make_spread_table(spreads: Sequence[Spread], seeds: Sequence[int]) -> Table:
+def make_spread_table(spreads: Sequence[Spread], seeds: Sequence[int], conditions: str) -> Table:
     """Mean, spread, lowest and highest of every metric and system.
 
     Args:
         spreads: from `summarise`.
         seeds: the seeds, for the note under the table.
+        conditions: which documents and labels count, and by which convention.
     """
     names = ("mean", "spread", "lowest", "highest")
     rows: list[list[Cell]] = [[s.metric, s.system, s.mean, s.spread, s.lowest, s.highest] for s in spreads]
@@ -172,16 +173,17 @@ def make_spread_table(spreads: Sequence[Spread], seeds: Sequence[int]) -> Table:
         title=f"Over {len(seeds)} seeds",
         columns=[Column(name="metric"), Column(name="system"), *(Column(name=name, kind="points") for name in names)],
         rows=rows,
-        notes=[f"seeds {', '.join(map(str, seeds))}; spread: sample standard deviation"],
+        notes=[f"seeds {', '.join(map(str, seeds))}; spread: sample standard deviation", conditions],
     )
 
 
-def make_difference_table(differences: Sequence[SeedDifference], level: float) -> Table:
+def make_difference_table(differences: Sequence[SeedDifference], level: float, conditions: str) -> Table:
     """One table of the differences of two systems, seed by seed.
 
     Args:
         differences: of one pair of systems.
         level: coverage of their intervals, for the note under the table.
+        conditions: which documents and labels count, and by which convention.
     """
     first = differences[0]
     seeds = len(first.differences)
@@ -197,5 +199,6 @@ def make_difference_table(differences: Sequence[SeedDifference], level: float) -
         notes=[
             f"{100 * level:g}% t interval of the mean difference over {seeds} seeds ({seeds - 1} degrees of freedom), paired by seed: "
             "what training at random may change, on these documents",
+            conditions,
         ],
     )

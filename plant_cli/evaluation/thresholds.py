@@ -31,6 +31,10 @@ class Listed:
     scores: Floats
     hits: Booleans
 
+    def take(self, kept: Integers) -> Listed:
+        """Some of the pairs, by their places."""
+        return Listed(self.labels[kept], self.scores[kept], self.hits[kept])
+
 
 def tune_threshold(top: Integers, scores: Floats, gold: csr_array, labels: int, objective: Objective = "micro-F1") -> Tuned:
     """The one threshold for all labels under which assigning `score >= threshold` has the highest F1.
@@ -48,7 +52,7 @@ def tune_threshold(top: Integers, scores: Floats, gold: csr_array, labels: int, 
     pairs = list_predicted(top, scores, gold)
     if pairs.scores.size == 0:
         return Tuned(value=WITHOUT_PREDICTIONS, score=0.0)
-    curve = _sweep_micro(pairs, gold.nnz) if objective == "micro-F1" else _sweep_macro(pairs, gold, labels)
+    curve = _sweep_micro(pairs, gold.nnz) if objective == "micro-F1" else sweep_macro(pairs, gold, labels)
     ends = np.flatnonzero(np.append(np.diff(pairs.scores) < 0, True))  # equal scores are assigned together
     best = ends[np.argmax(curve[ends])]
     return Tuned(value=float(find_midpoints(pairs.scores)[best]), score=float(curve[best]))
@@ -115,8 +119,14 @@ def _sweep_micro(pairs: Listed, positives: int) -> Floats:
     return 2.0 * np.cumsum(pairs.hits) / (assigned + positives)
 
 
-def _sweep_macro(pairs: Listed, gold: csr_array, labels: int) -> Floats:
-    """Each pair changes the F1 of its own label only: sum the changes in the order of scores."""
+def sweep_macro(pairs: Listed, gold: csr_array, labels: int) -> Floats:
+    """Macro-F1 [n] when the first pairs are assigned: each changes the F1 of its own label only, so changes are summed in order.
+
+    Args:
+        pairs: by falling score.
+        gold: csr [N, L + U] of 0/1.
+        labels: L, the labels of train; F1 of labels without a pair counts as 0.
+    """
     changes = np.zeros(pairs.scores.size)
     known = np.flatnonzero((pairs.labels >= 0) & (pairs.labels < labels))
     order = known[np.argsort(pairs.labels[known], kind="stable")]

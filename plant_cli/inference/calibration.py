@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,21 @@ from scipy.special import expit
 
 from plant_cli.inference.scorers import ScoredDocuments
 from plant_cli.inference.top import Rows, TopLabels, distinct_probabilities
-from plant_cli.lexical.calibration import KNOTS, Reliability, calibrate_pairs, fit_calibration, measure_reliability
+from plant_cli.lexical.calibration import (
+    KNOTS,
+    Losses,
+    Reliability,
+    calibrate_pairs,
+    fit_calibration,
+    measure_losses,
+    measure_reliability,
+)
 from plant_cli.lexical.fusion import Floats, Fusion, fuse_pairs
+from plant_cli.lexical.isotonic import RANGES, Curves, bend_pairs, fit_curves
 from plant_cli.lexical.scores import KEPT, choose_best, find_pairs
 
 FOLDS = 5
+PLATT, ISOTONIC = "Platt", "isotonic"
 Ints = npt.NDArray[np.int64]
 
 
@@ -117,18 +127,30 @@ class Calibrated:
         logits: of the pairs, each by a calibration learned without its document's part [P].
         reliability: of these logits.
         before: of the logits before, with the sources added up as they are.
+        curves: what bends the logits after that; none where slopes and offsets alone fit better.
+        losses: of both ways, `Platt` and `isotonic`, on the same left-out pairs.
     """
 
     fusion: Fusion
     logits: Floats
     reliability: Reliability
     before: Reliability
+    curves: Curves
+    losses: Mapping[str, Losses]
+
+    @property
+    def method(self) -> str:
+        """The way that was taken."""
+        return ISOTONIC if self.curves else PLATT
 
 
 def calibrate(
     pairs: Pairs, gold: csr_array, train_counts: Ints, *, prior: Sequence[float], by_frequency: bool, left_out: bool = False
 ) -> Calibrated:
     """Learn how much each source counts and what makes probabilities of the sum; judged on documents that were not learned from.
+
+    Curves by isotonic regression follow the slopes and offsets of Platt scaling if they fit left-out documents better, by Brier score and
+    by log loss.
 
     Args:
         pairs: of N documents.
@@ -144,16 +166,27 @@ def calibrate(
     used = counts > 0
     knots = KNOTS if by_frequency else (1.0,)
     fold = np.random.default_rng(0).permutation(pairs.shape[0]) % FOLDS
-    logits = np.zeros(len(pairs.rows))
+    ranges = RANGES if by_frequency else (1,)
+    left = {PLATT: np.zeros(len(pairs.rows)), ISOTONIC: np.zeros(len(pairs.rows))}
     for part in range(FOLDS):
         inside, outside = used & (fold[pairs.rows] != part), fold[pairs.rows] == part
         documents = int((fold != part).sum())
         fusion = fit_calibration(pairs.values[inside], right[inside], counts[inside], documents, prior=prior, knots=knots)
-        logits[outside] = calibrate_pairs(fusion, pairs.values[outside], np.maximum(1, counts[outside]))
+        curves = fit_curves(calibrate_pairs(fusion, pairs.values[inside], counts[inside]), right[inside], counts[inside], ranges)
+        known = np.maximum(1, counts[outside])
+        left[PLATT][outside] = calibrate_pairs(fusion, pairs.values[outside], known)
+        left[ISOTONIC][outside] = bend_pairs(curves, left[PLATT][outside], known)
+    losses = {name: measure_losses(logits[used], right[used]) for name, logits in left.items()}
+    bends = losses[ISOTONIC].brier < losses[PLATT].brier and losses[ISOTONIC].log_loss < losses[PLATT].log_loss
+    fusion = fit_calibration(pairs.values[used], right[used], counts[used], pairs.shape[0], prior=prior, knots=knots)
+    logits = left[ISOTONIC if bends else PLATT]
     sums = pairs.values @ np.asarray(prior)
+    plain = calibrate_pairs(fusion, pairs.values[used], counts[used])
     return Calibrated(
-        fusion=fit_calibration(pairs.values[used], right[used], counts[used], pairs.shape[0], prior=prior, knots=knots),
+        fusion=fusion,
         logits=logits,
         reliability=measure_reliability(expit(logits[used]), right[used]),
         before=measure_reliability(expit(sums[used]), right[used]),
+        curves=fit_curves(plain, right[used], counts[used], ranges) if bends else (),
+        losses=losses,
     )

@@ -17,6 +17,7 @@ from plant_cli.inference.scorers import FusedScorers, NamedScorer, ScoredDocumen
 from plant_cli.inference.top import Keep, Rows, Scoring, TopCollector, TopLabels
 from plant_cli.lexical.calibration import LIMIT, label_weights
 from plant_cli.lexical.fusion import Fusion
+from plant_cli.lexical.isotonic import Curves, bend_labels
 from plant_cli.model.design import ComponentLookup
 from plant_cli.runs.session import never
 
@@ -32,15 +33,21 @@ class Voices:
         scorers: None: the network speaks alone.
         calibration: weights of the network, where there is one, and of the scorers; then an offset.
         train_counts: training documents of each label [L].
+        curves: what bends the sum, by training frequency; none: it is as it is.
     """
 
     scorers: FusedScorers | None
     calibration: Fusion
     train_counts: npt.NDArray[np.int64]
+    curves: Curves = ()
 
     def weights(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """The weight of each source for each label [S, L], and the offset of each label [L]."""
         return label_weights(self.calibration, self.train_counts)
+
+    def bend(self, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Weighted sums for all labels [B, L] as the calibration bends them."""
+        return bend_labels(self.curves, logits, self.train_counts) if self.curves else logits
 
 
 class TrainedModel(Protocol):
@@ -95,7 +102,7 @@ class Whole:
         """Logits [b, L] of some documents."""
         weights, offset = self._weights
         logits: npt.NDArray[np.float32] = np.clip(self.scored.logits(rows), -LIMIT, LIMIT) * weights[0] + offset
-        return logits
+        return self.voices.bend(logits)
 
 
 def collect(
@@ -145,7 +152,11 @@ def save_voices(voices: Voices, folder: Path, corpus: Corpus, figures: Mapping[s
         for one in scorers.scorers
     ]  # fmt: skip
     content = StoredScorers(
-        scorers=tuple(stored), fusion=None if scorers is None else scorers.fusion, calibration=voices.calibration, figures=figures
+        scorers=tuple(stored),
+        fusion=None if scorers is None else scorers.fusion,
+        calibration=voices.calibration,
+        curves=tuple(voices.curves),
+        figures=figures,
     )
     write_scorers(folder, content, corpus.labels.hash, corpus.analyser.hash)
 
@@ -160,7 +171,8 @@ def load_voices(folder: Path, labels: LabelIndex, analyser: Analyser, component:
         spec, options = component(ScorerSpec, one.chosen)
         loaded.append((NamedScorer(chosen=one.chosen, scorer=spec.load(options, one.tensors), views=one.views), one.alone))
     counts = np.asarray(labels.train_counts, dtype=np.int64)
-    return Voices(scorers=load_scorers(loaded, stored.fusion, labels, analyser), calibration=stored.calibration, train_counts=counts)
+    scorers = load_scorers(loaded, stored.fusion, labels, analyser)
+    return Voices(scorers=scorers, calibration=stored.calibration, train_counts=counts, curves=stored.curves)
 
 
 def has_network(folder: Path) -> bool:

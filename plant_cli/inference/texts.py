@@ -84,9 +84,9 @@ def mix_voices(voices: Voices | None, scored: ScoredDocuments | None) -> Mix:
 
     def mix(rows: Rows, logits: Tensor) -> Tensor:
         whole = torch.addcmul(offset.to(logits.device), logits.clamp(-LIMIT, LIMIT), weights[0].to(logits.device))
-        if scored is None:
-            return whole
-        return whole.addcmul_(torch.from_numpy(scored.logits(rows)).to(logits.device), weights[1].to(logits.device))
+        if scored is not None:
+            whole.addcmul_(torch.from_numpy(scored.logits(rows)).to(logits.device), weights[1].to(logits.device))
+        return torch.from_numpy(voices.bend(whole.float().cpu().numpy())).to(whole) if voices.curves else whole
 
     return mix
 

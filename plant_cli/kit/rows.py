@@ -111,11 +111,20 @@ def read_lines(path: Path, bad: BadRows, encoding: str | None = None, *, ends: b
                 why = f"byte 0x{error.object[error.start]:02x} is not {codec.removesuffix('-sig').upper()} (--encoding names another)"
                 bad.add(path, number, why, line.decode(codec, "replace"), column=len(before) + 1, expected="text in its encoding")
                 wrong += 1
-                _refuse_many(wrong, bad.rows[-1], codec.removesuffix("-sig").upper())
+                refuse_many(wrong, bad.rows[-1], codec.removesuffix("-sig").upper())
 
 
-def _refuse_many(wrong: int, row: BadRow, codec: str) -> None:
-    """More than ten lines that are not in the encoding: the file is in another one."""
+def refuse_many(wrong: int, row: BadRow, codec: str) -> None:
+    """More than ten rows that are not in the encoding: the file is in another one.
+
+    Args:
+        wrong: how many there are.
+        row: the last of them.
+        codec: the encoding.
+
+    Raises:
+        DataError: there are more than ten.
+    """
     if wrong <= LISTED:
         return
     raise DataError(

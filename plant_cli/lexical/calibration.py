@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from plant_cli.lexical.fusion import Floats, Fusion, Ints, fit_logistic, hat_weights, spread_over_knots
 
@@ -97,6 +98,32 @@ def measure_reliability(probabilities: Floats, right: npt.NDArray[np.bool_]) -> 
     whole = np.maximum(1, counts)
     means, shares = np.bincount(bins, probabilities, BINS) / whole, np.bincount(bins, right.astype(np.float64), BINS) / whole
     return Reliability(counts=counts, means=means, shares=shares)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Losses:
+    """How well probabilities fit what comes true, both the smaller the better.
+
+    Args:
+        brier: mean squared distance of probability and truth over pairs.
+        log_loss: mean negative log likelihood of the truth over pairs, in nats.
+    """
+
+    brier: float
+    log_loss: float
+
+
+def measure_losses(logits: Floats, right: npt.NDArray[np.bool_]) -> Losses:
+    """Both losses of pairs.
+
+    Args:
+        logits: of the pairs [P].
+        right: whether the document has the label [P].
+    """
+    if not len(right):
+        return Losses(brier=0.0, log_loss=0.0)
+    distances = np.logaddexp(0.0, np.where(right, -logits, logits))
+    return Losses(brier=float(((expit(logits) - right) ** 2).mean()), log_loss=float(distances.mean()))
 
 
 def describe_reliability(found: Reliability) -> Mapping[str, Any]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ from plant_cli.runs.interruption import Interruption
 from plant_cli.runs.seeds import find_input_tag
 
 if TYPE_CHECKING:
+    from plant_cli.artefacts.records import StageRecord
     from plant_cli.corpus.store import StoredCorpus
 
 
@@ -114,6 +115,7 @@ class RunContext:
         self.model = step.model
         self.machine = step.machine
         self.inputs: dict[str, str] = {}
+        self._records: dict[str, StageRecord] = {}  # of the inputs, when they were first read
         self._warned: set[str] = set()
         self._spec = step.spec
         self._run = run
@@ -151,6 +153,7 @@ class RunContext:
         for name, reasons in trace_stale(folder.name, run).items():
             self._warn_stale(run, name, reasons)
         self.inputs[folder.name] = folder.output_hash(record)
+        self._records.setdefault(folder.name, record)
         return folder.path
 
     def find_input(self, stage: str, tag: str | None = None) -> Path | None:
@@ -158,6 +161,31 @@ class RunContext:
         run = self._require_run("stage")
         found = run.stage(stage, find_input_tag(run, stage, tag, self.tag))
         return self.input(stage, tag) if found.is_done() else None
+
+    def confirm_inputs(self) -> None:
+        """See `StageContext.confirm_inputs`."""
+        for name, record in self._records.items():
+            folder = self._require_run("stage").folder(name)
+            if not folder.holds(record):
+                raise ArtefactError(
+                    f"the stage '{name}' was made anew, or removed, while it was read",
+                    where=str(folder.path),
+                    expected="a finished stage that stays as it is until this command ends",
+                    todo="repeat this command; if the stage is still being made, it says so",
+                )
+
+    @contextmanager
+    def reading_whole(self) -> Iterator[None]:
+        """Refuse what the block makes, or the error it ends with, if another process replaced an input of it meanwhile."""
+        try:
+            yield
+        except Exception as error:
+            try:
+                self.confirm_inputs()
+            except ArtefactError as replaced:
+                raise replaced from error
+            raise
+        self.confirm_inputs()
 
     def ensure(self, stage: str, tag: str | None = None, options: dict[str, Any] | None = None) -> Path:
         """See `StageContext.ensure`."""

@@ -86,6 +86,8 @@ def open_model(run_path: Path | str, tag: str | None = None, *, sets: Sequence[s
     heard = reporter or SilentReporter()
     request = Request(registry=installed(), run_path=Path(run_path), sets=sets, reporter=heard)
     context = RequestRunner(request).open(ACTION, tag)
-    folder, corpus = context.input("finetune", tag), context.corpus()
-    network = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
-    return OpenModel(network=network, labels=corpus.labels, thresholds=read_thresholds(folder, corpus.labels.hash), reporter=heard)
+    with context.reading_whole():
+        folder, corpus = context.input("finetune", tag), context.corpus()
+        network = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
+        thresholds = read_thresholds(folder, corpus.labels.hash)
+    return OpenModel(network=network, labels=corpus.labels, thresholds=thresholds, reporter=heard)

@@ -162,8 +162,7 @@ class RequestRunner:
         if self._run is not None:
             yield self._run
             return
-        run = Run.create(self.request.run_path)
-        with run.lock(purpose), self._interruption:
+        with Run.hold(self.request.run_path, purpose) as run, self._interruption:
             self._run = run
             try:
                 yield run
@@ -186,8 +185,9 @@ class RequestRunner:
 
     def _act(self, step: Step) -> StepResult:
         started = time.perf_counter()
-        with self._named_shortages(resumes=False):
-            result = step.spec.run(self._open(step), step.options)
+        context = self._open(step)
+        with self._named_shortages(resumes=False), context.reading_whole():
+            result = step.spec.run(context, step.options)
         return _report(step, result, started)
 
     def _open(self, step: Step) -> RunContext:

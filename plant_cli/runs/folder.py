@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -10,9 +11,9 @@ import plant_cli
 from plant_cli.api import ArtefactError, UsageError
 from plant_cli.artefacts.guard import FORMAT
 from plant_cli.artefacts.records import STAGE_FILE, RunHeader, read_record
-from plant_cli.base.files import write_json
+from plant_cli.base.files import TEMPORARY, write_json
 from plant_cli.base.names import NAME_RULE, names_folder
-from plant_cli.runs.lock import hold_lock
+from plant_cli.runs.lock import LOCK_NAME, hold_lock
 from plant_cli.runs.stage import StageFolder
 
 HEADER_NAME = "run.json"
@@ -26,22 +27,34 @@ class Run:
         self.header = header
 
     @classmethod
+    @contextmanager
+    def hold(cls, path: Path, purpose: str) -> Iterator[Run]:
+        """Be the only writer of a run inside the block; it is opened, or made, once nobody else writes.
+
+        Args:
+            path: the run folder.
+            purpose: what is done, for the message that others get: "finetune".
+
+        Raises:
+            UsageError: the folder holds something else.
+            ArtefactError: another process writes to the run (the message says which), or its header is damaged or of a newer format.
+        """
+        _refuse_other(path)
+        path.mkdir(parents=True, exist_ok=True)
+        with hold_lock(path, purpose):
+            yield cls.create(path)
+
+    @classmethod
     def create(cls, path: Path) -> Run:
-        """The run in this folder, made if it is new or empty.
+        """The run in this folder, made if it is new or empty; where others may write, `hold` it instead.
 
         Raises:
             UsageError: the folder holds something else.
             ArtefactError: its header is damaged or of a newer format.
         """
+        _refuse_other(path)
         if (path / HEADER_NAME).exists():
             return cls.open(path)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise UsageError(
-                f"'{path}' is not a run folder and not empty",
-                where=str(path.absolute()),
-                expected=f"a new or empty folder, or one that holds {HEADER_NAME}",
-                todo="choose another folder with --run DIR",
-            )
         header = RunHeader(format=FORMAT, created=current_time(), plant_version=plant_cli.__version__)
         write_json(path / HEADER_NAME, header.model_dump(mode="json"))
         return cls(path, header)
@@ -67,10 +80,6 @@ class Run:
     def recipe_path(self) -> Path:
         """The resolved recipe that repeats the run."""
         return self.path / "recipe.yaml"
-
-    def lock(self, purpose: str) -> AbstractContextManager[None]:
-        """Be the only writer inside a block; `ArtefactError` says who else is."""
-        return hold_lock(self.path, purpose)
 
     def bind(self, *, data_hash: str, label_hash: str, sources: dict[str, str]) -> None:
         """Record the corpus that everything in this run is made from."""
@@ -98,6 +107,19 @@ class Run:
         names = sorted(path.parent.name for path in self.path.glob(f"[!.]*/{STAGE_FILE}"))
         found = [(record.started, folder) for folder in map(self.folder, names) if (record := folder.record()) is not None]
         return [folder for _, folder in sorted(found, key=lambda pair: pair[0])]
+
+
+def _refuse_other(path: Path) -> None:
+    """Refuse a file, or a folder that holds what is no run; what a process leaves that is just making a run, or died at it, is nothing."""
+    if not path.exists() or (path / HEADER_NAME).exists():
+        return
+    if not path.is_dir() or any(entry.name != LOCK_NAME and not TEMPORARY.fullmatch(entry.name) for entry in path.iterdir()):
+        raise UsageError(
+            f"'{path}' is not a run folder and not empty",
+            where=str(path.absolute()),
+            expected=f"a new or empty folder, or one that holds {HEADER_NAME}",
+            todo="choose another folder with --run DIR",
+        )
 
 
 def current_time() -> str:

@@ -13,35 +13,41 @@ import shlex
 import socket
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from plant_cli.api import ArtefactError
+from plant_cli.api import ArtefactError, Interrupted
 
 LOCK_NAME = ".lock"
 PAUSE = 0.05  # seconds between two tries
 
 
 @contextmanager
-def hold_lock(run: Path, purpose: str, wait: float = 0.0) -> Iterator[None]:
-    """Hold the run's lock inside the block.
+def hold_lock(folder: Path, purpose: str, wait: float = 0.0, should_stop: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Hold the lock of a folder inside the block.
 
     Args:
-        run: the run folder.
+        folder: the run folder, or the cache that several runs share.
         purpose: what the holder does, for the message that others get: "finetune".
-        wait: seconds to wait for another holder to end.
+        wait: seconds to wait for another holder to end; may be infinite.
+        should_stop: true once nobody wants to wait any longer.
 
     Raises:
+        Interrupted: `should_stop` said so while another process held it.
         ArtefactError: another process holds it (the message says which and since when), or the file is not one that `plant` made.
     """
-    path = run / LOCK_NAME
-    handle, folder, until = _open(path), os.open(run, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), time.monotonic() + wait
+    path = folder / LOCK_NAME
+    handle, place, until = _open(path), os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), time.monotonic() + wait
     try:
-        _take(handle, handle, path, until)
-        _take_folder(folder, handle, path, until)
+        while not (_take(handle) and _take_folder(place)):
+            if should_stop():
+                raise _stopped(path, _read_holder(handle))
+            if time.monotonic() >= until:
+                raise _held(path, _read_holder(handle))
+            time.sleep(PAUSE)
         holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": _now(), "purpose": purpose}
         os.ftruncate(handle, 0)
         os.pwrite(handle, json.dumps(holder).encode(), 0)
@@ -49,18 +55,7 @@ def hold_lock(run: Path, purpose: str, wait: float = 0.0) -> Iterator[None]:
         os.ftruncate(handle, 0)
     finally:
         os.close(handle)  # releases the lock
-        os.close(folder)
-
-
-def _take_folder(folder: int, handle: int, path: Path, until: float) -> None:
-    """Lock the run folder itself too: the file may be deleted while it is held, and a second writer would make another.
-
-    Network file systems that cannot lock a folder leave it at the file.
-    """
-    try:
-        _take(folder, handle, path, until)
-    except OSError:
-        return
+        os.close(place)
 
 
 def _open(path: Path) -> int:
@@ -87,22 +82,43 @@ def _not_a_lock(path: Path) -> ArtefactError:
     )
 
 
-def _take(locked: int, handle: int, path: Path, until: float) -> None:
-    """Lock what is open as `locked`; another holder, who has written to `handle`, is waited for until this time of the monotonic clock."""
-    while True:
-        try:
-            fcntl.flock(locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError as error:
-            if time.monotonic() >= until:
-                raise _held(path, _read_holder(handle)) from error
-        time.sleep(PAUSE)
+def _take(handle: int) -> bool:
+    """Lock what is open, unless another process holds it; False if one does."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _take_folder(handle: int) -> bool:
+    """Lock the folder itself too: the file may be deleted while it is held, and a second writer would make another.
+
+    Network file systems that cannot lock a folder leave it at the file.
+    """
+    try:
+        return _take(handle)
+    except OSError:
+        return True
+
+
+def _stopped(path: Path, holder: Mapping[str, Any]) -> Interrupted:
+    return Interrupted(
+        f"stopped while waiting for another process: {holder.get('purpose', 'a stage')}",
+        where=_name_holder(path, holder),
+        expected="the other one to end",
+        todo="run the same command again with --resume",
+    )
+
+
+def _name_holder(path: Path, holder: Mapping[str, Any]) -> str:
+    return f"{path.parent}, held by process {holder.get('pid', '?')} on {holder.get('host', '?')} since {holder.get('since', '?')}"
 
 
 def _held(path: Path, holder: Mapping[str, Any]) -> ArtefactError:
     return ArtefactError(
         f"another process is writing to this run: {holder.get('purpose', 'a stage')}",
-        where=f"{path.parent}, held by process {holder.get('pid', '?')} on {holder.get('host', '?')} since {holder.get('since', '?')}",
+        where=_name_holder(path, holder),
         expected="one writer a run",
         todo="wait until it ends, stop it, or use another run folder with --run DIR",
     )

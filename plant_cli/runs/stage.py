@@ -47,6 +47,13 @@ class StageFolder:
         """Whether there is anything beside the record, so that starting afresh would lose something."""
         return self.path.is_dir() and any(entry.name != STAGE_FILE for entry in self.path.iterdir())
 
+    def holds(self, record: StageRecord) -> bool:
+        """Whether the stage still has this record; False if it was made anew, removed or damaged since."""
+        try:
+            return self.record() == record
+        except (ArtefactError, OSError):
+            return False
+
     def is_done(self) -> bool:
         """Whether the stage finished."""
         record = self.record()

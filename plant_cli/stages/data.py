@@ -82,7 +82,8 @@ def stats(context: StageContext, options: NoOptions) -> Result:
     from plant_cli.corpus.frames import tidy
     from plant_cli.corpus.statistics import describe
 
-    frames = {name: tidy(digest) for name, digest in read_digests(_load(context, context.data), context.reporter).items()}
+    digests = read_digests(_load(context, context.data), context.reporter, thorough=False)
+    frames = {name: tidy(frame) for name, frame in digests.items()}
     if "train" not in frames:
         raise DataError(
             "the corpus has no training documents",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from plant_cli.api import Column, Options, Result, SplitName, StageContext, StageSpec, Table, option
 from plant_cli.base.files import write_json
+from plant_cli.evaluation.conventions import CONVENTIONS, ConventionName
 
 if TYPE_CHECKING:
     import polars as pl
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from plant_cli.evaluation.gold import Gold
 
 NAMED = 3  # labels of a cell
+CONVENTION: ConventionName = "xmlrepo"  # every document and every label counts
 
 
 class DiffOptions(Options):
@@ -37,7 +39,6 @@ class DiffOptions(Options):
 def run(context: StageContext, options: DiffOptions) -> Result:
     """Write documents.parquet, labels.tsv and diff.json, and show where harm and gain are greatest."""
     from plant_cli.evaluation.changes import find_changes
-    from plant_cli.evaluation.conventions import CONVENTIONS
     from plant_cli.evaluation.foreign import read_numbering
     from plant_cli.evaluation.gold import read_gold
     from plant_cli.evaluation.predictions import build_input, read_predictions
@@ -48,7 +49,7 @@ def run(context: StageContext, options: DiffOptions) -> Result:
     for name in options.systems:
         system = find_system(context, name, gold, options.threshold)
         predictions = read_predictions(system.predictions, gold, context.reporter, read_numbering(options.label_order, None))
-        inputs.append(build_input(predictions, gold, system.threshold, CONVENTIONS["xmlrepo"]))  # every document, with gold or without
+        inputs.append(build_input(predictions, gold, system.threshold, CONVENTIONS[CONVENTION]))
     changes = find_changes(inputs[0], inputs[1], gold, options.k)
     content = _summarise(changes, options, gold)
     changes.documents.write_parquet(context.folder / "documents.parquet")
@@ -72,16 +73,19 @@ def _summarise(changes: Changes, options: DiffOptions, gold: Gold) -> dict[str, 
 
 
 def _show(changes: Changes, options: DiffOptions, gold: Gold) -> list[Table]:
+    from plant_cli.evaluation.gold import describe_gold
+
     titles = {label: f"{label} {title or ''}".strip() for label, title in zip(gold.labels, gold.titles, strict=True)}
     worse, better = (_take(changes.documents, options.limit, sign) for sign in (1, -1))
-    tables = [_count(changes, options, gold)]
+    said = f"{describe_gold(gold, CONVENTIONS[CONVENTION])}; nothing is drawn at random, no seed"
+    tables = [_count(changes, options, gold, said)]
     for frame, what in ((worse, "Documents that lose most"), (better, "Documents that gain most")):
         if len(frame):
-            tables.append(_list_documents(frame, what, titles))
+            tables.append(_list_documents(frame, what, titles, said))
     for sign, what in ((1, "Labels that lose most"), (-1, "Labels that gain most")):
         frame = _take(changes.labels, options.limit, sign)
         if len(frame):
-            tables.append(_list_labels(frame, what, titles))
+            tables.append(_list_labels(frame, what, titles, said))
     return tables
 
 
@@ -92,7 +96,7 @@ def _take(frame: pl.DataFrame, limit: int, sign: int) -> pl.DataFrame:
     return chosen.head(limit) if sign > 0 else chosen.tail(limit).reverse()
 
 
-def _count(changes: Changes, options: DiffOptions, gold: Gold) -> Table:
+def _count(changes: Changes, options: DiffOptions, gold: Gold, said: str) -> Table:
     harm = changes.documents["harm"]
     counted = {"B has more errors": harm > 0, "B has fewer errors": harm < 0, "other labels, as many errors": harm == 0}
     rows: list[list[str | int]] = [[name, int(which.sum())] for name, which in counted.items()]
@@ -107,23 +111,24 @@ def _count(changes: Changes, options: DiffOptions, gold: Gold) -> Table:
             f"errors (wrong and missed labels) on {len(gold.doc_ids)} documents of {gold.split}: A {a}, B {b}",
             f"compared: {compared}; harm: errors of B beyond those of A",
             "all of it: documents.parquet and labels.tsv in the folder of this stage",
+            said,
         ],
     )
 
 
-def _list_documents(frame: pl.DataFrame, title: str, titles: dict[str, str]) -> Table:
+def _list_documents(frame: pl.DataFrame, title: str, titles: dict[str, str], said: str) -> Table:
     names = ("lost", "wrong", "gained", "mended")
     heads = ("right, only A", "wrong, only B", "right, only B", "wrong, only A")
     rows = [[row["doc_id"], row["harm"], *(_name(row[name], titles) for name in names)] for row in frame.iter_rows(named=True)]
     columns = [Column(name="document"), Column(name="harm", kind="count"), *(Column(name=head) for head in heads)]
-    return Table(title=title, columns=columns, rows=rows)
+    return Table(title=title, columns=columns, rows=rows, notes=[said])
 
 
 def _name(labels: list[str], titles: dict[str, str]) -> str:
     return "; ".join(titles[label] for label in labels[:NAMED]) + (f" (+{len(labels) - NAMED})" if len(labels) > NAMED else "")
 
 
-def _list_labels(frame: pl.DataFrame, title: str, titles: dict[str, str]) -> Table:
+def _list_labels(frame: pl.DataFrame, title: str, titles: dict[str, str], said: str) -> Table:
     counts = ("harm", "test_count", "train_count", "lost", "wrong", "gained", "mended")
     heads = ("harm", "documents", "in train", "right, only A", "wrong, only B", "right, only B", "wrong, only A")
     columns = [
@@ -132,7 +137,7 @@ def _list_labels(frame: pl.DataFrame, title: str, titles: dict[str, str]) -> Tab
         *(Column(name=f"F1 {s}", kind="points") for s in "AB"),
     ]
     rows = [[titles[row["label"]], *(row[name] for name in counts), row["F1_a"], row["F1_b"]] for row in frame.iter_rows(named=True)]
-    return Table(title=title, columns=columns, rows=rows)
+    return Table(title=title, columns=columns, rows=rows, notes=[said])
 
 
 SPECS = (

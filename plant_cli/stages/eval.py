@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plant_cli.api import DataError, MetricSpec, Result, StageContext, StageSpec, UsageError, option
 from plant_cli.base.files import write_json
@@ -15,12 +15,13 @@ from plant_cli.evaluation.gates import check_gates, parse_gates
 from plant_cli.evaluation.options import ScoringOptions
 
 if TYPE_CHECKING:
+    from plant_cli.evaluation.predictions import Predictions
     from plant_cli.evaluation.report import Conditions
     from plant_cli.evaluation.score import Evaluation, Score
     from plant_cli.evaluation.systems import System
-    from plant_cli.lexical.calibration import Reliability
 
-    Parts = tuple[dict[str, dict[str, Score]], Reliability | None]
+    Parts = dict[str, dict[str, Score]]
+    Reliabilities = dict[str, dict[str, Any]]
 
 SHOWN = ("P@1", "P@5", "nDCG@5", "R@50", "micro-F1", "macro-F1")  # in the record of the stage
 
@@ -50,13 +51,14 @@ def run(context: StageContext, options: EvalOptions) -> Result:
         GateFailed: a requirement does not hold; the results are written all the same.
     """
     gates = parse_gates(options.require)
-    evaluation, conditions = _evaluate(context, options, required=[gate.metric for gate in gates])
-    result = _write(context.folder, evaluation, conditions, _measure_parts(context, options, conditions, evaluation.scores))
+    evaluation, conditions, predictions = _evaluate(context, options, required=[gate.metric for gate in gates])
+    parts = _measure_parts(context, options, conditions, evaluation.scores)
+    result = _write(context.folder, evaluation, conditions, parts, _measure_reliability(conditions, predictions))
     check_gates(gates, {name: score.value for name, score in evaluation.scores.items()}, str(context.folder))
     return result
 
 
-def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) -> tuple[Evaluation, Conditions]:
+def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) -> tuple[Evaluation, Conditions, Predictions]:
     import numpy as np
 
     from plant_cli.evaluation.foreign import read_numbering
@@ -106,23 +108,20 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
         level=options.level,
         seed=context.machine.seed,
         metric_options=options.metric_options,
-        removed=len(numbering.removed),
+        removed=len(numbering.removed) + len(gold.excluded),
     )
-    return evaluation, conditions
+    return evaluation, conditions, predictions
 
 
 def _measure_parts(context: StageContext, options: EvalOptions, conditions: Conditions, whole: Collection[str]) -> Parts:
     """Every part of our own system alone; nothing for another tool, or where metrics were chosen."""
-    from plant_cli.evaluation.parts import measure_calibration, measure_parts
+    from plant_cli.evaluation.parts import measure_parts
 
     folder = conditions.system.folder
-    if folder is None:
-        return {}, None
-    calibration = measure_calibration(conditions.system.predictions, conditions.gold)
-    if options.metric:
-        return {}, calibration
+    if folder is None or options.metric:
+        return {}
     families = [context.component(MetricSpec, family) for family in options.choose_families(s.name for s in context.components(MetricSpec))]
-    parts = measure_parts(
+    return measure_parts(
         folder,
         conditions.gold,
         CONVENTIONS[options.convention],
@@ -133,7 +132,19 @@ def _measure_parts(context: StageContext, options: EvalOptions, conditions: Cond
         seed=context.machine.seed,
         reporter=context.reporter,
     )
-    return parts, calibration
+
+
+def _measure_reliability(conditions: Conditions, predictions: Predictions) -> Reliabilities:
+    """Of the whole, and of the network alone where its predictions were kept; empty if the scores are no probabilities."""
+    from plant_cli.artefacts.predictions import list_parts
+    from plant_cli.evaluation.predictions import read_predictions
+    from plant_cli.evaluation.reliability import NETWORK, WHOLE, measure_reliability
+
+    alone = list_parts(conditions.system.folder).get(NETWORK) if conditions.system.folder else None
+    read = {WHOLE: predictions, **({NETWORK: read_predictions(alone, conditions.gold)} if alone else {})}
+    drawn = {"replicates": conditions.replicates, "level": conditions.level, "seed": conditions.seed}
+    found = {name: measure_reliability(one, conditions.gold, **drawn) for name, one in read.items()}  # type: ignore[arg-type]
+    return {name: one for name, one in found.items() if one is not None}
 
 
 def _find(context: StageContext, options: EvalOptions, label_hash: str) -> System:
@@ -169,17 +180,15 @@ def _keep_scores(context: StageContext, system: System, split: str) -> str:
     return f"`plant predict{tag}{other} --auc --force` in this run keeps them all"
 
 
-def _write(folder: Path, evaluation: Evaluation, conditions: Conditions, found: Parts) -> Result:
+def _write(folder: Path, evaluation: Evaluation, conditions: Conditions, parts: Parts, reliability: Reliabilities) -> Result:
     from plant_cli.evaluation import report
     from plant_cli.evaluation.details import write_documents, write_labels
     from plant_cli.evaluation.parts import make_parts_table, parts_as_json
     from plant_cli.evaluation.predictions import keep_documents
-    from plant_cli.lexical.calibration import describe_reliability
+    from plant_cli.evaluation.reliability import NETWORK, WHOLE, describe
 
-    parts, calibration = found
     content = report.as_json(evaluation, conditions)
-    if calibration is not None:
-        content["calibration"] = describe_reliability(calibration)
+    content |= {key: reliability[name] for key, name in (("calibration", WHOLE), ("calibration_network", NETWORK)) if name in reliability}
     if parts:
         content["parts"] = parts_as_json(parts)
     kept = keep_documents(conditions.gold, conditions.convention)
@@ -189,7 +198,10 @@ def _write(folder: Path, evaluation: Evaluation, conditions: Conditions, found: 
     write_labels(folder / "per_label.tsv", conditions.data, conditions.gold, conditions.level)
     write_documents(folder / "per_document.parquet", conditions.data, evaluation.overall, doc_ids)
     return Result(
-        tables=[*report.make_tables(evaluation, conditions), *([make_parts_table(parts, evaluation.scores)] if parts else [])],
+        tables=[
+            *report.make_tables(evaluation, conditions, describe(reliability)),
+            *([make_parts_table(parts, evaluation.scores, report.describe_conditions(conditions))] if parts else []),
+        ],
         data=content,
         next_step="plant finetune --init random --tag baseline, then plant significance finetune finetune-baseline",
         summary={name: evaluation.scores[name].value for name in SHOWN if name in evaluation.scores},

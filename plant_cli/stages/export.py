@@ -57,6 +57,7 @@ def run(context: StageContext, options: ExportOptions) -> Result:
         hashes = {name: hash_file(path) for name, path in files.items()}
         sizes = {name: path.stat().st_size for name, path in files.items()}
         write_json(folder / CARD, {**_card(network, corpus, written), "files": hashes})
+        context.confirm_inputs()
     if network is not None and not written.get("merged") and Path(str(written.get("base_model"))).is_dir():
         context.reporter.warn(
             f"the base model is a folder of this machine, {written['base_model']}: pass it on as well, or use --merge, which includes it"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from plant_cli.api import BackboneSpec, Column, Result, StageContext, StageSpec, Table, UsageError
@@ -47,14 +46,14 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
         planted=planted,
     )
     warn_of_languages(given.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
-    return _report(finetune(given, options), options)
+    return _report(finetune(given, options), options, context.machine.seed)
 
 
 def _fit_scorers(context: StageContext, options: FinetuneOptions) -> Result:
     from plant_cli.training.scoring import ScorerInputs, score_alone
 
     given = ScorerInputs(corpus=context.corpus(), machine=context.machine, session=open_session(context), component=context.component)
-    return _report_scorers(score_alone(given, options), options)
+    return _report_scorers(score_alone(given, options), options, context.machine.seed)
 
 
 def _refuse_useless_sharpness(options: FinetuneOptions) -> None:
@@ -77,7 +76,7 @@ def _refuse_useless_start(options: FinetuneOptions) -> None:
         )
 
 
-def _report(reached: FineTuned, options: FinetuneOptions) -> Result:
+def _report(reached: FineTuned, options: FinetuneOptions, seed: int) -> Result:
     outcome, quality = reached.training, reached.quality
     recalls = [name for name in outcome.kept if name.startswith("shortlist")]
     alone = [f"{FIGURES[0]} of the network"] if reached.scorers else []
@@ -85,15 +84,17 @@ def _report(reached: FineTuned, options: FinetuneOptions) -> Result:
     columns = [Column(name="epoch"), Column(name="loss", kind="exact")]
     columns += [Column(name=f"attention {name}" if name == quality else name, kind="points") for name in shown]
     rows = [[str(e["epoch"] or "start"), e["loss"], *(e[name] for name in shown)] for e in outcome.history]
+    said = f"{reached.conditions}; seed {seed}"
     kept = "start" if outcome.best_epoch < 0 else f"epoch {outcome.best_epoch + 1}"
     notes = [
         f"kept: {kept} by {options.monitor}; {_describe_threshold(reached.threshold, options)}",
         _describe_calibration(reached.calibrated),
+        said,
     ]
     tables = [Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=[*notes, *reached.speed.notes()])]
     figures = {name: outcome.kept[name] for name in shown}
     if reached.parts:
-        tables.append(_list_parts("Each part alone (validation)", reached.parts, {name: figures[name] for name in FIGURES}))
+        tables.append(_list_parts("Each part alone (validation)", reached.parts, {name: figures[name] for name in FIGURES}, [said]))
     return Result(
         tables=tables,
         next_step="plant eval --bootstrap 1000",
@@ -111,15 +112,15 @@ def _report(reached: FineTuned, options: FinetuneOptions) -> Result:
     )
 
 
-def _report_scorers(reached: Scored, options: FinetuneOptions) -> Result:
+def _report_scorers(reached: Scored, options: FinetuneOptions, seed: int) -> Result:
     seconds = ", ".join(f"{name} {value:.1f} s" for name, value in reached.scorers.seconds.items())
-    table = _list_parts(f"Scorers ({reached.split})", reached.parts, reached.figures)
     notes = [_describe_threshold(reached.threshold, options), _describe_calibration(reached.calibrated), f"fitted: {seconds}"]
     if reached.split == "train":
         notes.append("there is no validation split: figures and threshold are of left-out scores of train")
     notes += [f"left out: {name} ({why})" for name, why in reached.scorers.missing.items()]
+    notes.append(f"{reached.conditions}; seed {seed}")
     return Result(
-        tables=[replace(table, notes=notes)],
+        tables=[_list_parts(f"Scorers ({reached.split})", reached.parts, reached.figures, notes)],
         next_step="plant eval --bootstrap 1000",
         summary={
             **reached.figures,
@@ -134,19 +135,24 @@ def _list_scorers(fitted: Training | None) -> list[str]:
     return [] if fitted is None else [scorer.name for scorer in fitted.scorers.scorers]
 
 
-def _list_parts(title: str, parts: Mapping[str, Mapping[str, float]], whole: Mapping[str, float]) -> Table:
+def _list_parts(title: str, parts: Mapping[str, Mapping[str, float]], whole: Mapping[str, float], notes: Sequence[str]) -> Table:
     columns = [Column(name="part"), *(Column(name=name, kind="points") for name in FIGURES)]
     rows: list[list[Cell]] = [
         [name, *(figures[figure] for figure in FIGURES)] for name, figures in {**parts, "all together": whole}.items()
     ]
-    return Table(title=title, columns=columns, rows=rows)
+    return Table(title=title, columns=columns, rows=rows, notes=notes)
 
 
 def _describe_calibration(found: Calibrated) -> str:
     before, after = found.before.error, found.reliability.error
     return (
-        f"probabilities are off by {100 * after:.2g} points on average (expected calibration error; {100 * before:.2g} before calibration)"
+        f"probabilities are off by {100 * after:.2g} points on average (expected calibration error; {100 * before:.2g} before); "
+        f"calibrated by {found.method}, the better on left-out documents ({'; '.join(_describe_losses(found))})"
     )
+
+
+def _describe_losses(found: Calibrated) -> list[str]:
+    return [f"{name} Brier score {losses.brier:.4f}, log loss {losses.log_loss:.4f}" for name, losses in found.losses.items()]
 
 
 def _describe_threshold(threshold: float, options: FinetuneOptions) -> str:

@@ -80,8 +80,16 @@ def _name_forms(forms: Sequence[str]) -> str:
 
 def edit(context: StageContext, options: EditOptions) -> Result:
     """Deny or allow words of a label; the same command twice changes nothing more."""
-    from plant_cli.artefacts.edits import LabelEdits, read_edits, write_edits
     from plant_cli.runs.lock import hold_lock
+
+    if options.list or not context.run_path.is_dir():
+        return _edit(context, options)
+    with hold_lock(context.run_path, "mig edit", wait=WAIT):  # what held it may have made the relevance anew
+        return _edit(context, options)
+
+
+def _edit(context: StageContext, options: EditOptions) -> Result:
+    from plant_cli.artefacts.edits import LabelEdits, read_edits, write_edits
 
     folder = context.input("mig")
     label = None if options.label is None else _find_label(context, folder, options.label, partly=False)["label"]
@@ -91,12 +99,11 @@ def edit(context: StageContext, options: EditOptions) -> Result:
     _check_edit(folder, options, label, later)
     if options.list:
         return _list_edits(read_edits(folder), label, changed=False)
-    with hold_lock(folder.parent, "mig edit", wait=WAIT):
-        if label is None:
-            return _list_edits({}, None, changed=True, notes=[_clear_edits(folder)])
-        edits = read_edits(folder)
-        edits[label] = (LabelEdits() if options.clear else edits.get(label, LabelEdits())).then(later)
-        write_edits(folder, edits)
+    if label is None:
+        return _list_edits({}, None, changed=True, notes=[_clear_edits(folder)])
+    edits = read_edits(folder)
+    edits[label] = (LabelEdits() if options.clear else edits.get(label, LabelEdits())).then(later)
+    write_edits(folder, edits)
     return _list_edits(edits, label, changed=True)
 
 

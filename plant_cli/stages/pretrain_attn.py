@@ -10,6 +10,7 @@ from plant_cli.running.session import open_session
 from plant_cli.training.options import PretrainOptions
 
 if TYPE_CHECKING:
+    from plant_cli.api import Corpus
     from plant_cli.training.stage1 import Planted
 
 
@@ -33,10 +34,16 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
         statistics=statistics,
     )
     warn_of_languages(given.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
-    return _report(plant_attention(given, options, statistics))
+    return _report(plant_attention(given, options, statistics), _describe(corpus, context.machine.seed))
 
 
-def _report(reached: Planted) -> Result:
+def _describe(corpus: Corpus, seed: int) -> str:
+    """What the figures are of."""
+    counted = f"{corpus.sizes['validation']} documents of validation; {len(corpus.labels)} labels counted, each document's own"
+    return f"{counted}; convention: gains 2^relevance - 1, documents without such words left out; seed {seed}"
+
+
+def _report(reached: Planted, said: str) -> Result:
     outcome, name = reached.training, reached.measure
     rows = [[str(e["epoch"] or "start"), e["loss"], e[name], e[f"random {name}"], e["tau"]] for e in outcome.history]
     kept = "start" if outcome.best_epoch < 0 else f"epoch {outcome.best_epoch + 1}"
@@ -46,7 +53,7 @@ def _report(reached: Planted) -> Result:
         title="Attention ranks words by relevance (validation, each document's own labels)",
         columns=columns,
         rows=rows,
-        notes=[f"kept: {kept}; relevance is fitted on train only", *reached.speed.notes()],
+        notes=[f"kept: {kept}; relevance is fitted on train only", said, *reached.speed.notes()],
     )
     best = outcome.kept
     return Result(

@@ -12,7 +12,7 @@ from plant_cli.base.files import write_json
 from plant_cli.base.sizes import read_size
 from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.gates import check_gates, parse_gates
-from plant_cli.evaluation.options import ScoringOptions
+from plant_cli.evaluation.options import DEFAULT_METRICS, ScoringOptions
 
 if TYPE_CHECKING:
     from plant_cli.evaluation.comparison import Comparison
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from plant_cli.evaluation.gold import Gold
     from plant_cli.evaluation.joining import Measurement, Systems
     from plant_cli.evaluation.seeds import Measured
-
-DEFAULT_METRICS = (
-    *("P@1", "P@5", "nDCG@5", "PSP@5", "R@10", "R@50", "MAP", "micro-F1", "macro-F1", "R@10[1-5]", "R@50[1-5]"),
-    *("micro-AUC", "macro-AUC"),  # where every system has every score
-)
 
 
 class SignificanceOptions(ScoringOptions):
@@ -70,8 +65,9 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
         GateFailed: a requirement does not hold; the results are written all the same.
     """
     from plant_cli.evaluation.comparison import as_json, measure_gates
-    from plant_cli.evaluation.gold import read_gold
+    from plant_cli.evaluation.gold import describe_gold, read_gold
     from plant_cli.evaluation.joining import keep_shared
+    from plant_cli.evaluation.measurement import compare_systems
 
     _refuse_repeated(options.systems)
     gates = parse_gates(options.require)
@@ -84,7 +80,17 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
     else:
         seeds, measured = _measure_seeds(context, options, options.seeds, gold, families)
     measured = keep_shared(measured)
-    comparisons = _compare(context, options, measured, families) if len(measured) > 1 else []
+    comparisons: list[Comparison] = []
+    if len(measured) > 1:
+        comparisons = compare_systems(
+            measured,
+            families,
+            replicates=options.bootstrap,
+            permutations=options.permutations,
+            level=options.level,
+            seed=context.machine.seed,
+            reporter=context.reporter,
+        )
     content = {
         "split": options.split,
         "documents": len(gold.doc_ids),
@@ -94,36 +100,18 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
         **({"metric_options": options.metric_options} if options.metric_options else {}),
         "comparisons": as_json(comparisons),
     }
-    tables = _show(comparisons, options, _describe(gold), context.machine.seed) if comparisons else []
+    said = describe_gold(gold, CONVENTIONS[options.convention])
+    tables = _show(comparisons, options, said, context.machine.seed) if comparisons else []
     if seeds:
-        spread_tables, over_seeds = _show_seeds([(name, [one.metrics for one in found]) for name, found in measured], seeds, options.level)
+        spread_tables, over_seeds = _show_seeds(
+            [(name, [one.metrics for one in found]) for name, found in measured], seeds, options.level, said
+        )
         tables, content = [*spread_tables, *tables], {**content, **over_seeds}
     write_json(context.folder / "significance.json", content)
     summary = {f"{c.metric} against {c.b}": c.print_text(c.p_holm) for c in comparisons}
     if gates:
         check_gates(gates, measure_gates(comparisons, paper=options.paper), str(context.folder))
     return Result(tables=tables, data=content, summary=summary)
-
-
-def _compare(context: StageContext, options: SignificanceOptions, measured: Systems, families: Families) -> list[Comparison]:
-    import numpy as np
-
-    from plant_cli.evaluation.comparison import compare
-    from plant_cli.evaluation.joining import join_metrics
-    from plant_cli.evaluation.seeds import average
-
-    systems = [(name, average([one.metrics for one in found]) if len(found) > 1 else found[0].metrics) for name, found in measured]
-
-    with context.reporter.progress("resampling documents", options.bootstrap + options.permutations, "resamples") as task:
-        return compare(
-            systems,
-            replicates=options.bootstrap,
-            permutations=options.permutations,
-            level=options.level,
-            generator=np.random.default_rng(context.machine.seed),
-            joined=join_metrics(measured, families),
-            advance=task.advance,
-        )
 
 
 def _refuse_repeated(systems: list[str]) -> None:
@@ -138,25 +126,20 @@ def _refuse_repeated(systems: list[str]) -> None:
 
 
 def _measure(context: StageContext, options: SignificanceOptions, name: str, gold: Gold, families: Families) -> Measurement:
-    from plant_cli.evaluation.bins import measure_bins
-    from plant_cli.evaluation.families import choose, compute_families, find_missing
     from plant_cli.evaluation.foreign import read_numbering
     from plant_cli.evaluation.hierarchy import read_hierarchy
-    from plant_cli.evaluation.joining import Measurement
-    from plant_cli.evaluation.predictions import build_input, read_predictions
-    from plant_cli.evaluation.systems import find_system, read_scores
+    from plant_cli.evaluation.measurement import Measure, measure_system
+    from plant_cli.evaluation.systems import find_system
 
-    system = find_system(context, name, gold)
-    numbering = read_numbering(options.label_order, options.remove_pairs)
-    predictions = read_predictions(system.predictions, gold, context.reporter, numbering)
-    scores = read_scores(system, gold, read_size(options.memory))
-    hierarchy = None if options.hierarchy is None else read_hierarchy(Path(options.hierarchy), gold.labels)
-    data = build_input(predictions, gold, system.threshold, CONVENTIONS[options.convention], scores, hierarchy)
-    values = [*compute_families(families, data, options.metric), *(metric for b in measure_bins(data) for metric in b.metrics)]
-    missing = find_missing(families, data, f"'{name}' needs all its scores: `plant predict --auc`")
-    known = {value.name for value in values}
-    wanted = options.metric or [metric for metric in DEFAULT_METRICS if metric in known]
-    return Measurement(metrics=choose(values, wanted, missing), data=data)
+    measure = Measure(
+        families=families,
+        convention=CONVENTIONS[options.convention],
+        wanted=options.metric,
+        memory=read_size(options.memory),
+        numbering=read_numbering(options.label_order, options.remove_pairs),
+        hierarchy=None if options.hierarchy is None else read_hierarchy(Path(options.hierarchy), gold.labels),
+    )
+    return measure_system(find_system(context, name, gold), gold, measure, context.reporter)
 
 
 def _measure_seeds(
@@ -183,20 +166,22 @@ def _measure_seeds(
     return seeds, measured
 
 
-def _show_seeds(measured: list[tuple[str, Measured]], seeds: list[int], level: float) -> tuple[list[Table], dict[str, Any]]:
+def _show_seeds(
+    measured: list[tuple[str, Measured]], seeds: list[int], level: float, conditions: str
+) -> tuple[list[Table], dict[str, Any]]:
     """The tables over seeds, and what significance.json says of them."""
     from plant_cli.evaluation.seeds import as_json, compare_seeds, make_difference_table, make_spread_table, summarise
 
     spreads = summarise(measured)
     differences = compare_seeds(spreads, level)
     others = [name for name, _ in measured[1:]]
-    tables = [make_difference_table([d for d in differences if d.b == other], level) for other in others]
-    return [make_spread_table(spreads, seeds), *tables], {"seeds": seeds, "spreads": as_json(spreads), "over_seeds": as_json(differences)}
-
-
-def _describe(gold: Gold) -> str:
-    without, known = int((gold.sizes == 0).sum()), int((gold.train_counts > 0).sum())
-    return f"{len(gold.doc_ids)} documents of {gold.split}, {without} without gold; {known} labels of train"
+    said = f"{conditions}; seeds {', '.join(map(str, seeds))}"
+    tables = [make_difference_table([d for d in differences if d.b == other], level, said) for other in others]
+    return [make_spread_table(spreads, seeds, conditions), *tables], {
+        "seeds": seeds,
+        "spreads": as_json(spreads),
+        "over_seeds": as_json(differences),
+    }
 
 
 def _show(comparisons: list[Comparison], options: SignificanceOptions, documents: str, seed: int) -> list[Table]:
@@ -217,7 +202,7 @@ def _show(comparisons: list[Comparison], options: SignificanceOptions, documents
             "documents for 1 point: as many show a true difference of one point in four of five test sets",
             f"{level} intervals from {resamples}",
         ]
-    notes.append(f"{documents}; convention {options.convention}")
+    notes.append(documents)
     if options.seeds is not None:
         notes.append(f"values are means over {options.seeds} seeds: p and intervals are of the documents, for these seeds")
     others = options.systems[1:]

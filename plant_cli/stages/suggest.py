@@ -68,6 +68,7 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     if options.assigned:
         found = found.filter("assigned")
     if output is not None:
+        context.confirm_inputs()
         _write(found, output, ids, titled=any(corpus.labels.titles), decided=chosen is not None, explained=options.why)
     return _report(found, ids, output, top.cut, thresholds.objective if chosen else None, explained=options.why)
 

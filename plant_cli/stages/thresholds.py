@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from plant_cli.evaluation.gold import Gold
     from plant_cli.evaluation.predictions import Predictions
     from plant_cli.evaluation.systems import Location
-    from plant_cli.evaluation.targets import Aim
 
     Read = tuple[Gold, Predictions]
 
@@ -55,7 +54,9 @@ def run(context: StageContext, options: ThresholdOptions) -> Result:
     gold, predictions = _read(context, path, "validation")
     calibrated = are_probabilities(predictions)
     if not calibrated:
-        _refuse_without_probabilities(aim, context, path)
+        context.reporter.warn(
+            f"the scores of {path.name} are no probabilities: nothing is expected of them, and without a recall nothing is reviewed"
+        )
     refuse_unreachable(predictions, gold, aim, path.name)
     review = options.review if calibrated else None
     decision = decide(predictions, gold, aim, review)
@@ -155,20 +156,6 @@ def _read(context: StageContext, path: Path, split: SplitName) -> Read:
     return gold, read_predictions(path, gold, context.reporter)
 
 
-def _refuse_without_probabilities(aim: Aim, context: StageContext, path: Path) -> None:
-    """Scores that are no probabilities have cuts, but nothing can be expected of them."""
-    if aim.assign.measure == "macro-f1":
-        raise DataError(
-            "the scores are no probabilities, so that rare labels have nothing to be judged by",
-            where=path.name,
-            expected="scores from 0 to 1, calibrated on validation",
-            todo="another target, such as --target f1",
-        )
-    context.reporter.warn(
-        f"the scores of {path.name} are no probabilities: nothing is expected of them, and without a recall nothing is reviewed"
-    )
-
-
 SPECS = (
     StageSpec(
         name="thresholds",
@@ -180,7 +167,6 @@ SPECS = (
         examples=(
             "plant thresholds --target precision=0.9",
             "plant thresholds --target precision=0.9 --target recall=0.95 --measure test",
-            "plant suggest new.csv --thresholds thresholds",
         ),
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -12,6 +13,7 @@ from plant_cli.api import ArtefactError, Column, Options, Result, StageContext, 
 if TYPE_CHECKING:
     from plant_cli.artefacts.integrity import FileState
     from plant_cli.running.recomputing import Recomputed
+    from plant_cli.runs.folder import Run
 
 SHOWN = 3  # files in a message
 
@@ -30,11 +32,13 @@ def verify(context: StageContext, options: VerifyOptions) -> Result:
     from plant_cli.runs.inventory import examine_run
 
     run = Run.open(context.run_path if options.folder is None else Path(options.folder))
+    before = _read_records(run)
     with context.reporter.progress("comparing files with their hashes", None, "folders") as task:
         found: dict[str, list[FileState]] = {}
         for name, files in examine_run(run):
             found[name] = files
             task.advance(1)
+    _refuse_written(run, before)
     wrong = [file for files in found.values() for file in files if file.state != "whole"]
     again: list[Recomputed] = []
     if options.recompute and not wrong:  # damaged files compute nothing
@@ -42,6 +46,7 @@ def verify(context: StageContext, options: VerifyOptions) -> Result:
             for one in recompute(run, context.request, context.runner):
                 again.append(one)
                 task.advance(1)
+        _refuse_written(run, before)
     different = [one for one in again if one.different]
     return Result(
         tables=[_count(run.path, found), *([_list_wrong(run.path, wrong)] if wrong else []), *([_list_again(again)] if again else [])],
@@ -54,6 +59,30 @@ def verify(context: StageContext, options: VerifyOptions) -> Result:
         },
         failure=_explain(run.path, wrong, sum(map(len, found.values()))) if wrong else _explain_different(run.path, different),
     )
+
+
+def _read_records(run: Run) -> dict[str, bytes]:
+    """What every record of the run's stages holds now; a stage that another process moves at this moment has none."""
+    from plant_cli.artefacts.records import STAGE_FILE
+
+    found = {}
+    for path in sorted(run.path.glob(f"[!.]*/{STAGE_FILE}")):
+        with suppress(OSError):
+            found[path.parent.name] = path.read_bytes()
+    return found
+
+
+def _refuse_written(run: Run, before: dict[str, bytes]) -> None:
+    """Refuse to judge a run in which a stage was begun, finished or removed since: its files belong to no one record."""
+    now = _read_records(run)
+    changed = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+    if changed:
+        raise ArtefactError(
+            f"the run was written while it was verified: {', '.join(changed)}",
+            where=str(run.path),
+            expected="a run that nobody writes to meanwhile",
+            todo="repeat `plant verify` when the other command has ended",
+        )
 
 
 def _list_again(again: Sequence[Recomputed]) -> Table:

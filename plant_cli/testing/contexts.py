@@ -137,6 +137,9 @@ class FakeContext:
             raise ArtefactError(f"the run has no finished '{name}'", where=str(self.run_path), expected=known, todo=f"plant {stage}")
         return self.inputs[name]
 
+    def confirm_inputs(self) -> None:
+        """See `StageContext.confirm_inputs`; nobody replaces anything."""
+
     def find_input(self, stage: str, tag: str | None = None) -> Path | None:
         """See `StageContext.find_input`."""
         return self.inputs.get(stage if tag is None else f"{stage}-{tag}")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from plant_cli.base.padding import TOKEN_MULTIPLE, round_up
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader, LiveReader, Rows, lay_out_words, lengths, sorted_batches
+from plant_cli.runs.lock import hold_lock
 from plant_cli.runs.session import Session
 
 STATES = "hidden.bin"
@@ -100,7 +103,8 @@ def open_reader(
     """A cached reader for a frozen backbone whose states fit the limit, else a live one.
 
     The cache lies in the run folder. Its key is made of backbone, weights, tokenizer, precision and data, so that stages and seeds
-    that read the same share it; a half-written one is written again.
+    that read the same share it; a half-written one is written again. Several runs may share one folder `cache` through links: one of
+    them fills it at a time, and the others wait and take what it left.
 
     Args:
         network: whose backbone reads.
@@ -137,10 +141,11 @@ def open_reader(
     )
     folder = session.run_path / CACHE / f"hidden-{name}-{key[:16]}"
     filled_in = None
-    if hardware.processes.any(not is_whole(folder / CACHE_MARK, f"the cached hidden states of {name}", session.reporter.warn)):
-        began = time.monotonic()
-        _fill(folder, live, network.backbone.hidden_size, session, name)
-        filled_in = time.monotonic() - began
+    with _fill_alone(folder.parent, hardware, session):
+        if hardware.processes.any(not is_whole(folder / CACHE_MARK, f"the cached hidden states of {name}", session.reporter.warn)):
+            began = time.monotonic()
+            _fill(folder, live, network.backbone.hidden_size, session, name)
+            filled_in = time.monotonic() - began
     return CachedReader(folder, tokens, network.backbone.hidden_size, hardware, filled_in, words)
 
 
@@ -156,6 +161,17 @@ def fingerprint_weights(module: nn.Module) -> str:
 
 def _stored(hardware: Hardware) -> np.dtype[np.int16] | np.dtype[np.float32]:
     return np.dtype(np.int16) if hardware.dtype == torch.bfloat16 else np.dtype(np.float32)
+
+
+@contextmanager
+def _fill_alone(cache: Path, hardware: Hardware, session: Session) -> Iterator[None]:
+    """Keep other commands from filling the cache, or wait for the one that does. The first process holds the lock for its group."""
+    if not hardware.processes.first:
+        yield
+        return
+    cache.mkdir(parents=True, exist_ok=True)
+    with hold_lock(cache, "filling the cache", wait=math.inf, should_stop=session.should_stop):
+        yield
 
 
 @torch.no_grad()

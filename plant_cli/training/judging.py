@@ -50,6 +50,13 @@ class Judge:
         self.sorted_gold = csr_array(split.gold, copy=True)
         self.sorted_gold.sort_indices()
 
+    @property
+    def conditions(self) -> str:
+        """Which documents and labels its figures are of, for the notes of a table."""
+        without = int((self.gold.sum(axis=1) == 0).sum())
+        counted = f"{len(self.split)} documents of {self.split.name}, {without} without gold counted as 0; {self.labels} labels counted"
+        return f"{counted}; convention plant; nothing is resampled"
+
     def figures(self, top: TopLabels) -> dict[str, float]:
         """MAP, P@5, micro-F1 and macro-F1, as fractions."""
         found = {objective: self._measure(top, objective) for objective in OBJECTIVES}

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from plant_cli.api import Corpus, DataError, Interrupted, MachineSection, ScorerSpec, Split
 from plant_cli.inference.calibration import Calibrated, Pairs, calibrate, list_scored
-from plant_cli.inference.model import Voices, collect, save_voices, score_parts
-from plant_cli.inference.scorers import ScoredDocuments, Training, fit_scorers
+from plant_cli.inference.model import Voices, Whole, collect, save_voices, score_parts
+from plant_cli.inference.scorers import FusedScorers, ScoredDocuments, Training, fit_scorers
 from plant_cli.inference.top import TopLabels
-from plant_cli.lexical.calibration import describe_reliability, label_weights
+from plant_cli.lexical.calibration import describe_reliability
 from plant_cli.model.design import ComponentLookup
 from plant_cli.runs.session import Session
 from plant_cli.training.judging import Judge, find_families
@@ -69,6 +70,7 @@ class Scored:
         parts: of each scorer alone, by its name.
         calibrated: what makes probabilities of their sum, and how well they hold.
         threshold: the decision threshold for all labels.
+        conditions: which documents and labels the figures are of.
     """
 
     scorers: Training
@@ -77,6 +79,7 @@ class Scored:
     parts: Mapping[str, Mapping[str, float]]
     calibrated: Calibrated
     threshold: float
+    conditions: str
 
 
 def score_alone(given: Given, options: FinetuneOptions) -> Scored:
@@ -98,9 +101,9 @@ def score_alone(given: Given, options: FinetuneOptions) -> Scored:
     counts = judge.train_counts[: len(corpus.labels)]
     pairs = list_scored(found)
     calibrated = calibrate(pairs, judge.sorted_gold, counts, prior=ALONE, by_frequency=True, left_out=not has_validation)
-    whole = _rank(found, pairs, calibrated)
+    voices = speak(calibrated, scorers.scorers, counts)
+    whole = _rank(found, pairs, calibrated, voices)
     parts = judge_parts(judge, found)
-    voices = Voices(scorers=scorers.scorers, calibration=calibrated.fusion, train_counts=counts)
     figures = judge.figures(whole)
     save_voices(voices, folder, corpus, describe(calibrated, parts, scorers))
     return Scored(
@@ -110,7 +113,19 @@ def score_alone(given: Given, options: FinetuneOptions) -> Scored:
         parts=parts,
         calibrated=calibrated,
         threshold=judge.save_thresholds(whole, options.tune, given.session, corpus.labels.hash),
+        conditions=judge.conditions,
     )
+
+
+def speak(calibrated: Calibrated, scorers: FusedScorers | None, train_counts: npt.NDArray[np.int64]) -> Voices:
+    """What speaks beside a network, or without one, under a calibration.
+
+    Args:
+        calibrated: as learned.
+        scorers: None: a network speaks alone.
+        train_counts: training documents of each label [L].
+    """
+    return Voices(scorers=scorers, calibration=calibrated.fusion, train_counts=train_counts, curves=calibrated.curves)
 
 
 def fit_beside(given: Given, options: FinetuneOptions) -> tuple[Training | None, ScoredDocuments | None]:
@@ -155,15 +170,16 @@ def describe(calibrated: Calibrated, parts: Mapping[str, Mapping[str, float]], s
     return {
         "calibration_before": describe_reliability(calibrated.before),
         "calibration": describe_reliability(calibrated.reliability),
+        "calibration_method": calibrated.method,
+        "calibration_losses": {name: asdict(losses) for name, losses in calibrated.losses.items()},
         "parts": {name: dict(figures) for name, figures in parts.items()},
         **({} if scorers is None else {"missing": dict(scorers.missing)}),
     }
 
 
-def _rank(scored: ScoredDocuments, pairs: Pairs, calibrated: Calibrated) -> TopLabels:
+def _rank(scored: ScoredDocuments, pairs: Pairs, calibrated: Calibrated, voices: Voices) -> TopLabels:
     """The best labels by calibrated logits; pairs that no scorer lists come after those that one does."""
-    weights, offset = label_weights(calibrated.fusion, scored.scorers.train_counts)
-    dense = collect(len(scored), KEPT, pairs.shape[1], lambda rows: scored.logits(rows) * weights[0] + offset)
+    dense = collect(len(scored), KEPT, pairs.shape[1], Whole(voices, scored).logits)
     best = pairs.best(calibrated.logits, KEPT)
     listed = np.bincount(pairs.rows, minlength=pairs.shape[0]) >= min(KEPT, pairs.shape[1])
     return TopLabels(

@@ -8,7 +8,7 @@ from typing import Any
 
 from plant_cli.api import LabelLoss, LossSpec, PlantableDecoder, ShortlistSpec, UsageError
 from plant_cli.inference.calibration import Calibrated
-from plant_cli.inference.model import NETWORK, Voices, save_voices
+from plant_cli.inference.model import NETWORK, save_voices
 from plant_cli.inference.scorers import ScoredDocuments
 from plant_cli.inference.scorers import Training as ScorerTraining
 from plant_cli.model.candidates import Candidates, measure_recall, propose
@@ -24,7 +24,7 @@ from plant_cli.training.optimiser import decide_sparse
 from plant_cli.training.options import PATIENCE, RATE_BOOST, RATE_HEAD, ROLES, FinetuneOptions
 from plant_cli.training.planting import Planter
 from plant_cli.training.prototypes import SHARPNESSES, Prototypes
-from plant_cli.training.scoring import describe, fit_beside, judge_parts, make_judge
+from plant_cli.training.scoring import describe, fit_beside, judge_parts, make_judge, speak
 from plant_cli.training.throughput import Throughput, measure_throughput
 from plant_cli.training.validation import Validation, starts_sparse
 
@@ -43,6 +43,7 @@ class FineTuned:
         scorers: what speaks beside the network, as it was fitted; None: nothing does.
         parts: validation figures of each part alone, by its name.
         calibrated: how much the network and the scorers count, and how well probabilities hold on validation.
+        conditions: which documents and labels the figures are of.
         speed: how fast it trained.
         cuts: what of each split was not read.
     """
@@ -53,6 +54,7 @@ class FineTuned:
     scorers: ScorerTraining | None
     parts: Mapping[str, Mapping[str, float]]
     calibrated: Calibrated
+    conditions: str
     speed: Throughput
     cuts: dict[str, dict[str, Any]]
 
@@ -82,7 +84,7 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     speed = measure_throughput(setup.network, setup.train.reader, setup.hardware, step, outcome, options.micro_batch)
     judged = monitor.validation.run()
     counts = monitor.validation.judge.train_counts[: setup.network.labels]
-    voices = Voices(scorers=None if scorers is None else scorers.scorers, calibration=judged.calibrated.fusion, train_counts=counts)
+    voices = speak(judged.calibrated, None if scorers is None else scorers.scorers, counts)
     parts = (
         {} if scored is None else {NETWORK: monitor.validation.judge.figures(judged.alone), **judge_parts(monitor.validation.judge, scored)}
     )
@@ -94,6 +96,7 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
         scorers=scorers,
         parts=parts,
         calibrated=judged.calibrated,
+        conditions=monitor.validation.judge.conditions,
         speed=speed,
         cuts=setup.summarise_cuts(),
     )

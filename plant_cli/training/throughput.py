@@ -30,6 +30,10 @@ class Throughput:
         peak_memory_gb: largest resident memory of the process so far, on a GPU of the device.
         cache_seconds: time in which the frozen backbone read train once; None without a cache, or where it was there before.
         epoch_seconds: of each epoch.
+        operations_per_document: of matrix products, forward and backward, for a training document of mean length; a backbone whose states
+            are cached is not counted.
+        parameters: numbers in the network's weights; of those that are quantised, the numbers that hold them.
+        trained_parameters: those of them that were trained.
     """
 
     documents_per_second: float
@@ -39,6 +43,9 @@ class Throughput:
     peak_memory_gb: float
     cache_seconds: float | None
     epoch_seconds: Sequence[float]
+    operations_per_document: float
+    parameters: int
+    trained_parameters: int
 
     @property
     def cache_ratio(self) -> float | None:
@@ -57,6 +64,9 @@ class Throughput:
             "peak_memory_gb": self.peak_memory_gb,
             "cache_seconds": self.cache_seconds,
             "cache_ratio": self.cache_ratio,
+            "operations_per_document": self.operations_per_document,
+            "parameters": self.parameters,
+            "trained_parameters": self.trained_parameters,
         }
 
     def notes(self) -> list[str]:
@@ -93,6 +103,7 @@ def measure_throughput(
     tokens_per_second = outcome.documents_per_second * float(sizes.mean())
     operations = count_operations(lambda: _run_once(step, middle))
     network.zero_grad(set_to_none=True)
+    weights = list(network.parameters())
     per_token = operations / max(1, int(sizes[middle].sum()))
     return Throughput(
         documents_per_second=outcome.documents_per_second,
@@ -102,6 +113,9 @@ def measure_throughput(
         peak_memory_gb=torch.cuda.max_memory_allocated(hardware.device) / 1e9 if hardware.device.type == "cuda" else peak_memory_gb(),
         cache_seconds=reader.filled_in if isinstance(reader, CachedReader) else None,
         epoch_seconds=outcome.epoch_seconds,
+        operations_per_document=per_token * float(sizes.mean()),
+        parameters=sum(weight.numel() for weight in weights),
+        trained_parameters=sum(weight.numel() for weight in weights if weight.requires_grad),
     )
 
 

@@ -131,11 +131,11 @@ def steps(folder: Path, k: int, shards: int) -> dict[str, list[str]]:
     }
 
 
-def measure(arguments: Sequence[str], log: Path) -> dict[str, float]:
+def measure_command(command: Sequence[str], log: Path) -> dict[str, float]:
     """Wall-clock and processor seconds, and peak memory, of a command; what it prints goes to a log."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     with log.open("ab") as stream:
-        process = subprocess.Popen([sys.executable, "-m", "plant_cli", *arguments], stdout=stream, stderr=stream)
+        process = subprocess.Popen(command, stdout=stream, stderr=stream)
         _, status, used = os.wait4(process.pid, 0)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
@@ -152,7 +152,7 @@ def run(folder: Path, wanted: Sequence[str], k: int, shards: int, target: Path |
     known = steps(folder, k, shards)
     for name in wanted or known:
         print(f"{name}: plant {' '.join(known[name])}", flush=True)
-        found[name] = measure(known[name], folder / "log")
+        found[name] = measure_command([sys.executable, "-m", "plant_cli", *known[name]], folder / "log")
         print("  ".join(f"{key} {value:,.2f}" for key, value in found[name].items()), flush=True)
         if target is not None:
             target.write_text(json.dumps(found, indent=2) + "\n")

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from plant_cli.api import Column, Result, Table
-from plant_cli.console.tables import FORMS, format_cell, show
+from plant_cli.console.tables import FORMS, show
 
 TABLE = Table(
     title="Main",
@@ -18,13 +18,6 @@ TABLE = Table(
     notes=["averages over documents"],
 )
 RESULT = Result(tables=[TABLE])
-
-
-def test_cells() -> None:
-    points, count, exact = Column(name="x", kind="points"), Column(name="x", kind="count"), Column(name="x", kind="exact")
-    assert [format_cell(v, points) for v in (0.2345, 1.0, None, float("nan"), "–")] == ["23.4", "100.0", "", "", "–"]
-    assert format_cell(1234567, count) == "1,234,567"
-    assert [format_cell(v, exact) for v in (0.000123456, 3)] == ["0.0001235", "3"]
 
 
 def test_plain_columns_line_up() -> None:

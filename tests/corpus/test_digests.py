@@ -40,6 +40,6 @@ def test_batches_change_neither_digests_nor_fingerprints(
     digests, records = read_fingerprints(dataset, SilentReporter())
     assert list(digests) == ["train", "validation", "test"]
     for name, frame in frames.items():
-        assert digests[name].equals(digest(frame))
+        assert digests[name].equals(digest(frame, thorough=False))
         assert records[name] == SplitRecord.of(tidy(frame))
-    assert all(digests[name].equals(found) for name, found in read_digests(dataset, SilentReporter()).items())
+    assert all(digest(frames[name]).equals(found) for name, found in read_digests(dataset, SilentReporter()).items())

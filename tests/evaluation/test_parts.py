@@ -6,13 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import Choice, MetricSpec, SilentReporter
 from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.gold import Gold
-from plant_cli.evaluation.parts import make_parts_table, measure_calibration, measure_parts, parts_as_json
+from plant_cli.evaluation.parts import make_parts_table, measure_parts, parts_as_json
 from plant_cli.registry import installed
 
 GOLD = Gold(
@@ -42,16 +41,8 @@ def test_parts_are_measured_by_name(tmp_path: Path) -> None:
     parts = measure_parts(tmp_path, GOLD, CONVENTIONS["plant"], families, **given)  # type: ignore[arg-type]
     assert {name: scores["P@1"].value for name, scores in parts.items()} == {"titles": 0.5, "words": 1.0}
     assert parts["titles"]["P@1"].low < 0.5 < parts["titles"]["P@1"].high  # type: ignore[operator]
-    table = make_parts_table(parts, parts["words"])
+    table = make_parts_table(parts, parts["words"], "of two documents")
     assert [row[0] for row in table.rows] == ["titles", "words", "all together"]
+    assert table.notes[-1] == "of two documents"
     assert parts_as_json(parts)["words"]["P@1"]["value"] == 1.0
     assert measure_parts(tmp_path / "parts", GOLD, CONVENTIONS["plant"], families, **given) == {}  # type: ignore[arg-type]
-
-
-def test_calibration_is_of_probabilities_only(tmp_path: Path) -> None:
-    write(tmp_path / "right.parquet", ["x", "y", "x", "y"])
-    found = measure_calibration(tmp_path / "right.parquet", GOLD)
-    assert found is not None
-    assert found.error == pytest.approx(0.1)
-    write(tmp_path / "large.parquet", ["x", "y", "x", "y"], score=7.0)
-    assert measure_calibration(tmp_path / "large.parquet", GOLD) is None

@@ -1,6 +1,7 @@
 """Alignment of anybody's predictions to gold, and every way in which a file can be wrong."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -44,6 +45,15 @@ def test_an_unknown_label_keeps_its_rank_and_one_unseen_in_train_can_be_right(go
     read = read_predictions(save(good), gold)
     assert read.top[2].tolist() == [-1, 4, -1]
     assert read.unknown == 1
+
+
+def test_pairs_that_the_corpus_excludes_do_not_count(gold, save, good):
+    """Document 1 is not judged by its best label, and the labels behind it move up."""
+    good["1"] = {"d": 0.5, "b": 0.4, "c": 0.9}
+    read = read_predictions(save(good), replace(gold, excluded=np.array([[0, 2], [1, 3]])))
+    assert read.top[0].tolist() == [3, 1]
+    assert read.top[1].tolist() == [1, -1]
+    assert read_predictions(save(good, "again.parquet"), gold).top[0].tolist() == [2, 3, 1]
 
 
 def test_our_own_predictions_are_read_by_index_as_by_name(corpus, gold, tmp_path):

@@ -62,10 +62,10 @@ def test_spreads_and_differences_by_hand():
     expected = stats.ttest_1samp([0.1, 0.0, 0.2], 0).confidence_interval(0.95)
     assert difference.differences == pytest.approx([0.1, 0.0, 0.2])
     assert (difference.low, difference.high) == pytest.approx((expected.low, expected.high))
-    table = make_difference_table([difference], 0.95)
+    table = make_difference_table([difference], 0.95, "of three documents")
     assert table.rows[0][-1] == "2 of 3"
     assert "95% t interval of the mean difference over 3 seeds (2 degrees of freedom)" in table.notes[0]
-    shown = make_spread_table(spreads, [4, 5, 6])
+    shown = make_spread_table(spreads, [4, 5, 6], "of three documents")
     assert "4, 5, 6" in shown.notes[0]
     assert all(len(row) == len(shown.columns) for row in shown.rows)
 

@@ -54,6 +54,24 @@ def test_calibration_is_judged_on_documents_that_it_was_not_learned_from() -> No
     assert useless.logits.std() < 1  # all labels are given about their share
 
 
+def test_curves_are_taken_where_they_fit_left_out_documents_better() -> None:
+    """Whoever says more than 0 is right in two of five, whatever more it says: a step, which no slope can follow."""
+    chance = np.random.default_rng(0)
+    values = 3 * chance.normal(size=(3000, 4))
+    gold = csr_array((chance.random((3000, 4)) < np.where(values > 0, 0.4, 0.01)).astype(np.int64))
+    gold.sort_indices()
+    rows, labels = np.repeat(np.arange(3000), 4), np.tile(np.arange(4), 3000)
+    pairs = Pairs(shape=(3000, 4), rows=rows, labels=labels, values=values.reshape(-1, 1))
+    found = calibrate(pairs, gold, COUNTS, prior=(1.0,), by_frequency=False)
+    assert found.method == "isotonic"
+    assert found.losses["isotonic"].log_loss < found.losses["Platt"].log_loss
+    assert found.reliability.error < 0.02
+    few = 40 * 4
+    small = Pairs(shape=(40, 4), rows=rows[:few], labels=labels[:few], values=chance.normal(size=(few, 1)))
+    noise = calibrate(small, gold[:40], COUNTS, prior=(1.0,), by_frequency=True)
+    assert (noise.method, noise.curves) == ("Platt", ())
+
+
 def test_left_out_documents_count_one_less() -> None:
     gold = csr_array(np.array([[0, 0, 0, 1], [1, 0, 0, 0]]))
     said = list_scored(scored(np.array([[0, 0, 0, 1.0], [1.0, 0, 0, 0]]), k=4))

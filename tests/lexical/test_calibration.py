@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.metrics import brier_score_loss, log_loss
 
 from plant_cli.lexical.calibration import (
     FLATTEST,
@@ -11,6 +12,7 @@ from plant_cli.lexical.calibration import (
     describe_reliability,
     fit_calibration,
     label_weights,
+    measure_losses,
     measure_reliability,
 )
 
@@ -62,3 +64,13 @@ def test_reliability_by_hand() -> None:
     described = describe_reliability(found)
     assert described["ECE"] == found.error
     assert described["bins"][0] == {"pairs": 2, "probability": pytest.approx(0.05), "right": 0.5}
+
+
+def test_losses_against_scikit_learn() -> None:
+    values, right = drawn(1.0, 0.5)
+    losses = measure_losses(values[:, 0], right)
+    probabilities = 1 / (1 + np.exp(-values[:, 0]))
+    assert losses.brier == pytest.approx(brier_score_loss(right, probabilities))
+    assert losses.log_loss == pytest.approx(log_loss(right, probabilities))
+    assert measure_losses(np.array([800.0, -800.0]), np.array([False, True])).log_loss == pytest.approx(800)
+    assert measure_losses(np.zeros(0), np.zeros(0, dtype=bool)).brier == 0

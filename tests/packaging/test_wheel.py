@@ -73,4 +73,5 @@ def test_the_wheel_holds_what_the_tree_holds(tmp_path: Path) -> None:
     assert tree <= held
     assert recipes <= held
     assert "plant_cli/py.typed" in held
+    assert {f"plant_cli/evaluation/page/{name}" for name in ("page.html.jinja", "style.css")} <= held
     assert not any(name.startswith(("tests/", "docs/", "plugins/")) or "__pycache__" in name for name in held)

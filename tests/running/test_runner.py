@@ -15,6 +15,7 @@ from plant_cli.api import (
     RecipeError,
     Request,
     ResourceError,
+    Result,
     SilentReporter,
     UsageError,
 )
@@ -120,15 +121,54 @@ def test_actions_leave_nothing_and_need_no_lock(laboratory):
     before = sorted(path.relative_to(laboratory.path) for path in laboratory.path.rglob("*"))
     seen = []
     laboratory.on["look"] = lambda context: seen.append((context.folder, context.input("alpha")))
-    with Run.open(laboratory.path).lock("finetune"):
+    with Run.hold(laboratory.path, "finetune"):
         laboratory.run("look")
     assert seen == [(laboratory.path, laboratory.path / "alpha")]
     assert sorted(path.relative_to(laboratory.path) for path in laboratory.path.rglob("*")) == before
 
 
+def replace_alpha(laboratory):
+    """Another process makes the stage anew, with the same options."""
+    laboratory.run("alpha", force=True)
+
+
+def test_an_action_whose_input_is_made_anew_meanwhile_is_refused(laboratory):
+    laboratory.run("alpha")
+    laboratory.on["look"] = lambda context: (context.input("alpha"), replace_alpha(laboratory), Result())[-1]
+    with pytest.raises(ArtefactError, match="'alpha' was made anew, or removed, while it was read"):
+        laboratory.run("look")
+    laboratory.on["look"] = lambda context: (context.input("alpha"), Result())[-1]
+    laboratory.run("look")
+
+
+def test_an_action_that_stumbles_over_such_a_change_says_so(laboratory):
+    def stumble(context):
+        shutil.rmtree(context.input("alpha"))
+        (context.input("alpha") / "alpha.txt").read_text()
+
+    laboratory.run("alpha")
+    laboratory.on["look"] = stumble
+    with pytest.raises(ArtefactError, match="was made anew, or removed") as caught:
+        laboratory.run("look")
+    assert isinstance(caught.value.__cause__, ArtefactError)
+
+
+def test_an_action_asks_before_it_writes_elsewhere(laboratory):
+    def look(context):
+        context.input("alpha")
+        context.confirm_inputs()
+        replace_alpha(laboratory)
+        context.confirm_inputs()
+
+    laboratory.run("alpha")
+    laboratory.on["look"] = look
+    with pytest.raises(ArtefactError, match="was made anew"):
+        laboratory.run("look")
+
+
 def test_a_stage_waits_for_nobody(laboratory):
     laboratory.run("alpha")
-    with Run.open(laboratory.path).lock("finetune"), pytest.raises(ArtefactError, match="another process is writing to this run: finetune"):
+    with Run.hold(laboratory.path, "finetune"), pytest.raises(ArtefactError, match="another process is writing to this run: finetune"):
         laboratory.run("beta")
 
 

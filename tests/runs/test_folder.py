@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,32 @@ def test_stages_are_listed_by_start_and_hidden_ones_are_not(run: Run, make_recor
     (run.path / "eval").rename(run.path / ".eval.failed")
     (run.path / "corpus").mkdir()
     assert [folder.name for folder in run.stages()] == ["finetune", "mig"]
+
+
+def test_what_a_killed_process_left_of_a_new_run_is_not_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / f".{'0' * 32}-run.json").write_text("{")
+    (tmp_path / ".lock").touch()
+    with Run.hold(tmp_path, "mig") as run:
+        assert run.header.data_hash is None
+    assert (tmp_path / "run.json").exists()
+
+
+def test_a_run_is_opened_once_nobody_else_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for a run to be free finds it bound to what the other one read, and does not begin it a second time."""
+
+    @contextmanager
+    def lock_after_another(path: Path, purpose: str) -> Iterator[None]:
+        Run.create(path).bind(data_hash="d", label_hash="l", sources={})
+        yield
+
+    monkeypatch.setattr("plant_cli.runs.folder.hold_lock", lock_after_another)
+    with Run.hold(tmp_path / "run", "mig") as run:
+        assert run.header.data_hash == "d"
+    assert Run.open(tmp_path / "run").header.data_hash == "d"
+
+
+def test_holding_leaves_nothing_in_a_folder_that_is_no_run(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(UsageError, match="not a run folder"), Run.hold(tmp_path, "mig"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]

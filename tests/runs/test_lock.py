@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plant_cli.api import ArtefactError
+from plant_cli.api import ArtefactError, Interrupted
 from plant_cli.runs.lock import LOCK_NAME, hold_lock
 
 HOLDER = """
@@ -104,3 +105,20 @@ def test_a_lock_that_is_deleted_while_it_is_held_lets_nobody_in(tmp_path: Path) 
             raise AssertionError("both hold it")
     with hold_lock(tmp_path, "eval"):
         pass
+
+
+def test_who_waits_without_end_can_be_stopped(tmp_path: Path) -> None:
+    asked: list[bool] = []
+
+    def should_stop() -> bool:
+        asked.append(len(asked) > 1)
+        return asked[-1]
+
+    with (
+        hold_lock(tmp_path, "filling the cache"),
+        pytest.raises(Interrupted, match="waiting for another process: filling the cache") as caught,
+        hold_lock(tmp_path, "filling the cache", wait=math.inf, should_stop=should_stop),
+    ):
+        raise AssertionError("both hold it")
+    assert asked == [False, False, True]
+    assert f"process {os.getpid()}" in caught.value.where

@@ -34,6 +34,17 @@ def test_all_files_and_tables(played, tmp_path):
     assert "plant significance finetune finetune-baseline" in result.next_step
 
 
+def test_pairs_that_the_corpus_excludes_are_taken_out_unasked(played, tmp_path):
+    """Document 37 is the first of test; its first label is right, and is not judged."""
+    assert "removed_pairs" not in played("eval", bootstrap=0).data
+    pl.DataFrame({"doc_id": ["37"], "label": ["label 0"]}).write_csv(tmp_path / "data.excluded.csv")
+    played("finetune", run="other")
+    found = played("eval", run="other", bootstrap=0)
+    assert found.data["metrics"]["micro-F1"]["value"] == pytest.approx(2 * 47 / (47 + 48))
+    assert found.data["removed_pairs"] == 1
+    assert any("1 pairs of document and label do not count" in note for note in found.tables[0].notes)
+
+
 def test_a_tag_evaluates_its_own_system(played, tmp_path):
     played("eval", tag="baseline", bootstrap=50, metric=["P@1", "P@2"])
     content = read(tmp_path, "eval-baseline")

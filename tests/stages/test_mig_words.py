@@ -1,4 +1,6 @@
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -198,3 +200,22 @@ def test_an_edit_of_a_run_that_is_being_written_is_refused(context: Any, monkeyp
     assert not (context.folder / "edits.yaml").exists()
     with hold_lock(context.folder.parent, "finetune"):
         assert list(edit(context, EditOptions(list=True)).tables[0].rows) == []
+
+
+def test_an_edit_reads_the_relevance_that_it_waited_for(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What held the lock may have made the relevance anew: nothing that was read before counts."""
+    read: list[bool] = []
+    lock = hold_lock
+
+    @contextmanager
+    def note(*arguments: Any, **options: Any) -> Iterator[None]:
+        with lock(*arguments, **options):
+            read.append(False)
+            yield
+
+    take = context.input
+    monkeypatch.setattr("plant_cli.runs.lock.hold_lock", note)
+    monkeypatch.setattr(type(context), "input", lambda self, name, tag=None: (read.append(True), take(name, tag))[1])
+    edit(context, EditOptions(label="flu", deny=("and",)))
+    assert read[0] is False
+    assert True in read

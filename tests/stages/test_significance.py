@@ -66,7 +66,7 @@ def test_the_published_rule(played):
     assert found["text_paper"] == f"100.0▲ (+{100 * published['gain']:.1f}, [{100 * published['low']:.1f}, {100 * published['high']:.1f}])"
     assert result.tables[0].rows[0][-1] == found["text_paper"]
     assert "its p shrinks as --bootstrap grows" in result.tables[0].notes[2]
-    assert result.tables[0].notes[-1] == "24 documents of test, 0 without gold; 6 labels of train; convention plant"
+    assert result.tables[0].notes[-1] == "24 documents of test, 0 without gold left out; 6 labels counted; convention plant"
 
 
 def test_auc_is_compared_where_every_system_kept_every_score(played):

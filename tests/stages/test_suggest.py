@@ -11,7 +11,7 @@ import pytest
 from plant_datasets.synthetic_clinic.generator import generate
 
 from plant_cli.api import ArtefactError, DataError, RecipeError, SilentReporter, UsageError
-from plant_cli.console.tables import format_cell
+from plant_cli.base.writing import format_cell
 from plant_cli.stages.suggest import _write
 from tests.artefacts.conftest import record_again
 

@@ -92,8 +92,7 @@ def test_scores_that_are_no_probabilities(clinic, decided, tmp_path):
     found = decided(f"system={tmp_path / 'tool.parquet'}", "target=[precision=0.5]")
     assert found.data["splits"]["validation"]["assign"]["expected_precision"] is None
     assert found.data["splits"]["validation"]["review"]["labels"]["value"] == 0
-    with pytest.raises(DataError, match="no probabilities"):
-        decided(f"system={tmp_path / 'tool.parquet'}", "target=[macro-f1]", force=True)
+    assert decided(f"system={tmp_path / 'tool.parquet'}", "target=[macro-f1]", force=True).data["calibrated"] is False
 
 
 def test_bad_input(clinic, decided, tmp_path):

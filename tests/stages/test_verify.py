@@ -3,13 +3,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from plant_cli.api import ArtefactError, Result
+from plant_cli.artefacts.integrity import FileState
 from plant_cli.base.hashing import hash_file
+from plant_cli.runs.folder import Run
+from plant_cli.runs.inventory import examine_run
 from plant_cli.stages.verify import VerifyOptions, verify
 from plant_cli.testing.contexts import make_context
 
@@ -63,6 +67,20 @@ def test_the_command_shows_the_table_and_ends_with_4(run: Path) -> None:
     assert found.returncode == 4
     assert json.loads(found.stdout)["folders"]["mig"]["words.parquet"] == "changed"
     assert "error: 1 of 7 recorded files" in found.stderr
+
+
+def test_a_run_that_is_written_meanwhile_is_not_judged(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What looks like damage may be the work of another command: its files are not yet those of its record."""
+
+    def examine(opened: Run) -> Iterator[tuple[str, list[FileState]]]:
+        record = run / "mig" / "stage.json"
+        record.write_text(record.read_text().replace('"done"', '"running"'))
+        flip(run / "mig" / "mig.parquet")
+        return examine_run(opened)
+
+    monkeypatch.setattr("plant_cli.runs.inventory.examine_run", examine)
+    with pytest.raises(ArtefactError, match="the run was written while it was verified: mig"):
+        look(run)
 
 
 @pytest.fixture

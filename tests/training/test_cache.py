@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -72,20 +74,20 @@ def test_a_backbone_is_the_same_however_few_of_its_options_are_named(frozen: Any
     opened(frozen, session)
     frozen.section = ModelSection(backbone=Choice(name="tiny", options={"dropout": 0.5}))
     opened(frozen, session)
-    assert len(list((session.run_path / "cache").iterdir())) == 2
+    assert len(list((session.run_path / "cache").glob("hidden-*"))) == 2
 
 
 def test_other_data_have_another_cache(frozen: Any, session: Session) -> None:
     opened(frozen, session, data="one")
     opened(frozen, session, data="other")
     opened(frozen, session, BF16)
-    assert len(list((session.run_path / "cache").iterdir())) == 3
+    assert len(list((session.run_path / "cache").glob("hidden-*"))) == 3
 
 
 @pytest.mark.parametrize("mark", [None, '{"tokens": 1, "hidden": 16}'])
 def test_a_half_written_one_is_written_again(frozen: Any, session: Session, mark: str | None) -> None:
     whole = opened(frozen, session).read(ROWS).hidden
-    (folder,) = (session.run_path / "cache").iterdir()
+    (folder,) = (session.run_path / "cache").glob("hidden-*")
     (folder / "hidden.bin").write_bytes(b"\x00" * 10)
     (folder / "done.json").unlink()
     if mark is not None:
@@ -96,7 +98,7 @@ def test_a_half_written_one_is_written_again(frozen: Any, session: Session, mark
 @pytest.mark.parametrize("damage", ["flip", "halve", "empty", "remove", "[1, 2]"])
 def test_a_damaged_one_is_told_and_written_again(frozen: Any, session: Session, damage: str) -> None:
     whole = opened(frozen, session).read(ROWS).hidden
-    (folder,) = (session.run_path / "cache").iterdir()
+    (folder,) = (session.run_path / "cache").glob("hidden-*")
     path = folder / "hidden.bin"
     content = path.read_bytes()
     if damage == "remove":
@@ -125,6 +127,29 @@ def test_an_interrupted_cache_counts_for_nothing(frozen: Any, session: Session) 
     assert isinstance(opened(frozen, session), CachedReader)
 
 
+def test_two_runs_that_share_a_cache_fill_it_one_after_the_other(frozen: Any, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second waits for the first, and takes what it left; without the lock it would empty the file that the first one fills."""
+    other = replace(session, run_path=session.run_path / "other")
+    other.run_path.mkdir()
+    (session.run_path / "cache").mkdir()
+    (other.run_path / "cache").symlink_to(session.run_path / "cache")
+    fill, filled, second = cache._fill, [], []
+
+    def fill_slowly(*given: Any) -> None:
+        filled.append(given)
+        if len(filled) == 1:
+            second.append(threading.Thread(target=opened, args=(frozen, other)))
+            second[0].start()
+            time.sleep(0.3)
+        fill(*given)
+
+    monkeypatch.setattr(cache, "_fill", fill_slowly)
+    first = opened(frozen, session)
+    second[0].join()
+    assert isinstance(first, CachedReader)
+    assert len(filled) == 1
+
+
 def test_a_full_disk_is_an_error_and_not_the_death_of_the_process(frozen: Any, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     full = Path("/dev/full")
     if not full.exists():
@@ -141,14 +166,14 @@ def test_a_full_disk_is_an_error_and_not_the_death_of_the_process(frozen: Any, s
 def test_seeds_share_a_cache_unless_their_backbones_differ(frozen: Any, session: Session) -> None:
     opened(frozen, session)
     opened(frozen, session)
-    assert len(list((session.run_path / "cache").iterdir())) == 1
+    assert len(list((session.run_path / "cache").glob("hidden-*"))) == 1
     with torch.no_grad():
         frozen.backbone_module.position.weight += 1
     opened(frozen, session)
-    assert len(list((session.run_path / "cache").iterdir())) == 2
+    assert len(list((session.run_path / "cache").glob("hidden-*"))) == 2
 
 
 def test_another_precision_has_another_cache(frozen: Any, session: Session) -> None:
     whole, half = opened(frozen, session), opened(frozen, session, BF16)
-    assert len(list((session.run_path / "cache").iterdir())) == 2
+    assert len(list((session.run_path / "cache").glob("hidden-*"))) == 2
     assert torch.allclose(half.read(ROWS).hidden.float(), whole.read(ROWS).hidden, atol=0.02)

@@ -34,6 +34,9 @@ def figures(**values: Any) -> Throughput:
         "peak_memory_gb": 1.5,
         "cache_seconds": None,
         "epoch_seconds": [],
+        "operations_per_document": 1e6,
+        "parameters": 32,
+        "trained_parameters": 8,
     }
     return Throughput(**(given | values))
 
@@ -50,6 +53,9 @@ def test_figures_follow_from_the_outcome(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found.peak_memory_gb > 0
     assert LAYER.weight.grad is None
     assert found.cache_ratio is None
+    assert found.operations_per_document == pytest.approx(4.0 * (128 / 4))  # documents have 4 tokens on average
+    assert (found.parameters, found.trained_parameters) == (32, 32)
+    assert found.summary()["parameters"] == 32
 
 
 def test_the_ratio_of_the_cache_counts_what_the_backbone_read_for_it() -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Literal
 
-from plant_datasets.mimic.tables import find_table, read_number, read_rows
+from plant_datasets.formats.documents import Reading
+from plant_datasets.mimic.tables import read_number, read_rows
 
 Kind = Literal["diagnosis", "procedure"]
 Codes = dict[str, list[str]]  # by admission, sorted, each once
+Coded = tuple[str | None, str, int]  # admission, code, version of ICD
 
 
 def add_dot(code: str, kind: Kind, version: int) -> str:
@@ -23,30 +24,34 @@ def add_dot(code: str, kind: Kind, version: int) -> str:
     return code if len(code) <= place else f"{code[:place]}.{code[place:]}"
 
 
-def read_mimic3_codes(root: Path, *, caml_quirk: bool) -> dict[Kind, Codes]:
+def read_mimic3_codes(reading: Reading, *, caml_quirk: bool) -> dict[Kind, Codes]:
     """Codes of MIMIC-III.
 
     Args:
-        root: the folder of PhysioNet.
+        reading: of the folder of PhysioNet.
         caml_quirk: procedures are read as numbers, as CAML did, so that 0066 becomes 66 and some codes fall together.
     """
     found: dict[Kind, Codes] = {}
     for kind, table in _tables("DIAGNOSES_ICD", "PROCEDURES_ICD"):
-        rows = read_rows(find_table(root, table), ("hadm_id", "icd9_code"))
         quirk = caml_quirk and kind == "procedure"
-        found[kind] = _gather((hadm, _as_number(code) if quirk else code.strip(), 9) for hadm, code in rows)[9]
-        found[kind] = {hadm: sorted({add_dot(code, kind, 9) for code in codes}) for hadm, codes in found[kind].items()}
+
+        def parse(hadm: str, code: str, quirk: bool = quirk) -> Coded:
+            return read_number(hadm), _as_number(code) if quirk else code.strip(), 9
+
+        found[kind] = _gather(reading, table, ("hadm_id", "icd9_code"), parse, kind, 9)
     return found
 
 
-def read_mimic4_codes(root: Path, version: int) -> dict[Kind, Codes]:
+def read_mimic4_codes(reading: Reading, version: int) -> dict[Kind, Codes]:
     """Codes of MIMIC-IV in ICD-9 or ICD-10."""
-    found: dict[Kind, Codes] = {}
-    for kind, table in _tables("diagnoses_icd", "procedures_icd"):
-        rows = read_rows(find_table(root, table), ("hadm_id", "icd_code", "icd_version"))
-        codes = _gather((hadm, code.strip(), int(number)) for hadm, code, number in rows).get(version, {})
-        found[kind] = {hadm: sorted({add_dot(code, kind, version) for code in names}) for hadm, names in codes.items()}
-    return found
+
+    def parse(hadm: str, code: str, number: str) -> Coded:
+        if number.strip() not in ("9", "10"):
+            raise ValueError(f"a version of ICD that is neither 9 nor 10: {number[:40]!r}")
+        return read_number(hadm), code.strip(), int(number)
+
+    columns = ("hadm_id", "icd_code", "icd_version")
+    return {kind: _gather(reading, table, columns, parse, kind, version) for kind, table in _tables("diagnoses_icd", "procedures_icd")}
 
 
 def _tables(diagnoses: str, procedures: str) -> Iterator[tuple[Kind, str]]:
@@ -54,13 +59,18 @@ def _tables(diagnoses: str, procedures: str) -> Iterator[tuple[Kind, str]]:
     yield "procedure", procedures
 
 
-def _gather(rows: Iterator[tuple[str, str, int]]) -> dict[int, Codes]:
-    found: dict[int, Codes] = {9: {}}
-    for hadm, code, version in rows:
-        admission = read_number(hadm)
-        if admission is not None and code and code.lower() != "nan":
-            found.setdefault(version, {}).setdefault(admission, []).append(code)
-    return found
+def _gather(reading: Reading, table: str, columns: tuple[str, ...], parse: Callable[..., Coded], kind: Kind, version: int) -> Codes:
+    """Codes of one version with their dots, by admission; a remark counts the rows without code or admission."""
+    found: dict[str, set[str]] = {}
+    blank = 0
+    for admission, code, number in read_rows(reading, table, columns, parse):
+        if admission is None or not code or code.lower() == "nan":
+            blank += 1
+        elif number == version:
+            found.setdefault(admission, set()).add(add_dot(code, kind, version))
+    if blank:
+        reading.remarks.append(f"{table}: {blank:,} rows have no code or no admission and are left out")
+    return {admission: sorted(codes) for admission, codes in found.items()}
 
 
 def _as_number(code: str) -> str:

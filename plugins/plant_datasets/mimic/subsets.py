@@ -12,7 +12,7 @@ from plant_datasets.formats.documents import Reading
 from plant_datasets.mimic.admissions import keep_frequent, read_mimic3, read_mimic4
 from plant_datasets.mimic.codes import Kind, add_dot, read_mimic3_codes, read_mimic4_codes
 from plant_datasets.mimic.splits import read_rare_lists, read_splits, split_patients
-from plant_datasets.mimic.tables import find_table, read_rows
+from plant_datasets.mimic.tables import read_rows
 
 FREQUENT = 10  # admissions that must have a code of MIMIC-III-clean and MIMIC-IV
 FEW = 5  # training documents that a code of MIMIC-III-few has at most
@@ -28,12 +28,12 @@ TOP_50 = {  # of Mullenbach et al. (2018): recounted with right types, one code 
 def load_mimic3(data: DataSection, options: Any, subset: str) -> Dataset:
     """One of the corpora of MIMIC-III: `full`, `top50`, `clean`, `rare50` or `few`."""
     reading = Reading.of(data)
-    codes = read_mimic3_codes(reading.path, caml_quirk=getattr(options, "caml_quirk", False))
-    admissions = read_mimic3(reading.path, codes, options.text, mask=options.deid == "mask")
+    codes = read_mimic3_codes(reading, caml_quirk=getattr(options, "caml_quirk", False))
+    admissions = read_mimic3(reading, codes, options.text, mask=options.deid == "mask")
     if subset == "clean":
-        admissions = keep_frequent(admissions, FREQUENT)
+        admissions = _keep_frequent(admissions, reading)
     if subset == "rare50":
-        parts = _take_rare(admissions, Path(options.splits))
+        parts = _take_rare(admissions, Path(options.splits), reading)
     else:
         parts = _split(_with_labels(admissions), reading, options.splits, "50" if subset == "top50" else "full")
     if subset == "top50":
@@ -41,17 +41,24 @@ def load_mimic3(data: DataSection, options: Any, subset: str) -> Dataset:
         parts = _keep_labels(parts, wanted)
     if subset == "few":
         parts = _take_few(parts, options.protocol, reading)
-    return _make(reading, parts, _read_titles(reading.path, ("D_ICD_DIAGNOSES", "D_ICD_PROCEDURES"), ("icd9_code", "long_title"), 9))
+    return _make(reading, parts, _read_titles(reading, ("D_ICD_DIAGNOSES", "D_ICD_PROCEDURES"), ("icd9_code", "long_title"), 9))
 
 
 def load_mimic4(data: DataSection, options: Any, version: int) -> Dataset:
     """MIMIC-IV in one version of ICD."""
     reading = Reading.of(data)
-    codes = read_mimic4_codes(reading.path, version)
-    admissions = keep_frequent(read_mimic4(reading.path, codes, options.text, mask=options.deid == "mask"), FREQUENT)
+    codes = read_mimic4_codes(reading, version)
+    admissions = _keep_frequent(read_mimic4(reading, codes, options.text, mask=options.deid == "mask"), reading)
     parts = _split(_with_labels(admissions), reading, options.splits, "full")
-    titles = _read_titles(reading.path, ("d_icd_diagnoses", "d_icd_procedures"), ("icd_code", "long_title", "icd_version"), version)
+    titles = _read_titles(reading, ("d_icd_diagnoses", "d_icd_procedures"), ("icd_code", "long_title", "icd_version"), version)
     return _make(reading, parts, titles)
+
+
+def _keep_frequent(admissions: pl.DataFrame, reading: Reading) -> pl.DataFrame:
+    kept = keep_frequent(admissions, FREQUENT)
+    lost = admissions.height - kept.height
+    reading.remarks.append(f"codes of fewer than {FREQUENT} admissions are left out, and {lost:,} admissions that have no other")
+    return kept
 
 
 def _with_labels(admissions: pl.DataFrame) -> pl.DataFrame:
@@ -76,9 +83,11 @@ def _split(documents: pl.DataFrame, reading: Reading, splits: str | None, subset
     return {name: documents.filter(column == name) for name in SPLITS if name in places}
 
 
-def _take_rare(admissions: pl.DataFrame, path: Path) -> dict[SplitName, pl.DataFrame]:
+def _take_rare(admissions: pl.DataFrame, path: Path, reading: Reading) -> dict[SplitName, pl.DataFrame]:
     lists = read_rare_lists(path)
     documents = _with_labels(admissions).filter(pl.col("doc_id").is_in(list(lists)))
+    if documents.height < len(lists):
+        reading.remarks.append(f"{len(lists) - documents.height:,} admissions of {path} have no document")
     labelled = documents.with_columns(labels=pl.Series([lists[hadm][1] for hadm in documents["doc_id"]], dtype=pl.List(pl.String)))
     places = pl.Series([lists[hadm][0] for hadm in documents["doc_id"]], dtype=pl.String)
     return {name: labelled.filter(places == name) for name in SPLITS if (places == name).any()}
@@ -109,15 +118,20 @@ def _keep_labels(parts: dict[SplitName, pl.DataFrame], wanted: list[str]) -> dic
 
 
 def _make(reading: Reading, parts: dict[SplitName, pl.DataFrame], titles: pl.DataFrame) -> Dataset:
-    return Dataset(splits={name: part.lazy() for name, part in parts.items()}, labels=titles.lazy(), remarks=reading.remarks)
+    return Dataset(
+        splits={name: part.lazy() for name, part in parts.items()},
+        labels=titles.lazy(),
+        files=[str(path) for path in reading.files],
+        remarks=[*reading.remarks, *reading.bad.close()],
+    )
 
 
-def _read_titles(root: Path, tables: tuple[str, str], columns: tuple[str, ...], version: int) -> pl.DataFrame:
+def _read_titles(reading: Reading, tables: tuple[str, str], columns: tuple[str, ...], version: int) -> pl.DataFrame:
     """Titles of diagnoses and procedures; where both have a code, the diagnosis's counts."""
     kinds: tuple[Kind, Kind] = ("diagnosis", "procedure")
     rows = []
     for kind, table in zip(kinds, tables, strict=True):
-        for row in read_rows(find_table(root, table), columns):
+        for row in read_rows(reading, table, columns, lambda *cells: cells):
             if len(row) == 2 or row[2].strip() == str(version):
                 rows.append((add_dot(row[0].strip(), kind, version), row[1].strip()))
     table_of_titles = pl.DataFrame(rows, schema={"label": pl.String, "title": pl.String}, orient="row")

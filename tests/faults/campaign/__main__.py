@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tempfile
-from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 
 from tests.faults.campaign.commands import Reference
 from tests.faults.campaign.processes import preload
-from tests.faults.campaign.trials import FAULTS, HARM, NEEDS_ROOT, VERDICTS, Trial, try_once
+from tests.faults.campaign.trials import FAULTS, HARM, NEEDS_ROOT, VERDICTS, try_once
+from tests.faults.reports import count_verdicts, record, tell
 
 
 def main() -> int:
@@ -37,29 +35,10 @@ def main() -> int:
             work.chmod(0o777)
             (work / "recipe.yaml").write_text((place / "recipe.yaml").read_text())
             trials.append(try_once(reference, seed, kind, work))
-            _tell(trials[-1], number + 1, given.trials)
-            if given.report:
-                with given.report.open("a", encoding="utf-8") as report:
-                    report.write(f"{json.dumps(asdict(trials[-1]))}\n")
-    print(_count(trials))
+            tell(trials[-1], number + 1, given.trials)
+            record(trials[-1], given.report)
+    print(count_verdicts(trials, VERDICTS))
     return int(any(trial.verdict in HARM for trial in trials))
-
-
-def _tell(trial: Trial, number: int, trials: int) -> None:
-    print(f"{number}/{trials} {trial.fault} {trial.seed} {trial.command}: {trial.detail}: {trial.verdict}", file=sys.stderr, flush=True)
-    if trial.evidence:
-        print("    " + trial.evidence.strip().replace("\n", "\n    "), file=sys.stderr, flush=True)
-
-
-def _count(trials: list[Trial]) -> str:
-    """A Markdown table: a row for each kind of fault, a column for each verdict."""
-    counts = Counter((trial.fault, trial.verdict) for trial in trials)
-    rows = [["fault", "trials", *VERDICTS]]
-    for fault in dict.fromkeys(trial.fault for trial in trials):
-        sums = [counts[fault, verdict] for verdict in VERDICTS]
-        rows.append([fault, str(sum(sums)), *map(str, sums)])
-    head, *rest = ("| " + " | ".join(row) + " |" for row in rows)
-    return "\n".join([head, "|---" * len(rows[0]) + "|", *rest])
 
 
 if __name__ == "__main__":

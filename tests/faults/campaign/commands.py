@@ -27,6 +27,7 @@ eval: {bootstrap: 50}
 eval-baseline: {bootstrap: 50}
 significance: {systems: [finetune, finetune-baseline], bootstrap: 50, permutations: 200}
 diff: {systems: [finetune, finetune-baseline]}
+thresholds: {bootstrap: 50}
 """
 
 
@@ -60,6 +61,7 @@ COMMANDS = (
     Command("eval-baseline", ("eval", "--tag", "baseline")),
     Command("significance", ("significance",)),
     Command("diff", ("diff", "finetune", "finetune-baseline")),
+    Command("thresholds", ("thresholds", "--target", "precision=0.6")),
 )
 WHOLE = Command("run", ("run", "../recipe.yaml"))
 ALL = (*COMMANDS, WHOLE)

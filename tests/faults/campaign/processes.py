@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from io import RawIOBase
 from pathlib import Path
 
 LONGEST = 120.0  # seconds after which a command counts as hung
@@ -69,19 +67,53 @@ class Running:
 
     def __init__(self, arguments: Sequence[str], folder: Path, prepare: Callable[[], None] | None = None) -> None:
         self.start = time.monotonic()
+        self._output = b""
+        self._ending: Ending | None = None
         reading, writing = os.pipe()
         self.process = os.fork()
         if self.process == 0:
             os.close(reading)
             _become(arguments, folder, writing, prepare)
         os.close(writing)
-        self.stream = os.fdopen(reading, "rb", buffering=0)
+        os.set_blocking(reading, False)
+        self._stream = os.fdopen(reading, "rb", buffering=0)
+
+    def poll(self) -> Ending | None:
+        """How it ended; None while it runs. A command that has run for too long is killed."""
+        if self._ending is None:
+            self._gather()
+            late = time.monotonic() - self.start > LONGEST
+            if late:
+                os.kill(self.process, signal.SIGKILL)
+            ended, status = os.waitpid(self.process, 0 if late else os.WNOHANG)
+            if ended:
+                self._gather()
+                self._stream.close()
+                code = None if late else os.waitstatus_to_exitcode(status)
+                self._ending = Ending(code, time.monotonic() - self.start, self._output.decode("utf-8", "replace"))
+        return self._ending
+
+    def send(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self._ending is None:
+            os.kill(self.process, number)
 
     def wait(self, signals: Sequence[tuple[float, int]] = ()) -> Ending:
-        """Wait for its end."""
-        with self.stream as stream:
-            code, output = _wait(self.process, stream, self.start, list(signals))
-        return Ending(code, time.monotonic() - self.start, output.decode("utf-8", "replace"))
+        """Wait for its end.
+
+        Args:
+            signals: what it is sent while it runs: seconds after its start, and the signal's number, in order.
+        """
+        later = list(signals)
+        while (ending := self.poll()) is None:
+            if later and time.monotonic() - self.start >= later[0][0]:
+                self.send(later.pop(0)[1])
+            time.sleep(POLL)
+        return ending
+
+    def _gather(self) -> None:
+        while chunk := self._stream.read(65536):
+            self._output += chunk
 
 
 def _become(arguments: Sequence[str], folder: Path, output: int, prepare: Callable[[], None] | None) -> None:
@@ -110,24 +142,3 @@ def _become(arguments: Sequence[str], folder: Path, output: int, prepare: Callab
             except (OSError, ValueError):
                 code = code or 1
         os._exit(code if isinstance(code, int) else 0 if code is None else 1)
-
-
-def _wait(process: int, stream: RawIOBase, start: float, signals: list[tuple[float, int]]) -> tuple[int | None, bytes]:
-    """Send the signals at their time and gather the output until the process ends: its code, and what it wrote."""
-    output, open_still = b"", True
-    while True:
-        if open_still and select.select([stream], [], [], POLL)[0]:
-            chunk = stream.read(65536) or b""
-            output, open_still = output + chunk, bool(chunk)
-            continue
-        ended, status = os.waitpid(process, os.WNOHANG)
-        if ended:
-            return os.waitstatus_to_exitcode(status), output
-        now = time.monotonic() - start
-        if signals and now >= signals[0][0]:
-            os.kill(process, signals.pop(0)[1])
-        elif now > LONGEST:
-            os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
-            return None, output
-        time.sleep(POLL)

@@ -18,6 +18,7 @@ from pathlib import Path
 from plant_cli.artefacts.edits import LabelEdits, read_edits
 from tests.faults.campaign.commands import ALL, COMMANDS, Command, Reference, finish
 from tests.faults.campaign.processes import Ending, Running, run_command
+from tests.faults.reports import Trial
 
 NOBODY = 65534
 KILLS = {"SIGKILL": signal.SIGKILL, "SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT}
@@ -33,27 +34,6 @@ VERDICTS = {
 HARM = ("silent", "lost")
 LABEL, WORDS = "G01.3", ("years", "the", "with", "of", "in", "for")  # a label and words of the made-up clinic
 READERS = (("verify",), ("mig", "show", LABEL), ("plan",), ("suggest", "--text", "acute cough and fever"))
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What happened in one trial.
-
-    Args:
-        seed: what it was drawn from; the same seed repeats it, but for the moment at which a signal arrives.
-        fault: the kind of fault.
-        command: the folder that the disturbed command writes.
-        detail: what was done to it.
-        verdict: a key of `VERDICTS`.
-        evidence: what differs at the end, and what the command wrote; empty if all is well.
-    """
-
-    seed: int
-    fault: str
-    command: str
-    detail: str
-    verdict: str
-    evidence: str = ""
 
 
 @dataclass

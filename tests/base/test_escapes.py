@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from plant_cli.console.escapes import printable, printable_cell
+from plant_cli.base.escapes import printable, printable_cell
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,204 @@
+"""Predictions beside gold, as far as they can still be read, and the tests of differences on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from plant_cli.api.corpus import Corpus, Split
+from plant_cli.api.errors import DataError, PlantError
+from plant_cli.api.metrics import MetricInput
+from plant_cli.api.reporting import Reporter
+from plant_cli.artefacts.metrics import Bound
+from plant_cli.base.sizes import read_size
+from plant_cli.evaluation.comparison import Comparison
+from plant_cli.evaluation.conventions import CONVENTIONS, Convention
+from plant_cli.evaluation.details import measure_labels
+from plant_cli.evaluation.families import Families
+from plant_cli.evaluation.foreign import read_numbering
+from plant_cli.evaluation.gold import Gold, read_gold
+from plant_cli.evaluation.hierarchy import read_hierarchy
+from plant_cli.evaluation.joining import Measurement, keep_shared
+from plant_cli.evaluation.measurement import Measure, compare_systems, measure_system
+from plant_cli.evaluation.page.evaluated import Evaluated
+from plant_cli.evaluation.score import evaluate
+from plant_cli.evaluation.systems import System, file_system, other_system
+
+RESAMPLES = 1000  # behind the intervals of differences, where evaluations have none
+
+
+@dataclass(frozen=True, kw_only=True)
+class Readable:
+    """What a report reads of the corpus.
+
+    Args:
+        corpus: of the first system's run.
+        split: its documents that were evaluated.
+        gold: of them.
+        train: the training documents; None where labels have parents, so that they are not needed.
+    """
+
+    corpus: Corpus
+    split: Split
+    gold: Gold
+    train: Split | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """Predictions beside gold.
+
+    Args:
+        readable: None if the corpus cannot be read.
+        measured: of each system, by its name; empty if the predictions cannot be read.
+        reason: why something is not there, in a sentence; empty if all is.
+    """
+
+    readable: Readable | None = None
+    measured: Mapping[str, Measurement] = field(default_factory=dict)
+    reason: str = ""
+
+    @property
+    def data(self) -> dict[str, MetricInput]:
+        """What metrics are computed from, by system."""
+        return {name: one.data for name, one in self.measured.items()}
+
+
+def find_convention(system: Evaluated) -> Convention:
+    """The convention that a system was measured by; `DataError` if this version has none of that name."""
+    found = next((convention for name, convention in CONVENTIONS.items() if name == system.metrics.convention), None)
+    if found is None:
+        raise DataError(
+            f"there is no convention '{system.metrics.convention}'",
+            where=str(system.folder),
+            expected=f"one of {', '.join(CONVENTIONS)}",
+            todo=system.command("eval", "--force"),
+        )
+    return found
+
+
+def lay_beside(systems: Sequence[Evaluated], families: Families, open_corpus: Callable[[], Corpus], reporter: Reporter) -> Beside:
+    """Read the corpus and every system's predictions; what cannot be read is warned about.
+
+    Args:
+        systems: evaluated alike.
+        families: metric families with their options.
+        open_corpus: gives the corpus of the first system's run.
+        reporter: where warnings go.
+
+    Raises:
+        DataError: the corpus has other gold labels now.
+    """
+    readable = None
+    try:
+        readable = _read(systems[0], open_corpus())
+        measured = {system.name: _measure(system, systems[0], readable.gold, families, reporter) for system in systems}
+    except PlantError as error:
+        reporter.warn(explain(error))
+        return Beside(readable=readable, reason=explain(error))
+    if readable.gold.hash != systems[0].metrics.gold:
+        raise DataError(
+            "the gold labels are not those of the evaluation",
+            where=f"{systems[0].folder}: gold {systems[0].metrics.gold[:12]} then, {readable.gold.hash[:12]} now",
+            expected="the corpus that was evaluated",
+            todo=systems[0].command("eval", "--force"),
+        )
+    return Beside(readable=readable, measured=measured)
+
+
+def explain(error: PlantError) -> str:
+    """An error as a sentence with its remedy."""
+    return f"{error.what}; {error.todo}."
+
+
+def _read(system: Evaluated, corpus: Corpus) -> Readable:
+    split = corpus.split(system.metrics.split)
+    train = None if any(corpus.labels.parents) else corpus.split("train")
+    return Readable(corpus=corpus, split=split, gold=read_gold(corpus, split.name), train=train)
+
+
+def _measure(system: Evaluated, first: Evaluated, gold: Gold, families: Families, reporter: Reporter) -> Measurement:
+    """As the evaluation measured: the tests are of the same figures."""
+    options = system.record.options
+    above = options.get("hierarchy")
+    measure = Measure(
+        families=families,
+        convention=find_convention(system),
+        wanted=(),
+        memory=read_size(options.get("memory") or "1GB"),
+        numbering=read_numbering(options.get("label_order"), options.get("remove_pairs")),
+        hierarchy=None if above is None else read_hierarchy(Path(above), gold.labels),
+    )
+    return measure_system(_find(system, first, gold), gold, measure, reporter)
+
+
+def _find(system: Evaluated, first: Evaluated, gold: Gold) -> System:
+    given = system.record.options.get("threshold")
+    if system.foreign is not None:
+        return file_system(system.foreign, given)
+    found = other_system(system.name, system.run, system.tag, gold.split, gold.label_hash, first.run / "corpus")
+    return found if given is None else replace(found, threshold=float(given))
+
+
+def align(systems: Sequence[Evaluated], beside: Beside, families: Families) -> list[Evaluated]:
+    """The systems with figures over the labels of the first.
+
+    Averages over labels, bins of frequency and propensities go by the labels of train and their counts. A system that was trained on
+    others, such as on a part of the documents, is evaluated again on those of the first: its own figures are over something else.
+
+    Args:
+        systems: the first gives the labels.
+        beside: their predictions, laid beside the gold labels of the first; where they cannot be read, figures stay as they are.
+        families: metric families with their options.
+    """
+    first = systems[0].label_hash
+    return [
+        _evaluate_again(system, beside, families) if system.label_hash != first and system.name in beside.measured else system
+        for system in systems
+    ]
+
+
+def _evaluate_again(system: Evaluated, beside: Beside, families: Families) -> Evaluated:
+    assert beside.readable is not None
+    data, record = beside.measured[system.name].data, system.metrics
+    drawn = system.record.options.get("bootstrap") or 0
+    found = evaluate(data, families, replicates=drawn, level=record.level, generator=np.random.default_rng(record.seed))
+    bounds = {name: Bound(value=score.value, low=score.low, high=score.high) for name, score in found.scores.items()}
+    bins = {
+        b.name: {"labels": b.labels, "present": b.present, **{m.name.removesuffix(f"[{b.name}]"): bounds.pop(m.name) for m in b.metrics}}
+        for b in found.bins
+    }
+    changes = {"metrics": bounds, "bins": bins, "labels_averaged": found.labels_averaged, "labels_never": found.labels_never}
+    labels = measure_labels(data, beside.readable.gold, record.level)
+    return replace(system, metrics=record.model_copy(update=changes), measured_again=labels)
+
+
+def compare_evaluated(
+    systems: Sequence[Evaluated], beside: Beside, families: Families, permutations: int, reporter: Reporter
+) -> tuple[list[Comparison], str]:
+    """The first system beside each other one, as `plant significance` compares them, or why not, in a sentence.
+
+    Args:
+        systems: evaluated alike.
+        beside: their predictions.
+        families: metric families with their options.
+        permutations: random swaps of approximate randomisation.
+        reporter: where progress goes.
+    """
+    if len(systems) < 2:
+        return [], "Nothing is compared, since one system is given: `plant report A B` marks real differences with ▲ and ▼."
+    if beside.reason:
+        return [], f"Differences are not tested: {beside.reason}"
+    found = compare_systems(
+        keep_shared([(name, [one]) for name, one in beside.measured.items()]),
+        families,
+        replicates=systems[0].record.options.get("bootstrap") or RESAMPLES,
+        permutations=permutations,
+        level=systems[0].metrics.level,
+        seed=systems[0].metrics.seed,
+        reporter=reporter,
+    )
+    return found, ""

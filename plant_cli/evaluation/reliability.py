@@ -1,0 +1,97 @@
+"""Whether the scores of predictions are probabilities that can be believed: how often what was given one came true."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.stats import binomtest
+
+from plant_cli.api.metrics import MetricValue
+from plant_cli.evaluation.bootstrap import interval, resample
+from plant_cli.evaluation.gold import Gold
+from plant_cli.evaluation.predictions import Predictions
+from plant_cli.evaluation.score import none_if_undefined
+from plant_cli.kit.metrics import Floats, divide, find_hits, ratio_of_sums
+from plant_cli.lexical.calibration import BINS
+
+CONVENTION = (
+    "ECE: the distance of mean probability and share that is right, averaged over listed pairs of document and label in "
+    f"{BINS} bins of equal width; all documents count, pairs that no list holds do not"
+)
+WHOLE, NETWORK = "all together", "network"
+
+
+def measure_reliability(predictions: Predictions, gold: Gold, *, replicates: int, level: float, seed: int) -> dict[str, Any] | None:
+    """The reliability of predictions, for metrics.json: fractions from 0 to 1; None if the scores are no probabilities.
+
+    Args:
+        predictions: of a split.
+        gold: of the same documents.
+        replicates: resamples of the documents behind the intervals; 0: none.
+        level: their coverage.
+        seed: of the resamples.
+
+    Source: Guo et al. 2017, On calibration of modern neural networks, equation 3.
+    """
+    listed = ~np.isneginf(predictions.scores)
+    scores = predictions.scores[listed]
+    if not len(scores) or scores.min() < 0 or scores.max() > 1:
+        return None
+    documents = len(predictions.top)
+    places = np.nonzero(listed)[0] * BINS + np.minimum((scores * BINS).astype(np.int64), BINS - 1)
+    hits = find_hits(predictions.top, gold.matrix)[listed].astype(np.float64)
+    summed: tuple[Floats, ...] = (np.ones(len(scores)), scores, hits)
+    pairs, chances, right = (np.bincount(places, one, documents * BINS).reshape(documents, BINS).astype(np.float64) for one in summed)
+    error = MetricValue(name="ECE", contributions=np.hstack([pairs, chances, right]), combine=average_distance)
+    bins = [ratio_of_sums(f"bin {i}", right[:, i], pairs[:, i]) for i in range(BINS)]
+    drawn = resample([error, *bins], replicates, np.random.default_rng(seed)) if replicates else np.zeros((1 + BINS, 0))
+    found = float(average_distance(error.contributions.sum(axis=0).reshape(1, -1))[0])
+    low, high = interval(found, drawn[0], level, error=0.0, within=(0.0, 1.0))  # moved back: chance alone makes resamples worse
+    totals = zip(pairs.sum(axis=0), chances.sum(axis=0), right.sum(axis=0), drawn[1:], strict=True)
+    return {
+        "ECE": found,
+        "low": none_if_undefined(low),
+        "high": none_if_undefined(high),
+        "pairs": len(scores),
+        "convention": CONVENTION,
+        "bins": [_describe(n, p, r, values, level) for n, p, r, values in totals],
+    }
+
+
+def average_distance(sums: Floats) -> Floats:
+    """The expected calibration error [R] from pairs, summed probabilities and right pairs of each bin, side by side [R, 3 BINS]."""
+    pairs, chances, right = np.split(sums, 3, axis=1)
+    return divide(np.abs(chances - right).sum(axis=1), pairs.sum(axis=1))
+
+
+def _describe(pairs: float, chances: float, right: float, drawn: Floats, level: float) -> dict[str, Any]:
+    """A bin. Its interval is that of resampled documents or Wilson's, whichever is wider: a few pairs that are all right prove little."""
+    share = right / pairs if pairs else 0.0
+    bounds: tuple[float | None, float | None] = (None, None)
+    if pairs and drawn.size:
+        wilson = binomtest(round(right), round(pairs)).proportion_ci(level, method="wilson")
+        low, high = interval(share, drawn, level, within=(0.0, 1.0))
+        bounds = (min(wilson.low, low), max(wilson.high, high))
+    return {
+        "pairs": round(pairs),
+        "probability": chances / pairs if pairs else 0.0,
+        "right": share,
+        "low": bounds[0],
+        "high": bounds[1],
+    }
+
+
+def describe(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Notes under a table: the error of the whole and of its parts, and what it means; none where there are no probabilities.
+
+    Args:
+        found: from `measure_reliability`, by the name of the part.
+    """
+    errors = [f"{name} {100 * one['ECE']:.2g}{_bracket(one)} over {one['pairs']} pairs" for name, one in found.items()]
+    return [f"expected calibration error in points: {'; '.join(errors)}", CONVENTION] if errors else []
+
+
+def _bracket(found: Mapping[str, Any]) -> str:
+    return "" if found["low"] is None else f" [{100 * found['low']:.2g}, {100 * found['high']:.2g}]"

@@ -1,0 +1,147 @@
+"""Where in a text it stands that a label applies: the attention of a network, or the words that scorers name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from plant_cli.api import Analyser, Corpus, MachineSection, Reporter
+from plant_cli.inference.model import Voices, has_network, load_voices
+from plant_cli.inference.reasons import explain_labels
+from plant_cli.model.design import ComponentLookup
+
+_NAMED = re.compile(r"[^\s,;:()“”+]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextEvidence:
+    """What speaks for one label in one text.
+
+    Args:
+        spans: of its words, in order, in code points, end exclusive [n, 2].
+        weights: how much each speaks for the label, ≥ 0 [n].
+        reason: what scorers say, in words; empty without.
+    """
+
+    spans: npt.NDArray[np.int64]
+    weights: npt.NDArray[np.float64]
+    reason: str
+
+
+def find_evidence(
+    folder: Path,
+    corpus: Corpus,
+    component: ComponentLookup,
+    machine: MachineSection,
+    relevance: Callable[[], Path | None],
+    texts: Sequence[str],
+    labels: Sequence[Sequence[int]],
+    reporter: Reporter,
+) -> list[list[TextEvidence]]:
+    """The evidence for some labels of each text: attention where the model has a network, else the words that its scorers name.
+
+    Args:
+        folder: of the stage `finetune`.
+        corpus: the run's corpus.
+        component: finds backbone, decoder and scorers.
+        machine: where a network is to run.
+        relevance: gives the run's folder `mig`, if it has one; asked only if the decoder looks at words.
+        texts: one a document [B].
+        labels: rows of the label index, some for each text.
+        reporter: where progress goes.
+
+    Raises:
+        ArtefactError: the model is missing, damaged, or of another order of labels.
+    """
+    voices = load_voices(folder, corpus.labels, corpus.analyser, component)
+    reasons = [_explain(voices, text, own) for text, own in zip(texts, labels, strict=True)]
+    words = [_place_words(corpus.analyser, text) for text in texts]
+    if not has_network(folder):
+        return [
+            [TextEvidence(spans=spans, weights=_find_named(found, why), reason=why) for why in whys]
+            for (found, spans), whys in zip(words, reasons, strict=True)
+        ]
+    attention = _read_attention(folder, corpus, component, machine, relevance, texts, labels, reporter)
+    return [
+        [
+            TextEvidence(spans=spans, weights=add_to_words(tokens, weights, spans), reason=why)
+            for weights, why in zip(of_text, whys, strict=True)
+        ]
+        for (_, spans), (tokens, of_text), whys in zip(words, attention, reasons, strict=True)
+    ]
+
+
+def _explain(voices: Voices | None, text: str, labels: Sequence[int]) -> list[str]:
+    if voices is None or voices.scorers is None or not labels:
+        return [""] * len(labels)
+    return explain_labels(voices.scorers, [text], np.array([labels], dtype=np.int64))[0]
+
+
+def _place_words(analyser: Analyser, text: str) -> tuple[list[str], npt.NDArray[np.int64]]:
+    found = analyser.words(text)
+    return [word for word, _, _ in found], np.array([[start, end] for _, start, end in found], dtype=np.int64).reshape(-1, 2)
+
+
+def _find_named(words: Sequence[str], reason: str) -> npt.NDArray[np.float64]:
+    """1 for each word of a text that a reason names within its brackets, else 0."""
+    named = {word.lower() for part in reason.split("; ") for word in _NAMED.findall(part.partition("(")[2])}
+    return np.array([float(word in named) for word in words], dtype=np.float64)
+
+
+def _read_attention(
+    folder: Path,
+    corpus: Corpus,
+    component: ComponentLookup,
+    machine: MachineSection,
+    relevance: Callable[[], Path | None],
+    texts: Sequence[str],
+    labels: Sequence[Sequence[int]],
+    reporter: Reporter,
+) -> list[tuple[npt.NDArray[np.int64], list[npt.NDArray[np.float64]]]]:
+    """Of each text the spans of its tokens [T, 2], and the attention of each label on them [T]."""
+    import torch
+
+    from plant_cli.artefacts.relevance import read_vocabulary
+    from plant_cli.model.hardware import choose_hardware
+    from plant_cli.model.network import load_network
+    from plant_cli.model.reading import LiveReader, tokenize
+    from plant_cli.model.token_words import find_token_words
+
+    hardware = choose_hardware(machine)
+    network = load_network(folder, component, machine, corpus.labels, corpus.sizes["train"]).to(hardware.device).eval()
+    tokens = tokenize(network, texts, reporter, "documents")
+    mig = relevance() if network.needs_words else None
+    words = None if mig is None else find_token_words(texts, tokens, read_vocabulary(mig)["word"].to_list(), corpus.analyser)
+    reader = LiveReader(network, tokens, hardware, words)
+    found: list[tuple[npt.NDArray[np.int64], list[npt.NDArray[np.float64]]]] = []
+    with torch.no_grad(), hardware.autocast(), reporter.progress("attention", len(texts), "documents") as task:
+        for row, own in enumerate(labels):
+            spans = np.asarray(tokens.spans[row], dtype=np.int64).reshape(-1, 2)
+            weights = [np.zeros(len(spans))] * len(own)
+            if own and len(spans):
+                on_tokens = network.decoder.attention(reader.read(np.array([row])), torch.tensor(own, device=hardware.device))
+                weights = list(on_tokens[0, :, : len(spans)].double().cpu().numpy())
+            found.append((spans, weights))
+            task.advance(1)
+    return found
+
+
+def add_to_words(tokens: npt.NDArray[np.int64], weights: npt.NDArray[np.float64], words: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """The weights of tokens [T], added up over each word that they spell [n].
+
+    Args:
+        tokens: their spans, in order [T, 2].
+        weights: one a token.
+        words: spans of words, in order, apart [n, 2].
+    """
+    summed = np.zeros(len(words))
+    if len(words):
+        place = np.minimum(np.searchsorted(words[:, 1], tokens[:, 0], side="right"), len(words) - 1)
+        inside = (words[place, 0] < tokens[:, 1]) & (tokens[:, 0] < words[place, 1])
+        np.add.at(summed, place[inside], weights[inside])
+    return summed

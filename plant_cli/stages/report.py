@@ -1,0 +1,146 @@
+"""The action `plant report`: one page with what the records of evaluated systems say, as tables and figures."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plant_cli.api import Choice, MetricSpec, Options, Result, StageContext, StageSpec, UsageError, option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plant_cli.evaluation.page.contents import Contents
+    from plant_cli.evaluation.page.documents import Found
+    from plant_cli.evaluation.page.evaluated import Evaluated
+
+MOST_DOCUMENTS = 100
+
+
+class ReportOptions(Options):
+    """Options of `report`."""
+
+    systems: list[str] = option(
+        [],
+        "The system to judge, then those to compare it with: a run's folder, a stage's folder in one, or a folder (finetune-baseline) or "
+        "tag in --run. Each must be evaluated. Default: the one without a tag in --run.",
+        argument=True,
+        path=True,
+    )
+    output: str = option("report.html", "The page: one HTML file that fetches nothing.", short="-O", min_length=1)
+    figures: str | None = option(
+        None, "Write every figure here, too, as SVG and PNG, and the headline in LaTeX and Markdown.", min_length=1
+    )
+    tables: str | None = option(None, "Write the headline in LaTeX and Markdown here (default: beside the figures).", min_length=1)
+    documents: int = option(
+        10, "Documents shown with their evidence, which loads the model; 0: none, and no text on the page.", ge=0, le=MOST_DOCUMENTS
+    )
+    permutations: int = option(10000, "Random swaps behind p of differences (approximate randomisation).", ge=1)
+    paper: bool = option(False, "Mark differences by the published rule, as `plant significance --paper` does.")
+
+
+def run(context: StageContext, options: ReportOptions) -> Result:
+    """Nothing in a run is changed, and no figure is measured in a second way: what evaluations recorded is shown."""
+    from plant_cli.evaluation.page.drawing import require_packages
+
+    require_packages()
+    page, folders = _require_writable(options, force=context.force)
+
+    from plant_cli.evaluation.page.contents import write_contents
+    from plant_cli.evaluation.page.evaluated import read_evaluated
+
+    systems = read_evaluated(options.systems or [str(context.run_path)], context.run_path)
+    home = _open(context, systems[0].run)
+    contents = _gather(home, options, systems)
+    written = write_contents(contents, page, **folders)
+    return Result(
+        tables=[contents.headline],
+        data={"page": str(page), "bytes": page.stat().st_size, "files": [str(path) for path in written], "left_out": contents.missing},
+        next_step=f"open {page} in a browser ({page.stat().st_size / 1e6:.1f} MB, {len(contents.figures)} figures)",
+    )
+
+
+def _require_writable(options: ReportOptions, *, force: bool) -> tuple[Path, dict[str, Path | None]]:
+    """The page and the folders, refused before any work where they could not be written."""
+    page = Path(options.output)
+    folders = {"figures": options.figures, "tables": options.tables or options.figures}
+    places = {name: None if path is None else Path(path) for name, path in folders.items()}
+    if page.is_dir() or (page.exists() and not force):
+        raise UsageError(
+            f"the output {'is a folder' if page.is_dir() else 'is there already'}",
+            where=str(page),
+            expected="a file that does not exist",
+            todo="choose another --output" + ("" if page.is_dir() else ", or --force"),
+        )
+    for place in filter(None, places.values()):
+        if place.is_dir() and any(place.iterdir()) and not force:
+            raise UsageError(
+                "the folder is not empty", where=str(place), expected="an empty or a new folder", todo="choose another one, or --force"
+            )
+    for folder in {page.absolute().parent, *(place.absolute() for place in places.values() if place is not None)}:
+        standing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+        if not standing.is_dir() or not os.access(standing, os.W_OK | os.X_OK):
+            raise UsageError(
+                "the output cannot be written",
+                where=str(folder),
+                expected="a folder in which files may be made" + ("" if standing.is_dir() else f"; {standing} is a file"),
+                todo="choose another place with --output, --figures or --tables",
+            )
+    return page, places
+
+
+def _open(context: StageContext, run: Path) -> StageContext:
+    """The context of the run whose gold labels count, where it is not the one of the command."""
+    if run == context.run_path.absolute():
+        return context
+    from plant_cli.running.runner import RequestRunner
+
+    return RequestRunner(replace(context.request, run_path=run)).open("report")
+
+
+def _gather(context: StageContext, options: ReportOptions, systems: list[Evaluated]) -> Contents:
+    from plant_cli.evaluation.page.contents import Asked, gather
+
+    first = systems[0].record.options
+    metric_options = first.get("metric_options") or {}
+    names = dict.fromkeys([spec.name for spec in context.components(MetricSpec)])
+    families = [context.component(MetricSpec, Choice(name=name, options=metric_options.get(name, {}))) for name in names]
+    asked = Asked(families=families, permutations=options.permutations, paper=options.paper, documents=options.documents)
+    return gather(systems, asked, context.corpus, lambda *given: _find_evidence(context, systems[0], *given), context.reporter)
+
+
+def _find_evidence(context: StageContext, system: Evaluated, texts: Sequence[str], labels: Sequence[Sequence[int]]) -> Found:
+    folder = context.input("finetune", system.tag)
+
+    # Imports torch where there is a network, which takes seconds: what is missing is said before.
+    from plant_cli.evaluation.page.documents import Found
+    from plant_cli.inference.evidence import find_evidence
+    from plant_cli.inference.model import has_network
+
+    found = find_evidence(
+        folder,
+        context.corpus(),
+        context.component,
+        context.machine,
+        lambda: context.find_input("mig"),
+        texts,
+        labels,
+        context.reporter,
+    )
+    return Found(network=has_network(folder), texts=[[(one.spans, one.weights, one.reason) for one in own] for own in found])
+
+
+SPECS = (
+    StageSpec(
+        name="report",
+        summary="One page to look at: results with intervals, figures, best and worst labels, evidence in documents, cost.",
+        options=ReportOptions,
+        run=run,
+        sections=("machine",),
+        writes=False,
+        takes=("force",),
+        examples=("plant report", "plant report finetune finetune-baseline -O report.html --figures figures"),
+    ),
+)

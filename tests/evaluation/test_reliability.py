@@ -1,0 +1,51 @@
+"""Reliability of probabilities by hand, and its intervals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plant_cli.evaluation.predictions import read_predictions
+from plant_cli.evaluation.reliability import average_distance, describe, measure_reliability
+
+NOTHING = {"replicates": 0, "level": 0.95, "seed": 0}
+
+
+def test_by_hand(gold: Any, save: Any, good: Any) -> None:
+    """Right: .9 .8 .7 .9; wrong: .1 .2 .3 .6."""
+    found = measure_reliability(read_predictions(save(good), gold), gold, **NOTHING)
+    assert found is not None
+    assert found["ECE"] == pytest.approx((0.1 + 0.2 + 0.3 + 0.1 + 0.1 + 0.2 + 0.3 + 0.6) / 8)
+    assert [one["pairs"] for one in found["bins"]] == [0, 1, 1, 1, 0, 0, 1, 1, 1, 2]
+    assert found["bins"][9] == {"pairs": 2, "probability": pytest.approx(0.9), "right": 1.0, "low": None, "high": None}
+    assert (found["pairs"], found["low"]) == (8, None)
+    [errors, convention] = describe({"all together": found})
+    assert errors == "expected calibration error in points: all together 24 over 8 pairs"
+    assert "10 bins of equal width" in convention
+
+
+def test_intervals_of_few_pairs_are_wide(gold: Any, save: Any, good: Any) -> None:
+    found = measure_reliability(read_predictions(save(good), gold), gold, replicates=200, level=0.95, seed=0)
+    assert found is not None
+    last = found["bins"][9]
+    assert 0.3 < last["low"] < 0.4  # Wilson: two of two
+    assert last["high"] == 1
+    assert found["low"] < found["ECE"] < found["high"]
+    assert "[" in describe({"all together": found})[0]
+    assert found == measure_reliability(read_predictions(save(good), gold), gold, replicates=200, level=0.95, seed=0)
+
+
+def test_the_error_is_weighted_by_pairs() -> None:
+    sums = np.zeros((1, 30))
+    sums[0, [0, 9]], sums[0, [10, 19]], sums[0, [20, 29]] = [30, 10], [3, 9], [6, 10]
+    assert average_distance(sums)[0] == pytest.approx((30 * 0.1 + 10 * 0.1) / 40)
+    assert average_distance(np.zeros((1, 30)))[0] == 0
+
+
+def test_scores_that_are_no_probabilities_have_none(gold: Any, save: Any, good: Any) -> None:
+    for scores in ({"a": 7.0}, {"a": -0.1}):
+        assert measure_reliability(read_predictions(save({**good, "1": scores}), gold), gold, **NOTHING) is None
+    assert measure_reliability(read_predictions(save({name: {} for name in good}), gold), gold, **NOTHING) is None
+    assert describe({}) == []

@@ -1,0 +1,87 @@
+"""Fuzz one target for some minutes: `python -m tests.faults.fuzzing --target NAME --minutes M --seed S --report FILE`.
+
+Cases are tried in a process of their own, which may die or hang: that is a finding, too, and the next process goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from tests.faults.fuzzing.campaign import Round, run_round
+from tests.faults.fuzzing.targets import TARGETS
+
+
+@dataclass
+class Report:
+    """What came of a target.
+
+    Args:
+        target: its name.
+        seed: of its first round.
+        cases: tried.
+        processor_minutes: that the processes used.
+        outcomes: how often each kind came.
+        findings: cases that broke the contract, each with what it did and the files that did it.
+    """
+
+    target: str
+    seed: int
+    cases: int = 0
+    processor_minutes: float = 0.0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    findings: list[dict[str, object]] = field(default_factory=list)
+
+    def add(self, done: Round) -> None:
+        """Take in a round; findings of one wording are kept once."""
+        self.cases += sum(done.outcomes.values())
+        self.outcomes.update(done.outcomes)
+        if done.finding is not None and done.finding["error"] not in {finding["error"] for finding in self.findings}:
+            self.findings.append(done.finding)
+
+
+def main() -> int:
+    """Fuzz until the processor time is used; leave with 1 if the contract was broken."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--target", choices=TARGETS, required=True)
+    parser.add_argument("--minutes", type=float, default=1.0, help="of processor time")
+    parser.add_argument("--seed", type=int, default=0, help="of the first round; the others follow")
+    parser.add_argument("--cases", type=int, default=500, help="in a round, which is one process")
+    parser.add_argument("--report", type=Path, help="JSON: written anew after every round")
+    given = parser.parse_args()
+    report, number = Report(given.target, given.seed), 0
+    with tempfile.TemporaryDirectory(prefix="plant-fuzzing-") as folder:
+        while report.processor_minutes < given.minutes:
+            report.add(run_round(given.target, given.seed + number, given.cases, Path(folder)))
+            used = resource.getrusage(resource.RUSAGE_CHILDREN)
+            report.processor_minutes = (used.ru_utime + used.ru_stime) / 60
+            number += 1
+            _write(report, given.report)
+    _tell(report)
+    return int(bool(report.findings))
+
+
+def _write(report: Report, path: Path | None) -> None:
+    if path is not None:
+        path.write_text(json.dumps({**asdict(report), "outcomes": dict(report.outcomes.most_common())}, indent=1) + "\n", encoding="utf-8")
+
+
+def _tell(report: Report) -> None:
+    minutes = f"{report.processor_minutes:.1f} minutes of processor time"
+    print(f"{report.target}: {report.cases:,} cases, {minutes}, {len(report.outcomes)} outcomes")
+    for outcome, count in report.outcomes.most_common():
+        print(f"  {count:7,}  {outcome}")
+    for finding in report.findings:
+        print(f"finding, seed {finding['seed']}: {finding['error']}\n{finding['trace']}\n  {finding['files']}")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    sys.exit(main())

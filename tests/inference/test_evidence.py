@@ -1,0 +1,46 @@
+"""Evidence in texts: attention added up over words, or the words that reasons name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plant_cli.api import Request, SilentReporter
+from plant_cli.inference.evidence import _find_named, add_to_words, find_evidence
+from plant_cli.registry import installed
+from plant_cli.running.runner import RequestRunner
+
+
+def test_tokens_are_added_up_over_the_words_that_they_spell() -> None:
+    tokens = np.array([[0, 3], [3, 5], [5, 6], [7, 9], [20, 22]])  # the last two lie between and behind the words
+    words = np.array([[0, 5], [5, 7], [10, 14]])
+    assert add_to_words(tokens, np.array([0.25, 0.5, 1.0, 2.0, 4.0]), words).tolist() == [0.75, 1.0, 0.0]
+    assert add_to_words(tokens, np.ones(5), np.zeros((0, 2), dtype=np.int64)).tolist() == []
+    assert add_to_words(np.zeros((0, 2), dtype=np.int64), np.zeros(0), words).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_words_that_reasons_name_count_and_names_of_scorers_do_not() -> None:
+    reason = "titles +2.1 (“Acute fever”: fever); words +0.8 (chest pain, chills)"
+    assert _find_named(["titles", "fever", "pain", "acute", "cough"], reason).tolist() == [0, 1, 1, 1, 0]
+    assert _find_named(["a"], "").tolist() == [0]
+
+
+@pytest.mark.parametrize("network", [True, False])
+def test_of_a_trained_model(clinic, network) -> None:  # type: ignore[no-untyped-def]
+    clinic("mig")
+    clinic("finetune", "finetune.init=random", f"finetune.network={str(network).lower()}")
+    context = RequestRunner(Request(registry=installed(), run_path=clinic.path, sets=clinic.sets)).open("suggest")
+    corpus = context.corpus()
+    texts = list(corpus.split("test").texts[:3])
+    labels = [[0, 1], [], [2]]
+    found = find_evidence(
+        clinic.path / "finetune", corpus, context.component, context.machine, lambda: None, texts, labels, SilentReporter()
+    )
+    assert [len(own) for own in found] == [2, 0, 1]
+    for text, own in zip(texts, found, strict=True):
+        for one in own:
+            words = [text[start:end].lower() for start, end in one.spans.tolist()]
+            assert words == [text[start:end].lower() for _, start, end in corpus.analyser.words(text)]
+            assert len(one.weights) == len(words)
+            assert (one.weights >= 0).all()
+            assert 0 < one.weights.sum() <= 1.0001 if network else set(one.weights) <= {0.0, 1.0}
