@@ -2,7 +2,7 @@
 
 from plant_cli.api.components import Components, PluginRecord, Spec
 from plant_cli.api.context import StageContext
-from plant_cli.api.corpus import SPLITS, Analyser, Corpus, Dataset, DatasetCard, Evidence, Excluded, LabelIndex, Split, SplitName
+from plant_cli.api.corpus import SPLITS, Analyser, Corpus, Dataset, DatasetCard, Evidence, Excluded, LabelIndex, Pieces, Split, SplitName
 from plant_cli.api.errors import (
     ArtefactError,
     ComponentError,

@@ -16,6 +16,19 @@ SplitName = Literal["train", "validation", "test"]
 SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
 
 
+@dataclass(frozen=True)
+class Pieces:
+    """A split cut into consecutive parts, each small enough to be held, so that the whole never is.
+
+    Args:
+        whole: the split that was cut; where `Dataset.splits` has another frame, the parts are not its.
+        parts: lazy frames that give the rows of `whole` when collected one after the other.
+    """
+
+    whole: pl.LazyFrame
+    parts: Sequence[pl.LazyFrame]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
     """What a dataset plugin yields.
@@ -31,6 +44,7 @@ class Dataset:
         access: `local` files of the user, `bundled` with a package, or fetched from a `hub`.
         files: what was read, for the run's hashes.
         remarks: what was guessed on reading and the user should know (no split column: how it was split).
+        pieces: the same splits in parts, for those that may be larger than memory.
     """
 
     splits: Mapping[SplitName, pl.LazyFrame]
@@ -42,6 +56,7 @@ class Dataset:
     access: Literal["local", "bundled", "hub"] = "local"
     files: Sequence[str] = ()
     remarks: Sequence[str] = ()
+    pieces: Mapping[SplitName, Pieces] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ import polars as pl
 
 from plant_cli.api.corpus import SPLITS, Dataset, SplitName
 from plant_cli.api.errors import DataError, near_names
-from plant_cli.kit.tables import collect, collect_batches, count_rows
+from plant_cli.kit.tables import collect, count_rows
 
 Frames = Mapping[SplitName, pl.DataFrame]
 COLUMNS = ("doc_id", "text", "labels")
@@ -44,15 +44,21 @@ def read_frame(dataset: Dataset, split: SplitName) -> pl.DataFrame:
 
 
 def read_batches(dataset: Dataset, split: SplitName) -> Iterator[pl.DataFrame]:
-    """One split as `read_frame` gives it, some documents at a time, so that its texts are never all in memory; at least one batch."""
-    where = _locate(dataset, split)
+    """One split as `read_frame` gives it, some documents at a time; at least one batch.
+
+    Where the dataset has the split in pieces, its texts are never all in memory.
+    """
+    where, whole = _locate(dataset, split), dataset.splits[split]
+    cut = dataset.pieces.get(split)
+    parts = [whole] if cut is None or cut.whole is not whole else cut.parts
     empty = True
-    for source in collect_batches(dataset.splits[split], where, BATCH):
+    for part in parts:
+        source = collect(part, where)
         for first in range(0, source.height, BATCH):
             yield _conform(source.slice(first, BATCH), where)
             empty = False
     if empty:
-        yield _conform(collect(dataset.splits[split].head(0), where), where)
+        yield _conform(collect(whole.head(0), where), where)
 
 
 def count_documents(dataset: Dataset, split: SplitName) -> int:

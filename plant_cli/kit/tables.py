@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -116,20 +116,6 @@ def collect(frame: pl.LazyFrame, where: str) -> pl.DataFrame:
     """Read a lazy frame; a file that turns out to be damaged half way becomes a `DataError` that names `where`."""
     try:
         return frame.collect()
-    except PolarsError as error:
-        raise _damaged(error, where) from error
-
-
-def collect_batches(frame: pl.LazyFrame, where: str, rows: int) -> Iterator[pl.DataFrame]:
-    """The rows of a lazy frame in order, some at a time, so that the whole is never held; see `collect`.
-
-    Args:
-        frame: what is read.
-        where: for messages.
-        rows: of a batch, about.
-    """
-    try:
-        yield from frame.collect_batches(chunk_size=rows, maintain_order=True, engine="streaming")
     except PolarsError as error:
         raise _damaged(error, where) from error
 

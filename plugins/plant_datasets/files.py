@@ -8,15 +8,16 @@ from pathlib import Path
 
 import polars as pl
 
-from plant_cli.api import SPLITS, DataError, DataSection, Dataset, PlantError, SplitName, UsageError, near_names
+from plant_cli.api import SPLITS, DataError, DataSection, Dataset, Pieces, PlantError, SplitName, UsageError, near_names
 from plant_cli.kit.rows import BadRows
-from plant_cli.kit.tables import collect, join_columns, peek_columns, scan_table, text_columns, whole_numbers
+from plant_cli.kit.tables import collect, count_rows, join_columns, peek_columns, scan_table, text_columns, whole_numbers
 from plant_cli.kit.text_tables import shorten, show_names
 from plant_datasets.guesses import guess_split, missing_column
 from plant_datasets.hash_split import split_by_hash
 from plant_datasets.label_cells import SEPARATORS, describe_guess, find_separator, parse_labels
 from plant_datasets.layout import ALIASES, find_beside, find_split_files
 
+PIECE = 10_000  # documents that are read together: some tens of megabytes of text
 _SPLIT, _ROW = "split of the row", "number of the row"  # names that no column of a user has
 
 
@@ -35,12 +36,14 @@ def load_files(data: DataSection) -> Dataset:
             todo="name it, as in `plant mig data.parquet`; or name the folder of an earlier run with --run DIR",
         )
     path, bad = Path(data.path), BadRows.of(data)
-    splits, files, remarks = _read_folder(path, data, bad) if path.is_dir() else _read_file(path, data, bad)
+    parts, files, remarks = _read_folder(path, data, bad) if path.is_dir() else _read_file(path, data, bad)
+    splits = {name: pl.concat(pieces) for name, pieces in parts.items()}
     titles = Path(data.titles) if data.titles else find_beside(path, "labels")
     evidence = Path(data.evidence) if data.evidence else find_beside(path, "evidence")
     excluded = find_beside(path, "excluded")
     return Dataset(
         splits=splits,
+        pieces={name: Pieces(whole, parts[name]) for name, whole in splits.items()},
         labels=_read_titles(Path(data.titles)) if data.titles else _read_beside(_read_titles, titles, remarks),
         evidence=_read_evidence(Path(data.evidence)) if data.evidence else _read_beside(_read_evidence, evidence, remarks),
         excluded=_read_beside(_read_excluded, excluded, remarks),
@@ -63,7 +66,8 @@ def recognise(data: DataSection) -> str | None:
     return f"a table with the columns {show_names(columns)}" if wanted <= set(columns) else None
 
 
-Read = tuple[dict[SplitName, pl.LazyFrame], list[Path], list[str]]
+Parts = list[pl.LazyFrame]  # consecutive rows of a table
+Read = tuple[dict[SplitName, Parts], list[Path], list[str]]
 
 
 def _read_folder(folder: Path, data: DataSection, bad: BadRows) -> Read:
@@ -84,14 +88,15 @@ def _read_file(path: Path, data: DataSection, bad: BadRows) -> Read:
         present = _find_splits(table, data.split_column, path)
         mapped, remarks = _map_tables({str(path): (table, "")}, data, [_name_split(data.split_column)])
         parts = mapped[str(path)]
-        splits: dict[SplitName, pl.LazyFrame] = {s: parts.filter(pl.col(_SPLIT) == s).drop(_SPLIT) for s in SPLITS if s in present}
-        return splits, [path], remarks
+        of: dict[SplitName, Parts] = {s: [p.filter(pl.col(_SPLIT) == s).drop(_SPLIT) for p in parts] for s in SPLITS if s in present}
+        return of, [path], remarks
     asked = data.split_column != DataSection.model_fields["split_column"].default
     if asked or "did you mean" in near_names(data.split_column, columns) or guess_split(table, str(path)):
         raise missing_column(data.split_column, "--split-column", table, data, path)
     mapped, remarks = _map_tables({str(path): (table, "")}, data)
     anew = f"{path} has no column '{data.split_column}': split 80/10/10 by a hash of each text (`plant data split` writes other shares)"
-    return split_by_hash(collect(mapped[str(path)], str(path))), [path], [anew, *remarks]
+    found = split_by_hash(collect(pl.concat(mapped[str(path)]), str(path)))
+    return {name: [frame] for name, frame in found.items()}, [path], [anew, *remarks]
 
 
 def _name_split(column: str) -> pl.Expr:
@@ -116,7 +121,7 @@ def _find_splits(table: pl.LazyFrame, column: str, path: Path) -> pl.Series:
 
 def _map_tables(
     tables: Mapping[str, tuple[pl.LazyFrame, str]], data: DataSection, further: Sequence[pl.Expr] = ()
-) -> tuple[dict[str, pl.LazyFrame], list[str]]:
+) -> tuple[dict[str, Parts], list[str]]:
     """Map columns onto the schema: `doc_id`, `text`, `labels` and the rest.
 
     Args:
@@ -125,7 +130,7 @@ def _map_tables(
         further: columns to be added.
 
     Returns:
-        The mapped tables by file, and remarks on what was guessed.
+        The mapped tables by file, in pieces, and remarks on what was guessed.
     """
     for where, (table, _) in tables.items():
         schema = table.collect_schema()
@@ -145,7 +150,9 @@ def _map_tables(
     mapped = {}
     for where, (table, prefix) in tables.items():
         parse_labels(cells[where], separator, where)  # an error names the row of the whole table
-        mapped[where] = _map_columns(table, _cut_labels(cells[where], separator, where), data, prefix, further)
+        labels = _cut_labels(cells[where], separator, where)
+        starts = range(0, max(1, count_rows(table, where)), PIECE)
+        mapped[where] = [_map_columns(table, start, labels, data, prefix, further) for start in starts]
     return mapped, remarks
 
 
@@ -164,12 +171,16 @@ def _cut_labels(cells: pl.Series, separator: str | None, where: str) -> pl.Expr:
     return column.map_batches(cut, return_dtype=pl.List(pl.String), is_elementwise=True).alias("labels")
 
 
-def _map_columns(table: pl.LazyFrame, labels: pl.Expr, data: DataSection, prefix: str, further: Sequence[pl.Expr]) -> pl.LazyFrame:
+def _map_columns(
+    table: pl.LazyFrame, start: int, labels: pl.Expr, data: DataSection, prefix: str, further: Sequence[pl.Expr]
+) -> pl.LazyFrame:
+    """The rows of a piece that begins at row `start`."""
     columns = table.collect_schema().names()
     given = data.id_column or ("doc_id" if "doc_id" in columns else None)
     texts = text_columns(data.text_column, columns)
     used = {*texts, data.labels_column, given, "doc_id", "text", "labels"}
-    numbered = table if given else table.with_row_index(_ROW, offset=1)
+    piece = table.slice(start, PIECE)
+    numbered = piece if given else piece.with_row_index(_ROW, offset=start + 1)
     return numbered.select(
         (pl.col(given).cast(pl.String) if given else pl.concat_str(pl.lit(prefix), pl.col(_ROW).cast(pl.String))).alias("doc_id"),
         join_columns(texts).alias("text"),

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from plant_datasets import files
 from plant_datasets.files import load_files
 
 from plant_cli.api import DataError, DataSection, Dataset, PlantError, UsageError
+from plant_cli.corpus import frames
 from plant_cli.kit.tables import write_table
 
 ROWS = [
@@ -253,3 +256,44 @@ def test_a_column_of_lists_is_no_text(tmp_path: Path, frame: dict[str, Any]) -> 
     pl.DataFrame(frame).write_parquet(tmp_path / "a.parquet")
     with pytest.raises(DataError, match="the column 'text' holds lists or objects"):
         load_files(DataSection(path=str(tmp_path / "a.parquet")))
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.csv", "folder"])
+@pytest.mark.parametrize("ids", [True, False])
+def test_a_corpus_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, ids: bool) -> None:
+    """Nobody ever holds more than a piece, and the pieces are the whole: ids by row, labels cut at a separator, splits of one table."""
+    rows = [(f"d{i}", f"text {i}", "a;b" if i % 2 else "c", "test" if i % 5 == 4 else "train") for i in range(23)]
+    table = pl.DataFrame(rows, schema=["doc_id", "text", "labels", "split"], orient="row").drop([] if ids else ["doc_id"])
+    if name == "folder":
+        (tmp_path / name).mkdir()
+        for split in ("train", "test"):
+            write_table(table.filter(split=split).drop("split"), tmp_path / name / f"{split}.parquet")
+    else:
+        write_table(table, tmp_path / name)
+    section = DataSection(path=str(tmp_path / name))
+    whole = read(load_files(section))
+    monkeypatch.setattr(files, "PIECE", 4)
+    dataset = load_files(section)
+    held: list[int] = []
+
+    def collect(frame: pl.LazyFrame, where: str) -> pl.DataFrame:
+        held.append(frame.collect().height)
+        return frame.collect()
+
+    monkeypatch.setattr(frames, "collect", collect)
+    found = {
+        split: [row for batch in frames.read_batches(dataset, split) for row in batch.rows()]  # type: ignore[arg-type]
+        for split in dataset.splits
+    }
+    assert found == whole == read(dataset)
+    assert len(found["train"]) + len(found["test"]) == 23
+    assert max(held) <= 4
+
+
+def test_pieces_of_other_splits_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever gives a dataset other splits need not know of its pieces."""
+    monkeypatch.setattr(files, "PIECE", 1)
+    write_table(pl.DataFrame({"text": ["a", "b"], "labels": ["x", "y"], "split": ["train", "train"]}), tmp_path / "x.parquet")
+    dataset = load_files(DataSection(path=str(tmp_path / "x.parquet")))
+    other = replace(dataset, splits={"train": dataset.splits["train"].tail(1)})
+    assert [batch["doc_id"].to_list() for batch in frames.read_batches(other, "train")] == [["2"]]
