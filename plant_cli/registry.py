@@ -20,6 +20,7 @@ from plant_cli.api.errors import ComponentError, PluginError, near_names
 from plant_cli.api.hooks import GROUP, HOOK_SPECS, HOOKS
 from plant_cli.api.kinds import TABLE, Kind, kind_of
 from plant_cli.api.options import Choice, Options, former_names
+from plant_cli.base.names import NAME_RULE, names_folder
 
 LONGEST_FAULT = 300  # characters of what a broken plugin says
 
@@ -89,6 +90,7 @@ class Registry:
         for spec in found:
             if not isinstance(spec, kind.spec):
                 raise TypeError(f"{kind.hook} returned {type(spec).__name__}, not {kind.spec.__name__}")
+            _check_spec(kind, spec)
         return found
 
     def specs(self, kind: type[SpecT]) -> list[SpecT]:
@@ -141,6 +143,17 @@ class Registry:
         """The plugin that registered a component; None if nobody did."""
         owners = self._owners.get((kind_of(kind).name, name))
         return owners[0][1] if owners else None
+
+
+def _check_spec(kind: Kind, spec: Spec) -> None:
+    """Refuse a spec that cannot be listed, typed or made a folder of: names come from a stranger, and stages write under theirs."""
+    words = spec.name.split(" ") if isinstance(spec.name, str) else []
+    if not all(map(names_folder, words)) or not 1 <= len(words) <= (2 if kind.name == "stage" else 1):
+        raise TypeError(f"{kind.hook} returned a spec with the name {str(spec.name)[:40]!r}: names have {NAME_RULE}")
+    if not isinstance(spec.summary, str) or not isinstance(spec.source, str):
+        raise TypeError(f"{kind.hook}: summary and source of '{spec.name}' must be text")
+    if not (isinstance(spec.options, type) and issubclass(spec.options, Options)):
+        raise TypeError(f"{kind.hook}: options of '{spec.name}' must be a class of plant_cli.api.Options")
 
 
 def _name_fault(error: BaseException) -> str:

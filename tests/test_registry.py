@@ -61,6 +61,14 @@ def test_a_plugin_is_found_and_its_component_resolved(plugins: Registry, tmp_pat
         (UNMARKED, "plant_register_losses is not marked with @hookimpl"),
         (WRONG_KIND, "plant_register_signals returned LossSpec, not SignalSpec"),
         (HOOKLESS, "no plugin hook in it"),
+        ("import sys\nsys.exit('bye')\n", "SystemExit: bye"),
+        ("class Odd(Exception):\n    def __str__(self):\n        raise ValueError\nraise Odd\n", "Odd: (its own message fails)"),
+        ("raise ValueError('one\\ntwo')\n", "ValueError: one"),
+        (GOOD.replace('"thorn"', "3"), "returned a spec with the name '3': names have small letters"),
+        (GOOD.replace('"thorn"', '"../thorn"'), "returned a spec with the name '../thorn'"),
+        (GOOD.replace('"thorn"', '"two thorns"'), "returned a spec with the name 'two thorns'"),
+        (GOOD.replace('"A thorn."', "None"), "summary and source of 'thorn' must be text"),
+        (GOOD.replace("options=ThornOptions", "options=dict"), "options of 'thorn' must be a class"),
     ],
 )
 def test_a_broken_plugin_is_recorded_and_harms_no_other(plugins: Registry, tmp_path: Path, source: str, said: str) -> None:
@@ -71,6 +79,19 @@ def test_a_broken_plugin_is_recorded_and_harms_no_other(plugins: Registry, tmp_p
     assert said in weed.error
     assert weed.trace is not None
     assert [spec.name for spec in plugins.specs(LossSpec)] == ["thorn"]
+
+
+def test_a_plugin_that_says_too_much_does_not_fill_the_screen(plugins: Registry, tmp_path: Path) -> None:
+    _load(plugins, tmp_path, weed="raise ValueError('long ' * 100_000)\n")
+    with pytest.raises(ComponentError) as caught:
+        plugins.find(LossSpec, "thorn")
+    assert "weed (ValueError: long long" in caught.value.todo
+    assert len(caught.value.todo) < 1000
+
+
+def test_ctrl_c_while_a_plugin_is_loaded_ends_the_command(plugins: Registry, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        _load(plugins, tmp_path, weed="raise KeyboardInterrupt\n")
 
 
 def test_an_unknown_name_offers_near_ones_and_names_broken_plugins(plugins: Registry, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def read_edits(folder: Path) -> dict[str, LabelEdits]:
         # The base loader keeps every scalar a string: a word `no` and a label `1e4` stay what they are.
         raw = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader) or {}
         return {label: _label_edits(entry) for label, entry in raw.items()}
-    except (yaml.YAMLError, UnicodeDecodeError, AttributeError, TypeError, ValueError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, AttributeError, TypeError, ValueError, RecursionError) as error:
         raise ArtefactError(
             f"the edits cannot be read: {error}",
             where=str(path),

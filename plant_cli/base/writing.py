@@ -16,6 +16,11 @@ LATEX_ESCAPES = str.maketrans(
 )
 
 
+def count(number: int, noun: str) -> str:
+    """A number of things: `1 document`, `1,234 documents`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def format_cell(value: Cell, column: Column) -> str:
     """A cell for a person: fractions as points with one decimal, nothing for None and NaN."""
     if value is None or (isinstance(value, float) and math.isnan(value)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -78,9 +79,8 @@ def read_skos(text: str, syntax: str, language: str | None, path: Path) -> tuple
                 "replaced_by": sorted(str(successor) for successor in graph.objects(node, terms.isReplacedBy)),
             }
         )
-    table = tidy_labels(
-        pl.DataFrame(rows, schema_overrides={name: pl.List(pl.String) for name in ("alternatives", "parents", "replaced_by")})
-    )
+    kinds = {name: pl.List(pl.String) for name in ("alternatives", "parents", "replaced_by")}
+    table = tidy_labels(pl.DataFrame(rows, schema={"label": pl.String} if not rows else None, schema_overrides=kinds if rows else None))
     return table, _remarks(rows, chosen)
 
 
@@ -116,6 +116,7 @@ def _parse(text: str, syntax: str, path: Path) -> tuple[Any, Any]:
             expected="the context within the file",
             todo="write the context into the file, or convert it to Turtle",
         )
+    logging.getLogger("rdflib").addHandler(logging.NullHandler())  # its warnings quote the file, unseen by what guards the terminal
     try:
         return rdflib, rdflib.Graph().parse(data=text, format=syntax)
     except Exception as error:

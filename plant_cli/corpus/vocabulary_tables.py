@@ -63,6 +63,15 @@ def read_vocabulary_table(path: Path, text: str, language: str | None, encoding:
         "deprecated": columns.get("deprecated"),
         "replaced_by": columns.get("replaced_by"),
     }
+    single = (found[name] for name in ("label", "title", "description"))
+    nested = next((name for name in single if name is not None and table.schema[name].is_nested()), None)
+    if nested is not None:
+        raise DataError(
+            f"the column '{nested}' of the vocabulary holds lists or objects",
+            where=f"{path}, column {nested}",
+            expected="one text in each cell; only other names, parents and successors are lists",
+            todo="write one label on each row, with one title",
+        )
     wanted = [pl.col(source).alias(name) for name, source in found.items() if source is not None]
     return tidy_labels(table.select(wanted)), [f"a table of {table.height:,} labels; titles from the column {title}", *remarks]
 
@@ -104,7 +113,7 @@ def _split(cell: object) -> list[str]:
 def _read_json_list(cell: str) -> list[object]:
     try:
         value = json.loads(cell)
-    except ValueError:
+    except (ValueError, RecursionError):
         return [cell]
     return value if isinstance(value, list) else [cell]
 

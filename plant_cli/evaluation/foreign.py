@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,9 @@ KNOWN = "a table with doc_id, labels and scores; Annif's JSON lines; XMLReposito
 _HEADER = re.compile(r"\s*\d+\s+\d+\s*")
 _SCORED = re.compile(r"\S+:[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|nan|inf)")
 _NUMBER = re.compile(r"\d+")
+
+
+LONGEST_NUMBER = 18  # digits: no document and no label has a larger one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +73,7 @@ def read_numbering(labels: str | None, removed: str | None) -> Numbering:
     pairs = set()
     for number, line in enumerate(_read_lines(Path(removed)) if removed is not None else [], start=1):
         found = _NUMBER.findall(line)
-        if line.strip() and (len(found) != 2 or found != line.split()):
+        if line.strip() and (len(found) != 2 or found != line.split() or max(map(len, found)) > LONGEST_NUMBER):
             raise DataError(
                 f"this is no pair of document and label: {line[:60]}",
                 where=f"{removed}, line {number}",
@@ -145,11 +147,11 @@ def _require_rows(found: int, gold: Gold, path: Path) -> None:
 
 
 def _read_matrix(path: Path, gold: Gold, numbering: Numbering) -> pl.DataFrame:
-    from scipy.sparse import csr_array, load_npz
+    from plant_cli.kit.matrices import load_sparse
 
     try:
-        matrix = csr_array(load_npz(path)).tocoo()
-    except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
+        matrix = load_sparse(path).tocoo()
+    except ValueError as error:
         raise DataError(
             f"the file is no sparse matrix: {error}", where=str(path), expected="what scipy.sparse.save_npz writes", todo="write it again"
         ) from error
@@ -217,7 +219,7 @@ def _read_annif(path: Path, gold: Gold) -> pl.DataFrame:
                 for one in entry["results"]:
                     names = [str(one[key]) for key in ("uri", "notation", "label") if one.get(key)]
                     yield document, next((name for name in names if name in known), names[0]), float(one["score"])
-            except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
                 expected = '{"document_id": …, "results": [{"uri": …, "score": …}]}'
                 raise _bad(f"this is no line of Annif's output: {line[:60]}", f"{path}, line {number}", expected) from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plant_cli.api import Column, Table
-from plant_cli.base.writing import format_cell, format_row, write_latex, write_markdown
+from plant_cli.base.writing import count, format_cell, format_row, write_latex, write_markdown
 
 TABLE = Table(
     title="Two\nlines",
@@ -19,6 +19,10 @@ def test_cells() -> None:
     assert format_cell(1234567, count) == "1,234,567"
     assert [format_cell(v, exact) for v in (0.000123456, 3)] == ["0.0001235", "3"]
     assert format_row(TABLE, ["x", 0.25]) == ["x", "25.0"]
+
+
+def test_numbers_of_things() -> None:
+    assert [count(n, "document") for n in (0, 1, 1234)] == ["0 documents", "1 document", "1,234 documents"]
 
 
 def test_markdown_keeps_a_row_on_a_line() -> None:

@@ -159,3 +159,10 @@ def test_round_trips(rows):
         frame = found.frame.filter(pl.col("labels").list.len() > 0)
         read = {d: dict(zip(n, s, strict=True)) for d, n, s in zip(frame["doc_id"], frame["labels"], frame["scores"], strict=True)}
         assert read == {d: row for d, row in predictions.items() if row}, name
+
+
+def test_a_pair_with_a_number_of_thousands_of_digits_is_refused(tmp_path):
+    (tmp_path / "pairs.txt").write_text(f"0 1\n0 {'9' * 5000}\n")
+    with pytest.raises(DataError, match="no pair of document and label") as caught:
+        read_numbering(None, str(tmp_path / "pairs.txt"))
+    assert caught.value.where.endswith("line 2")

@@ -88,6 +88,22 @@ def test_a_place_below_a_file_is_refused_before_any_work(report, tmp_path, optio
     assert "is a file" in raised.value.expected
 
 
+def test_one_label_and_one_document_without_titles(tmp_path):
+    rows = [("train", f"fever cough {i}", ["a"]) for i in range(8)] + [("validation", "fever", ["a"]), ("test", "fever and cough", ["a"])]
+    frame = pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").with_row_index("doc_id")
+    frame.with_columns(pl.col("doc_id").cast(pl.String)).write_parquet(tmp_path / "one.parquet")
+    for name, flags in (("finetune", {"network": False}), ("eval", {"bootstrap": 40}), ("report", {"output": str(tmp_path / "r.html")})):
+        given = {name: flags, "data": {"path": str(tmp_path / "one.parquet")}, "machine": {"device": "cpu"}}
+        result = run_stage(Request(registry=installed(), run_path=tmp_path / "run", flags=given), name)
+    metrics = json.loads((tmp_path / "run" / "eval" / "metrics.json").read_text())["metrics"]
+    shown = {row[0]: row[1] for row in result.tables[0].rows}
+    assert shown["P@1"].startswith(f"{100 * metrics['P@1']['value']:.1f} [")
+    page = (tmp_path / "r.html").read_text()
+    assert "1 document of test; macro-F1 over 1 label, macro-F1-present over 1 label" in page
+    assert "No label of &#39;run&#39; was taken for a sibling" in page
+    assert page.count("<svg ") == page.count("<figure>") > 3
+
+
 HOSTILE = "<script>document.title='bad'</script>\"><img src=http://evil.example/x.png onerror=alert(1)> $x_1$ &amp; \u202eevil"
 
 

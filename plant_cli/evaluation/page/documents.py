@@ -178,7 +178,7 @@ def _find_hindrance(system: Evaluated, beside: Beside, count: int) -> str:
         return "Documents are left out, since the report was asked for with --documents 0."
     if beside.reason:
         return f"Documents are left out: {beside.reason}"
-    if system.find("finetune") is None:
+    if system.trained is None:
         return (
             f"Documents are left out: '{system.name}' is another tool or an average, without a model of its own that could show evidence."
         )

@@ -6,9 +6,11 @@ Systems differ in colour, marker, line and hatching at once: nothing is said by 
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from collections.abc import Sequence
 from typing import Any
+from xml.sax.saxutils import escape
 
 import numpy as np
 
@@ -28,6 +30,8 @@ BRIEF = 26  # characters of a name that leave room for another one beside it
 ENTRY = 0.19  # inches for a line of a legend
 ROW = 0.34  # inches for a name of a vertical list
 WIDE, HIGH = 6.4, 3.7  # inches
+
+_OPEN = re.compile(r"<svg\b[^>]*>")
 
 STYLE = {
     "svg.fonttype": "none",
@@ -96,7 +100,13 @@ def draw(figure: Figure) -> tuple[str, bytes]:
         FigureCanvasSVG(canvas).print_svg(svg, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
         FigureCanvasAgg(canvas)
         canvas.savefig(png, format="png", dpi=150, metadata={"Software": None})
-    return svg.getvalue(), png.getvalue()
+    return _describe(svg.getvalue(), figure), png.getvalue()
+
+
+def _describe(svg: str, figure: Figure) -> str:
+    """A drawing with its title and description, for readers of the file alone."""
+    said = f"<title>{escape(printable_cell(figure.title))}</title>\n <desc>{escape(printable_cell(figure.description))}</desc>"
+    return _OPEN.sub(lambda tag: f"{tag[0]}\n {said}", svg, count=1)
 
 
 def _draw_lines(axes: Any, figure: Figure) -> None:

@@ -15,6 +15,7 @@ from plant_cli.artefacts.corpus import CorpusRecord
 from plant_cli.artefacts.integrity import require_recorded
 from plant_cli.artefacts.metrics import MetricsRecord, read_metrics
 from plant_cli.artefacts.records import StageRecord
+from plant_cli.base.writing import count
 from plant_cli.evaluation.systems import locate
 from plant_cli.runs.folder import Run
 
@@ -68,19 +69,24 @@ class Evaluated:
     @property
     def conditions(self) -> str:
         """Under what conditions it was measured, for the line under a table."""
-        m, averaged = self.metrics, ", ".join(f"{name} over {count:,} labels" for name, count in self.metrics.labels_averaged.items())
+        m = self.metrics
+        averaged = ", ".join(f"{name} over {count(labels, 'label')}" for name, labels in m.labels_averaged.items())
         drawn = self.record.options.get("bootstrap") or 0
         intervals = f"{100 * m.level:g}% intervals from {drawn} resamples of the documents" if drawn else "no intervals"
         left_out = f", {m.documents_without_gold} of the split without gold" if m.documents_without_gold else ""
-        seed = f"seed {m.seed}" if self.find("finetune") is None else f"trained with seed {self.seed}, resampled with seed {m.seed}"
-        counted = f"{m.documents:,} documents of {m.split}{left_out}; {averaged or 'no average over labels'}"
+        seed = f"seed {m.seed}" if self.trained is None else f"trained with seed {self.seed}, resampled with seed {m.seed}"
+        counted = f"{count(m.documents, 'document')} of {m.split}{left_out}; {averaged or 'no average over labels'}"
         return f"{counted}; convention {m.convention}; {seed}; {intervals}"
+
+    @property
+    def trained(self) -> StageRecord | None:
+        """The record of its own training; None for another tool, and for an average of systems, which were trained each by itself."""
+        return self.stages.get(f"finetune{self.suffix}")
 
     @property
     def seed(self) -> int:
         """Of training, where it was trained here, else of the resamples."""
-        trained = self.find("finetune")
-        return self.metrics.seed if trained is None else trained.seed
+        return self.metrics.seed if self.trained is None else self.trained.seed
 
     def find(self, stage: str) -> StageRecord | None:
         """The record of one of its stages by the stage's name; None if it was made without."""
@@ -105,7 +111,8 @@ class Evaluated:
 
     def read_history(self, stage: str) -> list[dict[str, Any]]:
         """The epochs of a stage of training as they were recorded; none if it was made without it, or without a network."""
-        name = next((name for name, record in self.stages.items() if record.stage == stage), None)
+        inside = {} if self.trained is None else self.stages
+        name = next((name for name, record in inside.items() if record.stage == stage), None)
         path = None if name is None else self.run / name / HISTORY
         if path is None or not path.exists():
             return []

@@ -21,9 +21,9 @@ def describe_systems(systems: Sequence[Evaluated]) -> Table:
     columns += [Column(name="scorers"), Column(name="seed"), Column(name="threshold")]
     rows: list[list[Cell]] = []
     for system in systems:
-        trained = system.find("finetune")
+        trained = system.trained
         if trained is None:
-            rows.append([system.name, None, "another tool, or an average", "", "", None, system.metrics.threshold])
+            rows.append([system.name, None, _describe_untrained(system), "", "", None, system.metrics.threshold])
             continue
         model, has_network = trained.sections.get("model", {}), trained.options.get("network", True)
         network = " + ".join(_name(model.get(part)) for part in ("backbone", "decoder")) if has_network else "none"
@@ -37,6 +37,14 @@ def describe_systems(systems: Sequence[Evaluated]) -> Table:
         if system.metrics.leakage
     ]
     return Table(title="What is compared", columns=columns, rows=rows, notes=notes)
+
+
+def _describe_untrained(system: Evaluated) -> str:
+    if system.foreign is not None:
+        return f"another tool ({system.foreign.name})"
+    predicted = system.stages.get(f"predict{system.suffix}")
+    members = {} if predicted is None else predicted.summary.get("average") or {}
+    return f"average of {', '.join(members)}" if members else "not trained in this run"
 
 
 def _name(component: object) -> str:

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from plant_cli.api.corpus import LabelIndex
 from plant_cli.api.metrics import MetricInput
 from plant_cli.api.output import Cell, Column, Table
+from plant_cli.base.writing import count
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.page.charts import Axis, Figure, Section, Series
 from plant_cli.evaluation.page.evaluated import Evaluated
@@ -87,7 +88,7 @@ def _relate(a: int, b: int, labels: LabelIndex, by_label: csr_array | None) -> s
         return ""
     ours, theirs = (by_label.indices[by_label.indptr[x] : by_label.indptr[x + 1]] for x in (a, b))
     shared = np.intersect1d(ours, theirs).size
-    return f"{shared:,} training documents have both" if shared else ""
+    return f"both in {count(shared, 'training document')}" if shared else ""
 
 
 def write_confusions(systems: Sequence[Evaluated], found: Mapping[str, Sequence[Confusion]], gold: Gold | None, reason: str) -> Section:
@@ -109,7 +110,8 @@ def write_confusions(systems: Sequence[Evaluated], found: Mapping[str, Sequence[
                 )
             continue
         tables.append(_tabulate(system, pairs, gold))
-        figures.append(draw_confusions(system, pairs, gold, number))
+        if pairs[0].documents > 1:  # bars that are all alike say nothing
+            figures.append(draw_confusions(system, pairs, gold, number))
     text = ["A label of a document was missed, and in the same document a sibling was assigned that it does not have."] if tables else []
     return Section(name="siblings", title="Labels taken for siblings", text=text, tables=tables, figures=figures, missing=missing)
 

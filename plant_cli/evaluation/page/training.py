@@ -141,7 +141,7 @@ def draw_planting(systems: Sequence[Evaluated]) -> Figure | str:
 
 
 def _find_planted(system: Evaluated) -> tuple[str, float] | None:
-    record = system.find("pretrain-attn")
+    record = None if system.trained is None else system.find("pretrain-attn")
     named = {} if record is None else {n: v for n, v in record.summary.items() if n.startswith("nDCG@") and isinstance(v, int | float)}
     return next(iter(named.items()), None)
 
@@ -187,7 +187,7 @@ def draw_sizes(systems: Sequence[Evaluated]) -> Figure | str:
 
 def _describe_kind(system: Evaluated) -> str:
     """What systems have in common that differ in the size of train alone."""
-    trained = system.find("finetune")
+    trained = system.trained
     if trained is None:
         return system.name
     if not trained.options.get("network", True):

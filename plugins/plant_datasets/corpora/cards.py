@@ -88,6 +88,7 @@ CARDS = {
         variants={
             "as published": {"train": 500, "validation": 250, "test": 250},
             "without gold of test": {"train": 500, "validation": 250},
+            "without gold of test, dev cut into two": {"train": 500, "validation": 72, "test": 178, "labels": 2_921},
         },
     ),
     "reuters-21578": DatasetCard(
@@ -96,7 +97,11 @@ CARDS = {
         citation="Lewis, D. D. (1997). Reuters-21578 Text Categorization Test Collection, Distribution 1.0.",
         source="http://www.daviddlewis.com/resources/testcollections/reuters21578/",
         files="the unpacked folder: reut2-000.sgm to reut2-021.sgm",
-        variants={"ModApte": {"train": 9_603, "test": 3_299}, "ModLewis": {"train": 13_625, "test": 6_188}},
+        variants={
+            "ModApte": {"train": 9_603, "test": 3_299},
+            "ModLewis": {"train": 13_625, "test": 6_188},
+            "LEWISSPLIT, all categories, each text once": {"train": 10_927, "validation": 1_201, "test": 5_356, "labels": 429},
+        },
     ),
     "tibkat": DatasetCard(
         title="TIBKAT (LLMs4Subjects): catalogue records of the TIB with subject headings of the GND",

@@ -1,4 +1,7 @@
-"""The corpora that are registered by name. Their options stand here, and their readers are imported when they are asked for."""
+"""The corpora that are registered by name. Their options stand here, and their readers are imported when they are asked for.
+
+Each is read from what its publisher hands out, or from tables with the columns of the section `data`, as `plant data convert` writes them.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Literal
 
-from plant_cli.api import DataSection, Dataset, DatasetSpec, NoOptions, Options, option
+from plant_cli.api import DataSection, Dataset, DatasetSpec, NoOptions, Options, UsageError, option
 from plant_datasets.corpora.cards import CARDS
 
 
@@ -45,11 +48,28 @@ _READERS: dict[str, tuple[str, type[Options]]] = {
 }
 
 
+def _refuse_options(name: str, options: Options) -> None:
+    """Tables hold what was chosen when they were written: options of the original files cannot choose again."""
+    given = [key for key, value in options.model_dump().items() if value != type(options).model_fields[key].default]
+    if given:
+        raise UsageError(
+            f"{', '.join(given)} cannot be chosen in tables: they are options of the files that the publisher hands out",
+            where=f"dataset '{name}'",
+            expected=f"the distribution of {name}, or none of its options",
+            todo=f"`plant data info {name}` says where to get the distribution; or leave the options out",
+        )
+
+
 def _loader(name: str, module: str) -> Callable[[DataSection, Any], Dataset]:
     def load(data: DataSection, options: Any) -> Dataset:
         from plant_datasets.corpora.counting import with_card
+        from plant_datasets.files import load_files, recognise
 
-        read: Dataset = import_module(f"plant_datasets.corpora.{module}").load(data, options)
+        if recognise(data) is None:
+            read: Dataset = import_module(f"plant_datasets.corpora.{module}").load(data, options)
+        else:
+            _refuse_options(name, options)
+            read = load_files(data)
         return with_card(read, CARDS[name])
 
     return load

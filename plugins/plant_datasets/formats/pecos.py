@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import cast
 
 import numpy as np
-from scipy.sparse import csr_array, load_npz, save_npz
+from scipy.sparse import csr_array, save_npz
 
 from plant_cli.api import DataError, DataSection, Dataset, NoOptions, SplitName
+from plant_cli.kit.matrices import load_sparse
 from plant_datasets.formats.documents import Document, NumberedLabels, Part, Reading, find_file, read_numbered
 from plant_datasets.formats.writing import Output
 
@@ -81,8 +81,8 @@ def _read(reading: Reading, texts: Path, matrix: Path, labels: NumberedLabels) -
 def read_matrix(path: Path) -> csr_array:
     """A sparse matrix as scipy saves it, without its zeros; `DataError` if the file holds something else."""
     try:
-        matrix = csr_array(load_npz(path))
-    except (OSError, ValueError, KeyError, EOFError, TypeError) as error:
+        matrix = load_sparse(path)
+    except ValueError as error:
         raise DataError(
             f"the matrix cannot be read: {error}",
             where=str(path),
@@ -91,7 +91,7 @@ def read_matrix(path: Path) -> csr_array:
         ) from error
     matrix.eliminate_zeros()
     matrix.sort_indices()
-    return cast(csr_array, matrix)
+    return matrix
 
 
 def _unlike(what: str, first: Path, second: Path) -> DataError:

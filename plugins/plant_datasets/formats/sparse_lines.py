@@ -143,7 +143,7 @@ def label_numbers(reading: Reading, paths: Iterable[Path], skip: int) -> Iterato
     for path in paths:
         for line, content in read_lines(path, BadRows(), reading.data.encoding):
             head = content.partition(" ")[0] if line > skip else ""
-            yield from (int(part) for part in head.split(",") if part.isdecimal())
+            yield from (int(part) for part in head.split(",") if part.isdecimal() and len(part) < 19)
 
 
 def _uneven(path: Path, line: int, texts: list[str] | None) -> DataError:

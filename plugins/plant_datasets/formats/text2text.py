@@ -72,7 +72,7 @@ def _fits(path: Path) -> bool:
 def _numbers(reading: Reading, parts: dict[Part, Path]) -> Iterator[int]:
     for path in parts.values():
         for _, line in read_lines(path, BadRows(), reading.data.encoding):
-            yield from (int(number) for number in re.findall(rf"(\d+){_WEIGHT}", line.partition("\t")[0]))
+            yield from (int(number) for number in re.findall(rf"(\d{{1,18}}){_WEIGHT}", line.partition("\t")[0]))
 
 
 def _read(reading: Reading, path: Path, labels: NumberedLabels) -> Iterator[Document]:

@@ -46,6 +46,7 @@ def test_every_form_is_drawn_twice_alike(figure):
     root = ElementTree.fromstring(svg)
     texts = ["".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text")]
     assert "y" in texts or "x" in texts
+    assert [root.find(f"{{http://www.w3.org/2000/svg}}{name}").text for name in ("title", "desc")] == ["F", "d"]
     assert png.startswith(b"\x89PNG")
     assert draw(figure) == (svg, png)
 

@@ -1,6 +1,7 @@
 """The headline holds the values of metrics.json, and the words of `plant significance`."""
 
 import json
+from dataclasses import replace
 
 from plant_cli.evaluation.page.beside import compare_evaluated, lay_beside
 from plant_cli.evaluation.page.headline import describe_systems, draw_bounds, draw_headline, make_headline, show_bound, write_headline
@@ -50,6 +51,15 @@ def test_what_is_not_defined_is_a_dash(systems):
     assert show_bound(None) == show_bound(undefined) == "–"
     assert show_bound(bounds["P@1"].model_copy(update={"low": None})) == "100.0"
     assert list(draw_bounds("a", ["P@1", "none"], {"P@1": undefined}).x) == []
+
+
+def test_what_was_not_trained_here_says_what_it_is(systems):
+    predict = systems[0].stages["predict"]
+    members = predict.model_copy(update={"summary": {"average": {"finetune": "a", "baseline": "b"}}})
+    average = replace(systems[0], tag="ens", stages={**systems[0].stages, "predict-ens": members})
+    tool = replace(systems[0], tag="tool", record=systems[0].record.model_copy(update={"options": {"predictions": "/x/omikuji.parquet"}}))
+    rows = describe_systems([average, tool]).rows
+    assert [row[2] for row in rows] == ["average of finetune, baseline", "another tool (omikuji.parquet)"]
 
 
 def test_one_system_is_told_what_a_second_gives(evaluate):

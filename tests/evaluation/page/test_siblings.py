@@ -37,8 +37,8 @@ def test_shared_training_documents_make_siblings():
     train = csr_array(np.array([[0, 0, 1, 1], [1, 1, 1, 1], [1, 0, 0, 0]]))
     found = find_confusions(DATA, Index(parents=((), (), (), ())), train)
     assert [(c.missed, c.assigned, c.documents, c.relation) for c in found] == [
-        (0, 1, 2, "1 training documents have both"),
-        (2, 3, 1, "2 training documents have both"),
+        (0, 1, 2, "both in 1 training document"),
+        (2, 3, 1, "both in 2 training documents"),
     ]
 
 
@@ -54,6 +54,8 @@ def test_bars_are_the_counted_documents(systems, families, open_corpus, silent):
     section = write_confusions(systems, found, gold, "")
     assert [table.rows[0] for table in section.tables] == [["label 0", "label 1", 7, "both under P"]]
     assert (section.figures[0].series[0].y, list(section.figures[0].x.ticks)) == ([7], ["label 0 → label 1"])
+    alike = {"baseline": [Confusion(missed=0, assigned=1, documents=1, relation="both under P")]}
+    assert list(write_confusions(systems, alike, gold, "").figures) == []
     assert section.missing[0].startswith("No label of 'finetune' was taken for a sibling")
     train = beside.readable.train.gold
     assert len(find_confusions(beside.data["baseline"], open_corpus().labels, train)) <= SHOWN

@@ -35,6 +35,13 @@ def test_curves_are_the_recorded_epochs(trained):
     assert [series.name for series in figures["planting"].series] == ["finetune", "finetune, random order"]
 
 
+def test_an_average_has_no_training_of_its_own(trained):
+    average = replace(trained[0], tag="ensemble")  # its stages are those of its members
+    assert average.trained is None
+    assert average.read_history("finetune") == []
+    assert list(write_training([average]).figures) == []
+
+
 def test_missing_figures_of_an_epoch_are_passed_over():
     assert list(read_curve("a", [{"epoch": 0, "MAP": None}, {"epoch": 1}, {"epoch": 2, "MAP": 0.5}], "MAP").x) == [2]
 

@@ -1,4 +1,4 @@
-"""Fuzz one target for some minutes: `python -m tests.faults.fuzzing --target NAME --minutes M --seed S --report FILE`.
+"""Fuzz for some minutes: `python -m tests.faults.fuzzing --target NAME --minutes M --seed S --report FILE`.
 
 Cases are tried in a process of their own, which may die or hang: that is a finding, too, and the next process goes on.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import sys
 import tempfile
@@ -43,34 +44,48 @@ class Report:
         """Take in a round; findings of one wording are kept once."""
         self.cases += sum(done.outcomes.values())
         self.outcomes.update(done.outcomes)
-        if done.finding is not None and done.finding["error"] not in {finding["error"] for finding in self.findings}:
+        if done.finding is not None and _kind(done.finding) not in map(_kind, self.findings):
             self.findings.append(done.finding)
+
+
+def _kind(finding: dict[str, object]) -> str:
+    """The error of a finding without what differs from case to case."""
+    return re.sub(r"\d+|/\S+|'[^']*'", "#", str(finding["error"]))[:100]
 
 
 def main() -> int:
     """Fuzz until the processor time is used; leave with 1 if the contract was broken."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--target", choices=TARGETS, required=True)
-    parser.add_argument("--minutes", type=float, default=1.0, help="of processor time")
+    parser.add_argument("--target", choices=TARGETS, action="append", help="repeatable; all by default")
+    parser.add_argument("--minutes", type=float, default=1.0, help="of processor time, for each target")
     parser.add_argument("--seed", type=int, default=0, help="of the first round; the others follow")
     parser.add_argument("--cases", type=int, default=500, help="in a round, which is one process")
     parser.add_argument("--report", type=Path, help="JSON: written anew after every round")
     given = parser.parse_args()
-    report, number = Report(given.target, given.seed), 0
+    reports: list[Report] = []
     with tempfile.TemporaryDirectory(prefix="plant-fuzzing-") as folder:
-        while report.processor_minutes < given.minutes:
-            report.add(run_round(given.target, given.seed + number, given.cases, Path(folder)))
-            used = resource.getrusage(resource.RUSAGE_CHILDREN)
-            report.processor_minutes = (used.ru_utime + used.ru_stime) / 60
-            number += 1
-            _write(report, given.report)
-    _tell(report)
-    return int(bool(report.findings))
+        for target in given.target or TARGETS:
+            reports.append(Report(target, given.seed))
+            _fuzz(reports, given, Path(folder))
+            _tell(reports[-1])
+    return int(any(report.findings for report in reports))
 
 
-def _write(report: Report, path: Path | None) -> None:
-    if path is not None:
-        path.write_text(json.dumps({**asdict(report), "outcomes": dict(report.outcomes.most_common())}, indent=1) + "\n", encoding="utf-8")
+def _fuzz(reports: list[Report], given: argparse.Namespace, folder: Path) -> None:
+    """Rounds of the last report's target, one after the other."""
+    report, number, before = reports[-1], given.seed, _used_minutes()
+    while report.processor_minutes < given.minutes:
+        report.add(run_round(report.target, number, given.cases, folder))
+        report.processor_minutes = _used_minutes() - before
+        number += 1
+        if given.report:
+            content = [{**asdict(one), "outcomes": dict(one.outcomes.most_common())} for one in reports]
+            given.report.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def _used_minutes() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) / 60
 
 
 def _tell(report: Report) -> None:

@@ -40,7 +40,7 @@ def keep_contract(attempt: Try, files: Files, folder: Path) -> str:
         folder: is made, and removed afterwards.
 
     Returns:
-        The kind of outcome: `result`, or the class and wording of the error.
+        The kind of outcome: what the attempt calls it, `result`, or the class and wording of the error.
 
     Raises:
         Broken: it does not keep the contract.
@@ -50,17 +50,17 @@ def keep_contract(attempt: Try, files: Files, folder: Path) -> str:
         (folder / name).write_bytes(content)
     try:
         with _limited(), _watched(folder):
-            attempt(files, folder)
-        return "result"
+            outcome = attempt(files, folder)
+        return str(outcome or "result")
     except PlantError as error:
-        return _check_message(error)
+        return check_message(error)
     except TooSlow as late:
         raise Broken(f"still busy after {SECONDS} seconds") from late
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _check_message(error: PlantError) -> str:
+def check_message(error: PlantError) -> str:
     """The kind of an error whose four parts are there and can be read."""
     parts = {"what": error.what, "where": error.where, "expected": error.expected, "todo": error.todo}
     for name, text in parts.items():
@@ -70,7 +70,7 @@ def _check_message(error: PlantError) -> str:
         raise Broken(f"a message of {len(describe(error)):,} characters: {describe(error)[:300]}…")
     printable(describe(error)).encode("utf-8", "backslashreplace")
     words = re.sub(r"'[^']*'|\d+|0x\w+", "#", error.what.splitlines()[0])
-    return f"{type(error).__name__}: {words[:80]}"
+    return f"{type(error).__name__}: {words.partition(':')[0][:80]}"
 
 
 @contextmanager

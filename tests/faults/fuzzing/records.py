@@ -22,7 +22,7 @@ machine: {precision: fp32, device: cpu, threads: 1}
 mig: {k: 5}
 finetune: {init: random, epochs: 1, scorers: [words, titles], prototypes: false}
 predict: {auc: true}
-eval: {bootstrap: 10}
+eval: {bootstrap: 20}
 """
 
 
@@ -145,7 +145,7 @@ def _judge(run: Path) -> None:
     """As `plant eval`, of saved predictions and thresholds."""
     from plant_cli.running.runner import run_stage
 
-    run_stage(Request(registry=installed(), run_path=run, force=True, flags={"eval": {"bootstrap": 2}}, reporter=SilentReporter()), "eval")
+    run_stage(Request(registry=installed(), run_path=run, force=True, flags={"eval": {"bootstrap": 20}}, reporter=SilentReporter()), "eval")
 
 
 def _recompute(run: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from plant_cli.api import BackboneSpec, Choice, DataSection, DatasetSpec, PlantError, SilentReporter, StageSpec
 from plant_cli.registry import Registry, installed
 from plant_cli.testing.contexts import make_context
-from tests.faults.fuzzing.contract import Try
+from tests.faults.fuzzing.contract import Try, check_message
 from tests.faults.fuzzing.inputs import ODD, Files, changed_json, mutations, small, tables, words, yaml_texts
 from tests.faults.fuzzing.modules import modules
 from tests.faults.fuzzing.records import RECORDS, read_run, run_files
@@ -94,6 +94,8 @@ def _written_formats() -> Mapping[str, Files]:
             except (PlantError, TypeError, AttributeError):  # it cannot be written
                 continue
             paths = sorted(path for path in ([place] if place.is_file() else place.rglob("*")) if path.is_file())
+            if not paths:
+                continue
             found[spec.name] = {f"corpus/{path.relative_to(place)}" if place.is_dir() else "corpus": path.read_bytes() for path in paths}
     return found
 
@@ -184,7 +186,7 @@ def _plugins() -> st.SearchStrategy[Files]:
     return st.builds(lambda text, name: {"stranger.py": text, "name": name.encode("utf-8", "surrogatepass")}, modules(), names)
 
 
-def _load_plugin(files: Files, folder: Path) -> None:
+def _load_plugin(files: Files, folder: Path) -> str:
     """As at the start of every command: the entry point is loaded, its components are listed, and one is asked for."""
     name = files["name"].decode("utf-8", "surrogatepass")
     sys.path.insert(0, str(folder))
@@ -200,7 +202,11 @@ def _load_plugin(files: Files, folder: Path) -> None:
         str(record)
     for spec in registry.specs(BackboneSpec):
         registry.resolve(BackboneSpec, Choice(name=spec.name))
-    registry.find(BackboneSpec, "missing")
+    try:
+        registry.find(BackboneSpec, "missing")
+    except PlantError as error:
+        check_message(error)
+    return f"plugin: {(registry.plugins[0].error or 'ok')[:60]}"
 
 
 PREDICTIONS = (
@@ -239,7 +245,7 @@ def _predictions() -> st.SearchStrategy[Files]:
     content = (
         mutations([*PREDICTIONS, *kept("predictions")]) | tables(("doc_id", "label", "score")) | tables(("doc_id", "labels", "scores"))
     )
-    beside = st.sampled_from((b"", b"A\nB\nfever\n", b"A\tx\n", b"\xff")) | mutations([b"0 1\n1 2\n"])
+    beside = st.sampled_from((*[b""] * 12, b"A\nB\nfever\n", b"A\tx\n", b"0 1\n1 2\n", b"0 x\n", b"9 9\n", b"\xff"))
     return st.builds(
         lambda suffix, content, order, removed: {f"predictions{suffix}": content, "order": order, "removed": removed},
         st.sampled_from((".csv", ".tsv", ".jsonl", ".parquet", ".npz", ".txt", ".trec", ".gz")),

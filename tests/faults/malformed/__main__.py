@@ -23,6 +23,7 @@ READERS = {
     "corpora": "mig {} --run run",
     "titles": "mig good.csv --titles {} --run run",
     "evidence": "mig good.csv --evidence {} --run run",
+    "vocabularies": "mig good.csv --vocabulary {} --run run",
     "recipes": "mig --recipe {} --run run",
     "predictions": "eval good.csv --predictions {} --run run",
 }
