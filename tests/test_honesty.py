@@ -187,6 +187,8 @@ def shown(clinic: Any, tmp_path: Path) -> dict[str, Any]:
     tables["significance over seeds"] = clinic("significance", *both, "significance.seeds=2", force=True)
     tables["thresholds"] = clinic("thresholds", "thresholds.target=[f1]", "thresholds.measure=test", "thresholds.bootstrap=20")
     tables["diff"] = clinic("diff", "diff.systems=[finetune, finetune-baseline]", "diff.k=3")
+    written = clinic.path / "eval-tool" / "per_document.parquet"
+    assert all(re.search(said, pl.read_parquet_metadata(written)["conditions"]) for said in SAYS.values())
     return {name: result.tables for name, result in tables.items() if name != "mig"}
 
 

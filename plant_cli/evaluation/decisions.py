@@ -113,7 +113,9 @@ def _notes(split: str, outcome: Outcome, gold: Gold, given: Circumstances) -> li
         "by thresholds chosen without each document's fifth of validation"
         if split == VALIDATION
         else "by thresholds chosen on validation alone",
-        "expected: by the scores as probabilities" if given.calibrated else "nothing is expected: the scores are no probabilities",
+        "expected: by the scores as probabilities; the recall, of the labels that are listed"
+        if given.calibrated
+        else "nothing is expected: the scores are no probabilities",
         f"{describe_gold(gold, CONVENTIONS[CONVENTION])}; {gold.matrix.nnz} gold assignments, {_count_unseen(gold)} of labels unseen in "
         "train; pooled over documents (micro)",
         f"{100 * given.level:g}% intervals from {given.replicates} resamples of the documents, seed {given.seed}"

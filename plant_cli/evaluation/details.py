@@ -73,7 +73,7 @@ def write_labels(path: Path, data: MetricInput, gold: Gold, level: float) -> Non
         measure_labels(data, gold, level).write_csv(temporary, separator="\t", float_precision=6)
 
 
-def write_documents(path: Path, data: MetricInput, metrics: Sequence[Metric], doc_ids: Sequence[str]) -> None:
+def write_documents(path: Path, data: MetricInput, metrics: Sequence[Metric], doc_ids: Sequence[str], conditions: str = "") -> None:
     """Counts, precision, recall and F1 of each document, and each metric's value, null where undefined; pooled metrics have none.
 
     Args:
@@ -81,6 +81,7 @@ def write_documents(path: Path, data: MetricInput, metrics: Sequence[Metric], do
         data: predictions beside gold.
         metrics: of N documents.
         doc_ids: their ids, N of them.
+        conditions: which documents and labels count, by which convention and with which seed; stands in the metadata of the file.
     """
     assigned = find_assigned(data)
     tp, chosen, gold = (assigned & find_hits(data.top, data.gold)).sum(axis=1), assigned.sum(axis=1), count_gold(data)
@@ -96,4 +97,6 @@ def write_documents(path: Path, data: MetricInput, metrics: Sequence[Metric], do
         m.name: pl.Series(m.per_document).fill_nan(None) for m in metrics if isinstance(m, MetricValue) and m.per_document is not None
     }
     with replacing(path) as temporary:
-        pl.DataFrame({"doc_id": list(doc_ids), **counts, **columns}).write_parquet(temporary, compression="zstd")
+        pl.DataFrame({"doc_id": list(doc_ids), **counts, **columns}).write_parquet(
+            temporary, compression="zstd", metadata={"conditions": conditions}
+        )

@@ -1,4 +1,4 @@
-"""Which labels stand above others, from a table of labels and their parents."""
+"""Which labels stand above others, from a table of labels and their parents or from the vocabulary of the corpus."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy as np
 import polars as pl
 from scipy.sparse import csr_array
 
+from plant_cli.api.corpus import LabelIndex
 from plant_cli.api.errors import DataError, near_names
 from plant_cli.api.metrics import Hierarchy
+from plant_cli.api.reporting import Reporter
 from plant_cli.corpus.frames import trim
 from plant_cli.kit.tables import collect, scan_table
 
@@ -37,13 +39,51 @@ def read_hierarchy(path: Path, labels: Sequence[str]) -> Hierarchy:
             expected=f"labels as the corpus writes them, such as '{labels[0]}'" if labels else "labels of the corpus",
             todo="write the labels (not their titles) as they stand in the corpus",
         )
-    above = {label: _climb(label, parents, path) for label in labels}
+    return build_hierarchy(parents, labels, str(path))
+
+
+def find_hierarchy(table: str | None, known: LabelIndex, labels: Sequence[str], reporter: Reporter) -> Hierarchy | None:
+    """What stands above each label: as a table says, else as the vocabulary of the corpus; None where nobody says.
+
+    Args:
+        table: see `read_hierarchy`; None: no table.
+        known: the label index, whose labels may have parents.
+        labels: the columns of gold [L + U].
+        reporter: where it goes if the parents of the corpus cannot be used.
+
+    Raises:
+        DataError: see `read_hierarchy`.
+    """
+    if table is not None:
+        return read_hierarchy(Path(table), labels)
+    parents = {label: list(above) for label, above in zip(known.ids, known.parents, strict=True) if above}
+    if not parents:
+        return None
+    try:
+        return build_hierarchy(parents, labels, "the vocabulary of the corpus")
+    except DataError as error:
+        reporter.warn(f"no hierarchical metrics: {error.what} ({error.where})")
+        return None
+
+
+def build_hierarchy(parents: Mapping[str, Sequence[str]], labels: Sequence[str], where: str) -> Hierarchy:
+    """The hierarchy of labels whose parents are known.
+
+    Args:
+        parents: of labels and of what stands above them.
+        labels: the columns of gold [L + U]; those without parents stand at the top.
+        where: what says so, for messages.
+
+    Raises:
+        DataError: a label that stands above itself.
+    """
+    above = {label: _climb(label, parents, where) for label in labels}
     nodes = sorted({node for found in above.values() for node in found})
     numbers = {node: number for number, node in enumerate(nodes)}
     rows = np.repeat(np.arange(len(labels)), [len(above[label]) for label in labels])
     columns = np.array([numbers[node] for label in labels for node in above[label]], dtype=np.int64)
     ones = np.ones(rows.size, dtype=np.int64)
-    depths = _measure_depths(nodes, parents, path)
+    depths = _measure_depths(nodes, parents, where)
     return Hierarchy(
         nodes=nodes,
         above=csr_array((ones, (rows, columns)), shape=(len(labels), len(nodes))),
@@ -72,20 +112,20 @@ def _read_parents(path: Path) -> dict[str, list[str]]:
     return dict(zip(grouped["label"].to_list(), grouped["parent"].to_list(), strict=True))
 
 
-def _climb(label: str, parents: Mapping[str, Sequence[str]], path: Path) -> list[str]:
+def _climb(label: str, parents: Mapping[str, Sequence[str]], where: str) -> list[str]:
     """The label and everything above it, each once, nearest first."""
     found, waiting = dict.fromkeys([label]), [label]
     while waiting:
         for parent in parents.get(waiting.pop(0), ()):
             if parent == label:
-                raise _circle(label, list(found), path)
+                raise _circle(label, list(found), where)
             if parent not in found:
                 found[parent] = None
                 waiting.append(parent)
     return list(found)
 
 
-def _measure_depths(nodes: Sequence[str], parents: Mapping[str, Sequence[str]], path: Path) -> dict[str, int]:
+def _measure_depths(nodes: Sequence[str], parents: Mapping[str, Sequence[str]], where: str) -> dict[str, int]:
     """From the top down: 1 without parents, else one more than the least of the parents' depths."""
     children: dict[str, list[str]] = {}
     for node in nodes:
@@ -98,14 +138,14 @@ def _measure_depths(nodes: Sequence[str], parents: Mapping[str, Sequence[str]], 
         depths |= {node: max(depths.values()) + 1 for node in level}
     hanging = [node for node in nodes if node not in depths]
     if hanging:
-        raise _circle(hanging[0], hanging, path)
+        raise _circle(hanging[0], hanging, where)
     return depths
 
 
-def _circle(label: str, chain: Sequence[str], path: Path) -> DataError:
+def _circle(label: str, chain: Sequence[str], place: str) -> DataError:
     return DataError(
         f"the label '{label}' stands above itself",
-        where=f"{path}: {', '.join(chain[:6])}",
+        where=f"{place}: {', '.join(chain[:6])}",
         expected="parents that lead upwards and end",
         todo="remove one of these pairs from the table",
     )

@@ -31,7 +31,10 @@ class ScoringOptions(Options):
     level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
     split: SplitName = option("test", "The split to measure on.")
     hierarchy: str | None = option(
-        None, "A table of labels and their parents (columns label and parent): adds hierarchical metrics and F1 by level.", path=True
+        None,
+        "A table of labels and their parents (columns label and parent), for hierarchical metrics and F1 by level (default: the parents "
+        "that the vocabulary of the corpus gives).",
+        path=True,
     )
     label_order: str | None = option(
         None, "For predictions that number their labels (XMLRepository, npz): a file with a label a line, in that order, from 0.", path=True

@@ -63,7 +63,7 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
 
     from plant_cli.evaluation.foreign import read_numbering
     from plant_cli.evaluation.gold import read_gold
-    from plant_cli.evaluation.hierarchy import read_hierarchy
+    from plant_cli.evaluation.hierarchy import find_hierarchy
     from plant_cli.evaluation.predictions import build_input, read_predictions
     from plant_cli.evaluation.report import Conditions
     from plant_cli.evaluation.score import evaluate
@@ -77,7 +77,7 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     numbering = read_numbering(options.label_order, options.remove_pairs)
     predictions = read_predictions(system.predictions, gold, context.reporter, numbering)
     scores = read_scores(system, gold, read_size(options.memory))
-    hierarchy = None if options.hierarchy is None else read_hierarchy(Path(options.hierarchy), gold.labels)
+    hierarchy = find_hierarchy(options.hierarchy, context.corpus().labels, gold.labels, context.reporter)
     data = build_input(predictions, gold, system.threshold, convention, scores, hierarchy)
     if not len(data.top):
         raise DataError(
@@ -196,7 +196,7 @@ def _write(folder: Path, evaluation: Evaluation, conditions: Conditions, parts: 
     write_json(folder / "metrics.json", content)
     write_json(folder / "intervals.json", report.intervals_as_json(evaluation, conditions))
     write_labels(folder / "per_label.tsv", conditions.data, conditions.gold, conditions.level)
-    write_documents(folder / "per_document.parquet", conditions.data, evaluation.overall, doc_ids)
+    write_documents(folder / "per_document.parquet", conditions.data, evaluation.overall, doc_ids, report.describe_conditions(conditions))
     return Result(
         tables=[
             *report.make_tables(evaluation, conditions, describe(reliability)),

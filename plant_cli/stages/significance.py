@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import model_validator
@@ -127,7 +126,7 @@ def _refuse_repeated(systems: list[str]) -> None:
 
 def _measure(context: StageContext, options: SignificanceOptions, name: str, gold: Gold, families: Families) -> Measurement:
     from plant_cli.evaluation.foreign import read_numbering
-    from plant_cli.evaluation.hierarchy import read_hierarchy
+    from plant_cli.evaluation.hierarchy import find_hierarchy
     from plant_cli.evaluation.measurement import Measure, measure_system
     from plant_cli.evaluation.systems import find_system
 
@@ -137,7 +136,7 @@ def _measure(context: StageContext, options: SignificanceOptions, name: str, gol
         wanted=options.metric,
         memory=read_size(options.memory),
         numbering=read_numbering(options.label_order, options.remove_pairs),
-        hierarchy=None if options.hierarchy is None else read_hierarchy(Path(options.hierarchy), gold.labels),
+        hierarchy=find_hierarchy(options.hierarchy, context.corpus().labels, gold.labels, context.reporter),
     )
     return measure_system(find_system(context, name, gold), gold, measure, context.reporter)
 

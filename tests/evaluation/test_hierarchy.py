@@ -4,8 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from plant_cli.api import DataError
-from plant_cli.evaluation.hierarchy import read_hierarchy
+from plant_cli.api import DataError, SilentReporter
+from plant_cli.corpus.labels import LabelTable
+from plant_cli.evaluation.hierarchy import build_hierarchy, find_hierarchy, read_hierarchy
 
 
 @pytest.fixture
@@ -55,3 +56,35 @@ def test_a_foreign_table_is_refused(table):
 def test_a_long_chain_needs_no_deep_recursion(table):
     found = read_hierarchy(table([(f"n{i}", f"n{i + 1}") for i in range(3000)]), ["n0"])
     assert found.depths.max() == 3001
+
+
+class Heard(SilentReporter):
+    def __init__(self):
+        super().__init__()
+        self.warnings = []
+
+    def warn(self, message):
+        self.warnings.append(message)
+
+
+def known(parents):
+    return LabelTable(ids=["a", "b"], titles=[None] * 2, train_counts=[1, 1], parents=parents)
+
+
+def test_parents_of_the_vocabulary_stand_in_for_a_table(table):
+    heard = Heard()
+    found = find_hierarchy(None, known([["p"], []]), ["a", "b", "unseen"], heard)
+    assert (found.nodes, found.above.toarray().tolist()) == (["a", "b", "p", "unseen"], [[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])
+    given = find_hierarchy(str(table([("b", "q")])), known([["p"], []]), ["a", "b"], heard)
+    assert "q" in given.nodes
+    assert "p" not in given.nodes
+    assert find_hierarchy(None, known([[], []]), ["a", "b"], heard) is None
+    assert heard.warnings == []
+
+
+def test_a_vocabulary_that_goes_in_circles_is_a_warning_and_a_table_an_error():
+    heard = Heard()
+    assert find_hierarchy(None, known([["b"], ["a"]]), ["a", "b"], heard) is None
+    assert "stands above itself" in heard.warnings[0]
+    with pytest.raises(DataError, match="stands above itself"):
+        build_hierarchy({"a": ["b"], "b": ["a"]}, ["a", "b"], "here")

@@ -7,7 +7,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from plant_cli.api import ComponentError, DataError, GateFailed, RecipeError, UsageError
+from plant_cli.api import ComponentError, DataError, GateFailed, RecipeError, Request, SilentReporter, UsageError
+from plant_cli.registry import installed
+from plant_cli.running.runner import run_stage
 
 
 def read(tmp_path, folder="eval"):
@@ -19,7 +21,7 @@ def test_all_files_and_tables(played, tmp_path):
     content = read(tmp_path)
     assert content == result.data
     assert content["documents"] == 24
-    assert content["metrics"]["P@1"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+    assert content["metrics"]["P@1"] == {"value": 1.0, "low": pytest.approx(24 / (24 + 1.96**2), abs=1e-4), "high": 1.0}  # as Wilson
     assert content["metrics"]["micro-F1"]["value"] == 1.0
     assert content["threshold"] == "threshold 0.5 tuned on validation micro-F1"
     assert [table.title for table in result.tables] == ["Metrics on test", "By training documents of the label"]
@@ -134,3 +136,59 @@ def test_bad_input(played, tmp_path):
         played("eval", require=["P5>=0.1"])
     with pytest.raises(DataError):
         played("eval", predictions=str(tmp_path / "missing.parquet"))
+
+
+def evaluate(tmp_path, test, predicted, train=("l0", "l1", "l2"), **options):
+    """Predictions of another tool on a corpus of its own, read by the command."""
+    rows = [("train", f"{label} {i}", [label], f"t{label}{i}") for label in train for i in range(3)]
+    rows += [("test", name, labels, name) for name, labels in test.items()]
+    frame = pl.DataFrame(
+        rows, schema={"split": pl.String, "text": pl.String, "labels": pl.List(pl.String), "doc_id": pl.String}, orient="row"
+    )
+    frame.write_parquet(tmp_path / "corpus.parquet")
+    lists = [(name, list(scores), list(scores.values())) for name, scores in predicted.items()]
+    schema = {"doc_id": pl.String, "labels": pl.List(pl.String), "scores": pl.List(pl.Float64)}
+    pl.DataFrame(lists, schema=schema, orient="row").write_parquet(tmp_path / "tool.parquet")
+    given = {"predictions": str(tmp_path / "tool.parquet"), "bootstrap": 20, **options}
+    flags = {"data": {"path": str(tmp_path / "corpus.parquet")}, "eval": given}
+    request = Request(registry=installed(), run_path=tmp_path / "run", flags=flags, reporter=SilentReporter(), force=True)
+    return {name: found["value"] for name, found in run_stage(request, "eval", "tool").data["metrics"].items()}
+
+
+TEST = {"a": ["l0"], "b": ["l1", "new"], "c": []}
+
+
+def test_the_edges_are_defined(tmp_path):
+    """Each as `docs/using.md` says."""
+    nothing = evaluate(tmp_path, TEST, {"a": {}, "b": {}, "c": {}})
+    assert {value for name, value in nothing.items() if not name.startswith(("macro-AUC", "micro-AUC"))} == {0.0}
+    tied = evaluate(tmp_path, TEST, {"a": {"l2": 0.5, "l1": 0.5, "l0": 0.5}, "b": {"l1": 0.5}, "c": {"l0": 0.9}})
+    assert (tied["P@1"], tied["R@5"]) == (1.0, 0.75)  # ties by label index; the unseen gold label is missed; c is left out
+    unknown = evaluate(tmp_path, TEST, {"a": {"nowhere": 0.9, "l0": 0.8}, "b": {"l1": 0.5}, "c": {}})
+    assert (unknown["P@1"], unknown["MAP"]) == (0.5, 0.5)  # it keeps its rank and is wrong
+    empty = evaluate(tmp_path, TEST, {"a": {"l0": 0.9}, "b": {"l1": 0.9}, "c": {"l0": 0.9}}, convention="xmlrepo")
+    assert empty["P@1"] == pytest.approx(2 / 3)  # c counts as 0
+
+
+def test_one_label_and_one_document(tmp_path):
+    found = evaluate(tmp_path, {"a": ["l0"]}, {"a": {"l0": 0.9}}, train=("l0",))
+    assert {found[name] for name in ("P@1", "R@5", "nDCG@5", "MAP", "micro-F1", "macro-F1", "PSP@1")} == {1.0}
+
+
+@pytest.mark.parametrize(
+    ("predicted", "said"),
+    [
+        ({"a": {"l0": float("nan")}, "b": {}, "c": {}}, "not a number"),
+        ({"a": {"l0": float("inf")}, "b": {}, "c": {}}, "not a number"),
+        ({"a": {"nowhere": 0.9}, "b": {}, "c": {}}, "none of the 1 predicted labels is known"),
+        ({"a": {"l0": 0.9}, "b": {}}, "without predictions: c"),
+    ],
+)
+def test_what_is_no_prediction_is_refused(tmp_path, predicted, said):
+    with pytest.raises(DataError, match=said):
+        evaluate(tmp_path, TEST, predicted)
+
+
+def test_a_split_without_any_gold(tmp_path):
+    with pytest.raises(DataError, match="no document of the test split has a gold label"):
+        evaluate(tmp_path, {"a": []}, {"a": {"l0": 0.9}})
