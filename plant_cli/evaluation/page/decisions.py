@@ -82,9 +82,10 @@ def _find_point(system: Evaluated) -> tuple[str, str]:
 
 
 def draw_reliability(systems: Sequence[Evaluated]) -> Figure:
-    """How often what was given a probability came true, for systems with a calibration and for their networks alone."""
+    """How often what was given a probability came true, for systems with a calibration; of a single one for its network alone, too."""
     found = {system.name: system.metrics.calibration for system in systems}
-    found |= {f"{system.name}, network alone": system.metrics.calibration_network for system in systems}
+    if len(systems) == 1:  # of several it would be too much to look at
+        found[f"{systems[0].name}, network alone"] = systems[0].metrics.calibration_network
     calibrated = {name: one for name, one in found.items() if one is not None}
     said = [f"ECE of {name} {_bracket(one)}, {sum(b.pairs for b in one.bins):,} pairs" for name, one in calibrated.items()]
     return Figure(
