@@ -54,7 +54,10 @@ def digest(frame: pl.DataFrame, *, thorough: bool = True) -> pl.DataFrame:
 
 def read_digests(dataset: Dataset, reporter: Reporter, *, thorough: bool = True) -> dict[SplitName, pl.DataFrame]:
     """The digests of all splits; `DataError` if the corpus cannot be read."""
-    return {name: pl.concat(digest(batch, thorough=thorough) for batch in _read(dataset, name, reporter)) for name in find_splits(dataset)}
+    return {
+        name: pl.concat(digest(batch, thorough=thorough) for batch in read_progress(dataset, name, reporter))
+        for name in find_splits(dataset)
+    }
 
 
 def read_fingerprints(dataset: Dataset, reporter: Reporter) -> tuple[dict[SplitName, pl.DataFrame], dict[SplitName, SplitRecord]]:
@@ -62,14 +65,14 @@ def read_fingerprints(dataset: Dataset, reporter: Reporter) -> tuple[dict[SplitN
     digests, records = {}, {}
     for name in find_splits(dataset):
         fingerprint, parts = Fingerprint(), []
-        for batch in _read(dataset, name, reporter):
+        for batch in read_progress(dataset, name, reporter):
             fingerprint.add(tidy(batch))
             parts.append(digest(batch, thorough=False))
         digests[name], records[name] = pl.concat(parts), fingerprint.record()
     return digests, records
 
 
-def _read(dataset: Dataset, name: SplitName, reporter: Reporter) -> Iterator[pl.DataFrame]:
+def read_progress(dataset: Dataset, name: SplitName, reporter: Reporter) -> Iterator[pl.DataFrame]:
     """Batches of a split, at least one, with progress."""
     with reporter.progress(f"reading {name}", count_documents(dataset, name), "documents") as task:
         for batch in read_batches(dataset, name):

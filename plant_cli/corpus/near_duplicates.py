@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -27,17 +28,31 @@ _WORD = r"[\p{L}\p{M}\p{N}]+"
 Unsigned = npt.NDArray[np.uint64]
 
 
-def find_near_duplicates(dataset: Dataset, digests: Frames, reporter: Reporter) -> Iterator[Finding]:
+@dataclass(frozen=True)
+class Signatures:
+    """What nearly equal texts have in common, most probably.
+
+    Args:
+        keys: a hash of each band of each text's MinHash signature [N, BANDS].
+        sizes: word triples of each text [N].
+    """
+
+    keys: Unsigned
+    sizes: npt.NDArray[np.int64]
+
+
+def find_near_duplicates(dataset: Dataset, digests: Frames, reporter: Reporter, signatures: Signatures | None = None) -> Iterator[Finding]:
     """Texts of two splits, or of one, that share at least 80% of their word triples; those equal but for case and blanks not counted.
 
     Args:
         dataset: its texts are read twice, in batches: for signatures, and where these agree.
         digests: of its documents.
         reporter: shows progress.
+        signatures: of the texts, one split after the other, if they are known.
     """
     alike = np.concatenate([frame["alike"].fill_null(0).to_numpy() for frame in digests.values()])
     starts = np.cumsum([0, *(frame.height for frame in digests.values())])
-    pairs = match_texts(lambda what: _read_texts(dataset, digests, reporter, what))
+    pairs = match_texts(lambda what: _read_texts(dataset, digests, reporter, what), signatures)
     unlike = pairs[alike[pairs[:, 0]] != alike[pairs[:, 1]]]
     names, places = list(digests), np.searchsorted(starts, unlike, side="right") - 1
     across = places[:, 0] != places[:, 1]
@@ -74,24 +89,33 @@ def _read_texts(dataset: Dataset, digests: Frames, reporter: Reporter, what: str
                 task.advance(batch.height)
 
 
-def match_texts(read: Callable[[str], Iterable[pl.Series]]) -> npt.NDArray[np.int64]:
+def match_texts(read: Callable[[str], Iterable[pl.Series]], signatures: Signatures | None = None) -> npt.NDArray[np.int64]:
     """Pairs of nearly equal texts: rows [P, 2], the smaller row first, each later text with the first that it is like.
 
     Memory holds 128 bytes of each text, and the triples of those texts whose signatures agree, at most `_HELD` at a time.
 
     Args:
         read: gives all texts, in order, in batches, each time it is called; it is told what they are read for.
+        signatures: of the texts, if they are known (default: read them for that).
     """
-    keys, sizes = [np.empty((0, BANDS), np.uint64)], [np.zeros(0, dtype=np.int64)]
-    for texts in read("comparing texts"):
-        for shingles, starts in _shingle_blocks(texts):
-            keys.append(_join_bands(_sign(shingles, starts, seed=len(keys))))
-            sizes.append(np.diff(starts))
-    candidates = np.array(sorted(_share_bands(np.concatenate(keys))), dtype=np.int64).reshape(-1, 2)
+    known = signatures or _join([sign_texts(texts, seed) for seed, texts in enumerate(read("comparing texts"))])
+    proposed = np.array(sorted(_share_bands(known.keys)), dtype=np.int64).reshape(-1, 2)
+    candidates = proposed[(known.sizes[proposed] >= FEWEST).all(axis=1)]
     near: dict[int, int] = {}
-    for first, last in pairwise(cut_blocks(np.concatenate(sizes)[candidates].sum(axis=1), _HELD)):
+    for first, last in pairwise(cut_blocks(known.sizes[candidates].sum(axis=1), _HELD)):
         _confirm(candidates[first:last], read, near)
     return np.array([(first, second) for second, first in near.items()], dtype=np.int64).reshape(-1, 2)
+
+
+def sign_texts(texts: pl.Series, seed: int) -> Signatures:
+    """Signatures of some texts; those with too few triples get numbers by the seed, which mean nothing."""
+    blocks = list(_shingle_blocks(texts))
+    return _join([Signatures(_join_bands(_sign(shingles, starts, seed)), np.diff(starts)) for shingles, starts in blocks])
+
+
+def _join(parts: Sequence[Signatures]) -> Signatures:
+    keys = np.concatenate([np.empty((0, BANDS), np.uint64), *(part.keys for part in parts)])
+    return Signatures(keys, np.concatenate([np.zeros(0, dtype=np.int64), *(part.sizes for part in parts)]))
 
 
 def _confirm(candidates: npt.NDArray[np.int64], read: Callable[[str], Iterable[pl.Series]], near: dict[int, int]) -> None:

@@ -8,6 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import field_validator
+
 from plant_cli.api import (
     Choice,
     Column,
@@ -15,7 +17,6 @@ from plant_cli.api import (
     DataSection,
     Dataset,
     DatasetSpec,
-    NoOptions,
     Options,
     Result,
     StageContext,
@@ -76,13 +77,61 @@ def make(context: StageContext, options: MakeOptions) -> Result:
     return _write(context, dataset, _read(dataset), options.output, force=context.force)
 
 
-def stats(context: StageContext, options: NoOptions) -> Result:
+class StatsOptions(Options):
+    """Where the numbers come from."""
+
+    digests: tuple[str, ...] = option(
+        (),
+        "Files that `plant data digest` made of all shares of this corpus, or a pattern (repeatable): read these instead of all texts.",
+        path=True,
+    )
+
+
+class DigestOptions(Options):
+    """Which share, and where its digests go."""
+
+    output: str = option(help="A Parquet file.", short="-O", min_length=1)
+    shard: str = option("1/1", "Only this share of the documents, such as 2/4.", pattern=r"^\d+/\d+$")
+
+    @field_validator("shard")
+    @classmethod
+    def _is_a_share(cls, text: str) -> str:
+        from plant_cli.relevance.shard import Shard
+
+        return str(Shard.parse(text))
+
+
+def digest(context: StageContext, options: DigestOptions) -> Result:
+    """Several processes or machines read a share each; `plant data check` and `stats` then read the files in place of the texts."""
+    from plant_cli.corpus.digest_files import write_digests
+    from plant_cli.relevance.shard import Shard
+
+    path = Path(options.output)
+    if path.exists() and not context.force:
+        raise UsageError(
+            "the output is there already",
+            where=str(path.absolute()),
+            expected="a file that does not exist",
+            todo="choose another output, or replace it with --force",
+        )
+    count = write_digests(path, _load(context, context.data), context.data, Shard.parse(options.shard), context.reporter)
+    columns = [Column(name="shard"), Column(name="documents", kind="count")]
+    return Result(
+        tables=[Table(title=options.output, columns=columns, rows=[(options.shard, count)])],
+        data={"written": str(path), "documents": count},
+        next_step="plant data check PATH --digests 'FILES'  # of all shards",
+    )
+
+
+def stats(context: StageContext, options: StatsOptions) -> Result:
     """Documents, labels and their frequencies, lengths, and labels that no training document has."""
+    from plant_cli.corpus.digest_files import read_digest_files
     from plant_cli.corpus.digests import read_digests
     from plant_cli.corpus.frames import tidy
     from plant_cli.corpus.statistics import describe
 
-    digests = read_digests(_load(context, context.data), context.reporter, thorough=False)
+    dataset, files = _load(context, context.data), options.digests
+    digests = read_digest_files(files, dataset, context.data).digests if files else read_digests(dataset, context.reporter, thorough=False)
     frames = {name: tidy(frame) for name, frame in digests.items()}
     if "train" not in frames:
         raise DataError(
@@ -207,7 +256,7 @@ def _action(name: str, summary: str, options: type[Options], run: Callable[[Stag
         run=run,
         sections=() if run is make else ("data",),
         writes=False,
-        takes=("force",) if run in (make, split, convert) else (),
+        takes=("force",) if run in (make, split, convert, digest) else (),
         needs_run=False,
         panel="Corpus",
         examples=tuple(f"plant data {name} {example}" for example in examples),
@@ -216,7 +265,14 @@ def _action(name: str, summary: str, options: type[Options], run: Callable[[Stag
 
 SPECS = (
     _action("make", "Generate a corpus.", MakeOptions, make, "synthetic-clinic --documents 2000 --labels 300 --seed 0 -O data.parquet"),
-    _action("stats", "Describe a corpus in numbers.", NoOptions, stats, "data.parquet"),
+    _action("stats", "Describe a corpus in numbers.", StatsOptions, stats, "data.parquet", "data.parquet --digests 'digests/*.parquet'"),
+    _action(
+        "digest",
+        "Read a share of a large corpus for check and stats.",
+        DigestOptions,
+        digest,
+        "data.parquet --shard 2/4 -O digests/2.parquet",
+    ),
     _action("split", "Split a corpus again.", SplitOptions, split, "all.csv --test 0.2 -O data.parquet"),
     _action(
         "convert", "Write a corpus in another format.", ConvertOptions, convert, "corpus/ data.jsonl.gz", "data.parquet out --to pecos"

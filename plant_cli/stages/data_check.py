@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from plant_cli.api import Dataset
     from plant_cli.corpus.checks import Finding
     from plant_cli.corpus.frames import Frames
+    from plant_cli.corpus.near_duplicates import Signatures
 
 
 class CheckOptions(Options):
@@ -36,19 +37,27 @@ class CheckOptions(Options):
     fix: str | None = option(
         None, "Write a cleaned copy: a table such as clean.parquet, or a folder; FIX.changes.tsv lists every change.", min_length=1
     )
+    digests: tuple[str, ...] = option(
+        (),
+        "Files that `plant data digest` made of all shares of this corpus, or a pattern (repeatable): read these instead of all texts.",
+        path=True,
+    )
 
 
 def check(context: StageContext, options: CheckOptions) -> Result:
     """Repeated ids, equal and nearly equal texts, leaks between splits, odd and unknown labels, wrong encodings, languages, lengths."""
     from plant_cli.corpus.checks import LEVELS
+    from plant_cli.corpus.digest_files import read_digest_files
     from plant_cli.corpus.digests import read_digests
     from plant_cli.corpus.loading import load_dataset
 
     dataset = load_dataset(context, context.data.model_copy(update={"strict": context.data.strict or options.strict}))
     for remark in dataset.remarks:
         context.reporter.warn(remark)
-    digests = read_digests(dataset, context.reporter)
-    findings = sorted(_examine(context, dataset, digests, options.backbone), key=lambda finding: LEVELS.index(finding.level))
+    known = read_digest_files(options.digests, dataset, context.data) if options.digests else None
+    digests = read_digests(dataset, context.reporter) if known is None else known.digests
+    found = _examine(context, dataset, digests, options.backbone, None if known is None else known.signatures)
+    findings = sorted(found, key=lambda finding: LEVELS.index(finding.level))
     name = context.data.path or context.data.dataset.name
     table = Table(
         title=f"Check of {name}",
@@ -65,7 +74,9 @@ def check(context: StageContext, options: CheckOptions) -> Result:
     )
 
 
-def _examine(context: StageContext, dataset: Dataset, digests: Frames, chosen: Choice | None) -> Iterator[Finding]:
+def _examine(
+    context: StageContext, dataset: Dataset, digests: Frames, chosen: Choice | None, signatures: Signatures | None
+) -> Iterator[Finding]:
     from plant_cli.corpus.checks import THOROUGH, examine
     from plant_cli.corpus.evidence import read_evidence
     from plant_cli.corpus.frames import tidy
@@ -76,7 +87,7 @@ def _examine(context: StageContext, dataset: Dataset, digests: Frames, chosen: C
 
     found = examine(digests, (*THOROUGH, find_near_labels, find_odd_label_counts))
     yield from found
-    yield from find_near_duplicates(dataset, digests, context.reporter)
+    yield from find_near_duplicates(dataset, digests, context.reporter, signatures)
     yield from find_unknown_labels(dataset, digests)
     if not any(finding.level == "fatal" for finding in found):  # evidence is matched by ids, which must be sound
         yield from read_evidence(dataset, {name: tidy(frame) for name, frame in digests.items()})[1]

@@ -10,11 +10,12 @@ from plant_cli.api import DataSection, Dataset
 from plant_datasets.formats.documents import Reading, find_parts, read_numbered, rebase
 from plant_datasets.formats.registration import FeatureOptions
 from plant_datasets.formats.sniffing import find_example, first_lines, mostly
-from plant_datasets.formats.sparse_lines import HEADER, SparseReader, is_sparse_file, label_numbers, write_sparse
+from plant_datasets.formats.sparse_lines import SparseReader, is_sparse_file, label_numbers, write_sparse
 from plant_datasets.formats.writing import Output
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _LINE = re.compile(rf"(?:\d+(?:,\d+)*)?(?:\s+\d+:{_NUMBER})+\s*|\d+:{_NUMBER}(?:\s+\d+:{_NUMBER})*\s*")
+_SIZES = re.compile(r"\s*\d+(?:\s+\d+){1,2}\s*")  # the first line of the XML repository's formats: `N D L`, or `N L` of a matrix
 _LABELS = ("label_names.txt", "labels.txt", "output-items.txt")
 
 
@@ -43,4 +44,4 @@ def write(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
 
 def _fits(path: Path) -> bool:
     lines = first_lines(path)
-    return not any(map(HEADER.fullmatch, lines[:1])) and mostly(lines, _LINE.fullmatch)
+    return not any(map(_SIZES.fullmatch, lines[:1])) and mostly(lines, _LINE.fullmatch)
