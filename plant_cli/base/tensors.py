@@ -23,10 +23,14 @@ def write_tensors(path: Path, tensors: Mapping[str, Any], metadata: Mapping[str,
 
     Args:
         path: the file.
-        tensors: contiguous ones of torch, in main memory, or arrays of NumPy.
+        tensors: contiguous ones of torch, in main memory, or arrays of NumPy, of any layout.
         metadata: texts to keep in the header.
         framework: whose tensors they are.
     """
+    if framework == "np":  # safetensors would write the bytes of an array as they lie, and forget how that was
+        import numpy as np
+
+        tensors = {name: np.asarray(array, order="C") for name, array in tensors.items()}
     header = {KEY: json.dumps(dict(metadata), sort_keys=True)} if metadata else None
     with replacing(path) as temporary:
         import_module(LIBRARIES[framework]).save_file(dict(tensors), str(temporary), metadata=header)

@@ -13,7 +13,15 @@ from plant_cli.lexical.documents import (
 )
 from plant_cli.lexical.grams import choose_columns, cut_word, number_grams
 from plant_cli.lexical.neighbours import leave_out_neighbours, score_neighbours
-from plant_cli.lexical.ridge import invert_kernel, keep_largest, leave_out_ridge, merge_twins, solve_ridge, weigh_terms
+from plant_cli.lexical.ridge import (
+    invert_kernel,
+    keep_largest,
+    leave_out_ridge,
+    merge_twins,
+    solve_labels,
+    solve_ridge,
+    weigh_terms,
+)
 from plant_cli.lexical.scores import KEPT, choose_best, cut_folds, cut_rows, keep_best, multiply_signed, no_scores, score_blocks
 from plant_cli.lexical.similarity import Similarity
 from plant_cli.lexical.titles import score_passages, score_titles
@@ -55,6 +63,7 @@ __all__ = [
     "score_passages",
     "score_titles",
     "score_words",
+    "solve_labels",
     "solve_ridge",
     "unit_rows",
     "unpack_matrix",

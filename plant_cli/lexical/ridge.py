@@ -63,6 +63,19 @@ def leave_out_ridge(inverse_rows: Floats, rows: Ints, gold: csr_array) -> Floats
     return scores
 
 
+def solve_labels(inverse: Floats, gold: csr_array) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """Coefficients of training documents, M Y, for each distinct set of documents that labels have [N, U], and the set of each label [L].
+
+    A kernel of documents with the training documents [B, N] times these coefficients is their scores.
+
+    Args:
+        inverse: M, [N, N].
+        gold: labels of the training documents, csr [N, L] of ones.
+    """
+    distinct, label_of = merge_twins(gold)
+    return (csr_array(distinct.T).astype(np.float32) @ inverse).T, label_of
+
+
 def score_ridge(similarity: Floats, inverse: Floats, gold: csr_array) -> Floats:
     """Scores of documents for all labels [B, L].
 

@@ -12,57 +12,69 @@ from scipy.sparse import csr_array, vstack
 
 from plant_cli.api import ComponentError, Documents, FittedScorer, ScorerInput
 from plant_cli.kit.lexical import (
-    Similarity,
     count_documents,
     cut_folds,
     cut_rows,
     invert_kernel,
     keep_largest,
+    leave_out_ridge,
     merge_twins,
     multiply_signed,
     pack_matrix,
+    score_blocks,
+    solve_labels,
     solve_ridge,
     unpack_matrix,
     weigh_terms,
 )
 from plant_scorers.options import LinearOptions
-from plant_scorers.vectors import Vectoriser
+from plant_scorers.vectors import Train, Vectoriser
 
 SHOWN = 3  # words of an explanation
+COEFFICIENTS = 1 << 27  # of training documents that are kept, at most: 2 bytes each on disk, 4 in memory
 
 
 def fit(options: LinearOptions, given: ScorerInput) -> FittedScorer:
-    """Weights of terms for every label, pruned. By the inverse of the kernel, left-out scores are of weights without the documents."""
-    vectoriser, similarity = Vectoriser.fit(given.documents, pieces=options.pieces)
-    if options.loss == "squared-hinge":
-        weights = _fit_hinge(options, similarity.train, given.gold)
-    elif len(given.documents) > options.largest:
-        weights = _iterate(options, similarity.train, given)
-    else:
-        return _invert(options, vectoriser, similarity, given)
-    return FittedScorer(scorer=LinearScorer(vectoriser=vectoriser, weights=weights))
+    """Weights of terms for every label, pruned. By the inverse of the kernel, whole ones, too, and left-out scores of both."""
+    train = Train.fit(given.documents, pieces=options.pieces)
+    if options.loss == "ridge" and len(given.documents) <= options.largest:
+        return _invert(options, train, given)
+    learn = _iterate if options.loss == "ridge" else _fit_hinge
+    return FittedScorer(scorer=LinearScorer(vectoriser=train.vectoriser, weights=learn(options, train.similarity.train, given.gold)))
 
 
-def _invert(options: LinearOptions, vectoriser: Vectoriser, similarity: Similarity, given: ScorerInput) -> FittedScorer:
+def _invert(options: LinearOptions, train: Train, given: ScorerInput) -> FittedScorer:
     """Ridge by the inverse of the kernel: the same inverse gives the weights without some documents."""
-    inverse = invert_kernel(similarity.square(), options.strength)
-    weights = weigh_terms(similarity, inverse, given.gold, options.terms)
-    scorer = LinearScorer(vectoriser=vectoriser, weights=weights)
-    parts, folds = [], cut_folds(len(given.documents), len(given.rows))
-    if len(given.documents) < 2 or not folds:
-        return FittedScorer(scorer=scorer)
+    inverse = invert_kernel(train.similarity.square(), options.strength)
+    weights = weigh_terms(train.similarity, inverse, given.gold, options.terms)
+    if len(given.documents) < 2:  # nothing is left to leave out from
+        return FittedScorer(scorer=LinearScorer(vectoriser=train.vectoriser, weights=weights))
+    whole = Whole.of(train, inverse, given.gold)
+    scorer = LinearScorer(vectoriser=train.vectoriser, weights=weights, whole=whole)
+    folds = cut_folds(len(given.documents), len(given.rows))
+    left_out = [_leave_out_pruned(options, train, inverse, given, folds)]
+    if whole is not None:
+        rows, width = given.rows, given.gold.shape[1]
+        left_out.append(score_blocks(len(rows), width, lambda block: leave_out_ridge(inverse[rows[block]], rows[block], given.gold)).matrix)
+    return FittedScorer(scorer=scorer, left_out=left_out)
+
+
+def _leave_out_pruned(
+    options: LinearOptions, train: Train, inverse: npt.NDArray[np.float32], given: ScorerInput, folds: Sequence[npt.NDArray[np.int64]]
+) -> csr_array:
+    """Scores of training documents by pruned weights that were solved without their fold."""
+    vectors, parts = train.similarity.train, []
     for fold in folds:
         rows = given.rows[fold]
-        without = weigh_terms(similarity, inverse, given.gold, options.terms, without=rows)
-        unknown = count_documents(similarity.train) == count_documents(similarity.train[rows])
-        parts.append(multiply_signed(vectoriser.forget(similarity.train[rows], unknown), without).matrix)
-    order = np.argsort(np.concatenate(folds))
-    return FittedScorer(scorer=scorer, left_out=[csr_array(csr_array(vstack(parts, format="csr"))[order])])
+        without = weigh_terms(train.similarity, inverse, given.gold, options.terms, without=rows)
+        unknown = count_documents(vectors) == count_documents(vectors[rows])
+        parts.append(multiply_signed(train.vectoriser.forget(vectors[rows], unknown), without).matrix)
+    return csr_array(csr_array(vstack(parts, format="csr"))[np.argsort(np.concatenate(folds))])
 
 
-def _iterate(options: LinearOptions, train: csr_array, given: ScorerInput) -> csr_array:
+def _iterate(options: LinearOptions, train: csr_array, gold: csr_array) -> csr_array:
     """Ridge by conjugate gradients, some labels at a time: weights [L, V]."""
-    distinct, label_of = merge_twins(given.gold)
+    distinct, label_of = merge_twins(gold)
     by_term, parts = csr_array(train.T), []
     for block in cut_rows(distinct.shape[1], max(train.shape)):
         found = solve_ridge(train, distinct[:, block].toarray().astype(np.float32), options.strength)
@@ -102,20 +114,65 @@ def _train_hinge(options: LinearOptions, train: csr_array, gold: csr_array) -> I
 
 
 @dataclass(frozen=True, kw_only=True)
+class Whole:
+    """Ridge with all its weights, in the form of coefficients of training documents, which are fewer.
+
+    Args:
+        train: the training documents N.
+        coefficients: for each distinct set of documents that labels have [N, U].
+        label_of: the set of each label [L].
+    """
+
+    train: Train
+    coefficients: npt.NDArray[np.float32]
+    label_of: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, train: Train, inverse: npt.NDArray[np.float32], gold: csr_array) -> Whole | None:
+        """From the inverse of the kernel; None where coefficients are too many to be kept."""
+        if len(inverse) * merge_twins(gold)[0].shape[1] > COEFFICIENTS:
+            return None
+        coefficients, label_of = solve_labels(inverse, gold)
+        return cls(train=train, coefficients=coefficients.astype(np.float16).astype(np.float32), label_of=label_of)
+
+    def score(self, documents: Documents) -> csr_array:
+        """Scores of all terms, csr [B, L]."""
+        vectors = self.train.vectoriser.transform(documents)
+
+        def score(block: slice) -> npt.NDArray[np.float32]:
+            found: npt.NDArray[np.float32] = (self.train.similarity.multiply(vectors[block]) @ self.coefficients)[:, self.label_of]
+            return found
+
+        return score_blocks(len(documents), max(len(self.label_of), len(self.coefficients)), score).matrix[:, : len(self.label_of)]
+
+    def tensors(self) -> dict[str, npt.NDArray[Any]]:
+        """As arrays, coefficients in 16 bits."""
+        return {**self.train.tensors(), "coefficients": self.coefficients.astype(np.float16), "label_of": self.label_of}
+
+    @classmethod
+    def load(cls, tensors: Mapping[str, npt.NDArray[Any]]) -> Whole:
+        """From arrays."""
+        return cls(train=Train.load(tensors), coefficients=tensors["coefficients"].astype(np.float32), label_of=tensors["label_of"])
+
+
+@dataclass(frozen=True, kw_only=True)
 class LinearScorer:
     """See `plant_cli.api.Scorer`.
 
     Args:
         vectoriser: makes tf-idf vectors.
         weights: of terms for labels, csr [L, V].
+        whole: scores by all weights; None where they were not kept.
     """
 
     vectoriser: Vectoriser
     weights: csr_array
+    whole: Whole | None = None
 
     def score(self, documents: Documents) -> list[csr_array]:
-        """See `Scorer.score`; one view."""
-        return [multiply_signed(self.vectoriser.transform(documents), self.weights).matrix]
+        """See `Scorer.score`; views: the largest weights of a label, all of them."""
+        pruned = multiply_signed(self.vectoriser.transform(documents), self.weights).matrix
+        return [pruned] if self.whole is None else [pruned, self.whole.score(documents)]
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[str]:
         """The terms of the document that add most to the score."""
@@ -129,9 +186,12 @@ class LinearScorer:
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """See `Scorer.tensors`."""
-        return {**self.vectoriser.tensors(), **pack_matrix("weights", self.weights)}
+        own = self.vectoriser.tensors() if self.whole is None else self.whole.tensors()
+        return {**own, **pack_matrix("weights", self.weights)}
 
     @classmethod
     def load(cls, tensors: Mapping[str, npt.NDArray[Any]]) -> LinearScorer:
         """The scorer again."""
-        return cls(vectoriser=Vectoriser.load(tensors), weights=unpack_matrix("weights", tensors))
+        whole = Whole.load(tensors) if "coefficients" in tensors else None
+        vectoriser = Vectoriser.load(tensors) if whole is None else whole.train.vectoriser
+        return cls(vectoriser=vectoriser, weights=unpack_matrix("weights", tensors), whole=whole)

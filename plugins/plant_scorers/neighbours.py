@@ -12,7 +12,6 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Documents, FittedScorer, ScorerInput
 from plant_cli.kit.lexical import (
-    Similarity,
     cut_leads,
     leave_out_neighbours,
     pack_matrix,
@@ -23,39 +22,20 @@ from plant_cli.kit.lexical import (
     unpack_strings,
 )
 from plant_scorers.options import NeighboursOptions
-from plant_scorers.vectors import Vectoriser
+from plant_scorers.vectors import Train
 
 SHOWN = 2  # training documents of an explanation
 
 
 def fit(options: NeighboursOptions, given: ScorerInput) -> FittedScorer:
     """Vectors of the training documents; left-out scores compare a document with the others."""
-    whole = View.fit(options, given.documents)
+    whole = Train.fit(given.documents, pieces=options.pieces)
     views = [whole]
     if options.lead:
-        views.append(View.fit(options, cut_leads(given.documents, options.lead)))
+        views.append(Train.fit(cut_leads(given.documents, options.lead), pieces=options.pieces))
     scorer = NeighbourScorer(options=options, views=views, gold=given.gold.astype(np.float32), doc_ids=tuple(given.doc_ids))
     left_out = [scorer.leave_out(view, given.rows) for view in views]
     return FittedScorer(scorer=scorer, left_out=left_out)
-
-
-@dataclass(frozen=True, kw_only=True)
-class View:
-    """The training documents, whole or their beginnings.
-
-    Args:
-        vectoriser: makes vectors of other documents.
-        similarity: compares with the training documents.
-    """
-
-    vectoriser: Vectoriser
-    similarity: Similarity
-
-    @classmethod
-    def fit(cls, options: NeighboursOptions, documents: Documents) -> View:
-        """The view of training documents."""
-        vectoriser, similarity = Vectoriser.fit(documents, pieces=options.pieces)
-        return cls(vectoriser=vectoriser, similarity=similarity)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +50,7 @@ class NeighbourScorer:
     """
 
     options: NeighboursOptions
-    views: Sequence[View]
+    views: Sequence[Train]
     gold: csr_array
     doc_ids: Sequence[str]
 
@@ -81,7 +61,7 @@ class NeighbourScorer:
     def _cut(self, documents: Documents, number: int) -> Documents:
         return cut_leads(documents, self.options.lead) if number else documents
 
-    def _score(self, view: View, documents: Documents) -> csr_array:
+    def _score(self, view: Train, documents: Documents) -> csr_array:
         vectors, options = view.vectoriser.transform(documents), self.options
 
         def score(block: slice) -> csr_array:
@@ -89,7 +69,7 @@ class NeighbourScorer:
 
         return score_blocks(len(documents), max(self.gold.shape), score).matrix[:, : self.gold.shape[1]]
 
-    def leave_out(self, view: View, rows: npt.NDArray[np.int64]) -> csr_array:
+    def leave_out(self, view: Train, rows: npt.NDArray[np.int64]) -> csr_array:
         """Scores of training documents [b] among the others."""
         options = self.options
 
@@ -114,8 +94,7 @@ class NeighbourScorer:
         """See `Scorer.tensors`."""
         found = {"doc_ids": pack_strings(self.doc_ids), **pack_matrix("gold", self.gold)}
         for number, view in enumerate(self.views):
-            parts = {**view.vectoriser.tensors(), **pack_matrix("train", view.similarity.train)}
-            found |= {f"{number}.{name}": part for name, part in parts.items()}
+            found |= {f"{number}.{name}": part for name, part in view.tensors().items()}
         return found
 
     @classmethod
@@ -124,5 +103,5 @@ class NeighbourScorer:
         views = []
         for number in range(2 if options.lead else 1):
             own = {name.removeprefix(f"{number}."): part for name, part in tensors.items() if name.startswith(f"{number}.")}
-            views.append(View(vectoriser=Vectoriser.load(own), similarity=Similarity(unpack_matrix("train", own))))
+            views.append(Train.load(own))
         return cls(options=options, views=views, gold=unpack_matrix("gold", tensors), doc_ids=unpack_strings(tensors["doc_ids"]))

@@ -50,7 +50,10 @@ class LinearOptions(SimilarityOptions):
     strength: float = option(0.3, "Regularisation λ of ridge; vectors have length 1.", gt=0)
     cost: float = option(1.0, "Cost C of the squared hinge.", gt=0)
     terms: int = option(
-        100, "Weights kept of a label, those of largest magnitude: on long documents few weights label better than many.", ge=1
+        30,
+        "Weights kept of a label, those of largest magnitude: on long documents few label better than many. "
+        "Up to `largest` documents ridge scores by all of them, too.",
+        ge=1,
     )
     largest: int = option(
         16000, "Training documents up to which ridge inverts their kernel (4 bytes for each pair); beyond, conjugate gradients.", ge=1

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +25,10 @@ from plant_cli.kit.lexical import (
     join_views,
     make_vectors,
     number_grams,
+    pack_matrix,
     pack_strings,
     unit_rows,
+    unpack_matrix,
     unpack_strings,
 )
 
@@ -46,23 +50,19 @@ class Vectoriser:
     idf: Floats
 
     @classmethod
-    def fit(cls, documents: Documents, *, pieces: bool) -> tuple[Vectoriser, Similarity]:
-        """The vectoriser of training documents, and what compares with their vectors; made once, however many scorers ask for it.
+    def fit(cls, documents: Documents, *, pieces: bool) -> tuple[Vectoriser, csr_array]:
+        """The vectoriser of training documents, and their vectors, csr [N, V + G].
 
         Args:
             documents: the training documents [N].
             pieces: whether n-grams count.
         """
-        return documents.remember(("plant_scorers.vectors", pieces), lambda: cls._fit(documents, pieces=pieces))
-
-    @classmethod
-    def _fit(cls, documents: Documents, *, pieces: bool) -> tuple[Vectoriser, Similarity]:
         grams = tuple(number_grams(documents.vocabulary)) if pieces else ()
         empty = cls(words=tuple(documents.vocabulary), pieces=grams, idf=np.zeros(0, dtype=np.float32))
         counted = empty.count(documents)
         idf = [inverse_frequency(len(documents), count_documents(counts)) for counts in counted]
         fitted = cls(words=empty.words, pieces=grams, idf=np.concatenate(idf).astype(np.float32))
-        return fitted, Similarity(fitted.weigh(counted))
+        return fitted, fitted.weigh(counted)
 
     @cached_property
     def _places(self) -> list[Mapping[str, int]]:
@@ -108,3 +108,50 @@ class Vectoriser:
     def load(cls, tensors: Mapping[str, npt.NDArray[Any]]) -> Vectoriser:
         """From arrays."""
         return cls(words=unpack_strings(tensors["words"]), pieces=unpack_strings(tensors["pieces"]), idf=tensors["idf"])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Train:
+    """The training documents as vectors: one for all scorers that compare by the same terms, whether they were fitted or loaded.
+
+    Args:
+        vectoriser: makes vectors of other documents.
+        similarity: compares these with the training documents.
+    """
+
+    vectoriser: Vectoriser
+    similarity: Similarity
+
+    @classmethod
+    def fit(cls, documents: Documents, *, pieces: bool) -> Train:
+        """Of training documents.
+
+        Args:
+            documents: the training documents [N].
+            pieces: whether n-grams count.
+        """
+
+        def make() -> Train:
+            vectoriser, vectors = Vectoriser.fit(documents, pieces=pieces)
+            return cls(vectoriser=vectoriser, similarity=Similarity(vectors))
+
+        return documents.remember(("plant_scorers.vectors", pieces), make)
+
+    def tensors(self) -> dict[str, npt.NDArray[Any]]:
+        """As arrays."""
+        return {**self.vectoriser.tensors(), **pack_matrix("train", self.similarity.train)}
+
+    @classmethod
+    def load(cls, tensors: Mapping[str, npt.NDArray[Any]]) -> Train:
+        """From arrays; the one that was loaded before, if it has the same."""
+        digest = hashlib.sha256()
+        for name in ("words", "pieces", "idf", "train.data", "train.indices", "train.indptr"):
+            digest.update(np.ascontiguousarray(tensors[name]).tobytes())
+        found = _LOADED.get(digest.digest())
+        if found is None:
+            found = cls(vectoriser=Vectoriser.load(tensors), similarity=Similarity(unpack_matrix("train", tensors)))
+            _LOADED[digest.digest()] = found
+        return found
+
+
+_LOADED: WeakValueDictionary[bytes, Train] = WeakValueDictionary()

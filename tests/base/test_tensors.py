@@ -41,6 +41,14 @@ def test_arrays_of_numpy_too_and_metadata_may_be_missing(tmp_path: Path) -> None
     assert (found["a"].tolist(), metadata) == ([0, 1, 2], {})
 
 
+def test_arrays_that_lie_otherwise_in_memory_come_back_as_they_were(tmp_path: Path) -> None:
+    array = np.arange(6, dtype=np.float16).reshape(2, 3)
+    write_tensors(tmp_path / "a", {"transposed": array.T, "every second": array[:, ::2]}, framework="np")
+    found, _ = read_tensors(tmp_path / "a", "the arrays", "", framework="np")
+    np.testing.assert_array_equal(found["transposed"], array.T)
+    np.testing.assert_array_equal(found["every second"], array[:, ::2])
+
+
 def test_equal_content_gives_equal_bytes_in_every_process(tmp_path: Path) -> None:
     files = [tmp_path / f"{number}.safetensors" for number in range(4)]
     for file in files:

@@ -24,7 +24,7 @@ def weights(**options: object) -> np.ndarray:
 @pytest.mark.parametrize("largest", [1, 100])
 def test_weights_solve_the_normal_equations(largest: int) -> None:
     given = sample_input()
-    x = Vectoriser.fit(given.documents, pieces=False)[1].train.toarray().astype(np.float64)
+    x = Vectoriser.fit(given.documents, pieces=False)[1].toarray().astype(np.float64)
     expected = np.linalg.solve(x.T @ x + 0.5 * np.eye(x.shape[1]), x.T @ given.gold.toarray()).T
     np.testing.assert_allclose(weights(pieces=False, strength=0.5, terms=1000, largest=largest), expected, atol=1e-3)
 
@@ -33,16 +33,36 @@ def test_left_out_scores_are_of_weights_solved_without_the_documents() -> None:
     given = sample_input()
     fitted = fit(LinearOptions(strength=0.5, terms=1000), given)
     assert fitted.left_out is not None
-    [found] = fitted.left_out
-    vectoriser, similarity = Vectoriser.fit(given.documents, pieces=True)
-    x, gold = similarity.train.toarray().astype(np.float64), given.gold.toarray()
+    found, whole = fitted.left_out
+    vectoriser, train = Vectoriser.fit(given.documents, pieces=True)
+    x, gold = train.toarray().astype(np.float64), given.gold.toarray()
     folds = cut_folds(len(x), len(given.rows))
     assert len(folds) > 1  # twelve documents are too few to leave four out at once
     for fold in folds:
         kept = np.setdiff1d(np.arange(len(x)), given.rows[fold])
         solved = np.linalg.solve(x[kept].T @ x[kept] + 0.5 * np.eye(x.shape[1]), x[kept].T @ gold[kept])
-        own = vectoriser.forget(similarity.train[given.rows[fold]], ~(x[kept] > 0).any(axis=0)).toarray()
+        own = vectoriser.forget(train[given.rows[fold]], ~(x[kept] > 0).any(axis=0)).toarray()
         np.testing.assert_allclose(found.toarray()[fold], own @ solved, atol=1e-3)
+    for place, row in enumerate(given.rows):
+        kept = np.setdiff1d(np.arange(len(x)), [row])
+        solved = np.linalg.solve(x[kept].T @ x[kept] + 0.5 * np.eye(x.shape[1]), x[kept].T @ gold[kept])
+        np.testing.assert_allclose(whole.toarray()[place], x[row] @ solved, atol=1e-3)
+
+
+def test_the_second_view_scores_by_all_weights_and_is_left_out_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    given, texts = sample_input(), read_sample(TEXTS)
+    scorer = fit(LinearOptions(terms=2), given).scorer
+    assert isinstance(scorer, LinearScorer)
+    pruned, whole = (view.toarray() for view in scorer.score(texts))
+    every = weights(terms=1000)
+    np.testing.assert_allclose(whole, scorer.vectoriser.transform(texts).toarray() @ every.T, atol=2e-3)
+    assert np.abs(whole - pruned).max() > 0.01
+    again = LinearScorer.load(scorer.tensors())
+    np.testing.assert_array_equal(again.score(texts)[1].toarray(), whole)
+    monkeypatch.setattr("plant_scorers.linear.COEFFICIENTS", 10)
+    fitted = fit(LinearOptions(terms=2), given)
+    assert fitted.left_out is not None
+    assert len(fitted.left_out) == len(fitted.scorer.score(texts)) == 1
 
 
 def test_pruned_weights_are_the_largest() -> None:

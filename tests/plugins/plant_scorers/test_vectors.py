@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from plant_scorers.vectors import Vectoriser
+from plant_scorers.vectors import Train, Vectoriser
 
 from plant_cli.testing.scorers import TEXTS, TRAIN, read_sample
 
 
 @pytest.mark.parametrize("pieces", [False, True])
 def test_vectors_have_length_one_and_are_the_same_later(pieces: bool) -> None:
-    vectoriser, similarity = Vectoriser.fit(read_sample(TRAIN), pieces=pieces)
-    train = similarity.train
+    vectoriser, train = Vectoriser.fit(read_sample(TRAIN), pieces=pieces)
     np.testing.assert_allclose(np.sqrt((train.toarray() ** 2).sum(axis=1)), 1, atol=1e-5)
     np.testing.assert_allclose(vectoriser.transform(read_sample(TRAIN)).toarray(), train.toarray(), atol=1e-6)
     again = Vectoriser.load(vectoriser.tensors())
@@ -21,24 +20,29 @@ def test_vectors_have_length_one_and_are_the_same_later(pieces: bool) -> None:
 
 @pytest.mark.parametrize("pieces", [False, True])
 def test_terms_that_are_forgotten_leave_vectors_of_length_one(pieces: bool) -> None:
-    vectoriser, similarity = Vectoriser.fit(read_sample(TRAIN), pieces=pieces)
+    vectoriser, train = Vectoriser.fit(read_sample(TRAIN), pieces=pieces)
     unknown = np.arange(len(vectoriser.idf)) % 3 == 0
-    found = vectoriser.forget(similarity.train, unknown).toarray()
+    found = vectoriser.forget(train, unknown).toarray()
     assert not found[:, unknown].any()
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
     words = slice(0, len(vectoriser.words))
-    rest = similarity.train.toarray()[:, words] * ~unknown[words]
+    rest = train.toarray()[:, words] * ~unknown[words]
     parts = np.linalg.norm(found[:, words], axis=1, keepdims=True) * rest / np.linalg.norm(rest, axis=1, keepdims=True)
     np.testing.assert_allclose(found[:, words], parts, atol=1e-6)
-    np.testing.assert_array_equal(vectoriser.forget(similarity.train, unknown & False).toarray() > 0, similarity.train.toarray() > 0)
+    np.testing.assert_array_equal(vectoriser.forget(train, unknown & False).toarray() > 0, train.toarray() > 0)
 
 
 def test_vectors_are_made_once_for_all_that_ask_for_them() -> None:
     documents, texts = read_sample(TRAIN), read_sample(TEXTS)
-    first, again = (Vectoriser.fit(documents, pieces=True) for _ in range(2))
+    first, again = (Train.fit(documents, pieces=True) for _ in range(2))
     assert first is again
-    assert first[0].transform(texts) is first[0].transform(texts)
-    assert Vectoriser.fit(documents, pieces=False)[0] is not first[0]
+    assert first.vectoriser.transform(texts) is first.vectoriser.transform(texts)
+    other = Train.fit(documents, pieces=False)
+    assert other is not first
+    loaded = Train.load(first.tensors())
+    assert Train.load(first.tensors()) is loaded
+    assert Train.load(other.tensors()) is not loaded
+    np.testing.assert_array_equal(loaded.similarity.train.toarray(), first.similarity.train.toarray())
 
 
 def test_terms_are_named_as_a_person_reads_them() -> None:
