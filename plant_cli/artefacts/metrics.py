@@ -22,17 +22,21 @@ class Bound(Record):
 
 
 class ReliabilityBin(Record):
-    """Predicted pairs within one range of probability: how many, their mean probability, the share of them that is right."""
+    """Predicted pairs within one range of probability: how many, their mean probability, the share that is right with its interval."""
 
     pairs: int
     probability: float
     right: float
+    low: float | None = None
+    high: float | None = None
 
 
 class CalibrationRecord(Record):
-    """How far probabilities can be believed: the expected calibration error, and the bins behind it."""
+    """How far probabilities can be believed: the expected calibration error with its interval, and the bins behind it."""
 
     ECE: float
+    low: float | None = None
+    high: float | None = None
     bins: list[ReliabilityBin]
 
 
@@ -57,6 +61,7 @@ class MetricsRecord(Record):
         bins: by range of training frequency: counts, and metrics of the labels in it.
         parts: metrics of each part of the model alone.
         calibration: None for scores that are no probabilities.
+        calibration_network: of the network alone, where its predictions were kept.
     """
 
     convention: str
@@ -76,6 +81,7 @@ class MetricsRecord(Record):
     bins: dict[str, dict[str, int | Bound]] = Field(default_factory=dict)
     parts: dict[str, dict[str, Bound]] = Field(default_factory=dict)
     calibration: CalibrationRecord | None = None
+    calibration_network: CalibrationRecord | None = None
 
     def all_metrics(self) -> dict[str, Bound]:
         """The metrics, and those of the bins as `R@10[1-5]`."""

@@ -11,6 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from plant_cli.api import StageSpec, UsageError, near_names
+from plant_cli.base.escapes import printable
 from plant_cli.console.execution import execute
 from plant_cli.console.flags import GENERAL, former_flags, given_values, stage_flags
 from plant_cli.console.usage import Explained
@@ -101,7 +102,7 @@ class StageGroup(Explained, TyperGroup):
         if broken:
             formatter.write_paragraph()
             with formatter.indentation():
-                formatter.write_text(f"Broken plugins, left out: {broken}. `plant plugins` says why.")
+                formatter.write_text(printable(f"Broken plugins, left out: {broken}. `plant plugins` says why."))
 
 
 class StageCommand(Explained, TyperCommand):

@@ -66,7 +66,7 @@ def read_fingerprints(dataset: Dataset, reporter: Reporter) -> tuple[dict[SplitN
     for name in find_splits(dataset):
         fingerprint, parts = Fingerprint(), []
         for batch in read_progress(dataset, name, reporter):
-            fingerprint.add(tidy(batch))
+            fingerprint.add(tidy(batch.with_columns(pl.col("doc_id").fill_null(""))))  # a missing id is refused later, with all others
             parts.append(digest(batch, thorough=False))
         digests[name], records[name] = pl.concat(parts), fingerprint.record()
     return digests, records

@@ -43,3 +43,11 @@ def test_batches_change_neither_digests_nor_fingerprints(
         assert digests[name].equals(digest(frame, thorough=False))
         assert records[name] == SplitRecord.of(tidy(frame))
     assert all(digest(frames[name]).equals(found) for name, found in read_digests(dataset, SilentReporter()).items())
+
+
+def test_a_missing_id_does_not_stop_the_reading() -> None:
+    """It is refused afterwards, with all other documents that have none; nothing is said of it while the corpus is read."""
+    frame = pl.DataFrame({"doc_id": ["a", None], "text": ["x", "y"], "labels": [["l"], ["l"]]})
+    digests, records = read_fingerprints(Dataset(splits={"train": frame.lazy()}), SilentReporter())
+    assert digests["train"]["doc_id"].to_list() == ["a", None]
+    assert records["train"].documents == 2

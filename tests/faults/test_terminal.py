@@ -58,3 +58,21 @@ def test_labels_and_arguments_are_written_out(corpus: Path) -> None:
         assert "\x1b[31m" not in said, arguments
         assert "\x1b[2J" not in said, arguments
         assert "\\x1b" in said, arguments
+
+
+def test_names_of_files_are_written_out(corpus: Path) -> None:
+    """In errors, in progress, and in what is shown of a corpus."""
+    odd = corpus / "c\x1b[31m\u202e.tsv"
+    (corpus / "c.tsv").rename(odd)
+    (corpus / "bad\x1b[31m.tsv").write_text("no table")
+    for arguments in (
+        ("mig", odd.name),
+        ("data", "stats", odd.name),
+        ("mig", "bad\x1b[31m.tsv"),
+        ("mig", "none\x1b[31m.tsv"),
+        ("run", "r\x1b[31m.yaml"),
+    ):
+        said = on_terminal(corpus, *arguments)
+        assert "\x1b[31m" not in said, arguments
+        assert "\u202e" not in said, arguments
+    assert "\\x1b" in on_terminal(corpus, "data", "stats", "bad\x1b[31m.tsv")

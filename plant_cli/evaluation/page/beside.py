@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from plant_cli.api.corpus import Corpus, Split
-from plant_cli.api.errors import DataError, PlantError
+from plant_cli.api.errors import ArtefactError, DataError, PlantError
 from plant_cli.api.metrics import MetricInput
 from plant_cli.api.reporting import Reporter
 from plant_cli.artefacts.metrics import Bound
+from plant_cli.artefacts.thresholds import read_thresholds
 from plant_cli.base.sizes import read_size
 from plant_cli.evaluation.comparison import Comparison
 from plant_cli.evaluation.conventions import CONVENTIONS, Convention
@@ -26,7 +27,9 @@ from plant_cli.evaluation.measurement import Measure, compare_systems, measure_s
 from plant_cli.evaluation.page.evaluated import Evaluated
 from plant_cli.evaluation.score import evaluate
 from plant_cli.evaluation.systems import System, file_system, other_system
+from plant_cli.kit.metrics import compute_value
 
+SAME = 1e-9  # differences of sums in another order
 RESAMPLES = 1000  # behind the intervals of differences, where evaluations have none
 
 
@@ -91,6 +94,7 @@ def lay_beside(systems: Sequence[Evaluated], families: Families, open_corpus: Ca
 
     Raises:
         DataError: the corpus has other gold labels now.
+        ArtefactError: the predictions do not give the figures of the evaluation.
     """
     readable = None
     try:
@@ -106,6 +110,9 @@ def lay_beside(systems: Sequence[Evaluated], families: Families, open_corpus: Ca
             expected="the corpus that was evaluated",
             todo=systems[0].command("eval", "--force"),
         )
+    for system in systems:
+        if system.label_hash == systems[0].label_hash:
+            _refuse_changed(system, measured[system.name])
     return Beside(readable=readable, measured=measured)
 
 
@@ -136,11 +143,34 @@ def _measure(system: Evaluated, first: Evaluated, gold: Gold, families: Families
 
 
 def _find(system: Evaluated, first: Evaluated, gold: Gold) -> System:
-    given = system.record.options.get("threshold")
-    if system.foreign is not None:
-        return file_system(system.foreign, given)
-    found = other_system(system.name, system.run, system.tag, gold.split, gold.label_hash, first.run / "corpus")
+    """The predictions, assigned by the thresholds that the evaluation assigned by."""
+    options = system.record.options
+    found = (
+        file_system(system.foreign, options.get("threshold"))
+        if system.foreign is not None
+        else other_system(system.name, system.run, system.tag, gold.split, gold.label_hash, first.run / "corpus")
+    )
+    if options.get("thresholds") is not None:
+        path = Path(options["thresholds"])
+        folder = next((system.run / name for name in system.record.inputs if system.stages[name].stage == "thresholds"), None)
+        chosen = read_thresholds(path.parent, gold.label_hash, path.name) if folder is None else read_thresholds(folder, gold.label_hash)
+        return replace(found, threshold=chosen.value)
+    given = options.get("threshold")
     return found if given is None else replace(found, threshold=float(given))
+
+
+def _refuse_changed(system: Evaluated, measured: Measurement) -> None:
+    """The predictions must give the recorded figures: tests are of these."""
+    recorded = system.metrics.all_metrics()
+    for metric in measured.metrics:
+        said, now = recorded.get(metric.name), compute_value(metric)
+        if said is not None and said.value is not None and not abs(said.value - now) < SAME:
+            raise ArtefactError(
+                f"the predictions of '{system.name}' do not give its recorded figures: {metric.name} {said.value:.6g}, now {now:.6g}",
+                where=str(system.folder),
+                expected="figures of these predictions, computed by this version",
+                todo=system.command("eval", "--force"),
+            )
 
 
 def align(systems: Sequence[Evaluated], beside: Beside, families: Families) -> list[Evaluated]:

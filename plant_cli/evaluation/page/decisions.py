@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from plant_cli.api.metrics import MetricInput
+from plant_cli.artefacts.metrics import CalibrationRecord
 from plant_cli.evaluation.page.charts import Axis, Figure, Section, Series
 from plant_cli.evaluation.page.evaluated import Evaluated
 from plant_cli.kit.metrics import Floats, find_hits, find_predicted
@@ -81,24 +82,37 @@ def _find_point(system: Evaluated) -> tuple[str, str]:
 
 
 def draw_reliability(systems: Sequence[Evaluated]) -> Figure:
-    """How often what was given a probability came true, for systems with a calibration."""
-    series, errors = [], []
-    for system in systems:
-        calibration = system.metrics.calibration
-        assert calibration is not None
-        filled = [one for one in calibration.bins if one.pairs]
-        name = f"{system.name} (ECE {100 * calibration.ECE:.2g})"
-        series.append(Series(name=name, x=[one.probability for one in filled], y=[one.right for one in filled]))
-        errors.append(f"{system.name}: {sum(one.pairs for one in filled):,} pairs")
+    """How often what was given a probability came true, for systems with a calibration; of a single one for its network alone, too."""
+    found = {system.name: system.metrics.calibration for system in systems}
+    if len(systems) == 1:  # of several it would be too much to look at
+        found[f"{systems[0].name}, network alone"] = systems[0].metrics.calibration_network
+    calibrated = {name: one for name, one in found.items() if one is not None}
+    said = [f"ECE of {name} {_bracket(one)}, {sum(b.pairs for b in one.bins):,} pairs" for name, one in calibrated.items()]
     return Figure(
         name="reliability",
         title="Reliability of probabilities",
-        description="Predicted pairs in ten ranges of probability: the share that is right against the mean probability. On the dotted "
-        "diagonal probabilities can be believed. ECE: the mean distance from it over pairs, in points.",
+        description="Predicted pairs in ten ranges of probability: the share that is right, with its interval, against the mean "
+        "probability. On the dotted diagonal probabilities can be believed. ECE: the mean distance from it over pairs, in points.",
         form="lines",
         x=Axis(title="mean probability, points", whole=True),
         y=Axis(title="right, points", whole=True),
-        series=series,
+        series=[_draw_bins(f"{name} (ECE {100 * one.ECE:.2g})", one) for name, one in calibrated.items()],
         rule="diagonal",
-        notes=[f"predicted pairs: {'; '.join(errors)}", systems[0].conditions],
+        notes=[f"in points, over predicted pairs: {'; '.join(said)}", systems[0].conditions],
     )
+
+
+def _draw_bins(name: str, calibration: CalibrationRecord) -> Series:
+    filled = [one for one in calibration.bins if one.pairs]
+    return Series(
+        name=name,
+        x=[one.probability for one in filled],
+        y=[one.right for one in filled],
+        low=[one.low for one in filled],
+        high=[one.high for one in filled],
+    )
+
+
+def _bracket(found: CalibrationRecord) -> str:
+    value = f"{100 * found.ECE:.2g}"
+    return value if found.low is None or found.high is None else f"{value} [{100 * found.low:.2g}, {100 * found.high:.2g}]"

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from plant_cli.api import ArtefactError, DataError
+from plant_cli.artefacts.thresholds import write_thresholds
 from plant_cli.evaluation.page.beside import Beside, align, compare_evaluated, explain, find_convention, lay_beside
 
 
@@ -46,6 +47,21 @@ def test_a_threshold_that_was_given_counts(evaluate, families, open_corpus, sile
     beside = lay_beside(systems, families, open_corpus, silent)
     [data] = beside.data.values()
     assert data.threshold == 0.85
+
+
+def test_thresholds_that_were_chosen_count(evaluate, families, open_corpus, silent, tmp_path):
+    write_thresholds(tmp_path / "chosen", [0.85, 0.05, 0.05, 0.05, 0.05, 0.05], "precision=0.9", open_corpus().labels.hash)
+    systems = evaluate(thresholds=str(tmp_path / "chosen" / "thresholds.json"))
+    [data] = lay_beside(systems, families, open_corpus, silent).data.values()  # compares figures with the recorded ones
+    assert data.threshold.tolist() == [0.85, 0.05, 0.05, 0.05, 0.05, 0.05]
+
+
+def test_figures_that_predictions_do_not_give_are_refused(systems, families, open_corpus, silent):
+    bounds = {**systems[1].metrics.metrics, "P@1": systems[1].metrics.metrics["P@1"].model_copy(update={"value": 0.999})}
+    changed = replace(systems[1], metrics=systems[1].metrics.model_copy(update={"metrics": bounds}))
+    with pytest.raises(ArtefactError, match=r"'baseline' do not give its recorded figures: P@1 0.999, now 0.5") as raised:
+        lay_beside([systems[0], changed], families, open_corpus, silent)
+    assert raised.value.todo == "plant eval --tag baseline --force"
 
 
 def test_other_gold_than_then_is_refused(systems, families, open_corpus, silent):

@@ -54,7 +54,17 @@ def test_reliability_is_the_recorded_one(systems, metrics):
     filled = [one for one in recorded["bins"] if one["pairs"]]
     assert list(figure.series[0].x) == [one["probability"] for one in filled]
     assert list(figure.series[0].y) == [one["right"] for one in filled]
+    assert [figure.series[0].bounds(i) for i in range(len(filled))] == [(one["low"], one["high"]) for one in filled]
+    assert f"ECE of finetune {100 * recorded['ECE']:.2g} [" in figure.notes[0]
     assert figure.series[0].name == f"finetune (ECE {100 * recorded['ECE']:.2g})"
+
+
+def test_the_network_alone_stands_beside_the_whole(systems):
+    network = CalibrationRecord(ECE=0.25, bins=[ReliabilityBin(pairs=4, probability=0.5, right=0.25)])
+    metrics = systems[0].metrics.model_copy(update={"calibration_network": network})
+    figure = draw_reliability([replace(systems[0], metrics=metrics)])
+    assert figure.series[1].name == "finetune, network alone (ECE 25)"
+    assert figure.series[1].bounds(0) is None
 
 
 def test_empty_bins_are_not_drawn(systems):

@@ -27,7 +27,7 @@ eval: {bootstrap: 50}
 eval-baseline: {bootstrap: 50}
 significance: {systems: [finetune, finetune-baseline], bootstrap: 50, permutations: 200}
 diff: {systems: [finetune, finetune-baseline]}
-thresholds: {bootstrap: 50}
+thresholds: {target: [precision=0.6], bootstrap: 50}
 """
 
 
@@ -61,7 +61,7 @@ COMMANDS = (
     Command("eval-baseline", ("eval", "--tag", "baseline")),
     Command("significance", ("significance",)),
     Command("diff", ("diff", "finetune", "finetune-baseline")),
-    Command("thresholds", ("thresholds", "--target", "precision=0.6")),
+    Command("thresholds", ("thresholds",)),
 )
 WHOLE = Command("run", ("run", "../recipe.yaml"))
 ALL = (*COMMANDS, WHOLE)
