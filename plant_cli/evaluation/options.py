@@ -19,6 +19,13 @@ DEFAULT_METRICS = (
 )
 
 
+def refuse_too_few(resamples: int) -> int:
+    """The number of resamples as it is; `ValueError` for one that is neither 0 nor enough for an interval."""
+    if 0 < resamples < FEWEST:
+        raise ValueError(f"0, or {FEWEST} and more: of fewer resamples there is no interval to speak of")
+    return resamples
+
+
 class ScoringOptions(Options):
     """Base of the options of every stage that computes metrics."""
 
@@ -49,9 +56,7 @@ class ScoringOptions(Options):
     @field_validator("bootstrap")
     @classmethod
     def _refuse_too_few(cls, value: int) -> int:
-        if 0 < value < FEWEST:
-            raise ValueError(f"0, or {FEWEST} and more: of fewer resamples there is no interval to speak of")
-        return value
+        return refuse_too_few(value)
 
     def choose_families(self, registered: Iterable[str]) -> list[Choice]:
         """All registered families of metrics, and any other that has options here (so that looking it up says what is wrong)."""

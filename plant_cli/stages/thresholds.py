@@ -6,9 +6,11 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import field_validator
+
 from plant_cli.api import ArtefactError, DataError, Options, Result, SplitName, StageContext, StageSpec, UsageError, option
 from plant_cli.base.files import write_json
-from plant_cli.evaluation.options import FEWEST
+from plant_cli.evaluation.options import FEWEST, refuse_too_few
 from plant_cli.evaluation.targets import FORM, parse_targets
 
 if TYPE_CHECKING:
@@ -40,6 +42,11 @@ class ThresholdOptions(Options):
     measure_predictions: str | None = option(None, "A file with the predictions of that split, for a system that is a file.", path=True)
     bootstrap: int = option(1000, f"Resamples of the documents behind the intervals, {FEWEST} or more; 0: no intervals.", ge=0)
     level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
+
+    @field_validator("bootstrap")
+    @classmethod
+    def _refuse_too_few(cls, value: int) -> int:
+        return refuse_too_few(value)
 
 
 def run(context: StageContext, options: ThresholdOptions) -> Result:

@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 
-from plant_cli.api import ArtefactError, DataError, UsageError
+from plant_cli.api import ArtefactError, DataError, RecipeError, UsageError
 
 ALONE = "finetune.network=false"
 
@@ -96,6 +96,8 @@ def test_scores_that_are_no_probabilities(clinic, decided, tmp_path):
 
 
 def test_bad_input(clinic, decided, tmp_path):
+    with pytest.raises(RecipeError, match="of fewer resamples there is no interval"):
+        clinic("thresholds", "thresholds.target=[f1]", "thresholds.bootstrap=5")
     with pytest.raises(UsageError, match="no target"):
         decided(force=True)
     with pytest.raises(DataError, match=r"precision=0\.99 cannot be reached: the best cut"):
