@@ -76,6 +76,11 @@ def _numbers(values: Sequence[float | None]) -> Floats:
     return np.array([np.inf if value is None else value for value in values], dtype=np.float64)
 
 
+def _are_numbers(values: object) -> bool:
+    """Whether this is a list of numbers and nulls."""
+    return isinstance(values, list) and all(value is None or type(value) in (int, float) for value in values)
+
+
 def read_thresholds(folder: Path, label_hash: str, name: str = THRESHOLDS) -> Thresholds:
     """The thresholds in the folder of a trained network, or those that `plant thresholds` chose.
 
@@ -98,9 +103,16 @@ def read_thresholds(folder: Path, label_hash: str, name: str = THRESHOLDS) -> Th
             todo=f"restore the file, or {AGAIN}",
         )
     value = content["value"]
-    if not isinstance(value, list):  # one number says the same in any label order
+    if isinstance(value, float | int) and not isinstance(value, bool):  # one number says the same in any label order
         return Thresholds(value=float(value), objective=content["objective"])
+    review = content.get("review")
+    if not _are_numbers(value) or not (review is None or _are_numbers(review)):
+        raise ArtefactError(
+            "the decision threshold is damaged: what it holds are no numbers",
+            where=str(path),
+            expected="one number, or a list with a number or null for each label",
+            todo=f"restore the file, or {AGAIN}",
+        )
     marks = {"format": str(FORMAT), **content}  # the first thresholds were written without a format
     require_same(marks, path=path, what="the list of thresholds", todo=AGAIN, labels=label_hash)
-    review = content.get("review")
     return Thresholds(value=_numbers(value), objective=content["objective"], review=None if review is None else _numbers(review))

@@ -46,3 +46,10 @@ def test_what_is_never_assigned_and_what_is_reviewed(tmp_path):
     assert decisions == [["assign", "review"], ["reject", "reject"]]
     write_thresholds(tmp_path, 0.5, "micro-F1", "ours")
     assert read_thresholds(tmp_path, "ours").decide(np.array([[0, 1]]), np.array([[0.5, 0.4]])) == [["assign", "reject"]]
+
+
+@pytest.mark.parametrize("value", [{}, "0.5", True, None, ["0.5"], [[0.5]], [True]])
+def test_thresholds_that_are_no_numbers_are_refused(tmp_path, value):
+    (tmp_path / THRESHOLDS).write_text(json.dumps({"value": value, "objective": "micro-F1", "label_hash": "ours", "format": "1"}))
+    with pytest.raises(ArtefactError, match="what it holds are no numbers"):
+        read_thresholds(tmp_path, "ours")

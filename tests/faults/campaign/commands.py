@@ -27,7 +27,7 @@ eval: {bootstrap: 50}
 eval-baseline: {bootstrap: 50}
 significance: {systems: [finetune, finetune-baseline], bootstrap: 50, permutations: 200}
 diff: {systems: [finetune, finetune-baseline]}
-thresholds: {target: [precision=0.6], bootstrap: 50}
+thresholds: {target: [f1], bootstrap: 50}
 """
 
 

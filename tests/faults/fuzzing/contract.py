@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ SECONDS = 20  # a case that takes longer hangs
 LONGEST_MESSAGE = 8000  # characters; a person has to read it
 CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod"}
 RUNS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.connect", "socket.getaddrinfo"}
+COMMIT = ["git", "rev-parse", "HEAD"]  # the one command that a stage runs: for its record
 Try = Callable[[Files, Path], object]
 
 
@@ -95,7 +97,7 @@ def _watch(event: str, arguments: tuple[object, ...]) -> None:
     """An audit hook: notes what a case does outside of its folder. Hooks cannot be taken away, so there is one for the whole process."""
     if not _allowed:
         return
-    if event in RUNS:
+    if event in RUNS and arguments[1:2] != (COMMIT,):
         _seen.append(f"{event} {arguments!r:.200}")
     elif event in CHANGES or (event == "open" and _writes(arguments)):
         paths = [os.path.abspath(os.fsdecode(path)) for path in arguments if isinstance(path, str | bytes | os.PathLike)]
@@ -115,13 +117,15 @@ def _watched(folder: Path) -> Iterator[None]:
         _hooked.append(True)
     _seen.clear()
     _allowed.append(str(folder.resolve()))
-    before = Path.cwd()
+    before, temporary = Path.cwd(), tempfile.tempdir
     os.chdir(folder)
+    tempfile.tempdir = str(folder)
     try:
         yield
     finally:
         _allowed.clear()
         os.chdir(before)
+        tempfile.tempdir = temporary
     if _seen:
         raise Broken(f"it reaches out of its folder: {_seen[:5]}")
 
