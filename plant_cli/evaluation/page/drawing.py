@@ -9,6 +9,7 @@ import io
 import re
 import warnings
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -64,15 +65,13 @@ def require_packages() -> None:
         ComponentError: a package of the extra `report` is not installed.
     """
     for name in ("matplotlib", "jinja2"):
-        try:
-            __import__(name)
-        except ImportError as error:
+        if find_spec(name) is None:
             raise ComponentError(
                 f"the package {name}, which a report is made with, is not installed",
                 where="plant report",
                 expected="the extra `report`",
                 todo="pip install 'plant-cli[report]'",
-            ) from error
+            )
 
 
 def draw(figure: Figure) -> tuple[str, bytes]:
