@@ -1,7 +1,6 @@
-import sys
-
 """Figures as SVG with text as text, and as PNG; hostile names stay text."""
 
+import sys
 import warnings
 from xml.etree import ElementTree
 
