@@ -24,6 +24,7 @@ from plant_cli.corpus.labels import LabelTable
 from plant_cli.inference.model import Voices
 from plant_cli.inference.scorers import FusedScorers, NamedScorer
 from plant_cli.inference.texts import NetworkModel
+from plant_cli.inference.top import Scoring
 from plant_cli.lexical.fusion import Fusion
 from plant_cli.lexical.vectors import unit_rows
 from plant_cli.model.hardware import choose_hardware
@@ -73,8 +74,8 @@ def make_text(options: argparse.Namespace) -> str:
 
 def predicting(scorer: NetworkModel, options: argparse.Namespace) -> Callable[[], object]:
     """One document in, its ten best labels out."""
-    text, reporter = make_text(options), SilentReporter()
-    return lambda: scorer.score([text], name="text", k=10, batch=1, reporter=reporter)
+    text, scoring = make_text(options), Scoring(name="text", k=10, batch=1, reporter=SilentReporter())
+    return lambda: scorer.score([text], scoring)
 
 
 def ours(options: argparse.Namespace) -> Callable[[], object]:
