@@ -110,5 +110,11 @@ CARDS = {
         "arXiv:2504.07199.",
         source="https://github.com/sciknoworg/llms4subjects, shared-task-datasets/TIBKAT/{all-subjects,tib-core-subjects}/data",
         files="the folder data: train/, dev/ and test/ with TYPE/LANGUAGE/*.jsonld",
+        variants={
+            "tib-core-subjects": {"train": 41_902, "validation": 6_980},
+            "all-subjects": {"train": 85_489, "validation": 14_245},
+            "all-subjects of the second task": {"train": 90_452, "validation": 19_949, "test": 27_998},
+            "dev of tib-core-subjects in English, each text once": {"train": 5_585, "validation": 355, "test": 1_036, "labels": 9_021},
+        },
     ),
 }

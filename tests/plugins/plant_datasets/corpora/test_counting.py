@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 from plant_datasets.corpora.cards import CARDS
@@ -38,8 +40,10 @@ def test_all_splits_must_agree(found: dict[str, int], right: bool) -> None:
 
 def test_the_card_goes_with_the_dataset() -> None:
     frame = pl.LazyFrame({"doc_id": ["1", "2"], "text": ["a", "b"], "labels": [["x", "y"], ["x"]]})
-    dataset = with_card(Dataset(splits={"train": frame}, labels=pl.LazyFrame({"label": ["x"], "title": [None]})), CARDS["tibkat"])
+    plain = Dataset(splits={"train": frame}, labels=pl.LazyFrame({"label": ["x"], "title": [None]}))
+    dataset = with_card(plain, replace(CARDS["tibkat"], variants={}))
     assert count(dataset) == {"train": 2, "labels": 2, "label names": 1}
     assert "CC-BY" in dataset.licence
     assert "D'Souza" in dataset.citation
     assert list(dataset.remarks) == []
+    assert "of no known version" in next(iter(with_card(plain, CARDS["tibkat"]).remarks))
