@@ -17,7 +17,7 @@ TOLERANCE = 0.25
 def test_planned_memory_of_relevance_is_the_measured_one(
     tmp_path: Path, run_alone: Callable[..., Any], distinct: int, longest: int
 ) -> None:
-    documents, words, labels = 12000, 40000, 300
+    documents, words, labels = 16000, 40000, 300
     names = ["".join("abcdefghij"[int(digit)] for digit in f"{number:05}") for number in range(words)]
     texts = (" ".join(names[(d * 37 + j * (1 + d % 61)) % words] for j in range(distinct)) + longest * "a" for d in range(documents))
     rows = [("train" if d % 100 else "test", str(d), text, [f"label {d % labels}"]) for d, text in enumerate(texts)]
