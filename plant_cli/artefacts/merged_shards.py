@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from scipy.sparse import csr_array
 
 from plant_cli.api.errors import ArtefactError, UsageError
 from plant_cli.artefacts.guard import require_same
-from plant_cli.artefacts.shards import COUNTS, LABELS, RECORD, WORDS, ShardRecord, read_record
+from plant_cli.artefacts.shards import COUNTS, LABELS, RECORD, WORDS, ShardRecord, damaged, read_record
+from plant_cli.base.parquet import panics_as_errors
 from plant_cli.relevance.counting import CACHED_PAIRS, Ints, Margins, Pairs
 from plant_cli.relevance.shard import Shard
 from plant_cli.relevance.vocabulary import merge_vocabularies, number_words
@@ -64,7 +66,7 @@ class MergedCounting:
 
     def __init__(self, records: Mapping[Path, ShardRecord], *, with_occurrences: bool, min_df: int, keep: Set[str]) -> None:
         self._columns = ["label", "word", "both", *(["occurrences"] if with_occurrences else [])]
-        vocabularies = {folder: pl.read_parquet(folder / WORDS, glob=False) for folder in records}
+        vocabularies = {folder: _read_words(folder) for folder in records}
         words = merge_vocabularies(list(vocabularies.values()), min_df, keep)
         self._shards = [_ShardReader(folder, number_words(vocabulary, words)) for folder, vocabulary in vocabularies.items()]
         self.margins = Margins(
@@ -89,26 +91,46 @@ class _ShardReader:
     """Reads the counts of one shard, its words numbered as in the common vocabulary."""
 
     def __init__(self, folder: Path, numbers: npt.NDArray[np.int32]) -> None:
-        index = pl.read_parquet(folder / LABELS, glob=False)
-        self.docs_with_label = index["docs_with_label"].to_numpy()
-        self.offsets = np.concatenate([[0], np.cumsum(index["pairs"].to_numpy())])
+        with _told_as_damage(folder / LABELS):
+            index = pl.read_parquet(folder / LABELS, glob=False).select(pl.col("docs_with_label", "pairs").cast(pl.Int64))
+            self.docs_with_label = index["docs_with_label"].to_numpy()
+            self.offsets = np.concatenate([[0], np.cumsum(index["pairs"].to_numpy())])
         self._path = folder / COUNTS
         self._numbers = pl.Series("number", numbers)
 
     def read(self, start: int, stop: int, columns: Sequence[str]) -> pl.DataFrame:
         """The pairs of labels `start` to `stop` whose words are in the common vocabulary."""
         first, last = int(self.offsets[start]), int(self.offsets[stop])
-        rows = pl.scan_parquet(self._path, glob=False).slice(first, last - first).select(columns).collect()
-        return rows.with_columns(self._numbers.gather(rows["word"]).alias("word")).filter(pl.col("word") >= 0)
+        with _told_as_damage(self._path):
+            rows = pl.scan_parquet(self._path, glob=False).slice(first, last - first).select(columns).collect()
+            if not rows["label"].is_between(start, stop, closed="left").all():
+                raise ValueError("a pair stands where pairs of other labels belong")
+            return rows.with_columns(self._numbers.gather(rows["word"]).alias("word")).filter(pl.col("word") >= 0)
 
     def sum_occurrences(self) -> npt.NDArray[np.int64]:
         """How often words of the common vocabulary occur in the documents of each label [L]."""
         sums = np.zeros(len(self.offsets) - 1, dtype=np.int64)
         kept = pl.LazyFrame({"word": np.flatnonzero(self._numbers.to_numpy() >= 0).astype(np.int32)})
-        rows = pl.scan_parquet(self._path, glob=False).join(kept, on="word", how="semi")
-        found = rows.group_by("label").agg(pl.col("occurrences").cast(pl.Int64).sum()).collect(engine="streaming")
-        sums[found["label"].to_numpy()] = found["occurrences"].to_numpy()
+        with _told_as_damage(self._path):
+            rows = pl.scan_parquet(self._path, glob=False).join(kept, on="word", how="semi")
+            found = rows.group_by("label").agg(pl.col("occurrences").cast(pl.Int64).sum()).collect(engine="streaming")
+            sums[found["label"].to_numpy()] = found["occurrences"].to_numpy()
         return sums
+
+
+def _read_words(folder: Path) -> pl.DataFrame:
+    with _told_as_damage(folder / WORDS):
+        return pl.read_parquet(folder / WORDS, glob=False).select(pl.col("word").cast(pl.String), pl.col("docs_with_word").cast(pl.Int64))
+
+
+@contextmanager
+def _told_as_damage(path: Path) -> Iterator[None]:
+    """Turn what goes wrong while a file of a shard is read into an `ArtefactError`."""
+    try:
+        with panics_as_errors():
+            yield
+    except (pl.exceptions.PolarsError, ValueError, TypeError, IndexError) as error:
+        raise damaged(path, (str(error).splitlines() or [type(error).__name__])[0][:200]) from error
 
 
 def _require_all(shards: Mapping[Path, Shard]) -> None:

@@ -1,4 +1,4 @@
-"""Digests of shares of a corpus in files: what `plant data check` and `stats` need of it, read by several processes or machines.
+"""Digests of a corpus, and of its shares in files: what `plant data check` and `stats` need of it, read by several processes or machines.
 
 A file holds the digests of one share, with the signatures by which nearly equal texts are found. Together they are what one reading of the
 whole corpus gives, row for row.
@@ -21,15 +21,16 @@ from plant_cli.api.reporting import Reporter
 from plant_cli.api.sections import DataSection
 from plant_cli.artefacts.frames import write_frames
 from plant_cli.base.hashing import hash_json
+from plant_cli.base.parquet import panics_as_errors
 from plant_cli.corpus.digests import digest, read_progress
-from plant_cli.corpus.frames import find_splits
-from plant_cli.corpus.near_duplicates import BANDS, Signatures, sign_texts
+from plant_cli.corpus.frames import count_documents, find_splits
+from plant_cli.corpus.near_duplicates import BANDS, Signatures, join_signatures, sign_texts
 from plant_cli.relevance.shard import Shard
 
 PLACE = {"split": pl.String(), "row": pl.Int64()}
 SIGNATURE = {"triples": pl.Int64(), "bands": pl.Array(pl.UInt64(), BANDS)}
 _RECORD = "plant_digests"
-_TODO = "make it again from this corpus: `plant data digest PATH --shard i/n -O FILE`"
+_ADVICE = "make it again from this corpus: `plant data digest PATH --shard i/n -O FILE`"
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,21 @@ class Digested:
     signatures: Signatures
 
 
+def digest_all(dataset: Dataset, reporter: Reporter) -> Digested:
+    """The digests and signatures of all splits, from one reading; `DataError` if the corpus cannot be read."""
+    digests: dict[SplitName, pl.DataFrame] = {}
+    signed: list[Signatures] = []
+    for name in find_splits(dataset):
+        parts = []
+        for batch in read_progress(dataset, name, reporter):
+            parts.append(digest(batch))
+            signed.append(sign_texts(batch["text"], seed=len(signed)))
+        digests[name] = pl.concat(parts)
+    return Digested(digests, join_signatures(signed))
+
+
 def write_digests(path: Path, dataset: Dataset, data: DataSection, shard: Shard, reporter: Reporter) -> int:
-    """Write the digests of a share of the documents of each split; returns how many they are.
+    """Write the digests of a share of the documents of each split, whose texts alone are read; returns how many they are.
 
     Args:
         path: the file.
@@ -60,20 +74,18 @@ def write_digests(path: Path, dataset: Dataset, data: DataSection, shard: Shard,
     def frames() -> Iterator[pl.DataFrame]:
         nonlocal counted
         for name in find_splits(dataset):
-            start = 0
-            for batch in read_progress(dataset, name, reporter):
-                rows = shard.rows_from(start)
-                own = batch[rows]
+            rows = shard.part(count_documents(dataset, name))
+            start = rows.start
+            for own in read_progress(dataset, name, reporter, rows):
                 signed = sign_texts(own["text"], seed=start)
-                place = {"split": [name] * own.height, "row": np.arange(start, start + batch.height)[rows]}
+                place = {"split": [name] * own.height, "row": np.arange(start, start + own.height)}
                 frame = pl.DataFrame({**place, "triples": signed.sizes, "bands": pl.Series(signed.keys, dtype=SIGNATURE["bands"])})
                 yield pl.concat(
                     [frame.with_columns(pl.col(name).cast(kind) for name, kind in PLACE.items()), digest(own)], how="horizontal"
                 ).select(*schema)
-                start, counted = start + batch.height, counted + own.height
+                start, counted = start + own.height, counted + own.height
 
-    empty = digest(pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}))
-    schema = {**PLACE, **empty.schema, **SIGNATURE}
+    schema = _schema()
     record = {"shard": str(shard), "corpus": _identify(dataset, data), "polars": pl.__version__}
     write_frames(path, frames(), schema, {_RECORD: json.dumps(record)})
     return counted
@@ -94,7 +106,7 @@ def read_digest_files(patterns: Sequence[str], dataset: Dataset, data: DataSecti
         if differing:
             raise _refuse(path, f"they are of another {' and of another '.join(differing)}")
     _require_all({path: Shard.parse(record["shard"]) for path, record in records.items()}, patterns)
-    whole = pl.concat(pl.read_parquet(path, glob=False) for path in paths)
+    whole = pl.concat(map(_read_rows, paths))
     parts = {name: whole.filter(split=name).sort("row") for name in find_splits(dataset)}
     keys = np.concatenate([part["bands"].to_numpy().reshape(-1, BANDS) for part in parts.values()])
     sizes = np.concatenate([part["triples"].to_numpy() for part in parts.values()])
@@ -109,12 +121,26 @@ def _identify(dataset: Dataset, data: DataSection) -> str:
 
 def _read_record(path: Path) -> dict[str, str]:
     try:
-        record = json.loads(pl.read_parquet_metadata(path).get(_RECORD, "null"))
+        with panics_as_errors():
+            record = json.loads(pl.read_parquet_metadata(path).get(_RECORD, "null"))
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         raise _refuse(path, str(error)) from error
     if not isinstance(record, dict):
         raise _refuse(path, "it was not written by `plant data digest`")
     return record
+
+
+def _schema() -> dict[str, pl.DataType]:
+    empty = digest(pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}))
+    return {**PLACE, **empty.schema, **SIGNATURE}
+
+
+def _read_rows(path: Path) -> pl.DataFrame:
+    try:
+        with panics_as_errors():
+            return pl.read_parquet(path, glob=False).select(pl.col(name).cast(kind) for name, kind in _schema().items())
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise _refuse(path, f"the file is damaged: {error}") from error
 
 
 def _require_all(shards: Mapping[Path, Shard], patterns: Sequence[str]) -> None:
@@ -133,4 +159,4 @@ def _require_all(shards: Mapping[Path, Shard], patterns: Sequence[str]) -> None:
 
 
 def _refuse(path: Path, why: str) -> ArtefactError:
-    return ArtefactError(f"the digests cannot be used: {why}", where=str(path), expected="digests of this corpus", todo=_TODO)
+    return ArtefactError(f"the digests cannot be used: {why}", where=str(path), expected="digests of this corpus", todo=_ADVICE)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 import polars as pl
 
-from plant_cli.api.corpus import SPLITS, Dataset, SplitName
+from plant_cli.api.corpus import SPLITS, Dataset, Pieces, SplitName
 from plant_cli.api.errors import DataError, near_names
 from plant_cli.kit.tables import collect, count_rows
 
+Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
 Frames = Mapping[SplitName, pl.DataFrame]
 COLUMNS = ("doc_id", "text", "labels")
 BATCH = 2_000  # documents that are in memory together where a split is read in batches
@@ -43,22 +46,42 @@ def read_frame(dataset: Dataset, split: SplitName) -> pl.DataFrame:
     return _conform(collect(dataset.splits[split], where), where)
 
 
-def read_batches(dataset: Dataset, split: SplitName) -> Iterator[pl.DataFrame]:
+def read_batches(dataset: Dataset, split: SplitName, rows: range | None = None) -> Iterator[pl.DataFrame]:
     """One split as `read_frame` gives it, some documents at a time; at least one batch.
 
     Where the dataset has the split in pieces, its texts are never all in memory.
+
+    Args:
+        dataset: what the dataset plugin gave.
+        split: which split.
+        rows: only these documents; the texts of others are not read.
     """
-    where, whole = _locate(dataset, split), dataset.splits[split]
-    cut = dataset.pieces.get(split)
-    parts = [whole] if cut is None or cut.whole is not whole else cut.parts
+    where, parts = _locate(dataset, split), _parts_of(dataset, split)
     empty = True
-    for part in parts:
+    for part in parts if rows is None else _cut_parts(parts, rows, where):
         source = collect(part, where)
         for first in range(0, source.height, BATCH):
             yield _conform(source.slice(first, BATCH), where)
             empty = False
     if empty:
-        yield _conform(collect(whole.head(0), where), where)
+        yield _conform(collect(dataset.splits[split].head(0), where), where)
+
+
+def _parts_of(dataset: Dataset, split: SplitName) -> Sequence[pl.LazyFrame]:
+    """A split in pieces, or whole."""
+    whole, cut = dataset.splits[split], dataset.pieces.get(split)
+    return [whole] if cut is None or cut.whole is not whole else cut.parts
+
+
+def _cut_parts(parts: Sequence[pl.LazyFrame], rows: range, where: str) -> Iterator[pl.LazyFrame]:
+    """Those rows of consecutive parts."""
+    start = 0
+    for part in parts:
+        stop = start + count_rows(part, where)
+        first, last = max(rows.start, start), min(rows.stop, stop)
+        if first < last:
+            yield part.slice(first - start, last - first)
+        start = stop
 
 
 def count_documents(dataset: Dataset, split: SplitName) -> int:
@@ -70,11 +93,23 @@ def _locate(dataset: Dataset, split: SplitName) -> str:
     return f"split {split} of {', '.join(dataset.files) or 'the dataset'}"
 
 
-def _conform(source: pl.DataFrame, where: str) -> pl.DataFrame:
-    _refuse_missing(source.columns, where)
-    if source["text"].dtype not in (pl.String, pl.Null):
+def tidy_dataset(dataset: Dataset) -> Dataset:
+    """The same dataset with tidy documents in the corpus schema, still to be read, in as many pieces; `DataError` as of `read_frame`."""
+    splits: dict[SplitName, pl.LazyFrame] = {}
+    pieces: dict[SplitName, Pieces] = {}
+    for name in find_splits(dataset):
+        parts = [tidy(_conform(part, _locate(dataset, name))) for part in _parts_of(dataset, name)]
+        splits[name] = pl.concat(parts)
+        pieces[name] = Pieces(splits[name], parts)
+    return replace(dataset, splits=splits, pieces=pieces)
+
+
+def _conform(source: Table, where: str) -> Table:
+    schema = source.collect_schema()
+    _refuse_missing(schema.names(), where)
+    if schema["text"] not in (pl.String, pl.Null):
         raise DataError(
-            f"the text is of type {source['text'].dtype}, not a string",
+            f"the text is of type {schema['text']}, not a string",
             where=f"{where}, column text",
             expected="the text of each document",
             todo="name the right column with --text-column",
@@ -82,7 +117,7 @@ def _conform(source: pl.DataFrame, where: str) -> pl.DataFrame:
     return source.select(
         pl.col("doc_id").cast(pl.String),
         pl.col("text").cast(pl.String).fill_null(""),
-        _as_label_lists(source["labels"], where).alias("labels"),
+        _as_label_lists(schema["labels"], where),
     )
 
 
@@ -97,25 +132,26 @@ def _refuse_missing(columns: list[str], where: str) -> None:
         )
 
 
-def _as_label_lists(column: pl.Series, where: str) -> pl.Series:
-    inner = column.dtype.inner if isinstance(column.dtype, pl.List) else column.dtype
+def _as_label_lists(kind: pl.DataType, where: str) -> pl.Expr:
+    """The column `labels`, of a type, as lists of strings."""
+    inner = kind.inner if isinstance(kind, pl.List) else kind
     scalar = inner in (pl.String, pl.Null, pl.Categorical) or (isinstance(inner, pl.DataType) and inner.is_integer())
     if isinstance(inner, pl.DataType) and (inner.is_float() or inner.is_decimal()):
         raise DataError(
-            f"the labels are of type {column.dtype}, numbers with a fraction and not lists of strings",
+            f"the labels are of type {kind}, numbers with a fraction and not lists of strings",
             where=f"{where}, column labels",
             expected='strings such as "004.60": as numbers, 004.60 and 4.6 are the same',
             todo="write these labels as strings where the file is made; if they are no labels, name another column with --labels-column",
         )
-    if column.dtype != pl.Null and not (isinstance(column.dtype, pl.List) and scalar):
+    if kind != pl.Null and not (isinstance(kind, pl.List) and scalar):
         raise DataError(
-            f"the labels are of type {column.dtype}, not lists of strings",
+            f"the labels are of type {kind}, not lists of strings",
             where=f"{where}, column labels",
             expected='a list of labels for each document, such as ["a", "b"]',
             todo="name the right column with --labels-column",
         )
-    filled = column.cast(pl.List(pl.String)).fill_null(pl.Series([[]], dtype=pl.List(pl.String)))
-    return filled.list.drop_nulls()
+    empty = pl.lit(pl.Series([[]], dtype=pl.List(pl.String)))
+    return pl.col("labels").cast(pl.List(pl.String)).fill_null(empty).list.drop_nulls()
 
 
 def trim(labels: pl.Expr) -> pl.Expr:
@@ -123,7 +159,7 @@ def trim(labels: pl.Expr) -> pl.Expr:
     return labels.str.replace_all(_BLANKS, "")
 
 
-def tidy(frame: pl.DataFrame) -> pl.DataFrame:
+def tidy(frame: Table) -> Table:
     """The same documents with labels trimmed, empty ones dropped, and each only once in a document (in the order of the first)."""
     trimmed = pl.col("labels").list.eval(trim(pl.element()).filter(pl.element().str.contains(r"\S")))
     return frame.with_columns(trimmed.list.unique(maintain_order=True))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from scipy.sparse import csr_array
 
@@ -37,13 +38,14 @@ class LabelTable:
         return len(self.ids)
 
     @cached_property
-    def _positions(self) -> dict[str, int]:
+    def positions(self) -> Mapping[str, int]:
+        """The row number of each label."""
         return {label: position for position, label in enumerate(self.ids)}
 
     def position(self, label: str) -> int:
         """See `LabelIndex.position`."""
         try:
-            return self._positions[label]
+            return self.positions[label]
         except KeyError as error:
             raise DataError(
                 f"no training document has the label '{label}'",
@@ -58,24 +60,29 @@ def count_labels(frame: pl.DataFrame) -> pl.DataFrame:
     return explode_labels(frame).group_by("label").agg(count=pl.len()).sort("label")
 
 
-def encode_labels(frame: pl.DataFrame, ids: Sequence[str]) -> tuple[csr_array, csr_array, list[str]]:
+def encode_labels(frame: pl.DataFrame, positions: Mapping[str, int]) -> tuple[csr_array, csr_array, list[str]]:
     """The gold of a tidy frame as sparse 0/1 matrices.
 
+    Args:
+        frame: some documents; many frames of a corpus are encoded one after the other, so a frame costs no more than its own labels.
+        positions: the column of each of L labels.
+
     Returns:
-        [N, L] over `ids`, [N, U] over the labels that are not in `ids`, and these labels, sorted.
+        [N, L] over these labels, [N, U] over the labels that are not among them, and these, sorted.
     """
     pairs = explode_labels(frame)
-    known, unknown = (
-        pairs.join(pl.DataFrame({"label": ids}, schema={"label": pl.String}), on="label", how=how, maintain_order="left")
-        for how in ("semi", "anti")
-    )
-    unseen = unknown["label"].unique().sort().to_list()
-    return _incidence(known, ids, frame.height), _incidence(unknown, unseen, frame.height), unseen
+    labels, rows = pairs["label"].to_list(), pairs["row"].to_numpy()
+    unseen = sorted({label for label in labels if label not in positions})
+    others = {label: position for position, label in enumerate(unseen)}
+    known, unknown = ([table.get(label, -1) for label in labels] for table in (positions, others))
+    return _incidence(rows, known, (frame.height, len(positions))), _incidence(rows, unknown, (frame.height, len(unseen))), unseen
 
 
-def _incidence(pairs: pl.DataFrame, ids: Sequence[str], documents: int) -> csr_array:
-    index = pl.DataFrame({"label": ids}, schema={"label": pl.String}).with_row_index("column")
-    numbered = pairs.join(index, on="label", how="left").sort("row", "column")
-    ones = np.ones(numbered.height, dtype=np.int32)
-    coordinates = (numbered["row"].cast(pl.Int64).to_numpy(), numbered["column"].cast(pl.Int64).to_numpy())
-    return csr_array((ones, coordinates), shape=(documents, len(ids)))
+def _incidence(rows: npt.NDArray[np.uint32], columns: Sequence[int], shape: tuple[int, int]) -> csr_array:
+    """Ones at some places; those whose column is -1 do not count."""
+    places = np.asarray(columns, dtype=np.int64)
+    kept = places >= 0
+    coordinates = (rows[kept].astype(np.int64), places[kept])
+    found = csr_array((np.ones(int(kept.sum()), dtype=np.int32), coordinates), shape=shape)
+    found.sort_indices()
+    return found

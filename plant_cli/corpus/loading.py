@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from plant_cli.api.context import StageContext
 from plant_cli.api.corpus import Dataset
 from plant_cli.api.errors import UsageError
 from plant_cli.api.options import Choice
+from plant_cli.api.reporting import Reporter, Task
 from plant_cli.api.sections import DataSection
 from plant_cli.api.specs import DatasetSpec
 from plant_cli.corpus.subsets import take_subset
 from plant_cli.corpus.vocabulary import apply_vocabulary
+from plant_cli.kit.spool import watching
 
 ANY = "files"  # the dataset that reads tables, and stands for whichever format is recognised
 
@@ -27,7 +30,8 @@ def load_dataset(context: StageContext, data: DataSection) -> Dataset:
     """
     chosen = data.dataset if data.dataset.name != ANY else _recognise(context, data)
     spec, options = context.component(DatasetSpec, chosen)
-    dataset = spec.load(data.model_copy(update={"dataset": chosen}), options)
+    with _show_spooling(context.reporter, str(data.path or chosen.name)):
+        dataset = spec.load(data.model_copy(update={"dataset": chosen}), options)
     dataset, remarks = take_subset(dataset, data)
     if data.vocabulary is not None:
         labels, said = apply_vocabulary(dataset, data)
@@ -36,6 +40,21 @@ def load_dataset(context: StageContext, data: DataSection) -> Dataset:
     for remark in remarks:
         context.reporter.note(remark)
     return dataset
+
+
+@contextmanager
+def _show_spooling(reporter: Reporter, where: str) -> Iterator[None]:
+    """Progress of reading, once a corpus turns out to be so large that it waits in files."""
+    with ExitStack() as bars:
+        tasks: list[Task] = []
+
+        def advance(rows: int) -> None:
+            if not tasks:
+                tasks.append(bars.enter_context(reporter.progress(f"unpacking {where}", None, "documents")))
+            tasks[0].advance(rows)
+
+        with watching(advance):
+            yield
 
 
 def find_formats(specs: Sequence[DatasetSpec], data: DataSection) -> dict[str, str]:

@@ -22,7 +22,8 @@ WORDS = 3
 FEWEST = 10  # word triples; shorter texts are alike by chance
 HASHES, BANDS = 64, 16  # at a similarity of 0.8 two texts share a band of 4 hashes with probability 1 - (1 - 0.8^4)^16 = 0.9998
 SHOWN = 6  # pairs in a message
-_BLOCK = 2_000_000  # words that are looked at together
+_BLOCK = 16_000_000  # bytes of text that are looked at together
+_CACHED = 1 << 15  # word triples that are hashed together: with what comes of them they stay in the cache of a core
 _HELD = 50_000_000  # word triples of candidates that are held together: 400 MB
 _WORD = r"[\p{L}\p{M}\p{N}]+"
 Unsigned = npt.NDArray[np.uint64]
@@ -98,7 +99,7 @@ def match_texts(read: Callable[[str], Iterable[pl.Series]], signatures: Signatur
         read: gives all texts, in order, in batches, each time it is called; it is told what they are read for.
         signatures: of the texts, if they are known (default: read them for that).
     """
-    known = signatures or _join([sign_texts(texts, seed) for seed, texts in enumerate(read("comparing texts"))])
+    known = signatures or join_signatures([sign_texts(texts, seed) for seed, texts in enumerate(read("comparing texts"))])
     proposed = np.array(sorted(_share_bands(known.keys)), dtype=np.int64).reshape(-1, 2)
     candidates = proposed[(known.sizes[proposed] >= FEWEST).all(axis=1)]
     near: dict[int, int] = {}
@@ -110,10 +111,11 @@ def match_texts(read: Callable[[str], Iterable[pl.Series]], signatures: Signatur
 def sign_texts(texts: pl.Series, seed: int) -> Signatures:
     """Signatures of some texts; those with too few triples get numbers by the seed, which mean nothing."""
     blocks = list(_shingle_blocks(texts))
-    return _join([Signatures(_join_bands(_sign(shingles, starts, seed)), np.diff(starts)) for shingles, starts in blocks])
+    return join_signatures([Signatures(_join_bands(_sign(shingles, starts, seed)), np.diff(starts)) for shingles, starts in blocks])
 
 
-def _join(parts: Sequence[Signatures]) -> Signatures:
+def join_signatures(parts: Sequence[Signatures]) -> Signatures:
+    """Those of all texts, from those of consecutive ones."""
     keys = np.concatenate([np.empty((0, BANDS), np.uint64), *(part.keys for part in parts)])
     return Signatures(keys, np.concatenate([np.zeros(0, dtype=np.int64), *(part.sizes for part in parts)]))
 
@@ -129,16 +131,11 @@ def _confirm(candidates: npt.NDArray[np.int64], read: Callable[[str], Iterable[p
 
 def _shingle_blocks(texts: pl.Series) -> Iterator[tuple[Unsigned, npt.NDArray[np.int64]]]:
     """Hashes of the word triples of some texts at a time, and where those of each text begin [n + 1]."""
-    start = 0
-    sizes = np.cumsum(texts.str.count_matches(_WORD).fill_null(0).to_numpy().astype(np.int64))
-    while start < len(texts):
-        before = int(sizes[start - 1]) if start else 0
-        end = max(start + 1, int(np.searchsorted(sizes, before + _BLOCK, side="right")))
-        words = texts[start:end].str.to_lowercase().str.extract_all(_WORD)
+    for first, last in pairwise(cut_blocks(texts.str.len_bytes().fill_null(0).to_numpy().astype(np.int64), _BLOCK)):
+        words = texts[first:last].str.to_lowercase().str.extract_all(_WORD)
         lengths = words.list.len().fill_null(0).to_numpy().astype(np.int64)
         hashed = words.explode().drop_nulls().hash(seed=1).to_numpy() if int(lengths.sum()) else np.empty(0, dtype=np.uint64)
         yield _join_words(hashed.astype(np.uint64), lengths)
-        start = end
 
 
 def _join_words(hashed: Unsigned, lengths: npt.NDArray[np.int64]) -> tuple[Unsigned, npt.NDArray[np.int64]]:
@@ -158,16 +155,23 @@ def _sign(shingles: Unsigned, starts: npt.NDArray[np.int64], seed: int) -> Unsig
     rng = np.random.default_rng(0)
     factors = rng.integers(1, 2**63, size=HASHES, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     shifts = rng.integers(0, 2**63, size=HASHES, dtype=np.uint64)
-    long = np.flatnonzero(np.diff(starts) >= FEWEST)
-    signed = np.random.default_rng(seed).integers(0, 2**63, size=(len(starts) - 1, HASHES), dtype=np.uint64)
-    if not len(long):
-        return signed
-    # texts with too few triples lie between the long ones: their part of a reduction is thrown away
-    filled = np.flatnonzero(np.diff(starts) > 0)
-    place = np.searchsorted(filled, long)
-    for number, (factor, shift) in enumerate(zip(factors, shifts, strict=True)):
-        mixed = shingles * factor + shift
-        signed[long, number] = np.minimum.reduceat(mixed ^ (mixed >> np.uint64(32)), starts[filled])[place]
+    sizes = np.diff(starts)
+    signed = np.random.default_rng(seed).integers(0, 2**63, size=(len(sizes), HASHES), dtype=np.uint64)
+    for first, last in pairwise(cut_blocks(sizes, _CACHED)):
+        long = np.flatnonzero(sizes[first:last] >= FEWEST)
+        if not len(long):
+            continue
+        # texts with too few triples lie between the long ones: their part of a reduction is thrown away
+        filled = np.flatnonzero(sizes[first:last] > 0)
+        place, begins = np.searchsorted(filled, long), starts[first:last][filled] - starts[first]
+        own = shingles[starts[first] : starts[last]]
+        mixed, high = np.empty_like(own), np.empty_like(own)
+        for number, (factor, shift) in enumerate(zip(factors, shifts, strict=True)):
+            np.multiply(own, factor, out=mixed)
+            np.add(mixed, shift, out=mixed)
+            np.right_shift(mixed, np.uint64(32), out=high)
+            np.bitwise_xor(mixed, high, out=mixed)
+            signed[first + long, number] = np.minimum.reduceat(mixed, begins)[place]
     return signed
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import overload
@@ -44,20 +45,20 @@ class SplitTexts(Sequence[str]):
 
     def take(self, rows: Sequence[int]) -> list[str]:
         """The texts of some rows, in the order asked for, from one reading."""
-        wanted, start = set(rows), 0
+        wanted, place, start = sorted(set(rows)), 0, 0
         found: dict[int, str] = {}
         for batch in self._batches():
-            here = [row for row in wanted if start <= row < start + batch.len()]
-            found |= {row: batch[row - start] for row in here}
-            start += batch.len()
-            if len(found) == len(wanted):
+            last = bisect_left(wanted, start + batch.len(), place)
+            found |= {row: batch[row - start] for row in wanted[place:last]}
+            place, start = last, start + batch.len()
+            if place == len(wanted):
                 break
         return [found[row] for row in rows]
 
     def _batches(self) -> Iterator[pl.Series]:
+        kept = ~pl.col("doc_id").is_in(list(self.left_out))
         for batch in read_batches(self.dataset, self.split):
-            kept = batch if not self.left_out else batch.filter(~pl.col("doc_id").is_in(list(self.left_out)))
-            yield kept["text"]
+            yield (batch.filter(kept) if self.left_out else batch)["text"]
 
 
 def take_texts(texts: Sequence[str], rows: Sequence[int]) -> list[str]:

@@ -113,7 +113,7 @@ class StoredCorpus:
         self._compare(source, fingerprint.record())
 
     def _encode(self, name: SplitName, frame: pl.DataFrame) -> Split:
-        gold, unseen, unseen_labels = encode_labels(frame, self.labels.ids)
+        gold, unseen, unseen_labels = encode_labels(frame, self.labels.positions)
         return Split(
             name=name,
             doc_ids=frame["doc_id"].to_list(),
@@ -169,7 +169,8 @@ def open_corpus(folder: Path, load: Callable[[], Dataset]) -> StoredCorpus:
         ids=index["label"].to_list(),
         titles=index["title"].to_list(),
         train_counts=index["train_count"].to_list(),
-        **{name: index[column].to_list() for name, column in (("descriptions", "description"), *((n, n) for n in LABEL_LISTS))},
+        descriptions=index["description"].to_list(),
+        **{name: _share_empty(index[name]) for name in LABEL_LISTS},
     )
     require_same(
         stamp(labels=labels.hash),
@@ -182,6 +183,12 @@ def open_corpus(folder: Path, load: Callable[[], Dataset]) -> StoredCorpus:
     return StoredCorpus(
         folder=folder, record=record, labels=labels, load=load, evidence=read_evidence(folder), excluded=read_excluded(folder)
     )
+
+
+def _share_empty(column: pl.Series) -> list[list[str]]:
+    """The lists of a column; a million empty ones are one object."""
+    empty: list[str] = []
+    return [names or empty for names in column.to_list()]
 
 
 def _other_source(what: str, where: str) -> ArtefactError:

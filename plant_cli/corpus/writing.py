@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -13,9 +13,9 @@ from plant_cli.api.corpus import SPLITS, Dataset, SplitName
 from plant_cli.api.errors import UsageError
 from plant_cli.api.specs import DatasetSpec
 from plant_cli.artefacts.frames import write_frames
-from plant_cli.base.files import replacing, replacing_folder
-from plant_cli.corpus.frames import Frames
+from plant_cli.base.files import name_temporary, replacing, replacing_folder
 from plant_cli.kit.tables import collect, name_beside, output_format, write_table, write_text_batches
+from plant_cli.relevance.shard import Shard
 
 Parts = Mapping[SplitName, pl.DataFrame | Iterable[pl.DataFrame]]
 """Splits, each whole or in batches that are taken once."""
@@ -25,7 +25,7 @@ BESIDE = ("labels", "evidence", "excluded")
 ROW_GROUP = 20_000  # documents that a reader of Parquet holds together
 
 
-def write_corpus(parts: Parts, dataset: Dataset, output: Path, *, force: bool) -> list[Path]:
+def write_corpus(parts: Parts, dataset: Dataset, output: Path, *, force: bool, shard: Shard | None = None) -> list[Path]:
     """Write tidy splits, batch after batch, and the dataset's labels, evidence and excluded pairs beside them.
 
     Args:
@@ -34,29 +34,24 @@ def write_corpus(parts: Parts, dataset: Dataset, output: Path, *, force: bool) -
         output: a file whose name promises a format (`data.parquet`; then labels go to `data.labels.parquet`), or else a folder
             (then `train.parquet`, …, `labels.parquet`).
         force: replace files that are there.
+        shard: the splits are this share of a corpus whose shares lie in one folder; what stands beside them is written by the first.
 
     Returns:
         What was written.
 
     Raises:
-        UsageError: a file is there and `force` is false; nothing is written then.
+        UsageError: a file is there and `force` is false, or a share is to be written to a single file; nothing is written then.
         DataError: the file's name ends in a format that is not known.
     """
     single = bool(output.suffix)
-    if not single and output.exists() and not output.is_dir():
-        raise UsageError(
-            f"'{output}' is a file that is no table",
-            where=str(output.absolute()),
-            expected="a file whose name promises a format, such as data.parquet, or a folder",
-            todo="choose another output",
-        )
+    _require_place(output, shard)
     documents: dict[Path, Iterable[pl.DataFrame]] = {}
     if single:
         documents[output] = (batch.with_columns(split=pl.lit(n)) for n in SPLITS if n in parts for batch in _batches(parts[n]))
     else:
-        documents |= {output / f"{name}.parquet": _batches(part) for name, part in parts.items()}
+        documents |= {output / f"{name}{_suffix(shard)}.parquet": _batches(part) for name, part in parts.items()}
     tables: dict[Path, pl.DataFrame] = {}
-    for what in BESIDE:
+    for what in BESIDE if shard is None or shard.number == 1 else ():
         table: pl.LazyFrame | None = getattr(dataset, what)
         if table is not None:
             place = name_beside(output, what) if single else output / f"{what}.parquet"
@@ -72,12 +67,54 @@ def write_corpus(parts: Parts, dataset: Dataset, output: Path, *, force: bool) -
         )
     for path in paths:
         output_format(path)
-    with ExitStack() as places:  # closed in reverse: the corpus itself takes its place last, when all that belongs to it is there
+    aside: dict[Path, Path] = {}
+    # places are closed in reverse: the corpus itself takes its own last, when all that belongs to it is there
+    with _put_back(aside), ExitStack() as places:
         for path, batches in documents.items():
             _write_batches(batches, places.enter_context(replacing(path)), {**SCHEMA, "split": pl.String()} if single else SCHEMA)
         for path, content in tables.items():
             write_table(content, places.enter_context(replacing(path)))
+        for path in documents if tables else ():  # all is written; while names change, no old documents stand beside new tables
+            if path.exists():
+                os.replace(path, aside.setdefault(path, name_temporary(path)))
     return paths
+
+
+def _require_place(output: Path, shard: Shard | None) -> None:
+    """Refuse a file in place of a folder, and a file for a share."""
+    if not output.suffix and output.exists() and not output.is_dir():
+        raise UsageError(
+            f"'{output}' is a file that is no table",
+            where=str(output.absolute()),
+            expected="a file whose name promises a format, such as data.parquet, or a folder",
+            todo="choose another output",
+        )
+    if output.suffix and shard is not None:
+        raise UsageError(
+            "a share of a corpus is written into a folder, beside the others",
+            where=f"'{output}', --shard {shard}",
+            expected="a name without suffix",
+            todo=f"name a folder, such as {output.stem}: it is read as one corpus when all shares are there",
+        )
+
+
+def _suffix(shard: Shard | None) -> str:
+    """What marks the files of a share, as Hugging Face names them: counted from 0."""
+    return "" if shard is None else f"-{shard.number - 1:05d}-of-{shard.of:05d}"
+
+
+@contextmanager
+def _put_back(aside: Mapping[Path, Path]) -> Iterator[None]:
+    """Remove the files that were set aside in the block, or give them their names again if it fails."""
+    try:
+        yield
+    except BaseException:
+        for path, other in aside.items():
+            if other.exists() and not path.exists():
+                os.replace(other, path)
+        raise
+    for other in aside.values():
+        other.unlink()
 
 
 def _batches(part: pl.DataFrame | Iterable[pl.DataFrame]) -> Iterable[pl.DataFrame]:
@@ -102,14 +139,11 @@ def require_writer(spec: DatasetSpec, specs: Sequence[DatasetSpec]) -> None:
         )
 
 
-def write_format(
-    frames: Frames, dataset: Dataset, spec: DatasetSpec, output: Path, *, suffix: str, force: bool
-) -> tuple[list[Path], Sequence[str]]:
-    """Write tidy frames as a folder in the format of a dataset plugin.
+def write_format(dataset: Dataset, spec: DatasetSpec, output: Path, *, suffix: str, force: bool) -> tuple[list[Path], Sequence[str]]:
+    """Write a corpus as a folder in the format of a dataset plugin.
 
     Args:
-        frames: the splits.
-        dataset: where labels and evidence come from.
+        dataset: its splits are tidy (see `frames.tidy_dataset`).
         spec: has a writer.
         output: the folder.
         suffix: of compressed text files: "", `.gz` or `.zst`.
@@ -129,8 +163,7 @@ def write_format(
             expected="a folder that does not exist",
             todo="choose another output" + (", or replace it with --force" if output.is_dir() else ""),
         )
-    tidied = replace(dataset, splits={name: frame.lazy() for name, frame in frames.items()})
     lost = [] if dataset.evidence is None else ["this format does not hold gold evidence"]
     with replacing_folder(output) as folder:
-        remarks = spec.write(tidied, folder, suffix) if spec.write is not None else []
+        remarks = spec.write(dataset, folder, suffix) if spec.write is not None else []
     return sorted(path for path in output.rglob("*") if path.is_file()), [*remarks, *lost]

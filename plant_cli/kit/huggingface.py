@@ -16,6 +16,7 @@ from plant_cli.api import ComponentError, ResourceError
 from plant_cli.api.model import TokenBatch
 from plant_cli.base.hashing import hash_strings
 from plant_cli.kit import layers, quantization
+from plant_cli.kit.bert import Bert, load_bert, make_bert
 from plant_cli.kit.profile import HuggingFaceOptions
 from plant_cli.kit.windows import check_overlap, cut, join
 
@@ -25,14 +26,14 @@ class Packed:
     """A model in a file format that transformers does not know, as a plugin reads it.
 
     Args:
-        architecture: the class of transformers that the weights fill, such as `BertModel`.
+        architecture: name of the class of transformers that the weights fill, such as `BertModel`.
         config: its configuration.
         tokenizer: its fast tokenizer.
         weights: gives the weights by the names that the architecture has for them; not called where shapes are enough.
         origin: where they come from and how exact they are, for people.
     """
 
-    architecture: Any
+    architecture: str
     config: Any
     tokenizer: Any
     weights: Callable[[], Mapping[str, Tensor]]
@@ -141,7 +142,7 @@ class HuggingFaceBackbone:
         written = None
         if merge or self.options.adapter == "full" or self.profile.packed is not None:
             written = "backbone"
-            self.network = quantization.merge(self.network, self.options)
+            self.network = quantization.merge(_load_any(self.profile, self.options) if self._is_plain() else self.network, self.options)
             self.network.save_pretrained(str(folder / written), safe_serialization=True)
         elif self.adapted:
             written = "adapter"
@@ -160,6 +161,9 @@ class HuggingFaceBackbone:
             **self.options.model_dump(include={"adapter", "quantization", "overlap", "max_tokens"}),
             "window": self.window,
         }
+
+    def _is_plain(self) -> bool:
+        return isinstance(self.network, Bert)
 
     def restore(self, folder: Path) -> None:
         """See `plant_cli.api.Backbone.restore`."""
@@ -199,6 +203,21 @@ def load_network(profile: Profile, options: HuggingFaceOptions) -> Any:
 
     Under `torch.device("meta")` it is built from config.json alone, as `plant plan` asks: all shapes, no weights.
     """
+    plain = _load_plain(profile, options)
+    return plain if plain is not None else _load_any(profile, options)
+
+
+def _load_plain(profile: Profile, options: HuggingFaceOptions) -> Bert | None:
+    """A frozen local BERT, without transformers' own form of it."""
+    if profile.kind != "encoder" or options.adapter != "none" or options.quantization != "none":
+        return None
+    packed = profile.packed
+    if packed is None:
+        return load_bert(Path(profile.model))
+    return make_bert(packed.config.to_dict(), packed.weights) if packed.architecture == "BertModel" else None
+
+
+def _load_any(profile: Profile, options: HuggingFaceOptions) -> Any:
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # ours is the only one on the terminal
@@ -237,9 +256,15 @@ def _from_pretrained(profile: Profile, options: HuggingFaceOptions, arguments: d
 
 def _from_memory(profile: Profile, packed: Packed, arguments: dict[str, Any]) -> Any:
     given = {"config": packed.config, "state_dict": dict(packed.weights())}
-    network = _without_pooling(lambda **extra: packed.architecture.from_pretrained(None, **given, **arguments, **extra), profile)
+    network = _without_pooling(lambda **extra: _find_class(packed).from_pretrained(None, **given, **arguments, **extra), profile)
     network.name_or_path = profile.model  # what an adapter says that it belongs to
     return network
+
+
+def _find_class(packed: Packed) -> Any:
+    import transformers
+
+    return getattr(transformers, packed.architecture)
 
 
 def _from_config(profile: Profile, options: HuggingFaceOptions) -> Any:
@@ -247,7 +272,7 @@ def _from_config(profile: Profile, options: HuggingFaceOptions) -> Any:
 
     packed = profile.packed
     if packed is not None:
-        return _without_pooling(lambda **extra: packed.architecture(packed.config, **extra), profile)
+        return _without_pooling(lambda **extra: _find_class(packed)(packed.config, **extra), profile)
     config = _read_config(profile, options)
     return _without_pooling(lambda **extra: AutoModel.from_config(config, trust_remote_code=options.trust_remote_code, **extra), profile)
 

@@ -1,4 +1,4 @@
-"""Parsing JSON lines, JSON, CSV and TSV from bytes; every error names its line."""
+"""Parsing JSON lines, JSON, CSV and TSV from bytes, whole or piece by piece; every error names its line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import io
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,27 @@ BEYOND = "a number of thousands of digits, or lists within lists beyond measure"
 _LONGEST_NAME, _MOST_NAMES = 40, 12
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where the content of a table stands in its file, for messages; all 0 for a whole file.
+
+    Args:
+        path: the file.
+        lines: of the file before the content (before its second line, less one, where a header was set before it).
+        rows: of the table before the content.
+        bytes: of the file before the content.
+    """
+
+    path: Path
+    lines: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+    def line(self, number: int) -> str:
+        """The file, and a line of it by its number in the content."""
+        return f"{self.path}, line {self.lines + number}"
+
+
 def shorten(name: str) -> str:
     """A name for a message: cut where it is longer than a column's name should be."""
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
@@ -43,19 +65,20 @@ def parse_text(content: bytes, path: Path) -> pl.DataFrame:
     Raises:
         DataError: not UTF-8, empty, not a table, or a row that does not fit; with its line.
     """
-    content = content.removeprefix(_BOM)
-    _refuse_other_encodings(content, path)
+    content, place = content.removeprefix(_BOM), Place(path)
+    refuse_other_encodings(content, place)
     start = content[:4096].lstrip()
     if not content.strip():
         raise DataError("the file is empty", where=str(path), expected="a header or a JSON object in line 1", todo="make the file again")
     if start.startswith(b"{"):
-        return _parse_json_lines(content, path)
+        return parse_lines(content, place)
     if start.startswith(b"["):
         return _parse_json(content, path)
-    return _parse_separated(content, path)
+    return _parse_separated(content, place)
 
 
-def _refuse_other_encodings(content: bytes, path: Path) -> None:
+def refuse_other_encodings(content: bytes, place: Place) -> None:
+    """`DataError` for what is not UTF-8, or no text."""
     try:
         content.decode("utf-8")
         offset = content.find(b"\0")
@@ -64,37 +87,46 @@ def _refuse_other_encodings(content: bytes, path: Path) -> None:
         offset, cause = error.start, error
     if offset < 0:
         return
-    line = content.count(b"\n", 0, offset) + 1
     if b"\0" in content[:4096]:
         what, todo = "the file is not text", "name a Parquet, JSON lines, CSV or TSV file"
     elif content[offset] == 0:
-        what, todo = "the file holds a zero byte", f"remove it: tr -d '\\000' < {path} > clean{path.suffix}"
+        what, todo = "the file holds a zero byte", f"remove it: tr -d '\\000' < {place.path} > clean{place.path.suffix}"
     else:
         what, todo = "the file is not UTF-8", "name its encoding, perhaps --encoding windows-1252"
     column = len(content[content.rfind(b"\n", 0, offset) + 1 : offset].decode("utf-8", "replace")) + 1
-    place = f"line {line}, column {column}, byte {offset} (0x{content[offset]:02x})"
-    raise DataError(what, where=f"{path}, {place}", expected="text in UTF-8", todo=todo) from cause
+    line = place.line(content.count(b"\n", 0, offset) + 1)
+    where = f"{line}, column {column}, byte {place.bytes + offset} (0x{content[offset]:02x})"
+    raise DataError(what, where=where, expected="text in UTF-8", todo=todo) from cause
 
 
-def _parse_json_lines(content: bytes, path: Path) -> pl.DataFrame:
+def parse_lines(content: bytes, place: Place, schema: Mapping[str, pl.DataType] | None = None) -> pl.DataFrame:
+    """Parse JSON lines in UTF-8.
+
+    Args:
+        content: one JSON object on each line.
+        place: where it stands.
+        schema: of the columns (default: what all lines together say).
+
+    Raises:
+        DataError: a line that is no JSON object, or whose values do not fit those before it.
+    """
     if b"\n" not in content:
         content = content.replace(b"\r", b"\n")  # the line ends of old Macs
-    _refuse_half_characters(content, path)
+    _refuse_half_characters(content, place)
     try:
-        return pl.read_ndjson(content, infer_schema_length=None)
+        return pl.read_ndjson(content, schema=schema, infer_schema_length=None)
     except PolarsError as error:
-        raise _explain_json_lines(content, path) from error
+        raise _explain_json_lines(content, place) from error
 
 
-def _refuse_half_characters(content: bytes, path: Path) -> None:
+def _refuse_half_characters(content: bytes, place: Place) -> None:
     """Refuse lone surrogates: polars silently reads them as zero."""
     for found in _SURROGATES.finditer(content):
         if len(found[0]) == len(r"\ud83d"):
             start, end = content.rfind(b"\n", 0, found.start()) + 1, content.find(b"\n", found.end())
             half = _half_character(_loads(content[start : end if end >= 0 else None]))
             if half:
-                line = content.count(b"\n", 0, start) + 1
-                raise _explain_half(half, f"{path}, line {line}")
+                raise _explain_half(half, place.line(content.count(b"\n", 0, start) + 1))
 
 
 def _half_character(value: object) -> str | None:
@@ -122,7 +154,7 @@ def _explain_half(half: str, where: str) -> DataError:
     )
 
 
-def _explain_json_lines(content: bytes, path: Path) -> DataError:
+def _explain_json_lines(content: bytes, place: Place) -> DataError:
     """Find the line that polars could not read: it is no JSON object, or its values do not fit those before it."""
     lines: list[tuple[int, str]] = []
     for number, line in enumerate(content.decode("utf-8").split("\n"), start=1):
@@ -132,36 +164,36 @@ def _explain_json_lines(content: bytes, path: Path) -> DataError:
         try:
             row = json.loads(line, parse_constant=constants.append)
         except json.JSONDecodeError as bad:
-            return _bad_line(path, number, f"not JSON: {bad.msg} at column {bad.colno}", "one JSON object on each line")
+            return _bad_line(place.line(number), f"not JSON: {bad.msg} at column {bad.colno}", "one JSON object on each line")
         except (ValueError, RecursionError):
-            return _bad_line(path, number, BEYOND, "numbers of fewer than 20 digits, and lists within lists only a few levels deep")
+            return _bad_line(place.line(number), BEYOND, "numbers of fewer than 20 digits, and lists within lists only a few levels deep")
         if constants:
             return DataError(
                 f"a line cannot be read: {constants[0]} is no JSON",
-                where=f"{path}, line {number}",
+                where=place.line(number),
                 expected="a number, or null where there is none",
                 todo=f"write null in place of {constants[0]}, or leave that key out",
             )
         if not isinstance(row, dict):
-            return _bad_line(path, number, f"a JSON {type(row).__name__}, not an object", "one JSON object on each line")
+            return _bad_line(place.line(number), f"a JSON {type(row).__name__}, not an object", "one JSON object on each line")
         lines.append((number, line))
-    return _explain_values(lines, path)
+    return explain_values(lines, place)
 
 
-def _explain_values(lines: list[tuple[int, str]], path: Path) -> DataError:
+def explain_values(lines: list[tuple[int, str]], place: Place) -> DataError:
     """The first line of JSON objects, each right in itself, with which polars does not read the lines so far."""
     texts = [text for _, text in lines]
     last = bisect_left(range(len(texts) - 1), True, key=lambda i: not _is_readable(texts[: i + 1]))
     number, text = lines[last]
     if not _is_readable([text]):
-        return _bad_line(path, number, "a value does not fit into a table", "numbers of fewer than 20 digits and below 1e308")
+        return _bad_line(place.line(number), "a value does not fit into a table", "numbers of fewer than 20 digits and below 1e308")
     for key, value in json.loads(text).items():
         kinds = ((first, json.loads(earlier).get(key)) for first, earlier in lines[:last])
         first, seen = next(((first, seen) for first, seen in kinds if seen is not None), (number, value))
         if value is not None and type(seen) is not type(value):
-            expected = f"{type(seen).__name__}, as in line {first}"
-            return _bad_line(path, number, f"'{shorten(key)}' is of type {type(value).__name__}", expected)
-    return _bad_line(path, number, "its values are of other types than those before it", "objects with the same types in every line")
+            expected = f"{type(seen).__name__}, as in line {place.lines + first}"
+            return _bad_line(place.line(number), f"'{shorten(key)}' is of type {type(value).__name__}", expected)
+    return _bad_line(place.line(number), "its values are of other types than those before it", "objects with the same types in every line")
 
 
 def _is_readable(lines: list[str]) -> bool:
@@ -172,8 +204,8 @@ def _is_readable(lines: list[str]) -> bool:
     return True
 
 
-def _bad_line(path: Path, line: int, what: str, expected: str) -> DataError:
-    return DataError(f"a line cannot be read: {what}", where=f"{path}, line {line}", expected=expected, todo="mend or remove that line")
+def _bad_line(where: str, what: str, expected: str) -> DataError:
+    return DataError(f"a line cannot be read: {what}", where=where, expected=expected, todo="mend or remove that line")
 
 
 def _parse_json(content: bytes, path: Path) -> pl.DataFrame:
@@ -200,27 +232,33 @@ def _parse_json(content: bytes, path: Path) -> pl.DataFrame:
     raise DataError(what, where=where, expected='a list of objects: [{"text": …, "labels": […]}, …]', todo="mend the file") from cause
 
 
-def _parse_separated(content: bytes, path: Path) -> pl.DataFrame:
+def _parse_separated(content: bytes, place: Place) -> pl.DataFrame:
     separator, content, skipped = find_separator_of(content)
+    place = replace(place, lines=place.lines + skipped)
     header = content.split(b"\n", 1)[0].decode("utf-8").rstrip("\r")
     if separator is None:
         raise DataError(
             "the file is not a table",
-            where=f"{path}, line {skipped + 1}: {header[:60]!r}",
+            where=f"{place.line(1)}: {header[:60]!r}",
             expected="a header with at least two columns, separated by tabs, commas or semicolons",
             todo="add a header line such as text,labels",
         )
-    _refuse_repeated_names(content, path, separator, skipped)
+    refuse_repeated_names(content, place, separator)
+    return parse_rows(content, separator, place)
+
+
+def parse_rows(content: bytes, separator: str, place: Place) -> pl.DataFrame:
+    """Parse CSV or TSV in UTF-8, a header and rows; `DataError` for a row that does not fit."""
     try:
         # every column is read as text, because an id such as 007 is not a number
         return pl.read_csv(content, separator=separator, infer_schema=False, raise_if_empty=False)
     except PolarsError as error:
-        raise _explain_separated(content, path, separator, skipped, error) from error
+        raise _explain_separated(content, place, separator, error) from error
 
 
 def find_separator_of(content: bytes) -> tuple[str | None, bytes, int]:
     """The separator of a CSV or TSV table (None: it is none), its content from the header on, and the lines before that."""
-    content = _mend_line_ends(content)
+    content = mend_line_ends(content)
     given = _SEPARATOR_LINE.match(content)
     content = content[given.end() :] if given else content
     header = content.split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r")
@@ -230,20 +268,20 @@ def find_separator_of(content: bytes) -> tuple[str | None, bytes, int]:
     return separator, content, 1 if given else 0
 
 
-def _refuse_repeated_names(content: bytes, path: Path, separator: str, skipped: int) -> None:
+def refuse_repeated_names(content: bytes, place: Place, separator: str) -> None:
     """Refuse two columns of one name: it could not be said which of them is meant."""
     names: list[str] = next(filter(None, _read_rows(io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", newline=""), separator)), [])
     repeated = sorted({name for name in names if name and names.count(name) > 1})
     if repeated:
         raise DataError(
             f"{names.count(repeated[0])} columns are called '{shorten(repeated[0])}'",
-            where=f"{path}, line {skipped + 1}: {show_names(names)}",
+            where=f"{place.line(1)}: {show_names(names)}",
             expected="each name once",
             todo="rename or remove all but one of them",
         )
 
 
-def _mend_line_ends(content: bytes) -> bytes:
+def mend_line_ends(content: bytes) -> bytes:
     """A table whose lines end in a carriage return alone (old Mac), with line feeds instead."""
     first = _FIRST_LINE.match(content)
     end = first.end() if first else 0
@@ -270,22 +308,22 @@ def _read_rows(stream: io.TextIOBase, separator: str) -> Any:
     return csv.reader(stream, delimiter=separator)
 
 
-def _explain_separated(content: bytes, path: Path, separator: str, skipped: int, error: PolarsError) -> DataError:
+def _explain_separated(content: bytes, place: Place, separator: str, error: PolarsError) -> DataError:
     reader = _read_rows(io.StringIO(content.decode("utf-8"), newline=""), separator)
     columns = len(next(reader))
-    start = reader.line_num + 1 + skipped
+    start = reader.line_num + 1
     for number, row in enumerate(reader, start=1):
         if len(row) > columns:
             return DataError(
                 f"a row has {len(row)} fields, the header {columns}",
-                where=f"{path}, line {start}, row {number}",
+                where=f"{place.line(start)}, row {place.rows + number}",
                 expected=f"{columns} fields, those that contain {separator!r} in double quotes",
                 todo="put the field into double quotes, or write the table as JSON lines or Parquet",
             )
-        last, start = start, reader.line_num + 1 + skipped
+        last, start = start, reader.line_num + 1
     return DataError(
         "a quoted field is not closed" if content.count(b'"') % 2 else str(error).splitlines()[0],
-        where=f"{path}, line {last}",
+        where=place.line(last),
         expected='fields with quotes written as "…", and quotes inside them doubled',
         todo="close the quotes, or write the table as JSON lines or Parquet",
     )

@@ -31,6 +31,17 @@ if TYPE_CHECKING:
 
     from plant_cli.api import SplitName
     from plant_cli.corpus.writing import Parts
+    from plant_cli.relevance.shard import Shard
+
+
+_SHARE = r"^\d+/\d+$"
+
+
+def _require_share(text: str | None) -> str | None:
+    """A share that there can be; `ValueError` if it cannot."""
+    from plant_cli.relevance.shard import Shard
+
+    return None if text is None else str(Shard.parse(text))
 
 
 class OutputOptions(Options):
@@ -67,6 +78,13 @@ class ConvertOptions(Options):
     output: str = option(help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz, .zst), or a folder.", argument=True, min_length=1)
     to: str | None = option(None, "The format to write, by the name of its dataset plugin (default: tables, as OUTPUT is named).")
     compression: Literal["none", "gz", "zst"] = option("none", "How text files of the format are compressed.")
+    shard: str | None = option(
+        None,
+        "Only this share of the documents, such as 2/4, into the folder OUTPUT, which all shares together make one corpus.",
+        pattern=_SHARE,
+    )
+
+    _is_a_share = field_validator("shard")(_require_share)
 
 
 def make(context: StageContext, options: MakeOptions) -> Result:
@@ -91,14 +109,9 @@ class DigestOptions(Options):
     """Which share, and where its digests go."""
 
     output: str = option(help="A Parquet file.", short="-O", min_length=1)
-    shard: str = option("1/1", "Only this share of the documents, such as 2/4.", pattern=r"^\d+/\d+$")
+    shard: str = option("1/1", "Only this share of the documents, such as 2/4.", pattern=_SHARE)
 
-    @field_validator("shard")
-    @classmethod
-    def _is_a_share(cls, text: str) -> str:
-        from plant_cli.relevance.shard import Shard
-
-        return str(Shard.parse(text))
+    _is_a_share = field_validator("shard")(_require_share)
 
 
 def digest(context: StageContext, options: DigestOptions) -> Result:
@@ -174,20 +187,33 @@ def split(context: StageContext, options: SplitOptions) -> Result:
 
 def convert(context: StageContext, options: ConvertOptions) -> Result:
     """In tables the columns become doc_id, text, labels and split; labels are trimmed, and lists become JSON in CSV and TSV."""
-    from plant_cli.corpus.writing import require_writer, write_format
+    import polars as pl
 
+    from plant_cli.corpus.frames import tidy_dataset
+    from plant_cli.corpus.writing import require_writer, write_format
+    from plant_cli.relevance.shard import Shard
+
+    if options.to is not None and options.shard is not None:
+        raise UsageError(
+            "a share of a corpus is written as tables",
+            where=f"--shard {options.shard} --to {options.to}",
+            expected="one of the two",
+            todo="convert all shares to a folder of tables, and that folder with --to",
+        )
     if options.to is not None:
         writer, _ = context.component(DatasetSpec, Choice(name=options.to))
         require_writer(writer, context.components(DatasetSpec))
     dataset = _load(context, context.data.model_copy(update={"path": options.path}))
     if options.to is None:
-        return _write(context, dataset, _stream(context, dataset), options.output, force=context.force)
+        shard = None if options.shard is None else Shard.parse(options.shard)
+        return _write(context, dataset, _stream(context, dataset, shard), options.output, force=context.force, shard=shard)
     suffix = "" if options.compression == "none" else f".{options.compression}"
-    frames = _read(dataset)
-    written, remarks = write_format(frames, dataset, writer, Path(options.output), suffix=suffix, force=context.force)
+    tidied = tidy_dataset(dataset)
+    written, remarks = write_format(tidied, writer, Path(options.output), suffix=suffix, force=context.force)
     for remark in remarks:
         context.reporter.warn(remark)
-    counts = {name: [frame.height, int(frame["labels"].list.len().sum())] for name, frame in frames.items()}
+    labels = {name: frame.select(pl.col("labels").list.len()).collect().to_series() for name, frame in tidied.splits.items()}
+    counts = {name: [len(found), int(found.sum())] for name, found in labels.items()}
     return _describe_output(context, counts, written, options.output)
 
 
@@ -206,20 +232,22 @@ def _read(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:
     return {name: tidy(frame) for name, frame in read_frames(dataset).items()}
 
 
-def _stream(context: StageContext, dataset: Dataset) -> dict[SplitName, Iterator[pl.DataFrame]]:
-    """Tidy batches of each split, with progress."""
+def _stream(context: StageContext, dataset: Dataset, shard: Shard | None) -> dict[SplitName, Iterator[pl.DataFrame]]:
+    """Tidy batches of each split, or of a share of it, with progress."""
     from plant_cli.corpus.frames import count_documents, find_splits, read_batches, tidy
 
     def read(name: SplitName) -> Iterator[pl.DataFrame]:
-        with context.reporter.progress(f"writing {name}", count_documents(dataset, name), "documents") as task:
-            for batch in read_batches(dataset, name):
+        total = count_documents(dataset, name)
+        rows = range(total) if shard is None else shard.part(total)
+        with context.reporter.progress(f"writing {name}", len(rows), "documents") as task:
+            for batch in read_batches(dataset, name, None if shard is None else rows):
                 yield tidy(batch)
                 task.advance(batch.height)
 
     return {name: read(name) for name in find_splits(dataset)}
 
 
-def _write(context: StageContext, dataset: Dataset, parts: Parts, output: str, *, force: bool) -> Result:
+def _write(context: StageContext, dataset: Dataset, parts: Parts, output: str, *, force: bool, shard: Shard | None = None) -> Result:
     import polars as pl
 
     from plant_cli.corpus.writing import write_corpus
@@ -233,10 +261,16 @@ def _write(context: StageContext, dataset: Dataset, parts: Parts, output: str, *
             yield batch
 
     counted = {name: count(name, [part] if isinstance(part, pl.DataFrame) else part) for name, part in parts.items()}
-    return _describe_output(context, counts, write_corpus(counted, dataset, Path(output), force=force), output)
+    written = write_corpus(counted, dataset, Path(output), force=force, shard=shard)
+    others = (
+        None if shard is None or shard.of == 1 else f"the same with --shard i/{shard.of} for the other shares; {output} is then one corpus"
+    )
+    return _describe_output(context, counts, written, output, next_step=others)
 
 
-def _describe_output(context: StageContext, counts: Mapping[SplitName, Sequence[int]], written: list[Path], output: str) -> Result:
+def _describe_output(
+    context: StageContext, counts: Mapping[SplitName, Sequence[int]], written: list[Path], output: str, next_step: str | None = None
+) -> Result:
     """Documents and assignments of each split, and where they were written."""
     for path in written:
         context.reporter.note(f"wrote {path}")
@@ -244,7 +278,7 @@ def _describe_output(context: StageContext, counts: Mapping[SplitName, Sequence[
     return Result(
         tables=[Table(title=output, columns=columns, rows=[(name, *figures) for name, figures in counts.items()])],
         data={"written": [str(path) for path in written], "documents": {name: figures[0] for name, figures in counts.items()}},
-        next_step=f"plant mig {shlex.quote(output)} finds the words that indicate each label",
+        next_step=next_step or f"plant mig {shlex.quote(output)} finds the words that indicate each label",
     )
 
 
@@ -275,6 +309,12 @@ SPECS = (
     ),
     _action("split", "Split a corpus again.", SplitOptions, split, "all.csv --test 0.2 -O data.parquet"),
     _action(
-        "convert", "Write a corpus in another format.", ConvertOptions, convert, "corpus/ data.jsonl.gz", "data.parquet out --to pecos"
+        "convert",
+        "Write a corpus in another format.",
+        ConvertOptions,
+        convert,
+        "corpus/ data.jsonl.gz",
+        "data.parquet out --to pecos",
+        "data.csv parts --shard 2/4",
     ),
 )

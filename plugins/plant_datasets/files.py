@@ -85,18 +85,23 @@ def _read_file(path: Path, data: DataSection, bad: BadRows) -> Read:
     table = scan_table(path, encoding=data.encoding, bad=bad)
     columns = table.collect_schema().names()
     if data.split_column in columns:
-        present = _find_splits(table, data.split_column, path)
+        places = _find_splits(table, data.split_column, path)
         mapped, remarks = _map_tables({str(path): (table, "")}, data, [_name_split(data.split_column)])
-        parts = mapped[str(path)]
-        of: dict[SplitName, Parts] = {s: [p.filter(pl.col(_SPLIT) == s).drop(_SPLIT) for p in parts] for s in SPLITS if s in present}
-        return of, [path], remarks
+        present = places.unique()
+        return {name: _choose(mapped[str(path)], places, name) for name in SPLITS if name in present}, [path], remarks
     asked = data.split_column != DataSection.model_fields["split_column"].default
     if asked or "did you mean" in near_names(data.split_column, columns) or guess_split(table, str(path)):
         raise missing_column(data.split_column, "--split-column", table, data, path)
     mapped, remarks = _map_tables({str(path): (table, "")}, data)
     anew = f"{path} has no column '{data.split_column}': split 80/10/10 by a hash of each text (`plant data split` writes other shares)"
-    found = split_by_hash(collect(pl.concat(mapped[str(path)]), str(path)))
-    return {name: [frame] for name, frame in found.items()}, [path], [anew, *remarks]
+    return split_by_hash(mapped[str(path)], str(path)), [path], [anew, *remarks]
+
+
+def _choose(pieces: Parts, places: pl.Series, split: SplitName) -> Parts:
+    """The rows of a split; pieces without any are left out, so that nobody reads them."""
+    own = [places.slice(start, PIECE) == split for start in range(0, PIECE * len(pieces), PIECE)]
+    found = [piece if rows.all() else piece.filter(pl.col(_SPLIT) == split) for piece, rows in zip(pieces, own, strict=True) if rows.any()]
+    return [piece.drop(_SPLIT) for piece in found]
 
 
 def _name_split(column: str) -> pl.Expr:
@@ -106,7 +111,7 @@ def _name_split(column: str) -> pl.Expr:
 
 
 def _find_splits(table: pl.LazyFrame, column: str, path: Path) -> pl.Series:
-    """The splits that rows are of; `DataError` if a row is of none."""
+    """The split of each row; `DataError` if a row is of none."""
     rows = collect(table.select(_name_split(column), written=pl.col(column).cast(pl.String)), str(path))
     wrong = rows[_SPLIT].is_null().arg_true()
     if wrong.len():
@@ -116,7 +121,7 @@ def _find_splits(table: pl.LazyFrame, column: str, path: Path) -> pl.Series:
             expected="train, validation (valid, val, dev) or test",
             todo="mend these values, or name the right column with --split-column",
         )
-    return rows[_SPLIT].unique()
+    return rows[_SPLIT]
 
 
 def _map_tables(

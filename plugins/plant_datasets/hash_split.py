@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 import polars as pl
 
 from plant_cli.api import SPLITS, SplitName
+from plant_cli.kit.tables import collect
 
 
-def split_by_hash(frame: pl.DataFrame) -> dict[SplitName, pl.LazyFrame]:
-    """Parts by a hash of the column `text`, 80/10/10: equal texts stay together, and added documents move none."""
+def split_by_hash(parts: Sequence[pl.LazyFrame], where: str) -> dict[SplitName, list[pl.LazyFrame]]:
+    """Splits 80/10/10 by a hash of the column `text`: equal texts stay together, and added documents move none.
 
-    def place(text: str) -> str:
-        tenth = 10 * int.from_bytes(hashlib.sha256(text.encode("utf-8")).digest()[:6], "big") >> 48
-        return {8: "validation", 9: "test"}.get(tenth, "train")
+    Args:
+        parts: of a corpus, one after the other; the texts of one part at a time are read.
+        where: the corpus, for messages.
 
-    places = pl.Series([place(text or "") for text in frame["text"].cast(pl.String)], dtype=pl.String)
-    return {name: frame.filter(places == name).lazy() for name in SPLITS if name in places}
+    Returns:
+        The documents of each split, in as many parts.
+    """
+    splits: dict[SplitName, list[pl.LazyFrame]] = {}
+    for part in parts:
+        places = pl.Series(
+            [_place(text or "") for text in collect(part.select(pl.col("text").cast(pl.String)), where)["text"]], dtype=pl.String
+        )
+        for name in SPLITS:
+            splits.setdefault(name, []).append(part.filter(pl.lit(places == name)) if (places == name).any() else part.head(0))
+    return {name: found for name, found in splits.items() if collect(pl.concat(found).select(pl.len()), where).item()}
+
+
+def _place(text: str) -> SplitName:
+    tenth = 10 * int.from_bytes(hashlib.sha256(text.encode("utf-8")).digest()[:6], "big") >> 48
+    return "validation" if tenth == 8 else "test" if tenth == 9 else "train"

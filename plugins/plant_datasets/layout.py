@@ -13,7 +13,7 @@ ALIASES: dict[str, SplitName] = {
     "validation": "validation", "valid": "validation", "val": "validation", "dev": "validation", "development": "validation",
     "test": "test", "testing": "test", "tst": "test",
 }  # fmt: skip
-_SHARD = re.compile(r"-\d+-of-\d+$")
+_SHARD = re.compile(r"-(\d+)-of-(\d+)$")
 
 
 def split_of(name: str) -> SplitName | None:
@@ -26,7 +26,7 @@ def find_split_files(folder: Path) -> dict[SplitName, list[Path]]:
     """The files of each split: `train.parquet`, `dev.jsonl.gz`, or shards such as `train-00000-of-00002.parquet`.
 
     Raises:
-        DataError: no training file, or two files for one split.
+        DataError: no training file, two files for one split, or a shard is missing.
     """
     found: dict[SplitName, list[Path]] = {}
     for path in sorted(folder.iterdir()):
@@ -41,6 +41,7 @@ def find_split_files(folder: Path) -> dict[SplitName, list[Path]]:
                 expected="one file for each split (or numbered shards)",
                 todo="move the others out of the folder",
             )
+        _require_shards(split, paths)
     if "train" not in found:
         names = sorted(path.name for path in folder.iterdir())
         raise DataError(
@@ -50,6 +51,21 @@ def find_split_files(folder: Path) -> dict[SplitName, list[Path]]:
             todo="name the files so, or name one file that has a split column",
         )
     return {split: found[split] for split in SPLITS if split in found}
+
+
+def _require_shards(split: SplitName, paths: list[Path]) -> None:
+    """Refuse a split of which not all shards are there: a part of a corpus would pass for the whole."""
+    found = [match for path in paths if (match := _SHARD.search(base_name(path)))]
+    of = {int(match[2]) for match in found}
+    if not found or (len(of) == 1 and len(found) == max(of)):
+        return
+    names = ", ".join(path.name for path in paths[:6]) + (", …" if len(paths) > 6 else "")
+    raise DataError(
+        f"not all shards of the split {split} are there",
+        where=f"{paths[0].parent}: {names}",
+        expected=f"{max(of)} files of one division, such as {paths[0].name}",
+        todo="copy or make the shards that are missing; to read a part on purpose, name one file",
+    )
 
 
 def find_beside(corpus: Path, what: str) -> Path | None:

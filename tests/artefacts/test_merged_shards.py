@@ -1,7 +1,9 @@
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from scipy.sparse import csr_array
 from plant_cli.api import ArtefactError, SignalSpec, UsageError
 from plant_cli.artefacts.merged_shards import open_shards
 from plant_cli.artefacts.shards import Shard, write_shard
+from plant_cli.base.hashing import hash_file
 from plant_cli.registry import Registry
 from plant_cli.relevance.counting import SparseCounting
 from plant_cli.relevance.engine import Selection, keep_words
@@ -110,3 +113,30 @@ def test_shards_of_another_corpus_or_counted_otherwise_are_refused(tmp_path: Pat
     with pytest.raises(ArtefactError, match="how often words occur") as caught:
         merge(folders, with_occurrences=True)
     assert "--signal" in caught.value.todo
+
+
+@pytest.mark.parametrize("name", ["counts.parquet", "counted-words.parquet", "counted-labels.parquet"])
+def test_a_damaged_file_is_told_even_if_its_record_fits(name: str, tmp_path: Path) -> None:
+    texts, gold = draw_corpus(3, 20)
+    (folder,) = write_shards(tmp_path, texts, gold, 1)
+    record = json.loads((folder / "shard.json").read_text())
+    whole = (folder / name).read_bytes()
+    for content in (whole[:-9], whole[:4] + b"\0" * 40 + whole[44:], b"PAR1PAR1"):
+        (folder / name).write_bytes(content)
+        (folder / "shard.json").write_text(json.dumps({**record, "files": {**record["files"], name: hash_file(folder / name)}}))
+        with pytest.raises(ArtefactError, match="the counts of a shard are damaged") as caught:
+            open_shards([folder], with_occurrences=True, min_df=1, **HASHES).count(0, 5)
+        assert caught.value.where == str(folder / name)
+
+
+def test_pairs_of_other_labels_are_told(tmp_path: Path) -> None:
+    texts, gold = draw_corpus(3, 20)
+    (folder,) = write_shards(tmp_path, texts, gold, 1)
+    counts = pl.read_parquet(folder / "counts.parquet")
+    counts.with_columns(label=pl.col("label") + 1).write_parquet(folder / "counts.parquet")
+    record = json.loads((folder / "shard.json").read_text())
+    (folder / "shard.json").write_text(
+        json.dumps({**record, "files": {**record["files"], "counts.parquet": hash_file(folder / "counts.parquet")}})
+    )
+    with pytest.raises(ArtefactError, match="damaged"):
+        open_shards([folder], with_occurrences=False, min_df=1, **HASHES).count(0, 5)

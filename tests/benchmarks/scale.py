@@ -5,7 +5,7 @@
 
 The whole corpus has 2,000,000 documents, 131,073 labels and 8 GB of text. Words and labels follow Zipf's law; each label has eight words of
 its own, of which each of its documents holds some, so that `mig` has something to find. Documents are written as they are drawn.
-Each step is a process of its own, as a user starts it; a step's peak is the largest resident memory of its process.
+Each step is a process of its own, as a user starts it, or one for each of `--shards`; a peak is the largest resident memory of a process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -113,37 +112,50 @@ def make(folder: Path, size: Size) -> Path:
     return path
 
 
-def steps(folder: Path, k: int, shards: int) -> dict[str, list[str]]:
-    """The command line of each step."""
-    corpus, run = str(folder / "corpus.parquet"), folder / "run"
+def steps(folder: Path, k: int, shards: int) -> dict[str, dict[str, list[str]]]:
+    """The command lines of each step by name; those of a step run at once, as processes of one machine."""
+    corpus = str(folder / "corpus.parquet")
+    shares = {f"{n}/{shards}": n for n in range(1, shards + 1)}
+
+    def place(*names: str) -> str:
+        return str(folder.joinpath(*names))
+
     parts = {
-        f"shard {n}/{shards}": ["mig", corpus, "--shard", f"{n}/{shards}", "--run", str(folder / "shards" / str(n)), "--force"]
-        for n in range(1, shards + 1)
+        "convert shards": {s: ["data", "convert", corpus, place("parts"), "--shard", s, "--force"] for s in shares},
+        "digest shards": {
+            s: ["data", "digest", corpus, "--shard", s, "-O", place("digests", f"{n}.parquet"), "--force"] for s, n in shares.items()
+        },
+        "mig shards": {s: ["mig", corpus, "--shard", s, "--run", place("shards", str(n)), "--force"] for s, n in shares.items()},
     }
-    merged = ["mig", corpus, "--merge", str(folder / "shards" / "*" / "mig"), "--run", str(folder / "merged"), "--k", str(k), "--force"]
-    return {
+    whole = {
         "stats": ["data", "stats", corpus],
-        "convert": ["data", "convert", corpus, str(folder / "converted.jsonl.gz"), "--force"],
+        "convert": ["data", "convert", corpus, place("converted.jsonl.gz"), "--force"],
         "check": ["data", "check", corpus],
-        "mig": ["mig", corpus, "--run", str(run), "--k", str(k), "--force"],
-        **parts,
-        "merge": merged,
+        "mig": ["mig", corpus, "--run", place("run"), "--k", str(k), "--force"],
+        "check of digests": ["data", "check", corpus, "--digests", place("digests", "*.parquet")],
+        "merge": ["mig", corpus, "--merge", place("shards", "*", "mig"), "--run", place("merged"), "--k", str(k), "--force"],
     }
+    order = ("stats", "convert", "check", "mig", "convert shards", "digest shards", "check of digests", "mig shards", "merge")
+    return {name: parts[name] if name in parts else {"": whole[name]} for name in order}
 
 
-def measure_command(command: Sequence[str], log: Path) -> dict[str, float]:
-    """Wall-clock and processor seconds, and peak memory, of a command; what it prints goes to a log."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+def measure_commands(commands: Sequence[Sequence[str]], log: Path) -> list[dict[str, float]]:
+    """Wall-clock and processor seconds, and peak memory, of commands that run at once; what they print goes to a log."""
+    start = time.perf_counter()
     with log.open("ab") as stream:
-        process = subprocess.Popen(command, stdout=stream, stderr=stream)
-        _, status, used = os.wait4(process.pid, 0)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return {
-        "code": os.waitstatus_to_exitcode(status),
-        "seconds": time.perf_counter() - start,
-        "processor_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
-        "peak_gb": used.ru_maxrss * 1024 / 1e9,
-    }
+        processes = [subprocess.Popen(command, stdout=stream, stderr=stream) for command in commands]
+        found = []
+        for process in processes:
+            _, status, used = os.wait4(process.pid, 0)
+            found.append(
+                {
+                    "code": os.waitstatus_to_exitcode(status),
+                    "seconds": time.perf_counter() - start,
+                    "processor_seconds": used.ru_utime + used.ru_stime,
+                    "peak_gb": used.ru_maxrss * 1024 / 1e9,
+                }
+            )
+    return found
 
 
 def run(folder: Path, wanted: Sequence[str], k: int, shards: int, target: Path | None) -> None:
@@ -151,9 +163,13 @@ def run(folder: Path, wanted: Sequence[str], k: int, shards: int, target: Path |
     found: dict[str, dict[str, float]] = {}
     known = steps(folder, k, shards)
     for name in wanted or known:
-        print(f"{name}: plant {' '.join(known[name])}", flush=True)
-        found[name] = measure_command([sys.executable, "-m", "plant_cli", *known[name]], folder / "log")
-        print("  ".join(f"{key} {value:,.2f}" for key, value in found[name].items()), flush=True)
+        lines = known[name]
+        for line in lines.values():
+            print(f"{name}: plant {' '.join(line)}", flush=True)
+        figures = measure_commands([[sys.executable, "-m", "plant_cli", *line] for line in lines.values()], folder / "log")
+        for share, measured in zip(lines, figures, strict=True):
+            found[f"{name} {share}".strip()] = measured
+            print("  ".join(f"{key} {value:,.2f}" for key, value in measured.items()), flush=True)
         if target is not None:
             target.write_text(json.dumps(found, indent=2) + "\n")
 

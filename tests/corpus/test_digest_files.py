@@ -14,7 +14,7 @@ from plant_cli.api.errors import ArtefactError, UsageError
 from plant_cli.api.reporting import SilentReporter
 from plant_cli.api.sections import DataSection
 from plant_cli.corpus import digest_files
-from plant_cli.corpus.digest_files import read_digest_files, write_digests
+from plant_cli.corpus.digest_files import digest_all, read_digest_files, write_digests
 from plant_cli.corpus.digests import read_digests
 from plant_cli.corpus.near_duplicates import find_near_duplicates
 from plant_cli.relevance.shard import Shard
@@ -48,6 +48,13 @@ def test_shares_add_up_to_the_whole(dataset: Dataset, tmp_path: Path, of: int) -
     assert alone == together != []
 
 
+def test_one_reading_gives_digests_and_signatures(dataset: Dataset) -> None:
+    found, whole = digest_all(dataset, TELLER), read_digests(dataset, TELLER)
+    assert all(found.digests[name].equals(whole[name]) for name in whole)
+    alone, together = (list(find_near_duplicates(dataset, whole, TELLER, known)) for known in (None, found.signatures))
+    assert alone == together != []
+
+
 def test_a_share_that_is_missing_or_given_twice_is_told(dataset: Dataset, tmp_path: Path) -> None:
     write(dataset, tmp_path, 3)
     with pytest.raises(UsageError, match="not the digests of a whole corpus") as caught:
@@ -75,3 +82,14 @@ def test_digests_of_something_else_are_refused(dataset: Dataset, tmp_path: Path,
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "other.parquet")
     with pytest.raises(ArtefactError, match="not written by `plant data digest`"):
         read_digest_files([str(tmp_path / "other.parquet")], dataset, DATA)
+
+
+def test_a_damaged_file_is_told_with_its_name(dataset: Dataset, tmp_path: Path) -> None:
+    patterns = write(dataset, tmp_path, 1)
+    path = tmp_path / "1.parquet"
+    whole = path.read_bytes()
+    for content in (whole[:4] + b"\0" * 200 + whole[204:], whole.replace(b"characters", b"charakters")):
+        path.write_bytes(content)
+        with pytest.raises(ArtefactError, match="the digests cannot be used: the file is damaged") as caught:
+            read_digest_files(patterns, dataset, DATA)
+        assert caught.value.where == str(path)

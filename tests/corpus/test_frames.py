@@ -3,9 +3,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from plant_cli.api.corpus import Dataset
+from plant_cli.api.corpus import Dataset, Pieces
 from plant_cli.api.errors import DataError
-from plant_cli.corpus.frames import explode_labels, read_frame, read_frames, tidy
+from plant_cli.corpus import frames as module
+from plant_cli.corpus.frames import explode_labels, read_batches, read_frame, read_frames, tidy
 
 
 def dataset(**columns: object) -> Dataset:
@@ -69,3 +70,21 @@ def test_a_corpus_without_documents_is_told() -> None:
     with pytest.raises(DataError, match="holds no documents") as caught:
         read_frames(Dataset(splits={}, files=["data.csv"]))
     assert caught.value.where == "data.csv"
+
+
+@pytest.mark.parametrize("rows", [range(9), range(1), range(2, 8), range(3, 3), range(8, 9)])
+def test_some_rows_are_read_without_the_texts_of_others(rows: range, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BATCH", 2)
+    read: list[int] = []
+
+    def look(texts: pl.Series) -> pl.Series:
+        read.extend(int(text) for text in texts)
+        return texts
+
+    frame = pl.LazyFrame({"doc_id": [f"d{i}" for i in range(9)], "text": [str(i) for i in range(9)], "labels": [["a"]] * 9})
+    parts = [frame.slice(first, 3).with_columns(pl.col("text").map_batches(look, return_dtype=pl.String)) for first in (0, 3, 6)]
+    whole = pl.concat(parts)
+    batches = list(read_batches(Dataset(splits={"train": whole}, pieces={"train": Pieces(whole, parts)}), "train", rows))
+    assert [text for batch in batches for text in batch["text"]] == [str(row) for row in rows]
+    assert max(batch.height for batch in batches) <= 2
+    assert {row // 3 for row in read} <= {row // 3 for row in rows}

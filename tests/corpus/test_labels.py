@@ -20,7 +20,7 @@ def test_labels_are_counted_once_a_document_and_sorted() -> None:
 
 
 def test_gold_has_a_row_for_every_document_and_unknown_labels_stand_apart() -> None:
-    known, unseen, names = encode_labels(FRAME, ["a", "b", "c"])
+    known, unseen, names = encode_labels(FRAME, table("a", "b", "c").positions)
     assert known.toarray().tolist() == [[1, 1, 0], [0, 0, 0], [0, 1, 0], [1, 0, 0]]
     assert unseen.toarray().tolist() == [[0], [0], [1], [0]]
     assert names == ["zebra"]

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from plant_cli.api import Choice, ComponentError, DataSection, Dataset, DatasetSpec, SilentReporter, UsageError
+from plant_cli.api import Choice, ComponentError, DataError, DataSection, Dataset, DatasetSpec, SilentReporter, UsageError
+from plant_cli.api.reporting import Task
 from plant_cli.corpus.loading import find_formats, load_dataset
+from plant_cli.kit import blocks_of_text, tables
 from plant_cli.registry import installed
 from plant_cli.testing.contexts import make_context
 
@@ -65,3 +71,45 @@ def test_an_unknown_name_and_a_missing_path(tmp_path: Path) -> None:
         load_dataset(context(), DataSection(path=str(tmp_path), dataset=Choice(name="peccos")))
     assert find_formats(SPECS, DataSection(path=str(tmp_path / "nowhere"))) == {}
     assert find_formats(SPECS, DataSection()) == {}
+
+
+def test_what_is_neither_file_nor_folder_is_refused(tmp_path: Path) -> None:
+    """Also by the formats that look into folders."""
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as plug:
+        plug.bind(str(tmp_path / "plug"))
+        for path in (tmp_path / "pipe", tmp_path / "plug", Path("/dev/zero")):
+            with pytest.raises(DataError, match="no plain file") as caught:
+                load_dataset(context(), DataSection(path=str(path)))
+            assert caught.value.where == str(path)
+
+
+class Watcher(SilentReporter):
+    """Keeps what progress was shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shown: list[tuple[str, float]] = []
+
+    @contextmanager
+    def progress(self, description: str, total: float | None, unit: str) -> Iterator[Task]:
+        watcher = self
+
+        class Shown:
+            def advance(self, amount: float = 1, **figures: float) -> None:
+                watcher.shown.append((description, amount))
+
+        yield Shown()
+
+
+def test_a_corpus_that_waits_in_files_shows_progress_and_a_small_one_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "data.jsonl"
+    tables.write_table(pl.DataFrame(ROWS).with_columns(split=pl.lit("train")), path)
+    small, large = Watcher(), Watcher()
+    load_dataset(context(small), DataSection(path=str(path)))
+    monkeypatch.setattr(tables, "LARGE", 100)
+    monkeypatch.setattr(blocks_of_text, "BLOCK", 150)
+    load_dataset(context(large), DataSection(path=str(path)))
+    assert small.shown == []
+    assert {what for what, _ in large.shown} == {f"unpacking {path}"}
+    assert sum(rows for _, rows in large.shown) == 3

@@ -33,3 +33,37 @@ def test_it_is_the_list_of_texts_without_those_left_out(texts: SplitTexts) -> No
 
 def test_languages_are_those_of_a_list(texts: SplitTexts) -> None:
     assert share_languages(texts) == share_languages(list(texts))
+
+
+class Row(int):
+    """A row number that counts how often it is compared."""
+
+    compared = 0
+
+    def _count(self, result: bool) -> bool:
+        Row.compared += 1
+        return result
+
+    def __lt__(self, other: int) -> bool:
+        return self._count(int(self) < int(other))
+
+    def __le__(self, other: int) -> bool:
+        return self._count(int(self) <= int(other))
+
+    def __gt__(self, other: int) -> bool:
+        return self._count(int(self) > int(other))
+
+    def __ge__(self, other: int) -> bool:
+        return self._count(int(self) >= int(other))
+
+
+def test_a_large_slice_looks_at_each_row_a_few_times_and_not_once_for_each_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BATCH", 2)
+    count = 800
+    frame = pl.DataFrame(
+        {"doc_id": [f"d{i}" for i in range(count)], "text": [f"text {i}" for i in range(count)], "labels": [["x"]] * count}
+    )
+    Row.compared = 0
+    texts = SplitTexts(Dataset(splits={"train": frame.lazy()}), "train", count)
+    assert texts.take([Row(i) for i in reversed(range(count))]) == [f"text {i}" for i in reversed(range(count))]
+    assert 0 < Row.compared < 30 * count

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
 from plant_datasets.files import load_files
 from polars.testing import assert_frame_equal
+from round_trips import ANY_LABEL, corpora
 
 from plant_cli.api.corpus import Dataset
 from plant_cli.api.errors import DataError, UsageError
@@ -40,6 +42,21 @@ def test_what_is_written_is_what_the_files_dataset_reads(full: Dataset, tmp_path
     assert_frame_equal(again.evidence.collect(), full.evidence.collect(), check_dtypes=name != "data.jsonl.gz")
 
 
+@settings(max_examples=15, deadline=None)
+@given(corpora(ANY_LABEL))
+@pytest.mark.parametrize("name", ["x.parquet", "x.jsonl", "x.ndjson.zst", "x.json", "x.csv", "x.csv.gz", "x.tsv", "folder"])
+def test_tables_of_any_content_come_back(tmp_path_factory: pytest.TempPathFactory, name: str, dataset: Dataset) -> None:
+    place, frames = tmp_path_factory.mktemp("table") / name, read_frames(dataset)
+    write_corpus(frames, dataset, place, force=False)
+    again = load_files(DataSection(path=str(place)))
+    assert again.remarks == []
+    for split, frame in read_frames(again).items():
+        assert_frame_equal(frame, frames[split])
+    assert dataset.labels is not None
+    assert again.labels is not None
+    assert_frame_equal(again.labels.select(pl.col("label", "title").cast(pl.String)).collect(), dataset.labels.collect())
+
+
 def test_nothing_is_overwritten_without_force(full: Dataset, tmp_path: Path) -> None:
     (tmp_path / "data.labels.csv").write_text("mine")
     with pytest.raises(UsageError, match="there already") as caught:
@@ -68,4 +85,44 @@ def test_the_corpus_itself_takes_its_place_last(full: Dataset, tmp_path: Path, m
     monkeypatch.setattr(files.os, "replace", lambda source, target: placed.append(Path(target).name) or os.rename(source, target))
     write_corpus(read_frames(full), full, tmp_path / "data.csv", force=False)
     assert [name for name in placed if not name.startswith(".")] == ["data.evidence.csv", "data.labels.csv", "data.csv"]
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_no_moment_of_a_replacement_shows_old_documents_beside_new_tables(
+    full: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After each change of a name there are no documents, or those that belong to what stands beside them."""
+    assert full.evidence is not None
+    output, rename = tmp_path / "data.csv", os.rename
+    write_corpus(read_frames(full), full, output, force=False)
+    old, seen = output.read_text(), []
+
+    def replace_and_look(source: Path, target: Path) -> None:
+        rename(source, target)
+        changed = "lungs" in (tmp_path / "data.evidence.csv").read_text()
+        seen.append((changed, output.read_text() == old if output.exists() else None))
+
+    monkeypatch.setattr(files.os, "replace", replace_and_look)
+    other = replace(full, evidence=full.evidence.with_columns(text=pl.lit("lungs")))
+    frames = {name: frame.with_columns(text=pl.col("text") + " lungs") for name, frame in read_frames(full).items()}
+    write_corpus(frames, other, output, force=True)
+    assert (True, True) not in seen
+    assert seen[-1] == (True, False)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_replacement_that_fails_leaves_the_old_documents(full: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output, rename = tmp_path / "data.csv", os.rename
+    write_corpus(read_frames(full), full, output, force=False)
+    old = output.read_text()
+
+    def fail_later(source: Path, target: Path) -> None:
+        if Path(target).name == "data.labels.csv":
+            raise OSError(5, "Input/output error")
+        rename(source, target)
+
+    monkeypatch.setattr(files.os, "replace", fail_later)
+    with pytest.raises(OSError, match="Input/output"):
+        write_corpus(read_frames(full), full, output, force=True)
+    assert output.read_text() == old
     assert len(list(tmp_path.iterdir())) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -24,6 +25,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cluster")
     draw = np.random.default_rng(0)
     texts = [" ".join(f"word{number}" for number in draw.zipf(1.5, 40) % 300) for _ in range(200)]
+    texts[190] = f"{texts[5]} more"
     labels = [sorted({f"L{number}" for number in draw.integers(0, 12, 3)}) for _ in range(200)]
     frame = pl.DataFrame(
         {"doc_id": [str(row) for row in range(200)], "text": texts, "labels": labels, "split": ["train"] * 180 + ["test"] * 20}
@@ -33,8 +35,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "corpus.parquet"
 
 
-def plant(*arguments: str) -> None:
-    subprocess.run([*PLANT, *arguments], check=True, capture_output=True)
+def plant(*arguments: str) -> str:
+    return subprocess.run([*PLANT, *arguments], check=True, capture_output=True, text=True).stdout
 
 
 def same(first: Path, second: Path) -> bool:
@@ -46,18 +48,50 @@ def test_dask_with_two_workers(corpus: Path, tmp_path: Path) -> None:
     arguments = [str(corpus), str(tmp_path / "shards"), str(tmp_path / "run"), "--shards", "3", "--workers", "2", "--k", "20"]
     done = subprocess.run([sys.executable, str(EXAMPLES / "dask_shards.py"), *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert all(f"shard {number}/3 is counted" in done.stderr for number in (1, 2, 3))
+    assert all(f"shard {number}/3 is done" in done.stderr for number in (1, 2, 3))
     assert same(tmp_path / "run", corpus.parent / "whole")
 
 
-def test_slurm_as_its_tasks_would_run(corpus: Path, tmp_path: Path) -> None:
+def test_dask_checks_and_converts_with_two_workers(corpus: Path, tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    for command, further in (("check", ["--format", "json"]), ("convert", [])):
+        arguments = [str(corpus), str(tmp_path / command), "--command", command, "--shards", "2", "--workers", "2", *further]
+        done = subprocess.run([sys.executable, str(EXAMPLES / "dask_shards.py"), *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        if command == "check":
+            assert findings(done.stdout) == findings(plant("data", "check", str(corpus), "--format", "json")) != []
+    assert converted(tmp_path / "convert").equals(pl.read_parquet(corpus))
+
+
+def findings(output: str) -> list[object]:
+    return list(json.loads(output)["findings"])
+
+
+def converted(folder: Path) -> pl.DataFrame:
+    names = ("train", "test")
+    return pl.concat(pl.read_parquet(folder / f"{name}-*.parquet").with_columns(split=pl.lit(name)) for name in names)
+
+
+def start(corpus: Path, folder: Path, target: Path, *what: str) -> None:
     """Two tasks of an array, side by side; Slurm itself is not there."""
-    (tmp_path / "plant").write_text(f'#!/bin/bash\nexec {sys.executable} -m plant_cli "$@"\n')
-    (tmp_path / "plant").chmod(0o755)
-    common = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_ARRAY_TASK_MAX": "2"}
-    command = ["bash", str(EXAMPLES / "slurm-shards.sh"), str(corpus), str(tmp_path / "shards")]
+    (folder / "plant").write_text(f'#!/bin/bash\nexec {sys.executable} -m plant_cli "$@"\n')
+    (folder / "plant").chmod(0o755)
+    common = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "SLURM_ARRAY_TASK_MAX": "2"}
+    command = ["bash", str(EXAMPLES / "slurm-shards.sh"), str(corpus), str(target), *what]
     tasks = [subprocess.Popen(command, env={**common, "SLURM_ARRAY_TASK_ID": number}, stderr=subprocess.PIPE) for number in ("1", "2")]
     for task in tasks:
         assert task.wait() == 0, task.communicate()[1]
+
+
+def test_slurm_as_its_tasks_would_run(corpus: Path, tmp_path: Path) -> None:
+    start(corpus, tmp_path, tmp_path / "shards")
     plant("mig", str(corpus), "--k", "20", "--merge", str(tmp_path / "shards" / "*" / "mig"), "--run", str(tmp_path / "run"))
     assert same(tmp_path / "run", corpus.parent / "whole")
+
+
+def test_slurm_reads_for_checks_and_converts(corpus: Path, tmp_path: Path) -> None:
+    start(corpus, tmp_path, tmp_path / "digests", "digest")
+    start(corpus, tmp_path, tmp_path / "parts", "convert")
+    known = plant("data", "check", str(corpus), "--format", "json", "--digests", str(tmp_path / "digests" / "*.parquet"))
+    assert findings(known) == findings(plant("data", "check", str(corpus), "--format", "json")) != []
+    assert converted(tmp_path / "parts").equals(pl.read_parquet(corpus))

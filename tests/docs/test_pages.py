@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from plant_cli.api import Request, SilentReporter
+from plant_cli.api import RecipeError, Request, SilentReporter
 from plant_cli.console.commands import StageGroup
 from plant_cli.main import build
 from plant_cli.registry import installed
@@ -56,18 +56,18 @@ def shown_commands() -> list[tuple[str, str]]:
     return sorted({(page, re.sub(r"^\S*plant ", "plant ", part)) for page, part in parts if re.match(r"\S*plant ", part)})
 
 
-def parse(group: Any, words: list[str]) -> None:
-    """Parse a command line down to its command without running it."""
+def parse(group: Any, words: list[str]) -> str:
+    """Parse a command line down to its command without running it; the command's name."""
     name, command, rest = group.resolve_command(group.make_context("plant", [], resilient_parsing=True), words)
     if isinstance(command, StageGroup):
-        parse(command, rest)
-    else:
-        command.make_context(name, [word.strip("[]") for word in rest])
+        return f"{name} {parse(command, rest)}"
+    return str(command.make_context(name, [word.strip("[]") for word in rest]).info_name)
 
 
 @pytest.mark.parametrize(("page", "line"), shown_commands())
 def test_commands_parse(page: str, line: str) -> None:
-    parse(build(installed()), shlex.split(line)[1:])
+    words = shlex.split(line)[1:]
+    assert " ".join(words).startswith(parse(build(installed()), words))
 
 
 def test_a_wrong_flag_would_be_noticed() -> None:
@@ -80,7 +80,11 @@ def test_recipes_are_valid(text: str, tmp_path: Path) -> None:
     recipe = tmp_path / "shown.yaml"
     recipe.write_text(text, "utf-8")
     flags = {"recipe check": {"recipe": str(recipe)}}
-    run_stage(Request(registry=installed(), run_path=tmp_path / "run", flags=flags, reporter=SilentReporter()), "recipe check")
+    request = Request(registry=installed(), run_path=tmp_path / "run", flags=flags, reporter=SilentReporter())
+    assert run_stage(request, "recipe check") is not None
+    recipe.write_text(f"{text}\nnowhere: {{}}\n", "utf-8")
+    with pytest.raises(RecipeError, match="nowhere"):
+        run_stage(request, "recipe check")
 
 
 def test_readme_says_what_contributing_says_and_ci_runs() -> None:

@@ -106,7 +106,7 @@ def test_a_prompt_stands_in_every_window_and_has_no_states(encoder: Path) -> Non
 def test_a_packed_model_is_read_as_the_same_model_in_a_folder(encoder: Path) -> None:
     whole, calls = BertModel.from_pretrained(encoder, add_pooling_layer=False), []
     packed = Packed(
-        architecture=BertModel,
+        architecture="BertModel",
         config=whole.config,
         tokenizer=AutoTokenizer.from_pretrained(encoder),
         weights=lambda: calls.append("read") or whole.state_dict(),  # type: ignore[func-returns-value]

@@ -152,5 +152,12 @@ def test_saving_and_reading_an_adapter_asks_no_hub(tmp_path: Path, monkeypatch: 
     network = add_adapter(small(), "m", TARGETS, options())
     network.get_base_model().name_or_path = network.peft_config["default"].base_model_name_or_path = "org/model"
     save_adapter(network, tmp_path)
+    learned = {name: value.detach().clone() for name, value in network.named_parameters() if "lora" in name}
+    with torch.no_grad():
+        for name, value in network.named_parameters():
+            if name in learned:
+                value.add_(1.0)
     restore_adapter(network, tmp_path)
-    merge(network, options(quantization="none"))
+    assert learned
+    assert all(torch.equal(value, learned[name]) for name, value in network.named_parameters() if name in learned)
+    assert not [name for name, _ in merge(network, options(quantization="none")).named_parameters() if "lora" in name]

@@ -11,7 +11,17 @@ from polars.testing import assert_frame_equal
 
 from plant_cli.api.errors import DataError
 from plant_cli.kit.rows import BadRows
-from plant_cli.kit.tables import collect, join_columns, peek_columns, scan_table, table_format, text_columns, whole_numbers, write_table
+from plant_cli.kit.tables import (
+    collect,
+    join_columns,
+    peek_columns,
+    scan_table,
+    table_format,
+    text_columns,
+    whole_numbers,
+    write_table,
+    write_text_batches,
+)
 
 FRAME = pl.DataFrame(
     {
@@ -201,3 +211,12 @@ def test_several_columns_become_one_text() -> None:
     assert text_columns("a,b", ["a,b"]) == ["a,b"]
     frame = pl.DataFrame({"a": ["x", " ", None], "b": ["y ", "z", None]})
     assert frame.select(join_columns(["a", "b"])).to_series().to_list() == ["x\ny", "z", ""]
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.jsonl", "x.csv"])
+@pytest.mark.parametrize("sizes", [(0, 2), (1, 0, 1), (0, 0), (2, 0), (1, 1)])
+def test_batches_are_written_as_one_table_wherever_empty_ones_stand(tmp_path: Path, name: str, sizes: tuple[int, ...]) -> None:
+    ends = [sum(sizes[: number + 1]) for number in range(len(sizes))]
+    write_text_batches((FRAME[end - size : end] for size, end in zip(sizes, ends, strict=True)), tmp_path / name)
+    write_table(FRAME[: ends[-1]], tmp_path / f"whole-{name}")
+    assert (tmp_path / name).read_bytes() == (tmp_path / f"whole-{name}").read_bytes()

@@ -128,6 +128,43 @@ def test_convert_refuses_what_it_cannot_write(clinic: Path, tmp_path: Path) -> N
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"train.tsv", "validation.tsv", "test.tsv"}
 
 
+@pytest.mark.parametrize("of", [1, 3])
+@pytest.mark.parametrize("name", ["data.parquet", "data.csv"])
+def test_shares_of_convert_are_the_whole_together(
+    clinic: Path, tmp_path: Path, name: str, of: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plant_cli.corpus.frames.BATCH", 7)
+    source = tmp_path / "from" / name
+    act("convert", path=str(clinic), output=str(source))
+    whole = act("convert", path=str(source), output=str(tmp_path / "whole"))
+    parts = [act("convert", path=str(source), output=str(tmp_path / "parts"), shard=f"{n}/{of}") for n in range(1, of + 1)]
+    for split, documents in whole.data["documents"].items():
+        assert sum(part.data["documents"][split] for part in parts) == documents
+    assignments = [sum(row[2] for part in parts for row in part.tables[0].rows if row[0] == split) for split in whole.data["documents"]]  # type: ignore[misc]
+    assert assignments == [row[2] for row in whole.tables[0].rows]
+    for table in sorted((tmp_path / "whole").iterdir()):
+        found = sorted((tmp_path / "parts").glob(f"{table.stem}-*")) or [tmp_path / "parts" / table.name]
+        assert pl.concat(pl.read_parquet(path) for path in found).equals(pl.read_parquet(table))
+    joined = [act("stats", data={"path": str(tmp_path / folder)}).data for folder in ("whole", "parts")]
+    assert joined[0] == joined[1]
+
+
+def test_shares_of_convert_that_cannot_be(clinic: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="written into a folder"):
+        act("convert", path=str(clinic), output=str(tmp_path / "x.parquet"), shard="1/2")
+    with pytest.raises(UsageError, match="written as tables"):
+        act("convert", path=str(clinic), output=str(tmp_path / "x"), to="pecos", shard="1/2")
+    with pytest.raises(RecipeError, match="cannot be '3/2'"):
+        act("convert", path=str(clinic), output=str(tmp_path / "x"), shard="3/2")
+    act("convert", path=str(clinic), output=str(tmp_path / "x"), shard="1/2")
+    with pytest.raises(DataError, match="not all shards of the split test"):
+        act("stats", data={"path": str(tmp_path / "x")})
+    with pytest.raises(UsageError, match="there already"):
+        act("convert", path=str(clinic), output=str(tmp_path / "x"), shard="1/2")
+    act("convert", path=str(clinic), output=str(tmp_path / "x"), shard="2/2")
+    assert act("stats", data={"path": str(tmp_path / "x")}).data["labels"] == 20
+
+
 def test_bad_rows_are_left_out_with_a_warning_kept_or_an_error(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("text,labels,split\na fever,a,train\nb,c,d,e\nsome cough,b,train\n")
     data, reporter = {"path": str(tmp_path / "x.csv")}, SilentReporter()

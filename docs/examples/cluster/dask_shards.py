@@ -1,11 +1,13 @@
-"""Count a very large corpus with Dask: each task counts one share of the documents with `plant mig --shard`, and one adds them up.
+"""A very large corpus with Dask: each task takes one share of the documents, and one adds the shares up.
 
     pip install 'plant-cli[cluster]'
     python dask_shards.py /data/corpus.parquet /scratch/shards /scratch/run --shards 8 --workers 2
     python dask_shards.py /data/corpus.parquet /scratch/shards /scratch/run --shards 8 --scheduler tcp://head:8786
+    python dask_shards.py /data/corpus.parquet /scratch/digests --command check
+    python dask_shards.py /data/corpus.jsonl.gz /scratch/corpus --command convert
 
-Without `--scheduler` the workers are processes of this machine. All workers must see the corpus and the two folders, and have `plant`
-installed. Further options are those of `plant mig`, such as `--k 100`; `--memory` is for each worker.
+Without `--scheduler` the workers are processes of this machine. All workers must see the corpus and the folders, and have `plant`
+installed. Further options are those of `plant mig` (`--k 100`; `--memory` is for each worker), `plant data check` or `plant data convert`.
 """
 
 from __future__ import annotations
@@ -24,31 +26,42 @@ def run_plant(arguments: list[str]) -> str:
     return done.stdout
 
 
+def plan(command: str, corpus: str, folder: Path, run: str | None, shards: int, further: list[str]) -> tuple[list[list[str]], list[str]]:
+    """What `plant` does with each share, and at the end (nothing for convert: the folder of all shares is the corpus)."""
+    shares = [(str(number), f"{number}/{shards}") for number in range(1, shards + 1)]
+    if command == "convert":
+        return [["data", "convert", corpus, str(folder), *further, "--shard", share, "--force"] for _, share in shares], []
+    if command == "check":
+        digests = [["data", "digest", corpus, "--shard", share, "-O", str(folder / f"{name}.parquet"), "--force"] for name, share in shares]
+        return digests, ["data", "check", corpus, *further, "--digests", str(folder / "*.parquet")]
+    if run is None:
+        raise SystemExit("--command mig needs the run that gets the sum")
+    counts = [["mig", corpus, *further, "--shard", share, "--run", str(folder / name), "--force"] for name, share in shares]
+    return counts, ["mig", corpus, *further, "--merge", str(folder / "*" / "mig"), "--run", run, "--force"]
+
+
 def main() -> None:
-    """Count all shards, then add them up."""
+    """Do all shares, then add them up."""
     from dask.distributed import Client, LocalCluster, as_completed
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus")
-    parser.add_argument("folder", type=Path, help="the counts of the shards")
-    parser.add_argument("run", help="the run that gets the sum")
+    parser.add_argument("folder", type=Path, help="what comes of the shards")
+    parser.add_argument("run", nargs="?", help="the run that gets the sum (mig)")
+    parser.add_argument("--command", choices=("mig", "check", "convert"), default="mig")
     parser.add_argument("--shards", type=int, default=8)
     parser.add_argument("--workers", type=int, default=2, help="processes of this machine")
     parser.add_argument("--scheduler", help="address of a Dask scheduler (default: workers of this machine)")
     options, further = parser.parse_known_args()
+    shares, last = plan(options.command, options.corpus, options.folder, options.run, options.shards, further)
     cluster = options.scheduler or LocalCluster(n_workers=options.workers, threads_per_worker=1, dashboard_address=None)
     with Client(cluster) as client:
-        numbers = range(1, options.shards + 1)
-        given = [
-            ["mig", options.corpus, *further, "--shard", f"{n}/{options.shards}", "--run", str(options.folder / str(n)), "--force"]
-            for n in numbers
-        ]
-        tasks = {client.submit(run_plant, arguments, pure=False): number for number, arguments in zip(numbers, given, strict=True)}
+        tasks = {client.submit(run_plant, arguments, pure=False): number for number, arguments in enumerate(shares, start=1)}
         for done in as_completed(tasks):
             done.result()
-            print(f"shard {tasks[done]}/{options.shards} is counted", file=sys.stderr)
-        merged = ["mig", options.corpus, *further, "--merge", str(options.folder / "*" / "mig"), "--run", options.run, "--force"]
-        print(client.submit(run_plant, merged, pure=False).result())
+            print(f"shard {tasks[done]}/{options.shards} is done", file=sys.stderr)
+        if last:
+            print(client.submit(run_plant, last, pure=False).result())
     if options.scheduler is None:
         cluster.close()
 

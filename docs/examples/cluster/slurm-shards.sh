@@ -1,14 +1,31 @@
 #!/bin/bash
-# Count a very large corpus on a cluster under Slurm: each task of an array counts one share of the documents.
+# A very large corpus on a cluster under Slurm: each task of an array takes one share of the documents.
+#
+# Count words (mig):
 #
 #     job=$(sbatch --parsable --array=1-8 slurm-shards.sh /data/corpus.parquet /scratch/shards)
 #     sbatch --dependency=afterok:$job --wrap "plant mig /data/corpus.parquet --merge '/scratch/shards/*/mig' --run /scratch/run"
+#
+# Read for `data check` and `data stats` (digest), which then read the files of all shares in place of the texts:
+#
+#     job=$(sbatch --parsable --array=1-8 slurm-shards.sh /data/corpus.parquet /scratch/digests digest)
+#     sbatch --dependency=afterok:$job --wrap "plant data check /data/corpus.parquet --digests '/scratch/digests/*.parquet'"
+#
+# Write as tables (convert) into a folder that is read as one corpus when all shares are there:
+#
+#     sbatch --array=1-8 slurm-shards.sh /data/corpus.jsonl.gz /scratch/corpus convert
 #
 # All tasks must see the corpus and the folder of shards. A task that failed is started again alone: sbatch --array=3 … --export=ALL,SHARDS=8
 #SBATCH --cpus-per-task=2
 #SBATCH --mem=8G
 #SBATCH --time=04:00:00
 set -euo pipefail
-corpus=$1 shards=$2
+corpus=$1 shards=$2 what=${3:-mig}
 of=${SHARDS:-$SLURM_ARRAY_TASK_MAX}
-plant mig "$corpus" --shard "$SLURM_ARRAY_TASK_ID/$of" --run "$shards/$SLURM_ARRAY_TASK_ID" --jobs "${SLURM_CPUS_PER_TASK:-1}" --force
+share=$SLURM_ARRAY_TASK_ID/$of
+case $what in
+  mig) plant mig "$corpus" --shard "$share" --run "$shards/$SLURM_ARRAY_TASK_ID" --jobs "${SLURM_CPUS_PER_TASK:-1}" --force ;;
+  digest) plant data digest "$corpus" --shard "$share" -O "$shards/$SLURM_ARRAY_TASK_ID.parquet" --force ;;
+  convert) plant data convert "$corpus" "$shards" --shard "$share" --force ;;
+  *) echo "there is no '$what': mig, digest or convert" >&2; exit 2 ;;
+esac

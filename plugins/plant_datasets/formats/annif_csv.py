@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from plant_cli.api import DataError, DataSection, Dataset, NoOptions
 from plant_cli.kit.compression import writing_text
@@ -32,14 +33,11 @@ def write(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     """Write train.csv, validation.csv and test.csv with the columns document_id, text and subject_uris."""
     output = Output(dataset, folder, suffix)
     output.refuse_signs(" <>\t\r\n", "the labels, parted by blanks")
-    for split, frame in output.frames.items():
+    for split in output.splits:
         with writing_text(folder / f"{split}.csv{suffix}") as stream:
-            writer = csv.writer(stream, lineterminator="\n")
+            writer = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)  # a carriage return alone would not be quoted else
             writer.writerow((ID, TEXT, SUBJECTS))
-            writer.writerows(
-                (doc_id, text, " ".join(f"<{label}>" for label in labels))
-                for doc_id, text, labels in frame.select("doc_id", "text", "labels").iter_rows()
-            )
+            writer.writerows((doc_id, text, " ".join(f"<{label}>" for label in labels)) for doc_id, text, labels in output.documents(split))
     return output.remarks("titles of labels")
 
 
@@ -54,7 +52,14 @@ def _header(line: str) -> list[str]:
 
 def _read(reading: Reading, path: Path) -> Iterator[Document]:
     csv.field_size_limit(2**31 - 1)
-    reader = csv.reader(line for _, line in reading.lines(path, ends=True))
+    last = ""
+
+    def lines() -> Iterator[str]:
+        nonlocal last
+        for _, last in reading.lines(path, ends=True):
+            yield last
+
+    reader = csv.reader(lines())
     columns = [name.strip() for name in next(reader, [])]
     if not {TEXT, SUBJECTS} <= set(columns):
         raise DataError(
@@ -63,13 +68,25 @@ def _read(reading: Reading, path: Path) -> Iterator[Document]:
             expected=f"{TEXT} and {SUBJECTS}",
             todo="name them so, or name another format with --dataset",
         )
-    yield from _documents(reading, path, reader, columns)
+    yield from _documents(reading, path, _rows(reading, path, reader, lambda: last), columns)
 
 
-def _documents(reading: Reading, path: Path, reader: Iterable[list[str]], columns: Sequence[str]) -> Iterator[Document]:
-    start = 2
-    for number, row in enumerate(reader, start=1):
-        line, start = start, getattr(reader, "line_num", number) + 1
+def _rows(reading: Reading, path: Path, reader: Any, last: Callable[[], str]) -> Iterator[tuple[int, list[str]]]:
+    """All rows that are CSV, with the line in which each begins."""
+    while True:
+        start = reader.line_num + 1
+        try:
+            yield start, next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            why = "a carriage return stands in a field without quotes" if "new-line" in str(error) else str(error)
+            reading.bad.add(path, start, why, last(), expected="fields with line breaks in double quotes")
+            yield start, []
+
+
+def _documents(reading: Reading, path: Path, rows: Iterable[tuple[int, list[str]]], columns: Sequence[str]) -> Iterator[Document]:
+    for number, (line, row) in enumerate(rows, start=1):
         if not row:
             continue
         if len(row) != len(columns):

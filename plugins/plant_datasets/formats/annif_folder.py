@@ -24,7 +24,7 @@ def load(data: DataSection, options: NoOptions) -> Dataset:
     """Read a folder of documents, or of the folders train, validation and test; a file's name is the id of its document."""
     reading = Reading.of(data)
     titles: dict[str, str | None] = {}
-    parts: dict[Part, list[Document]] = {part: list(_read(reading, folder, titles)) for part, folder in _folders(reading.path).items()}
+    parts: dict[Part, Iterator[Document]] = {part: _read(reading, folder, titles) for part, folder in _folders(reading.path).items()}
     if not parts:
         raise DataError(
             "the folder holds no documents with labels",
@@ -32,9 +32,10 @@ def load(data: DataSection, options: NoOptions) -> Dataset:
             expected="document.txt beside document.tsv or document.key, in the folder itself or in train/, validation/ and test/",
             todo="name the folder of the documents, or another format with --dataset",
         )
+    frames = reading.read(parts)  # fills the titles
     columns = {"label": list(titles), "title": list(titles.values())}
     table = pl.DataFrame(columns, schema={"label": pl.String, "title": pl.String})
-    return reading.dataset(parts, table if any(titles.values()) else None)
+    return reading.gather(frames, table if any(titles.values()) else None)
 
 
 def recognise(data: DataSection) -> str | None:
@@ -51,11 +52,11 @@ def write(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     """Write train/ID.txt and train/ID.tsv, and so on; `DataError` if an id can be no name of a file."""
     output = Output(dataset, folder, suffix)
     output.refuse_signs("<>\t\r\n", "the labels, in angle brackets")
-    titles = {label: output.flatten(title or "") for label, title in output.labels().iter_rows()}
-    for split, frame in output.frames.items():
-        _refuse_ids(frame["doc_id"].to_list())
+    titles = {label: output.flatten(title or "") for label, title in output.labels.iter_rows()}
+    for split in output.splits:
+        _refuse_ids(output.column(split, "doc_id").to_list())
         (folder / split).mkdir()
-        for doc_id, text, labels in frame.select("doc_id", "text", "labels").iter_rows():
+        for doc_id, text, labels in output.documents(split):
             with writing_text(folder / split / f"{doc_id}.txt{suffix}") as stream:
                 stream.write(text)
             with writing_text(folder / split / f"{doc_id}.tsv{suffix}") as stream:

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from plant_cli.api import DataSection, Dataset, NoOptions
-from plant_datasets.formats.documents import SCHEMA, Document, Part, Reading, find_parts
+from plant_datasets.formats.documents import Document, Part, Reading, find_parts
 from plant_datasets.formats.sniffing import find_example, first_lines
 from plant_datasets.formats.writing import Output
 
@@ -19,10 +19,11 @@ def load(data: DataSection, options: NoOptions) -> Dataset:
     """Read a file or a folder of train.jsonl, validation.jsonl and test.jsonl; the labels of subjects become titles."""
     reading = Reading.of(data)
     titles: dict[str, str | None] = {}
-    parts: dict[Part, list[Document]] = {part: list(_read(reading, path, titles)) for part, path in find_parts(reading.path, _fits).items()}
+    parts: dict[Part, Iterator[Document]] = {part: _read(reading, path, titles) for part, path in find_parts(reading.path, _fits).items()}
+    frames = reading.read(parts)  # fills the titles
     columns = {"label": list(titles), "title": list(titles.values())}
     table = pl.DataFrame(columns, schema={"label": pl.String, "title": pl.String})
-    return reading.dataset(parts, table if any(titles.values()) else None)
+    return reading.gather(frames, table if any(titles.values()) else None)
 
 
 def recognise(data: DataSection) -> str | None:
@@ -34,9 +35,9 @@ def recognise(data: DataSection) -> str | None:
 def write(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     """Write train.jsonl, validation.jsonl and test.jsonl; nothing is lost."""
     output = Output(dataset, folder, suffix)
-    titles = dict(output.labels().iter_rows())
-    for split, frame in output.frames.items():
-        rows = (_describe(doc_id, text, labels, titles) for doc_id, text, labels in frame.select(*SCHEMA).iter_rows())
+    titles = dict(output.labels.iter_rows())
+    for split in output.splits:
+        rows = (_describe(doc_id, text, labels, titles) for doc_id, text, labels in output.documents(split))
         output.write(f"{split}.jsonl", (json.dumps(row, ensure_ascii=False) for row in rows))
     return []
 

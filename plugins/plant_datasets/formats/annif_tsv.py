@@ -31,7 +31,7 @@ def write(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     """Write train.tsv, validation.tsv and test.tsv."""
     output = Output(dataset, folder, suffix, tabs=False)
     output.refuse_signs("<>\t\r\n", "the labels, in angle brackets")
-    for split in output.frames:
+    for split in output.splits:
         output.write(f"{split}.tsv", (f"{text}\t{' '.join(f'<{label}>' for label in labels)}" for _, text, labels in output.rows(split)))
     return output.remarks("document ids", "titles of labels")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from plant_cli.api import DataError, DataSection, Dataset, SplitName
-from plant_datasets.formats.documents import Document, Part, Reading, find_file
+from plant_datasets.formats.documents import Document, Part, Reading, find_file, pair
 from plant_datasets.formats.registration import AttentionXMLOptions
 from plant_datasets.formats.writing import Output
 from plant_datasets.layout import ALIASES
@@ -47,27 +47,26 @@ def write(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     """Write texts and labels of each split; the first line break of a text becomes /SEP/."""
     output = Output(dataset, folder, suffix)
     output.refuse_signs(" \t\r\n", "the labels, parted by blanks")
-    for split in output.frames:
+    for split in output.splits:
         output.write(f"{split}_texts.txt", _texts(output, split))
-        output.write(f"{split}_labels.txt", (" ".join(labels) for labels in output.frames[split]["labels"]))
+        output.write(f"{split}_labels.txt", (" ".join(labels) for labels in output.column(split, "labels")))
     return output.remarks("document ids", "titles of labels")
 
 
 def _texts(output: Output, split: SplitName) -> Iterator[str]:
-    for doc_id, text in output.frames[split].select("doc_id", "text").iter_rows():
+    for doc_id, text, _ in output.documents(split):
         title, found, body = text.partition("\n")
         yield output.flatten(title, doc_id) + (BETWEEN + output.flatten(body, doc_id) if found else "")
 
 
 def _read(reading: Reading, texts: Path, labels: Path) -> Iterator[Document]:
-    rows = reading.aligned(texts)
-    labelled = reading.aligned(labels)
-    if len(rows) != len(labelled):
-        raise DataError(
-            f"there are {len(rows):,} texts and {len(labelled):,} lines of labels",
+    def differ(rows: int, labelled: int) -> DataError:
+        return DataError(
+            f"there are {rows:,} texts and {labelled:,} lines of labels",
             where=f"{texts}, {labels}",
             expected="one line of labels for each text",
             todo="take both files of one distribution",
         )
-    for number, (text, names) in enumerate(zip(rows, labelled, strict=True), start=1):
+
+    for number, text, names in pair(reading.beside(texts), reading.beside(labels), differ):
         yield Document(number, text.replace(BETWEEN, "\n"), [name for name in names.split(" ") if name])

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import polars as pl
 
-from plant_cli.api import SPLITS, DataError, DataSection, Dataset, SplitName, UsageError
+from plant_cli.api import SPLITS, DataError, DataSection, Dataset, Pieces, SplitName, UsageError
 from plant_cli.kit.compression import bare_name
 from plant_cli.kit.rows import BadRows, read_lines
+from plant_cli.kit.spool import spool
 from plant_datasets.hash_split import split_by_hash
 from plant_datasets.layout import split_of
 
 SCHEMA = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.String())}
 LABELS_FILE = "labels.tsv"
-_BLOCK = 50_000  # documents
+_DOCUMENTS, _CHARACTERS = 10_000, 1 << 25  # of a block of documents, which is held
 Part = SplitName | None  # None: the documents are not in splits
 
 
@@ -71,25 +72,40 @@ class Reading:
 
     def aligned(self, path: Path) -> list[str]:
         """The lines of a file that stand beside the rows of another: all of them, or an error."""
-        lines = [line for _, line in read_lines(path, BadRows(strict=True), self.data.encoding)]
-        self.files.append(path)
-        return lines
+        return list(self.beside(path))
 
-    def dataset(
-        self, parts: Mapping[Part, Iterable[Document]], labels: pl.DataFrame | None = None, excluded: pl.LazyFrame | None = None
+    def beside(self, path: Path) -> Iterator[str]:
+        """The same lines, one at a time, for texts."""
+        self.files.append(path)
+        return (line for _, line in read_lines(path, BadRows(strict=True), self.data.encoding))
+
+    def dataset(self, parts: Mapping[Part, Iterable[Document]], labels: pl.DataFrame | None = None) -> Dataset:
+        """Read all parts; see `read` and `gather`."""
+        return self.gather(self.read(parts), labels)
+
+    def read(self, parts: Mapping[Part, Iterable[Document]]) -> dict[Part, Sequence[pl.LazyFrame]]:
+        """The documents of all parts, a block at a time: of a large part the blocks wait in files."""
+        return {part: _make_frames(documents, "" if part is None else f"{part}-") for part, documents in parts.items()}
+
+    def gather(
+        self,
+        frames: Mapping[Part, Sequence[pl.LazyFrame]],
+        labels: pl.DataFrame | None = None,
+        excluded: pl.LazyFrame | None = None,
     ) -> Dataset:
-        """Read all parts. Documents in one file without splits are split by a hash of their text, which is said."""
-        frames = {part: _make_frame(documents, "" if part is None else f"{part}-") for part, documents in parts.items()}
+        """The dataset of what was read. Documents in one file without splits are split by a hash of their text, which is said."""
         if None in frames:
             self.remarks.append(
                 f"{self.path} is in no splits: split 80/10/10 by a hash of each text (`plant data split` writes other shares)"
             )
-            splits = split_by_hash(frames[None])
+            parts = split_by_hash(frames[None], str(self.path))
         else:
-            splits = {name: frames[name].lazy() for name in SPLITS if name in frames}
+            parts = {name: list(frames[name]) for name in SPLITS if name in frames}
         self.remarks += self.bad.close()
+        splits = {name: pl.concat(part) for name, part in parts.items()}
         return Dataset(
             splits=splits,
+            pieces={name: Pieces(whole, parts[name]) for name, whole in splits.items()},
             labels=None if labels is None else labels.lazy(),
             excluded=excluded,
             files=[str(path) for path in self.files],
@@ -97,16 +113,65 @@ class Reading:
         )
 
 
-def _make_frame(documents: Iterable[Document], prefix: str) -> pl.DataFrame:
-    blocks, rows = [], iter(documents)
-    while block := list(islice(rows, _BLOCK)):
-        columns = {
-            "doc_id": [document.id or f"{prefix}{document.number}" for document in block],
-            "text": [document.text for document in block],
-            "labels": [list(document.labels) for document in block],
-        }
-        blocks.append(pl.DataFrame(columns, schema=SCHEMA))
-    return pl.concat(blocks) if blocks else pl.DataFrame(schema=SCHEMA)
+def _make_frames(documents: Iterable[Document], prefix: str) -> Sequence[pl.LazyFrame]:
+    """Documents in blocks; a single one is held."""
+    frames = (_make_frame(block, prefix) for block in _cut(documents))
+    first, second = next(frames, pl.DataFrame(schema=SCHEMA)), next(frames, None)
+    return [first.lazy()] if second is None else spool(chain([first, second], frames))
+
+
+def _cut(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    block: list[Document] = []
+    size = 0
+    for document in documents:
+        block.append(document)
+        size += len(document.text)
+        if len(block) == _DOCUMENTS or size >= _CHARACTERS:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+
+
+def _make_frame(block: Sequence[Document], prefix: str) -> pl.DataFrame:
+    columns = {
+        "doc_id": [document.id or f"{prefix}{document.number}" for document in block],
+        "text": [document.text for document in block],
+        "labels": [list(document.labels) for document in block],
+    }
+    return pl.DataFrame(columns, schema=SCHEMA)
+
+
+class LinesByNumber:
+    """Lines that are asked for by their number, counted from 1, in rising order; `IndexError` behind the last."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines, self._line, self.count = lines, "", 0
+
+    def take(self, number: int) -> str:
+        """The line of a number; those before it are passed over."""
+        while self.count < number:
+            try:
+                self._line = next(self._lines)
+            except StopIteration:
+                raise IndexError(number) from None
+            self.count += 1
+        return self._line
+
+
+def pair(first: Iterator[str], second: Iterator[str], differ: Callable[[int, int], DataError]) -> Iterator[tuple[int, str, str]]:
+    """Lines of two files that stand beside one another, with their number, counted from 1.
+
+    Args:
+        first: lines of one file.
+        second: lines of the other.
+        differ: makes the error, if one has more lines, from their numbers of lines.
+    """
+    for number, (one, other) in enumerate(zip_longest(first, second), start=1):
+        if one is None or other is None:
+            longer = number + sum(1 for _ in (second if one is None else first))
+            raise differ(*((number - 1, longer) if one is None else (longer, number - 1)))
+        yield number, one, other
 
 
 def find_parts(path: Path, accepts: Callable[[Path], bool]) -> dict[Part, Path]:

@@ -10,7 +10,7 @@ import polars as pl
 
 from plant_cli.api import SPLITS, ComponentError, DataError, DataSection, Dataset, SplitName, near_names
 from plant_cli.kit.tables import join_columns, text_columns
-from plant_datasets.formats.documents import Reading
+from plant_datasets.formats.documents import SCHEMA, Reading
 from plant_datasets.formats.registration import HubOptions
 from plant_datasets.formats.writing import Output
 from plant_datasets.hash_split import split_by_hash
@@ -29,7 +29,7 @@ def load(data: DataSection, options: HubOptions) -> Dataset:
     splits: dict[SplitName, pl.LazyFrame] = {name: parts[name].lazy() for name in SPLITS if name in parts}
     if not splits:
         reading.remarks.append(f"{reading.path} is in no splits: split 80/10/10 by a hash of each text")
-        splits = split_by_hash(parts[None])
+        splits = {name: pl.concat(frames) for name, frames in split_by_hash([parts[None].lazy()], str(reading.path)).items()}
     local = reading.path.is_dir()
     files = sorted(str(path) for path in reading.path.rglob("*") if path.is_file()) if local else []
     return Dataset(splits=splits, access="local" if local else "hub", files=files, remarks=reading.remarks)
@@ -50,8 +50,7 @@ def write(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     """Write a folder that `datasets.load_from_disk` reads, with the columns doc_id, text and labels."""
     library, output = _import(str(folder)), Output(dataset, folder)
     parts = {
-        name: library.Dataset.from_dict(frame.select("doc_id", "text", "labels").to_dict(as_series=False))
-        for name, frame in output.frames.items()
+        name: library.Dataset.from_dict(dataset.splits[name].select(*SCHEMA).collect().to_dict(as_series=False)) for name in output.splits
     }
     library.DatasetDict(parts).save_to_disk(str(folder))
     return [*(["data sets of Hugging Face are not compressed further"] if suffix else []), *output.remarks("titles of labels")]

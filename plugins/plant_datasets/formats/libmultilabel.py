@@ -33,9 +33,9 @@ def write(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     """Write train.txt, valid.txt and test.txt with ids."""
     output = Output(dataset, folder, suffix, tabs=False)
     output.refuse_signs(" \t\r\n", "the labels, parted by blanks")
-    ids = list(chain.from_iterable(frame["doc_id"] for frame in output.frames.values()))
+    ids = list(chain.from_iterable(output.column(split, "doc_id") for split in output.splits))
     output.refuse_signs("\t\r\n", "the ids of documents", ids)
-    for split in output.frames:
+    for split in output.splits:
         output.write(f"{_NAMES[split]}.txt", (f"{doc_id}\t{' '.join(labels)}\t{text}" for doc_id, text, labels in output.rows(split)))
     return output.remarks("titles of labels")
 

@@ -39,7 +39,7 @@ def recognise(data: DataSection) -> str | None:
 def write(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     """Write train.svm, test.svm, … with counts of words, and the texts beside them."""
     output = Output(dataset, folder, suffix)
-    return write_sparse(output, 1, {split: f"{split}.svm" for split in output.frames}, header=False)
+    return write_sparse(output, 1, {split: f"{split}.svm" for split in output.splits}, header=False)
 
 
 def _fits(path: Path) -> bool:

@@ -44,12 +44,12 @@ def write(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     output = Output(dataset, folder, suffix)
     numbers = output.number_labels()
     output.write(ITEMS, output.titles())
-    for split in output.frames:
+    for split in output.splits:
         name = _NAMES[split]
         output.write(f"X.{name}.txt", (text for _, text, _ in output.rows(split)))
         save_npz(
             folder / f"Y.{name}.npz",
-            _incidence([[numbers[label] for label in labels] for _, _, labels in output.rows(split)], len(numbers)),
+            _incidence([[numbers[label] for label in labels] for labels in output.column(split, "labels")], len(numbers)),
         )
     return output.remarks("document ids")
 
@@ -68,14 +68,15 @@ def _find(folder: Path, name: str) -> tuple[Path, Path] | None:
 def _read(reading: Reading, texts: Path, matrix: Path, labels: NumberedLabels) -> Iterator[Document]:
     gold = read_matrix(matrix)
     reading.files.append(matrix)
-    rows = reading.aligned(texts)
-    if len(rows) != gold.shape[0]:
-        raise _unlike(f"there are {len(rows):,} texts, and labels of {gold.shape[0]:,} documents", texts, matrix)
     if labels.ids is not None and len(labels.ids) != gold.shape[1]:
         raise _unlike(f"there are {len(labels.ids):,} names of labels, and {gold.shape[1]:,} labels", texts.with_name(ITEMS), matrix)
-    for row, text in enumerate(rows):
-        numbers = gold.indices[gold.indptr[row] : gold.indptr[row + 1]]
-        yield Document(row + 1, text, [labels.name(int(number)) for number in numbers])
+    count = 0
+    for count, text in enumerate(reading.beside(texts), start=1):
+        if count <= gold.shape[0]:
+            numbers = gold.indices[gold.indptr[count - 1] : gold.indptr[count]]
+            yield Document(count, text, [labels.name(int(number)) for number in numbers])
+    if count != gold.shape[0]:
+        raise _unlike(f"there are {count:,} texts, and labels of {gold.shape[0]:,} documents", texts, matrix)
 
 
 def read_matrix(path: Path) -> csr_array:

@@ -37,10 +37,10 @@ def mostly(lines: list[str], fits: Callable[[str], object]) -> bool:
 def find_example(data: DataSection, fits: Callable[[Path], bool]) -> Path | None:
     """A file that shows the format of a corpus: the one that was named, or the training file of a folder; None if it does not fit."""
     path = None if data.path is None else Path(data.path)
-    if path is None or not path.exists():
-        return None
-    if path.is_file():
+    if path is not None and path.is_file():
         return path if _try(fits, path) else None
+    if path is None or not path.is_dir():  # nothing, a pipe, a device
+        return None
     training = [file for file in sorted(path.iterdir()) if file.is_file() and split_of(file.name) == "train"]
     return next((file for file in training if _try(fits, file)), None)
 

@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from plant_cli.api import DataError, SplitName
 from plant_cli.kit.compression import bare_name
 from plant_cli.kit.rows import BadRows, read_lines
-from plant_datasets.formats.documents import Document, NumberedLabels, Part, Reading, find_file
+from plant_datasets.formats.documents import Document, LinesByNumber, NumberedLabels, Part, Reading, find_file
 from plant_datasets.formats.writing import Output
 from plant_datasets.layout import split_of
 
@@ -100,12 +101,12 @@ class SparseReader:
             try:
                 parsed = parse_line(content)
                 labels = self._labels(parsed)
-                text = self._make_text(parsed, names) if texts is None else texts[number - 1]
+                text = self._make_text(parsed, names) if texts is None else texts.take(number)
             except Fault as fault:
                 self.reading.bad.add(path, line, fault.why, content, column=fault.column, expected="1,3 1:0.5 9:1")
                 continue
             except IndexError:
-                raise _uneven(path, line, texts) from None
+                raise _uneven(path, line, 0 if texts is None else texts.count) from None
             yield Document(number, text, labels)
 
     def _labels(self, parsed: SparseLine) -> list[str]:
@@ -115,11 +116,11 @@ class SparseReader:
             count = len(self.labels.ids or ())
             raise Fault(f"a label number is outside {self.labels.base} to {self.labels.base + count - 1}", 1) from error
 
-    def _texts(self, part: Part, path: Path) -> list[str] | None:
+    def _texts(self, part: Part, path: Path) -> LinesByNumber | None:
         split = split_of(path.name) if part is None else part
         beside = [file for file in sorted(path.parent.iterdir()) if "text" in file.name.lower() or file.name.startswith("X.")]
         found = next((file for file in beside if file != path and split is not None and split_of(file.name) == split), None)
-        return None if found is None else self.reading.aligned(found)
+        return None if found is None else LinesByNumber(self.reading.beside(found))
 
     def _names(self, path: Path) -> list[str] | None:
         file = self.features or find_file(path.parent, FEATURES)
@@ -146,9 +147,9 @@ def label_numbers(reading: Reading, paths: Iterable[Path], skip: int) -> Iterato
             yield from (int(part) for part in head.split(",") if part.isdecimal() and len(part) < 19)
 
 
-def _uneven(path: Path, line: int, texts: list[str] | None) -> DataError:
+def _uneven(path: Path, line: int, texts: int) -> DataError:
     return DataError(
-        f"there are {len(texts or ()):,} texts, and more lines of labels",
+        f"there are {texts:,} texts, and more lines of labels",
         where=f"{path}, line {line:,}",
         expected="one text for each line",
         todo="take the files of one distribution",
@@ -165,13 +166,13 @@ def write_sparse(output: Output, first_feature: int, names: Mapping[SplitName, s
         header: whether a first line gives the numbers of documents, features and labels.
     """
     numbers = output.number_labels()
-    words = sorted({word for split in output.frames for _, text, _ in output.rows(split) for word in _WORD.findall(text.lower())})
+    words = sorted({word for split in output.splits for _, text, _ in output.rows(split) for word in _WORD.findall(text.lower())})
     output.write(FEATURES, iter(words))
     columns = {word: number for number, word in enumerate(words, start=first_feature)}
-    for split, frame in output.frames.items():
-        first = [f"{frame.height} {len(words)} {len(numbers)}"] if header else []
+    for split in output.splits:
+        first = [f"{len(output.column(split, 'doc_id'))} {len(words)} {len(numbers)}"] if header else []
         lines = (_format_line([numbers[label] for label in labels], text, columns) for _, text, labels in output.rows(split))
-        output.write(names[split], iter([*first, *lines]))
+        output.write(names[split], chain(first, lines))
         output.write(f"{split}_raw_texts.txt", (text for _, text, _ in output.rows(split)))
     return output.remarks("document ids")
 

@@ -50,7 +50,7 @@ def write(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     output = Output(dataset, folder, suffix)
     numbers = output.number_labels()
     output.write(ITEMS, output.titles())
-    for split in output.frames:
+    for split in output.splits:
         rows = output.rows(split)
         output.write(
             f"{_NAMES[split]}.txt", (f"{','.join(str(n) for n in sorted(map(numbers.__getitem__, ls)))}\t{t}" for _, t, ls in rows)

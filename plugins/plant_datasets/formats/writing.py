@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import polars as pl
 
 from plant_cli.api import SPLITS, DataError, Dataset, SplitName
 from plant_cli.kit.compression import writing_text
-from plant_datasets.formats.documents import LABELS_FILE
+from plant_datasets.formats.documents import LABELS_FILE, SCHEMA
 
 _BREAKS = re.compile(r"[\r\n]+")
 _BREAKS_AND_TABS = re.compile(r"[\r\n\t]+")
@@ -32,15 +33,26 @@ class Output:
     folder: Path
     suffix: str = ""
     tabs: bool = True
-    frames: dict[SplitName, pl.DataFrame] = field(init=False)
     _broken: set[str] = field(default_factory=set, init=False)
 
-    def __post_init__(self) -> None:
-        self.frames = {name: self.dataset.splits[name].collect() for name in SPLITS if name in self.dataset.splits}
+    @property
+    def splits(self) -> list[SplitName]:
+        """The splits that there are, in order."""
+        return [name for name in SPLITS if name in self.dataset.splits]
+
+    def column(self, split: SplitName, name: str) -> pl.Series:
+        """All ids or labels of a split."""
+        return self.dataset.splits[split].select(name).collect()[name]
+
+    def documents(self, split: SplitName) -> Iterator[tuple[str, str, list[str]]]:
+        """Ids, texts and labels of a split, read piece by piece."""
+        whole, cut = self.dataset.splits[split], self.dataset.pieces.get(split)
+        for part in [whole] if cut is None or cut.whole is not whole else cut.parts:
+            yield from part.select(*SCHEMA).collect().iter_rows()
 
     def rows(self, split: SplitName) -> Iterator[tuple[str, str, list[str]]]:
         """Ids, texts on one line, and labels of a split."""
-        for doc_id, text, labels in self.frames[split].select("doc_id", "text", "labels").iter_rows():
+        for doc_id, text, labels in self.documents(split):
             yield doc_id, self.flatten(text, doc_id), labels
 
     def write(self, name: str, lines: Iterator[str]) -> None:
@@ -50,9 +62,10 @@ class Output:
                 stream.write(line)
                 stream.write("\n")
 
+    @cached_property
     def labels(self) -> pl.DataFrame:
         """`label` and `title` of all labels of the documents and of the dataset's table, sorted by label."""
-        used = pl.concat([frame.select(label=pl.col("labels").explode()) for frame in self.frames.values()]).drop_nulls().unique()
+        used = pl.concat([self.column(split, "labels").explode().to_frame("label") for split in self.splits]).drop_nulls().unique()
         if self.dataset.labels is None:
             return used.with_columns(title=pl.lit(None, dtype=pl.String)).sort("label")
         table = self.dataset.labels.select(pl.col("label", "title").cast(pl.String)).collect().unique("label", keep="first")
@@ -60,7 +73,7 @@ class Output:
 
     def number_labels(self) -> dict[str, int]:
         """Number the labels from 0 in sorted order, and write their table `labels.tsv`."""
-        table = self.labels()
+        table = self.labels
         self.refuse_signs("\t\r\n", "a line of labels.tsv", table["label"].to_list())
         rows = ((label, _BREAKS_AND_TABS.sub(" ", title or "")) for label, title in table.iter_rows())
         self.write(LABELS_FILE, (f"{label}\t{title}" for label, title in [("label", "title"), *rows]))
@@ -68,11 +81,11 @@ class Output:
 
     def titles(self) -> Iterator[str]:
         """The title of each label, or its id where it has none, on one line, in sorted order of the labels."""
-        return (_BREAKS_AND_TABS.sub(" ", title or label) for label, title in self.labels().iter_rows())
+        return (_BREAKS_AND_TABS.sub(" ", title or label) for label, title in self.labels.iter_rows())
 
     def refuse_signs(self, signs: str, place: str, labels: Sequence[str] | None = None) -> None:
         """Refuse labels that hold one of some signs, since the format parts labels by them; `DataError` names the first."""
-        names = self.labels()["label"].to_list() if labels is None else labels
+        names = self.labels["label"].to_list() if labels is None else labels
         wrong = [name for name in names if set(signs) & set(name)]
         if wrong:
             raise DataError(

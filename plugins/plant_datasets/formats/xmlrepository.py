@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from plant_cli.api import DataError, DataSection, Dataset, NoOptions, SplitName
-from plant_datasets.formats.documents import SCHEMA, Document, NumberedLabels, Part, Reading, find_file, read_numbered
+from plant_cli.kit.rows import BadRows, read_lines
+from plant_datasets.formats.documents import Document, NumberedLabels, Part, Reading, find_file, pair, read_numbered
 from plant_datasets.formats.writing import Output
 
 _NAMES: dict[SplitName, str] = {"train": "trn", "validation": "val", "test": "tst"}
@@ -37,8 +38,10 @@ def load(data: DataSection, options: NoOptions) -> Dataset:
             expected="trn.json.gz and lbl.json.gz, or trn_X.txt, trn_X_Y.txt and Y.txt",
             todo="name the files so, or name another format with --dataset",
         )
-    documents = {split: list(rows) for split, rows in parts.items()}
-    return reading.dataset(documents, labels.table(), _read_filters(reading, documents, labels))
+    filters = {split: path for split, name in _FILTERS.items() if split in parts and (path := find_file(reading.path, name)) is not None}
+    ids: dict[Part, dict[int, str]] = {split: dict.fromkeys(_filtered_rows(reading, path), "") for split, path in filters.items()}
+    frames = reading.read({split: _note_ids(rows, str(split), ids.get(split, {})) for split, rows in parts.items()})
+    return reading.gather(frames, labels.table(), _read_filters(reading, filters, ids, labels))
 
 
 def recognise(data: DataSection) -> str | None:
@@ -56,17 +59,18 @@ def recognise(data: DataSection) -> str | None:
 def write(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     """Write both layouts: trn.json, …, lbl.json; and trn_X.txt, trn_X_Y.txt, …, Y.txt; and the filter file of test."""
     output = Output(dataset, folder, suffix)
-    table = output.labels()
+    table = output.labels
     numbers = {label: number for number, label in enumerate(table["label"])}
     output.write("lbl.json", (_dump({"uid": label, "title": title or ""}) for label, title in table.iter_rows()))
     output.write("Y.txt", output.titles())
-    for split, frame in output.frames.items():
+    for split in output.splits:
         name = _NAMES[split]
-        described = (_describe(doc_id, text, labels, numbers) for doc_id, text, labels in frame.select(*SCHEMA).iter_rows())
+        described = (_describe(doc_id, text, labels, numbers) for doc_id, text, labels in output.documents(split))
         output.write(f"{name}.json", map(_dump, described))
         output.write(f"{name}_X.txt", (text for _, text, _ in output.rows(split)))
-        rows = (" ".join(f"{number}:1" for number in sorted(numbers[label] for label in labels)) for labels in frame["labels"])
-        output.write(f"{name}_X_Y.txt", iter([f"{frame.height} {len(numbers)}", *rows]))
+        wanted = output.column(split, "labels")
+        rows = (" ".join(f"{number}:1" for number in sorted(numbers[label] for label in labels)) for labels in wanted)
+        output.write(f"{name}_X_Y.txt", iter([f"{len(wanted)} {len(numbers)}", *rows]))
     _write_filters(output, numbers)
     return []
 
@@ -85,9 +89,9 @@ def _describe(doc_id: str, text: str, labels: Sequence[str], numbers: dict[str, 
 def _write_filters(output: Output, numbers: dict[str, int]) -> None:
     excluded = None if output.dataset.excluded is None else output.dataset.excluded.collect()
     for split, name in _FILTERS.items():
-        if excluded is None or split not in output.frames:
+        if excluded is None or split not in output.splits:
             continue
-        rows = {doc_id: row for row, doc_id in enumerate(output.frames[split]["doc_id"])}
+        rows = {doc_id: row for row, doc_id in enumerate(output.column(split, "doc_id"))}
         pairs = [(rows[doc_id], numbers[label]) for doc_id, label in excluded.iter_rows() if doc_id in rows and label in numbers]
         if pairs:
             output.write(name, (f"{row} {number}" for row, number in sorted(pairs)))
@@ -138,17 +142,17 @@ def _id(row: dict[str, Any]) -> str | None:
 
 
 def _read_texts(reading: Reading, texts: Path, matrix: Path, labels: NumberedLabels) -> Iterator[Document]:
-    rows = reading.aligned(texts)
-    lines = reading.aligned(matrix)
-    count = len(lines) - 1
-    if len(rows) != count:
-        raise DataError(
-            f"there are {len(rows):,} texts, and labels of {count:,} documents",
+    def differ(rows: int, labelled: int) -> DataError:
+        return DataError(
+            f"there are {rows:,} texts, and labels of {labelled:,} documents",
             where=f"{texts}, {matrix}",
             expected="a line 'N L', then one line of labels for each text",
             todo="take the files of one distribution",
         )
-    for number, (text, line) in enumerate(zip(rows, lines[1:], strict=True), start=1):
+
+    rows, lines = reading.beside(texts), reading.beside(matrix)
+    next(lines, "")
+    for number, text, line in pair(rows, lines, differ):
         try:
             names = [labels.name(int(part.partition(":")[0])) for part in line.split()]
         except (ValueError, IndexError):
@@ -158,13 +162,28 @@ def _read_texts(reading: Reading, texts: Path, matrix: Path, labels: NumberedLab
         yield Document(number, text, names)
 
 
-def _read_filters(reading: Reading, documents: dict[Part, list[Document]], labels: NumberedLabels) -> pl.LazyFrame | None:
+def _filtered_rows(reading: Reading, path: Path) -> Iterator[int]:
+    """The rows that a filter file names, as far as they can be read."""
+    for _, line in read_lines(path, BadRows(), reading.data.encoding):
+        fields = line.split()
+        if fields and fields[0].isdecimal() and len(fields[0]) < 19:
+            yield int(fields[0])
+
+
+def _note_ids(documents: Iterable[Document], split: str, wanted: dict[int, str]) -> Iterator[Document]:
+    """The same documents; the ids of wanted rows are noted on the way."""
+    for document in documents:
+        if document.number - 1 in wanted:
+            wanted[document.number - 1] = document.id or f"{split}-{document.number}"
+        yield document
+
+
+def _read_filters(
+    reading: Reading, filters: Mapping[SplitName, Path], ids: Mapping[Part, dict[int, str]], labels: NumberedLabels
+) -> pl.LazyFrame | None:
     pairs: list[tuple[str, str]] = []
-    for split, name in _FILTERS.items():
-        path = find_file(reading.path, name)
-        if path is not None and split in documents:
-            by_row = {document.number - 1: document.id or f"{split}-{document.number}" for document in documents[split]}
-            pairs += _read_pairs(reading, path, by_row, labels)
+    for split, path in filters.items():
+        pairs += _read_pairs(reading, path, {row: doc_id for row, doc_id in ids[split].items() if doc_id}, labels)
     if not pairs:
         return None
     return pl.LazyFrame(pairs, schema={"doc_id": pl.String, "label": pl.String}, orient="row")

@@ -54,7 +54,7 @@ def recognise(data: DataSection) -> str | None:
 def write(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     """Write train.txt, test.txt, … with counts of words, and the texts beside them."""
     output = Output(dataset, folder, suffix)
-    return write_sparse(output, 0, {split: f"{split}.txt" for split in output.frames}, header=True)
+    return write_sparse(output, 0, {split: f"{split}.txt" for split in output.splits}, header=True)
 
 
 def _fits(path: Path) -> bool:

@@ -297,3 +297,14 @@ def test_pieces_of_other_splits_are_not_used(tmp_path: Path, monkeypatch: pytest
     dataset = load_files(DataSection(path=str(tmp_path / "x.parquet")))
     other = replace(dataset, splits={"train": dataset.splits["train"].tail(1)})
     assert [batch["doc_id"].to_list() for batch in frames.read_batches(other, "train")] == [["2"]]
+
+
+def test_a_split_is_read_without_the_pieces_that_hold_none_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "PIECE", 3)
+    splits = ["train"] * 7 + ["dev"] + ["test"] * 3
+    table = pl.DataFrame({"text": [f"t{row}" for row in range(11)], "labels": ["x"] * 11, "split": splits})
+    write_table(table, tmp_path / "x.parquet")
+    dataset = load_files(DataSection(path=str(tmp_path / "x.parquet")))
+    assert {name: len(cut.parts) for name, cut in dataset.pieces.items()} == {"train": 3, "validation": 1, "test": 2}
+    found = {name: frame.collect()["text"].to_list() for name, frame in dataset.splits.items()}
+    assert found == {"train": [f"t{row}" for row in range(7)], "validation": ["t7"], "test": ["t8", "t9", "t10"]}

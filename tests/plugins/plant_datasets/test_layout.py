@@ -29,7 +29,14 @@ def test_shards_belong_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "what"), [(["train.csv", "training.parquet"], "claim to be the split train"), (["test.csv"], "no training file")]
+    ("names", "what"),
+    [
+        (["train.csv", "training.parquet"], "claim to be the split train"),
+        (["test.csv"], "no training file"),
+        (["train-00000-of-00002.csv"], "not all shards of the split train"),
+        (["train-00000-of-00002.csv", "train-00001-of-00003.csv"], "not all shards of the split train"),
+        (["train.csv", "test-00001-of-00002.csv"], "not all shards of the split test"),
+    ],
 )
 def test_a_folder_that_is_no_corpus_is_told(names: list[str], what: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=what):

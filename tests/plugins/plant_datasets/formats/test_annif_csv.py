@@ -17,3 +17,11 @@ def test_metadata_and_quoted_line_breaks(tmp_path: Path) -> None:
     dataset = annif_csv.load(DataSection(path=str(tmp_path)), NoOptions())
     assert dataset.splits["train"].collect().rows() == [("d1", "one\ntwo", ["a", "b"]), ("train-3", "three", ["c"])]
     assert "line 4: 3 fields, the first line has 4" in dataset.remarks[0]
+
+
+def test_a_carriage_return_without_quotes_is_a_bad_row_and_with_them_a_sign(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_bytes(b'text,subject_uris\none\rtwo,<a>\n"three\rfour",<b>\nfive,<c>\n')
+    dataset = annif_csv.load(DataSection(path=str(tmp_path), rejects=str(tmp_path / "bad.tsv")), NoOptions())
+    assert dataset.splits["train"].collect()["text"].to_list() == ["three\rfour", "five"]
+    assert "line 2: a carriage return stands in a field without quotes" in dataset.remarks[0]
+    assert "one\rtwo,<a>" in (tmp_path / "bad.tsv").read_bytes().decode()

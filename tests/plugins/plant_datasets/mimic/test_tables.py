@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 from mimic_fixtures import reading, write_mimic3
 from plant_datasets.mimic.tables import find_table, read_number, read_rows
@@ -47,3 +48,18 @@ def test_numbers() -> None:
     assert [read_number(value) for value in ("100.0", " 7 ", "", "nan")] == ["100", "7", None, None]
     with pytest.raises(ValueError, match=r"not a whole number: '1\.5'"):
         read_number("1.5")
+
+
+def test_why_polars_does_not_read_these_tables(tmp_path: Path) -> None:
+    """docs/decisions.md: its scan stops without naming the line, or, by its options, changes rows without a word."""
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"a,b\n1,x\n2,y,lost\n")
+    with pytest.raises(pl.exceptions.ComputeError) as caught:
+        pl.scan_csv(path, infer_schema=False).collect()
+    assert "line 3" not in str(caught.value)
+    assert "lost" not in str(caught.value)
+    assert pl.scan_csv(path, infer_schema=False, truncate_ragged_lines=True).collect().rows() == [("1", "x"), ("2", "y")]
+    path.write_bytes(b"a,b\n1,\xe9\n")
+    with pytest.raises(pl.exceptions.ComputeError):
+        pl.scan_csv(path, infer_schema=False).collect()
+    assert pl.scan_csv(path, infer_schema=False, encoding="utf8-lossy").collect().rows() == [("1", "\ufffd")]
