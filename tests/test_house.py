@@ -26,6 +26,8 @@ RETIRED = re.compile(
 HOMES = {room: ROOT / "plant_cli" / room for room in ROOMS if (ROOT / "plant_cli" / room).is_dir()} | {
     f"plugins/{path.parent.name}": path.parent for path in (ROOT / "plugins").glob("*/__init__.py")
 }
+AT_ROOT = {".ci", ".gitignore", ".pre-commit-config.yaml", "LICENSE", "README.md", "constraints.txt", "docs", "plant_cli", "plugins"}
+AT_ROOT |= {"pyproject.toml", "recipes", "requirements-cpu.lock", "requirements.lock", "tests"}
 OWN_ROOMS = {"docs", "packaging", "benchmarks", "golden", "web", "faults"}
 
 
@@ -37,6 +39,14 @@ def shown(path: Path) -> str:
 def parse(path: Path) -> ast.Module:
     """The syntax tree of a module."""
     return ast.parse(path.read_text("utf-8"))
+
+
+def test_the_root_holds_what_belongs_there() -> None:
+    """No run folder, crash file or other trace of work was committed."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("the sources are not a clone")
+    assert {path.partition("/")[0] for path in listed.stdout.splitlines()} == AT_ROOT
 
 
 def test_every_room_has_its_place_in_the_layers() -> None:

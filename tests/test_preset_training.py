@@ -47,6 +47,7 @@ def test_a_preset_trains_two_steps_of_both_stages_and_is_judged(preset: Preset) 
     for stage in ("pretrain-attn", "finetune"):
         options = read_json(preset.path / stage / "stage.json", "the record")["options"]
         asked = {key: value for key, value in load_recipe(preset.name).layer.values[stage].items() if not isinstance(value, dict)}
+        asked |= {key: {"name": value} for key, value in asked.items() if isinstance(options[key], dict) and isinstance(value, str)}
         if asked.pop("scorers", None) is not None:
             assert options["scorers"] == [], "a published system has no scorers beside the network"
         assert {key: options[key] for key in asked} == {**asked, **({"epochs": 1} if "epochs" in asked else {})}

@@ -28,6 +28,7 @@ from plant_cli.api.model import (
     GradedDecoder,
     GroupedDecoder,
     LabelLoss,
+    PairDecoder,
     PlantableDecoder,
     QueryDecoder,
     RankLoss,

@@ -282,6 +282,22 @@ class SparseDecoder(Protocol):
 
 
 @runtime_checkable
+class PairDecoder(Protocol):
+    """A decoder that scores and ranks chosen pairs of document and label in one pass. Optional.
+
+    Others score document by document, and rank all labels of a batch for each of its documents.
+    """
+
+    def score_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
+        """Logits [B, l] of distinct labels (indices [l]) where `wanted` [B, l] is true; elsewhere any number, which has no use."""
+        ...
+
+    def rank_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
+        """Log attention [B, l, T] as by `Decoder.rank` where `wanted` [B, l] is true; elsewhere anything."""
+        ...
+
+
+@runtime_checkable
 class FoldableDecoder(Protocol):
     """A decoder that scores faster, or from less memory, once its weights no longer change. Optional."""
 

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from plant_cli.api.signals import Floats
 
 
+def _every_label(options: Any, labels: int) -> int:
+    return labels
+
+
 @dataclass(frozen=True, kw_only=True)
 class StageSpec(Spec):
     """A step of an experiment with a folder of its own in the run, or an action without one.
@@ -173,9 +177,11 @@ class ShortlistSpec(Spec):
 
     Args:
         build: `build(options, given) -> Shortlist`.
+        most: `most(options, labels) -> int`: labels that it proposes for a document at most, of so many; for `plant plan`. Default: all.
     """
 
     build: Callable[[Any, ShortlistInput], Shortlist]
+    most: Callable[[Any, int], int] = _every_label
 
 
 @dataclass(frozen=True, kw_only=True)

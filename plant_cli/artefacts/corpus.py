@@ -15,6 +15,7 @@ from plant_cli.api.errors import ArtefactError
 from plant_cli.artefacts.integrity import examine_file
 from plant_cli.base.files import read_json, replacing, write_json
 from plant_cli.base.hashing import ListHash, StringsHash, hash_file, hash_json
+from plant_cli.base.parquet import panics_as_errors
 
 LABELS_FILE = "labels.parquet"
 EVIDENCE_FILE = "evidence.parquet"
@@ -207,7 +208,8 @@ def read_excluded(folder: Path) -> pl.DataFrame | None:
 
 def _read_table(path: Path, what: str, columns: Sequence[str], wanted: Sequence[str] = ()) -> pl.DataFrame:
     try:
-        table = pl.read_parquet(path, glob=False)
+        with panics_as_errors():
+            table = pl.read_parquet(path, glob=False)
         return table.select(*columns, *(name for name in table.columns if name in wanted and name not in columns))
     except (OSError, PolarsError) as error:
         raise ArtefactError(

@@ -9,6 +9,7 @@ import polars as pl
 
 from plant_cli.api.errors import ArtefactError
 from plant_cli.base.files import replacing
+from plant_cli.base.parquet import panics_as_errors
 
 FORMS = "forms.parquet"
 Pair = tuple[str, str]
@@ -34,7 +35,8 @@ def read_pairs(folder: Path) -> list[Pair]:
     if not path.exists():
         return []
     try:
-        return pl.read_parquet(path, glob=False).select("word", "form").rows()
+        with panics_as_errors():
+            return pl.read_parquet(path, glob=False).select("word", "form").rows()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ArtefactError(
             "the forms of words cannot be read",

@@ -14,6 +14,7 @@ import polars as pl
 from plant_cli.api.corpus import LabelIndex, Split
 from plant_cli.artefacts.guard import stamp
 from plant_cli.base.files import replacing
+from plant_cli.base.parquet import panics_as_errors
 from plant_cli.kit.metrics import Floats, Integers
 
 PREDICTIONS = "predictions.parquet"
@@ -56,10 +57,11 @@ def read_indexed(path: Path, label_hash: str) -> pl.DataFrame | None:
         label_hash: hash of the ordered label ids that indices must belong to.
     """
     try:
-        rows = pl.scan_parquet(path, glob=False)
-        if pl.read_parquet_metadata(path).get("label_hash") != label_hash or INDICES not in rows.collect_schema():
-            return None
-        return rows.select("doc_id", INDICES, "scores").collect()
+        with panics_as_errors():
+            rows = pl.scan_parquet(path, glob=False)
+            if pl.read_parquet_metadata(path).get("label_hash") != label_hash or INDICES not in rows.collect_schema():
+                return None
+            return rows.select("doc_id", INDICES, "scores").collect()
     except (OSError, pl.exceptions.PolarsError):  # whoever reads the names says what is wrong with the file
         return None
 

@@ -20,6 +20,7 @@ from plant_cli.artefacts.frames import write_frames
 from plant_cli.artefacts.guard import require_same, stamp
 from plant_cli.artefacts.integrity import require_recorded
 from plant_cli.base.files import replacing
+from plant_cli.base.parquet import panics_as_errors
 from plant_cli.relevance.counting import Margins
 from plant_cli.relevance.kept import KeptWords
 from plant_cli.relevance.table import RelevanceTable
@@ -164,8 +165,9 @@ def _write(frame: pl.DataFrame, path: Path, metadata: dict[str, str]) -> None:
 
 def _read(path: Path, rows: pl.Expr | None = None, columns: Sequence[str] = ("*",)) -> pl.DataFrame:
     try:
-        frame = pl.scan_parquet(path, glob=False)
-        return (frame if rows is None else frame.filter(rows)).select(*columns).collect()
+        with panics_as_errors():
+            frame = pl.scan_parquet(path, glob=False)
+            return (frame if rows is None else frame.filter(rows)).select(*columns).collect()
     except FileNotFoundError as error:
         raise ArtefactError(
             "there is no relevance in this run", where=str(path), expected="a file written by `plant mig`", todo="run `plant mig`"

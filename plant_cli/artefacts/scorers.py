@@ -1,8 +1,13 @@
-"""`scorers.json` and `scorers/*.safetensors`: what speaks for labels besides the network, and how much each part counts."""
+"""`scorers.json` and `scorers/*.safetensors`: what speaks for labels besides the network, and how much each part counts.
+
+Large tensors that several scorers have, such as the vectors of the training documents, are stored once, in `scorers/_shared.safetensors`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +27,10 @@ from plant_cli.lexical.isotonic import Curve
 SCORERS = "scorers.json"
 FOLDER = "scorers"
 FORMER = "lexical.safetensors"  # what was written before there were scorers
+SHARED = "_shared"  # no scorer can have this name
+LARGE = 1 << 16  # bytes from which a tensor is stored once
 AGAIN = "train again: plant finetune --force"
+Tensors = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +46,7 @@ class StoredScorer:
 
     chosen: Choice
     views: int
-    tensors: Mapping[str, npt.NDArray[Any]]
+    tensors: Tensors
     alone: Fusion
 
 
@@ -72,12 +80,19 @@ def write_scorers(folder: Path, stored: StoredScorers, label_hash: str, analyser
     (folder / FOLDER).mkdir(exist_ok=True)
     for old in (folder / FOLDER).iterdir():
         old.unlink()
-    for scorer in stored.scorers:
-        write_tensors(_path(folder, scorer.chosen.name), scorer.tensors, stamp(labels=label_hash), framework="np")
+    marks, (shared, places) = stamp(labels=label_hash), share_tensors([scorer.tensors for scorer in stored.scorers])
+    for scorer, elsewhere in zip(stored.scorers, places, strict=True):
+        own = {name: tensor for name, tensor in scorer.tensors.items() if name not in elsewhere}
+        write_tensors(_path(folder, scorer.chosen.name), own, marks, framework="np")
+    if shared:
+        write_tensors(_path(folder, SHARED), shared, marks, framework="np")
     if not stored.scorers:
         (folder / FOLDER).rmdir()
     content = {
-        "scorers": [{**_plain(scorer.chosen), "views": scorer.views, "alone": _write_fusion(scorer.alone)} for scorer in stored.scorers],
+        "scorers": [
+            {**_plain(scorer.chosen), "views": scorer.views, "alone": _write_fusion(scorer.alone), "shared": elsewhere}
+            for scorer, elsewhere in zip(stored.scorers, places, strict=True)
+        ],
         "fusion": None if stored.fusion is None else _write_fusion(stored.fusion),
         "calibration": _write_fusion(stored.calibration),
         "curves": [{"least": c.least, "logits": c.logits.tolist(), "values": c.values.tolist()} for c in stored.curves],
@@ -85,6 +100,25 @@ def write_scorers(folder: Path, stored: StoredScorers, label_hash: str, analyser
         "analyser_hash": analyser_hash,
     }
     write_json(folder / SCORERS, {**content, **stamp(labels=label_hash)})
+
+
+def share_tensors(all_tensors: Sequence[Tensors]) -> tuple[dict[str, npt.NDArray[Any]], list[dict[str, str]]]:
+    """Large tensors that stand more than once, by the hash of what is in them, and the names in each scorer that stand for them.
+
+    Args:
+        all_tensors: what each scorer learned.
+    """
+    hashes = [{name: _hash(tensor) for name, tensor in tensors.items() if tensor.nbytes >= LARGE} for tensors in all_tensors]
+    counts = Counter(key for found in hashes for key in found.values())
+    places = [{name: key for name, key in found.items() if counts[key] > 1} for found in hashes]
+    shared = {key: all_tensors[number][name] for number, names in enumerate(places) for name, key in names.items()}
+    return shared, places
+
+
+def _hash(tensor: npt.NDArray[Any]) -> str:
+    digest = hashlib.sha256(f"{tensor.dtype.str} {tensor.shape}".encode())
+    digest.update(np.ascontiguousarray(tensor).data)
+    return digest.hexdigest()
 
 
 def read_scorers(folder: Path, label_hash: str, analyser_hash: str) -> StoredScorers | None:
@@ -115,8 +149,9 @@ def read_scorers(folder: Path, label_hash: str, analyser_hash: str) -> StoredSco
                 todo=AGAIN,
             )
     try:
+        shared = _read_tensors(folder, SHARED, label_hash) if any(entry.get("shared") for entry in content["scorers"]) else {}
         return StoredScorers(
-            scorers=tuple(_read_scorer(folder, entry, label_hash) for entry in content["scorers"]),
+            scorers=tuple(_read_scorer(folder, entry, label_hash, shared) for entry in content["scorers"]),
             fusion=None if content["fusion"] is None else _read_fusion(content["fusion"]),
             calibration=_read_fusion(content["calibration"]),
             curves=tuple(_read_curve(entry) for entry in content.get("curves", [])),  # the first models had none
@@ -131,18 +166,22 @@ def read_scorers(folder: Path, label_hash: str, analyser_hash: str) -> StoredSco
         ) from error
 
 
-def _read_scorer(folder: Path, entry: dict[str, Any], label_hash: str) -> StoredScorer:
-    name = str(entry["name"])
-    path = _path(folder, name)
-    tensors, marks = read_tensors(path, f"the scorer '{name}'", f"restore the file, or {AGAIN}", framework="np")
-    require_same(marks, path=path, what=f"the scorer '{name}'", todo=AGAIN, labels=label_hash)
-    require_recorded(folder, f"{FOLDER}/{path.name}")
+def _read_scorer(folder: Path, entry: dict[str, Any], label_hash: str, shared: Tensors) -> StoredScorer:
+    elsewhere = {name: shared[key] for name, key in entry.get("shared", {}).items()}  # the first models shared nothing
     return StoredScorer(
-        chosen=Choice(name=name, options=dict(entry["options"])),
+        chosen=Choice(name=str(entry["name"]), options=dict(entry["options"])),
         views=int(entry["views"]),
-        tensors=tensors,
+        tensors={**_read_tensors(folder, str(entry["name"]), label_hash), **elsewhere},
         alone=_read_fusion(entry["alone"]),
     )
+
+
+def _read_tensors(folder: Path, name: str, label_hash: str) -> Tensors:
+    path, what = _path(folder, name), "what the scorers share" if name == SHARED else f"the scorer '{name}'"
+    tensors, marks = read_tensors(path, what, f"restore the file, or {AGAIN}", framework="np")
+    require_same(marks, path=path, what=what, todo=AGAIN, labels=label_hash)
+    require_recorded(folder, f"{FOLDER}/{path.name}")
+    return tensors
 
 
 def _read_curve(content: dict[str, Any]) -> Curve:

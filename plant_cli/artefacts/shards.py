@@ -128,13 +128,13 @@ def read_record(folder: Path) -> ShardRecord:
         record = ShardRecord.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
-        raise _damaged(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise damaged(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
     require_same({"format": record.format}, path=path, what="the record of a shard", todo="count the shard again with --force")
     for name, known in record.files.items():
         if not (folder / name).is_file():
-            raise _damaged(folder / name, "it is not there")
+            raise damaged(folder / name, "it is not there")
         if hash_file(folder / name) != known:
-            raise _damaged(folder / name, f"its hash is not the one in {RECORD}; it may not be copied completely")
+            raise damaged(folder / name, f"its hash is not the one in {RECORD}; it may not be copied completely")
     return record
 
 
@@ -152,7 +152,8 @@ def _write(path: Path, columns: dict[str, object]) -> None:
         pl.DataFrame(columns).write_parquet(temporary)
 
 
-def _damaged(path: Path, why: str) -> ArtefactError:
+def damaged(path: Path, why: str) -> ArtefactError:
+    """The error for a file of a shard that is not what was written."""
     return ArtefactError(
         f"the counts of a shard are damaged: {why}",
         where=str(path),

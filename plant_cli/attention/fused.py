@@ -6,7 +6,8 @@ Pooling and projecting the attention output is linear, so each label needs only 
 
 Work goes document by document (each cut to its real positions, so padding costs nothing) and in blocks of labels, by torch's fused
 attention. The backward pass gathers again, and only for (document, label) pairs whose gradient is not zero: a loss over a
-few labels of each document costs only these. On a GPU with Triton kernels do the same, and gather numbers instead of vectors.
+few labels of each document costs only these, and less still where only these are asked for (`wanted`). On a GPU with Triton
+kernels do the same, and gather numbers instead of vectors.
 """
 
 from __future__ import annotations
@@ -24,9 +25,20 @@ from plant_cli.base.padding import LABEL_MULTIPLE, round_up
 ELEMENTS = {"cpu": 1 << 20, "cuda": 1 << 23}
 """Gathered numbers (labels x H) held at a time: 4 MB on a CPU, 32 MB on a GPU; the backward pass holds a few times as much."""
 
+KEPT = 1 << 22
+"""Gathered numbers (wanted pairs x H) that are kept for the backward pass; of more, and where all pairs are wanted, none."""
+
 
 def label_attention(
-    queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int, elements: int | None = None
+    queries: Tensor,
+    directions: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor,
+    *,
+    heads: int,
+    elements: int | None = None,
+    wanted: Tensor | None = None,
 ) -> Tensor:
     """Each label's direction times the attention-weighted mean of the values.
 
@@ -40,6 +52,7 @@ def label_attention(
         mask: bool [B, T], true for real positions; a document without any gets zeros.
         heads: number of heads, a divisor of H.
         elements: gathered numbers held at a time, the bound on memory (default: `ELEMENTS` of the device); ignored by Triton's kernels.
+        wanted: bool [B, L], the pairs that are computed (None: all); the others get any number, and have no gradient.
 
     Returns:
         [B, L] in fp32, or fp64 for fp64 inputs.
@@ -49,53 +62,91 @@ def label_attention(
         from plant_cli.attention.kernels import KernelAttention
 
         result = KernelAttention.apply(queries, directions, keys, values, mask, heads)  # type: ignore[no-untyped-call]
+        if wanted is not None:
+            result = result.masked_fill(~wanted, 0.0)
     else:
         rows = (
             max((elements or ELEMENTS.get(queries.device.type, ELEMENTS["cuda"])) // queries.shape[1] // LABEL_MULTIPLE, 1) * LABEL_MULTIPLE
         )
-        result = _LabelAttention.apply(queries, directions, keys, values, mask, heads, rows)  # type: ignore[no-untyped-call]
+        result = _LabelAttention.apply(queries, directions, keys, values, mask, heads, rows, wanted)  # type: ignore[no-untyped-call]
     return result
 
 
 class _LabelAttention(torch.autograd.Function):
-    """Keeps nothing but its inputs; `rows` labels at a time."""
+    """Keeps nothing but its inputs, and what few wanted pairs gather; `rows` labels at a time."""
 
     @staticmethod
-    def forward(ctx: Any, queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, heads: int, rows: int) -> Tensor:
+    def forward(
+        ctx: Any,
+        queries: Tensor,
+        directions: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask: Tensor,
+        heads: int,
+        rows: int,
+        wanted: Tensor | None = None,
+    ) -> Tensor:
         exact = torch.promote_types(queries.dtype, torch.float32)
         logits = queries.new_zeros(len(keys), len(queries), dtype=exact)
+        keeps = wanted is not None and any(ctx.needs_input_grad) and int(wanted.sum()) * queries.shape[1] <= KEPT
+        ctx.kept = {}
         for document in _documents(keys, values, mask, heads):
-            for logit, q, g in zip(*(torch.split(x, rows) for x in (logits[document.row], queries, directions)), strict=True):
-                torch.sum(_gather(q, document.keys, document.values, document.padding).to(exact).mul_(g), -1, out=logit)
-        ctx.save_for_backward(queries, directions, keys, values, mask)
+            blocks = find_labels(wanted, document.row, len(queries), rows)
+            if keeps:
+                ctx.kept[document.row] = [_Gathered.of(queries, labels, document) for labels in blocks]
+                for labels, _, gathered in ctx.kept[document.row]:
+                    logits[document.row, labels] = (gathered.detach().to(exact) * directions[labels]).sum(-1)
+                continue
+            for labels in blocks:
+                gathered = _gather(queries[labels], document.keys, document.values, document.padding).to(exact)
+                logits[document.row, labels] = gathered.mul_(directions[labels]).sum(-1)
+        ctx.save_for_backward(queries, directions, keys, values, mask, wanted)
         ctx.heads, ctx.rows = heads, rows
         return logits
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        *inputs, mask = ctx.saved_tensors
+        *inputs, mask, wanted = ctx.saved_tensors
         queries, directions, keys, values = inputs
         d_queries, d_directions, d_keys, d_values = (torch.zeros_like(x, dtype=gradient.dtype) for x in inputs)
+        learnt = find_learnt(gradient, wanted)
         for document in _documents(keys, values, mask, ctx.heads):
             dk, dv = (torch.zeros_like(x, dtype=gradient.dtype) for x in (document.keys, document.values))
-            tables = [gradient[document.row].unsqueeze(1), queries, directions, d_queries, d_directions]
-            selected = gradient[document.row].nonzero().squeeze(1)
-            if len(selected) < len(queries):
-                tables = [x[selected] for x in tables]
-            for upstream, q, g, dq, dg in zip(*(torch.split(x, ctx.rows) for x in tables), strict=True):
-                leaves = q, k, v = [x.detach().requires_grad_() for x in (q, document.keys, document.values)]
-                with torch.enable_grad():
-                    gathered = _gather(q, k, v, document.padding)
-                parts = torch.autograd.grad(gathered, leaves, (g * upstream).to(gathered.dtype))
-                dg.addcmul_(gathered.detach(), upstream)
-                for total, part in zip((dq, dk, dv), parts, strict=True):
+            blocks = find_labels(learnt, document.row, len(queries), ctx.rows)
+            again = (_Gathered.of(queries, labels, document) for labels in blocks)
+            for labels, leaves, gathered in ctx.kept.get(document.row, again):
+                upstream = gradient[document.row, labels].unsqueeze(1)
+                pull = (directions[labels] * upstream).to(gathered.dtype)
+                dq, *parts = torch.autograd.grad(gathered, leaves, pull, retain_graph=bool(ctx.kept))
+                d_queries[labels] += dq
+                d_directions[labels] += gathered.detach() * upstream
+                for total, part in zip((dk, dv), parts, strict=True):
                     total += part
-            if len(selected) < len(queries):
-                d_queries[selected], d_directions[selected] = tables[3:]
             for total, part in ((d_keys, dk), (d_values, dv)):
                 total[document.row, document.positions] = part[:, : len(document.positions)].transpose(0, 1).flatten(1)
-        return *(x.to(queries.dtype) for x in (d_queries, d_directions, d_keys, d_values)), None, None, None
+        return *(x.to(queries.dtype) for x in (d_queries, d_directions, d_keys, d_values)), None, None, None, None
+
+
+def find_learnt(gradient: Tensor, wanted: Tensor | None) -> Tensor:
+    """The pairs [B, L] that have a gradient [B, L], of those that were computed."""
+    return gradient != 0 if wanted is None else (gradient != 0) & wanted
+
+
+def find_labels(wanted: Tensor | None, row: int, labels: int, most: int) -> list[slice] | list[Tensor]:
+    """The labels of a document that are computed, at most so many at a time: slices where these are all labels.
+
+    Args:
+        wanted: bool [B, L]; None: all pairs.
+        row: of the document.
+        labels: L.
+        most: labels at a time.
+    """
+    chosen = None if wanted is None else wanted[row].nonzero().squeeze(1)
+    if chosen is None or len(chosen) == labels:
+        return [slice(start, start + most) for start in range(0, labels, most)]
+    return list(torch.split(chosen, most)) if len(chosen) else []
 
 
 class _Document(NamedTuple):
@@ -120,6 +171,20 @@ def _documents(keys: Tensor, values: Tensor, mask: Tensor, heads: int) -> Iterat
                 k, v = (functional.pad(x, (0, 0, 0, added)) for x in (k, v))
                 padding = functional.pad(keys.new_zeros(len(positions)), (0, added), value=-torch.inf)
             yield _Document(row, positions, k, v, padding)
+
+
+class _Gathered(NamedTuple):
+    """What some labels gather of a document, ready for the gradient."""
+
+    labels: slice | Tensor
+    leaves: list[Tensor]  # queries, keys, values
+    means: Tensor  # [l, H]
+
+    @classmethod
+    def of(cls, queries: Tensor, labels: slice | Tensor, document: _Document) -> _Gathered:
+        leaves = q, k, v = [x.detach().requires_grad_() for x in (queries[labels], document.keys, document.values)]
+        with torch.enable_grad():
+            return cls(labels, leaves, _gather(q, k, v, document.padding))
 
 
 def _gather(queries: Tensor, keys: Tensor, values: Tensor, padding: Tensor | None) -> Tensor:

@@ -20,7 +20,7 @@ SCORES = {"cpu": 1 << 18, "cuda": 1 << 26}
 """Scores (heads x labels x positions) held at a time: on a CPU what stays in its cache."""
 
 
-def log_attention(queries: Tensor, keys: Tensor, mask: Tensor, *, heads: int) -> Tensor:
+def log_attention(queries: Tensor, keys: Tensor, mask: Tensor, *, heads: int, wanted: Tensor | None = None) -> Tensor:
     """Log of the attention of each label on each position, averaged over heads.
 
     Computed from log-softmax and log-sum-exp in fp32 or better, so that a position with next to no attention keeps a finite
@@ -31,11 +31,12 @@ def log_attention(queries: Tensor, keys: Tensor, mask: Tensor, *, heads: int) ->
         keys: k [B, T, H].
         mask: bool [B, T], true for real positions.
         heads: number of heads, a divisor of H.
+        wanted: bool [B, l], the pairs that are computed (None: all); others may be −inf everywhere.
 
     Returns:
         [B, l, T]; −inf where masked.
     """
-    result: Tensor = _LogAttention.apply(queries, keys, mask, heads)  # type: ignore[no-untyped-call]
+    result: Tensor = _LogAttention.apply(queries, keys, mask, heads, wanted)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -43,14 +44,16 @@ class _LogAttention(torch.autograd.Function):
     """Keeps nothing but its inputs; backward only for the labels of a document whose gradient is not zero."""
 
     @staticmethod
-    def forward(ctx: Any, queries: Tensor, keys: Tensor, mask: Tensor, heads: int) -> Tensor:
+    def forward(ctx: Any, queries: Tensor, keys: Tensor, mask: Tensor, heads: int, wanted: Tensor | None) -> Tensor:
         exact = torch.promote_types(queries.dtype, torch.float32)
         result = queries.new_full((len(keys), len(queries), keys.shape[1]), -math.inf, dtype=exact)
         for document in _documents(keys, mask, heads):
-            for row, q in enumerate(document.split(queries)):
-                found = torch.logsumexp(document.log_softmax(q), dim=0).sub_(math.log(heads))
-                start = row * document.step
-                result[document.row, start : start + len(q), document.positions] = found[:, : document.real]
+            selected = torch.arange(len(queries), device=queries.device) if wanted is None else _select(wanted[document.row])
+            for labels in document.split(selected) if len(selected) else ():
+                found = torch.logsumexp(document.log_softmax(queries[labels]), dim=0).sub_(math.log(heads))
+                rows = found.new_full((len(labels), keys.shape[1]), -math.inf)
+                rows[:, document.positions] = found[:, : document.real]
+                result[document.row].index_copy_(0, labels, rows)
         ctx.save_for_backward(queries, keys, mask)
         ctx.heads = heads
         return result
@@ -76,7 +79,7 @@ class _LogAttention(torch.autograd.Function):
                 d_queries[labels] += torch.matmul(pull, document.keys).transpose(0, 1).flatten(1)
                 d_key += torch.matmul(pull.mT, document.heads(q))
             d_keys[document.row, document.positions] = d_key.transpose(0, 1).flatten(1)[: document.real]
-        return d_queries.to(queries.dtype), d_keys.to(keys.dtype), None, None
+        return d_queries.to(queries.dtype), d_keys.to(keys.dtype), None, None, None
 
 
 def _select(wanted: Tensor) -> Tensor:

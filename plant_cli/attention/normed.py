@@ -14,14 +14,22 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from plant_cli.attention.fused import ELEMENTS
+from plant_cli.attention.fused import ELEMENTS, find_labels, find_learnt
 from plant_cli.attention.gather import gather_states
 from plant_cli.attention.single import documents, unscale
 from plant_cli.base.padding import LABEL_MULTIPLE, round_up
 
 
 def normed_attention(
-    queries: Tensor, direction: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, epsilon: float = 1e-5, elements: int | None = None
+    queries: Tensor,
+    direction: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor,
+    *,
+    epsilon: float = 1e-5,
+    elements: int | None = None,
+    wanted: Tensor | None = None,
 ) -> Tensor:
     """The shared direction times the layer-normalised mean of the values under each label's attention; one head, no scale.
 
@@ -33,6 +41,7 @@ def normed_attention(
         mask: bool [B, T], true for real positions; a document without any gets zeros.
         epsilon: added to the variance.
         elements: gathered numbers (labels x H) held at a time (default: `ELEMENTS` of the device).
+        wanted: bool [B, L], the pairs that are computed (None: all); the others get any number, and have no gradient.
 
     Returns:
         [B, L] in fp32, or fp64 for fp64 inputs.
@@ -40,7 +49,7 @@ def normed_attention(
     held = elements or ELEMENTS.get(queries.device.type, ELEMENTS["cuda"])
     rows = max(held // queries.shape[1] // LABEL_MULTIPLE, 1) * LABEL_MULTIPLE
     given = unscale(queries, keys), direction, keys, values.to(keys.dtype), mask
-    result: Tensor = _NormedAttention.apply(*given, epsilon, rows)  # type: ignore[no-untyped-call]
+    result: Tensor = _NormedAttention.apply(*given, epsilon, rows, wanted)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -49,26 +58,35 @@ class _NormedAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, queries: Tensor, direction: Tensor, keys: Tensor, values: Tensor, mask: Tensor, epsilon: float, rows: int
+        ctx: Any,
+        queries: Tensor,
+        direction: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask: Tensor,
+        epsilon: float,
+        rows: int,
+        wanted: Tensor | None,
     ) -> Tensor:
         exact = torch.promote_types(queries.dtype, torch.float32)
         logits = queries.new_zeros(len(keys), len(queries), dtype=exact)
         for row, end in documents(mask):
             k, v, real = keys[row, :end], values[row, :end], mask[row, :end]
-            for logit, q in zip(torch.split(logits[row], rows), torch.split(queries, rows), strict=True):
-                logit.copy_(_score(q, direction, k, v, real, epsilon))
-        ctx.save_for_backward(queries, direction, keys, values, mask)
+            for labels in find_labels(wanted, row, len(queries), rows):
+                logits[row, labels] = _score(queries[labels], direction, k, v, real, epsilon)
+        ctx.save_for_backward(queries, direction, keys, values, mask, wanted)
         ctx.epsilon, ctx.rows = epsilon, rows
         return logits
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        queries, direction, keys, values, mask = ctx.saved_tensors
+        queries, direction, keys, values, mask, wanted = ctx.saved_tensors
+        learnt = find_learnt(gradient, wanted)
         totals = [torch.zeros_like(x, dtype=gradient.dtype) for x in (queries, direction, keys, values)]
         d_queries, d_direction, d_keys, d_values = totals
         for row, end in documents(mask):
-            selected = gradient[row].nonzero().squeeze(1)
+            selected = learnt[row].nonzero().squeeze(1)
             for labels in torch.split(selected, ctx.rows):
                 given = (queries[labels], direction, keys[row, :end], values[row, :end])
                 leaves = [x.detach().requires_grad_() for x in given]
@@ -80,7 +98,7 @@ class _NormedAttention(torch.autograd.Function):
                 d_keys[row, :end] += dk
                 d_values[row, :end] += dv
         given = (queries, direction, keys, values)
-        return *(total.to(x.dtype) for total, x in zip(totals, given, strict=True)), None, None, None
+        return *(total.to(x.dtype) for total, x in zip(totals, given, strict=True)), None, None, None, None
 
 
 def _score(queries: Tensor, direction: Tensor, keys: Tensor, values: Tensor, mask: Tensor, epsilon: float) -> Tensor:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from plant_cli.attention.fused import ELEMENTS, label_attention
+from plant_cli.attention.fused import ELEMENTS, find_labels, find_learnt, label_attention
 from plant_cli.attention.gather import gather_sharpened, gather_states
 from plant_cli.attention.log import log_attention
 from plant_cli.base.kernels import uses_triton
@@ -22,7 +22,14 @@ from plant_cli.base.padding import LABEL_MULTIPLE, round_up
 
 
 def single_head_attention(
-    queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, elements: int | None = None
+    queries: Tensor,
+    directions: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor,
+    *,
+    elements: int | None = None,
+    wanted: Tensor | None = None,
 ) -> Tensor:
     """Each label's direction times the attention-weighted mean of the values.
 
@@ -33,6 +40,7 @@ def single_head_attention(
         values: v [B, T, V].
         mask: bool [B, T], true for real positions; a document without any gets zeros.
         elements: scores (labels x T) held at a time (default: `ELEMENTS` of the device); ignored by Triton's kernels.
+        wanted: bool [B, L], the pairs that are computed (None: all); the others get any number, and have no gradient.
 
     Returns:
         [B, L] in fp32, or fp64 for fp64 inputs.
@@ -41,11 +49,11 @@ def single_head_attention(
     if uses_triton(device):
         filled, given = _even(keys, values)
         directions = _fill_up(directions.to(keys.dtype), filled.shape[-1])
-        return label_attention(unscale(queries, filled), directions, filled, given, mask, heads=1)
+        return label_attention(unscale(queries, filled), directions, filled, given, mask, heads=1, wanted=wanted)
     held = elements or ELEMENTS.get(device, ELEMENTS["cuda"])
     rows = max(held // max(1, keys.shape[1]) // LABEL_MULTIPLE, 1) * LABEL_MULTIPLE
     tensors = [x.to(keys.dtype) for x in (queries, directions, keys, values)]
-    result: Tensor = _SingleHead.apply(*tensors, mask, rows)  # type: ignore[no-untyped-call]
+    result: Tensor = _SingleHead.apply(*tensors, mask, rows, wanted)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -53,31 +61,34 @@ class _SingleHead(torch.autograd.Function):
     """Keeps nothing but its inputs; `rows` labels of one document at a time, and on the way back only those with a gradient."""
 
     @staticmethod
-    def forward(ctx: Any, queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, rows: int) -> Tensor:
+    def forward(
+        ctx: Any, queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, rows: int, wanted: Tensor | None
+    ) -> Tensor:
         exact = torch.promote_types(queries.dtype, torch.float32)
         logits = queries.new_zeros(len(keys), len(queries), dtype=exact)
         for row, end in documents(mask):
             given = keys[row, :end], values[row, :end], mask[row, :end]
-            for logit, q, g in zip(*(torch.split(x, rows) for x in (logits[row], queries, directions)), strict=True):
-                weights, worth = _weigh(q, g, *given)
-                torch.sum(weights.mul_(worth), -1, out=logit)
-        ctx.save_for_backward(queries, directions, keys, values, mask)
+            for labels in find_labels(wanted, row, len(queries), rows):
+                weights, worth = _weigh(_take(queries, labels), _take(directions, labels), *given)
+                found = weights.mul_(worth).sum(-1)
+                logits[row, labels] = found if isinstance(labels, slice) else found[: len(labels)]
+        ctx.save_for_backward(queries, directions, keys, values, mask, wanted)
         ctx.rows = rows
         return logits
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        queries, directions, keys, values, mask = ctx.saved_tensors
+        queries, directions, keys, values, mask, wanted = ctx.saved_tensors
         totals = [torch.zeros_like(x, dtype=gradient.dtype) for x in (queries, directions, keys, values)]
+        learnt = find_learnt(gradient, wanted)
         d_queries, d_directions, d_keys, d_values = totals
         for row, end in documents(mask):
             k, v = keys[row, :end], values[row, :end]
-            for labels in torch.split(gradient[row].nonzero().squeeze(1), ctx.rows):
-                added = round_up(len(labels), LABEL_MULTIPLE) - len(labels)
-                q, g = (functional.pad(x[labels], (0, 0, 0, added)) for x in (queries, directions))
+            for labels in torch.split(learnt[row].nonzero().squeeze(1), ctx.rows):
+                q, g = _take(queries, labels), _take(directions, labels)
                 weights, worth = _weigh(q, g, k, v, mask[row, :end])
-                to_worth = weights * functional.pad(gradient[row, labels], (0, added)).unsqueeze(1)
+                to_worth = weights * functional.pad(gradient[row, labels], (0, len(q) - len(labels))).unsqueeze(1)
                 to_scores = worth.sub_((weights * worth).sum(-1, keepdim=True)).mul_(to_worth).to(k.dtype)
                 to_worth = to_worth.to(v.dtype)
                 d_queries[labels] += (to_scores @ k)[: len(labels)]
@@ -85,7 +96,7 @@ class _SingleHead(torch.autograd.Function):
                 d_keys[row, :end] += to_scores.mT @ q
                 d_values[row, :end] += to_worth.mT @ g
         given = (queries, directions, keys, values)
-        return *(total.to(x.dtype) for total, x in zip(totals, given, strict=True)), None, None
+        return *(total.to(x.dtype) for total, x in zip(totals, given, strict=True)), None, None, None
 
 
 def documents(mask: Tensor) -> Iterator[tuple[int, int]]:
@@ -97,6 +108,12 @@ def documents(mask: Tensor) -> Iterator[tuple[int, int]]:
             yield row, min(round_up(end, LABEL_MULTIPLE), mask.shape[1])
 
 
+def _take(table: Tensor, labels: slice | Tensor) -> Tensor:
+    """Rows of a table; chosen ones are filled up to a multiple (`plant_cli.base.padding`)."""
+    rows = table[labels]
+    return rows if isinstance(labels, slice) else functional.pad(rows, (0, 0, 0, round_up(len(rows), LABEL_MULTIPLE) - len(rows)))
+
+
 def _weigh(queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Attention [l, t], and what each position is worth to the label [l, t], of one document; fp32 or better."""
     exact = torch.promote_types(queries.dtype, torch.float32)
@@ -104,9 +121,9 @@ def _weigh(queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, ma
     return torch.softmax(scores, dim=-1), torch.matmul(directions, values.mT).to(exact)
 
 
-def single_head_log_attention(queries: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
-    """Log attention [B, l, T] of queries [l, A] on keys [B, T, A]; −inf where masked [B, T]."""
-    return log_attention(unscale(queries, keys), keys, mask, heads=1)
+def single_head_log_attention(queries: Tensor, keys: Tensor, mask: Tensor, wanted: Tensor | None = None) -> Tensor:
+    """Log attention [B, l, T] of queries [l, A] on keys [B, T, A]; −inf where masked [B, T]; of wanted pairs [B, l] alone, if given."""
+    return log_attention(unscale(queries, keys), keys, mask, heads=1, wanted=wanted)
 
 
 def single_head_states(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:

@@ -29,10 +29,10 @@ def replacing(path: Path) -> Iterator[Path]:
     The temporary name keeps the suffix of `path`, because some writers choose their format by it. Missing folders are made. The file
     has the rights of the one that it replaces, else those of any new file there, whatever its writer gave it.
     """
-    with _naming_full_disk(path):
+    with naming_full_disk(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else _mode_of_new(path.parent)
-        temporary = _name_temporary(path)
+        temporary = name_temporary(path)
         try:
             yield temporary
             _set_mode(temporary, mode)
@@ -50,8 +50,8 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
     Whoever may read any new file there may read all files of the folder.
     """
-    temporary, previous = (_name_temporary(path) for _ in range(2))
-    with _naming_full_disk(path):
+    temporary, previous = (name_temporary(path) for _ in range(2))
+    with naming_full_disk(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.mkdir()
         try:
@@ -106,7 +106,7 @@ def full_disk_code(error: BaseException) -> int | None:
 
 
 @contextmanager
-def _naming_full_disk(path: Path) -> Iterator[None]:
+def naming_full_disk(path: Path) -> Iterator[None]:
     """Let an error about a full disk name what was to be written: most writers name no file, and some the one that they read."""
     try:
         yield
@@ -119,7 +119,8 @@ def _naming_full_disk(path: Path) -> Iterator[None]:
         raise OSError(code, os.strerror(code), str(path)) from error
 
 
-def _name_temporary(path: Path) -> Path:
+def name_temporary(path: Path) -> Path:
+    """A name beside a path for what is written there, or kept there for a moment; what a kill leaves of it is never read."""
     return path.with_name(f".{uuid4().hex}-{path.name}")
 
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from plant_cli.api import PlantError, ResourceError
+from plant_cli.api import DataError, PlantError, ResourceError
 from plant_cli.base.escapes import printable
+from plant_cli.console.limits import explain_shortage, find_limit
 
 BUG = 1
 INTERRUPTED = 130
@@ -30,7 +31,7 @@ def report_failures(who: str = "plant-cli") -> Iterator[None]:
     try:
         yield
     except PlantError as error:
-        _leave(describe(error), error.exit_code)
+        leave(error)
     except KeyboardInterrupt:
         _leave("interrupted", INTERRUPTED)
     except BrokenPipeError:
@@ -41,7 +42,7 @@ def report_failures(who: str = "plant-cli") -> Iterator[None]:
     except BaseException as error:
         known = _explain(error)
         if known is not None:
-            _leave(describe(known), known.exit_code)
+            leave(known)
         _leave(describe_bug(error, who), BUG)
 
 
@@ -52,13 +53,11 @@ def describe(error: PlantError) -> str:
 
 def _explain(error: BaseException) -> PlantError | None:
     """The error to show for what the system refuses outside any stage, such as a full disk behind stdout."""
-    if type(error).__name__ == "PanicException":  # how libraries written in Rust fail; out of memory most of all
-        return ResourceError(
-            f"a library gave up: {(str(error).splitlines() or ['it does not say why'])[0][:200]}",
-            where="a library below plant; what it wrote stands above",
-            expected="enough memory, threads and open files (`ulimit -a` lists the limits of this shell)",
-            todo="give it more memory, or work on less at a time (--batch, --micro-batch, --memory); `plant plan` says what is needed",
-        )
+    if type(error).__name__ == "PanicException":  # how libraries written in Rust fail
+        return _explain_panic(error)
+    limit = find_limit()
+    if limit is not None and isinstance(error, MemoryError | ImportError | NameError):  # libraries that were loaded in part
+        return explain_shortage(f"a library could not be loaded, or had no memory: {error or type(error).__name__}", limit)
     if not isinstance(error, OSError) or error.errno is None:
         return None
     place = next((str(name) for name in (error.filename, error.filename2) if name is not None), "stdout, or a file that was open")
@@ -74,6 +73,25 @@ def _explain(error: BaseException) -> PlantError | None:
         where=place,
         expected="a place that this user may read and write, with space left",
         todo="check rights, space and limits (`ulimit -a`), or choose another place (--run DIR for the run folder)",
+    )
+
+
+def _explain_panic(error: BaseException) -> PlantError:
+    from plant_cli.base.parquet import speaks_of_shortage
+
+    what = f"a library gave up: {(str(error).splitlines() or ['it does not say why'])[0][:200]}"
+    if speaks_of_shortage(error):
+        return ResourceError(
+            what,
+            where="a library below plant; what it wrote stands above",
+            expected="enough memory, threads and open files (`ulimit -a` lists the limits of this shell)",
+            todo="give it more memory, or work on less at a time (--batch, --micro-batch, --memory); `plant plan` says what is needed",
+        )
+    return DataError(
+        what,
+        where="a file that the command reads, most likely a Parquet file; what the library wrote stands above",
+        expected="files that are whole",
+        todo="`plant verify` looks at those of a run, `plant data check PATH` at a corpus; make again or copy again what is damaged",
     )
 
 
@@ -100,6 +118,11 @@ def _keep_trace(trace: str) -> str | None:
     except OSError:
         return None
     return path
+
+
+def leave(error: PlantError) -> NoReturn:
+    """Show an error and leave with its exit code."""
+    _leave(describe(error), error.exit_code)
 
 
 def _leave(message: str, code: int) -> NoReturn:

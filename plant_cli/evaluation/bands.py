@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from plant_cli.api.errors import DataError
 from plant_cli.artefacts.thresholds import ASSIGN, REJECT, REVIEW
@@ -89,13 +88,10 @@ def decide(predictions: Predictions, gold: Gold, aim: Aim, review: float | None)
     Raises:
         DataError: no document has a label of train, or the target cannot be reached.
     """
-    return _decide(predictions.top, predictions.scores, gold.matrix, _known_counts(gold), aim, review)
-
-
-def _decide(top: Integers, scores: Floats, gold: csr_array, counts: Integers, aim: Aim, review: float | None) -> Decision:
-    assign = choose_cuts(top, scores, gold, counts, aim.assign)
+    top, scores, counts = predictions.top, predictions.scores, _known_counts(gold)
+    assign = choose_cuts(top, scores, gold.matrix, counts, aim.assign)
     if aim.review is not None:
-        return Decision(assign=assign, review=choose_cuts(top, scores, gold, counts, aim.review).values)
+        return Decision(assign=assign, review=choose_cuts(top, scores, gold.matrix, counts, aim.review).values)
     return Decision(assign=assign, review=np.full(len(counts), NEVER if review is None else review))
 
 
@@ -165,14 +161,15 @@ def find_bands(predictions: Predictions, decision: Decision) -> tuple[Booleans, 
         predictions: of any split.
         decision: where the cuts are.
     """
-    return _find_bands(predictions.top, predictions.scores, decision)
-
-
-def _find_bands(top: Integers, scores: Floats, decision: Decision) -> tuple[Booleans, Booleans]:
+    top, scores = predictions.top, predictions.scores
     known = (top >= 0) & (top < len(decision.review))
     inside = np.where(known, top, 0)
     assigned = known & (scores >= decision.assign.values[inside])
     return assigned, known & (scores >= decision.review[inside]) & ~assigned
+
+
+def _take(predictions: Predictions, rows: Integers) -> Predictions:
+    return replace(predictions, top=predictions.top[rows], scores=predictions.scores[rows])
 
 
 def decide_left_out(predictions: Predictions, gold: Gold, aim: Aim, review: float | None, seed: int) -> tuple[Booleans, Booleans]:
@@ -190,10 +187,11 @@ def decide_left_out(predictions: Predictions, gold: Gold, aim: Aim, review: floa
     assigned, reviewed = np.zeros(predictions.top.shape, dtype=bool), np.zeros(predictions.top.shape, dtype=bool)
     for fold in range(min(FOLDS, documents)):
         rest, own = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        if not gold.matrix[rest][:, : len(counts)].nnz:  # nothing to choose by: nothing is decided without a person
+        known = replace(gold, matrix=gold.matrix[rest])
+        if not known.matrix[:, : len(counts)].nnz:  # nothing to choose by: nothing is decided without a person
             continue
-        decision = _decide(predictions.top[rest], predictions.scores[rest], gold.matrix[rest], counts, aim, review)
-        assigned[own], reviewed[own] = _find_bands(predictions.top[own], predictions.scores[own], decision)
+        decision = decide(_take(predictions, rest), known, aim, review)
+        assigned[own], reviewed[own] = find_bands(_take(predictions, own), decision)
     return assigned, reviewed
 
 

@@ -15,6 +15,7 @@ from plant_cli.inference.scorers import ScoredDocuments
 from plant_cli.inference.top import Rows, TopLabels, distinct_probabilities
 from plant_cli.lexical.calibration import (
     KNOTS,
+    UNSCORED,
     Losses,
     Reliability,
     calibrate_pairs,
@@ -65,6 +66,8 @@ class Pairs:
 class PairCollector:
     """What a network says of its best labels and of those that scorers list, gathered batch after batch.
 
+    Where a network scores the labels of a shortlist alone, those that scorers list must be among them; the others are left out.
+
     Args:
         documents: N.
         labels: L.
@@ -83,7 +86,7 @@ class PairCollector:
         columns = np.arange(logits.shape[1])
         for row, own in zip(rows, logits, strict=True):
             best = choose_best(own, columns, self.top.shape[1])
-            self.top[row], self.logits[row] = best, own[best]
+            self.top[row], self.logits[row] = np.where(own[best] > UNSCORED, best, -1), own[best]
             if self.scored is not None:
                 listed = self.scored.candidates
                 inside = slice(*np.searchsorted(listed.rows, [row, row + 1]))
@@ -96,8 +99,9 @@ class PairCollector:
     def pairs(self) -> Pairs:
         """All pairs of all documents."""
         documents, labels = self.shape
-        rows = np.repeat(np.arange(documents), self.top.shape[1])
-        keys, values = rows * np.int64(labels) + self.top.ravel(), self.logits.ravel()
+        kept = self.top.ravel() >= 0
+        rows = np.repeat(np.arange(documents), self.top.shape[1])[kept]
+        keys, values = rows * np.int64(labels) + self.top.ravel()[kept], self.logits.ravel()[kept]
         if self.scored is not None:
             listed = self.scored.candidates
             keys = np.concatenate([keys, listed.rows * np.int64(labels) + listed.labels])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from torch import Tensor
 from plant_cli.api import Interrupted, Reading
 from plant_cli.inference.top import Keep, Scoring, TopLabels, distinct_probabilities
 from plant_cli.model.hardware import Hardware
-from plant_cli.model.label_scores import score_all, score_candidates
+from plant_cli.model.label_scores import score_all, score_pairs
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader, Rows, lengths, sorted_batches
 from plant_cli.parallel.group import Processes
@@ -34,12 +34,12 @@ class _Collected:
         self.keep = keep
         self.labels = np.zeros((documents, k), dtype=np.int64)
         self.scores = np.zeros((documents, k), dtype=np.float64)
-        self.counts = np.zeros(2, dtype=np.int64)  # pairs with a probability of at least one half, all pairs
+        self.counts = np.zeros(2, dtype=np.int64)  # pairs with a probability of at least one half, all pairs that were scored
 
-    def add(self, rows: npt.NDArray[np.int64], logits: Tensor) -> None:
+    def add(self, rows: npt.NDArray[np.int64], logits: Tensor, candidates: Tensor | None) -> None:
         found, values = top_labels(logits, self.labels.shape[1])
         self.labels[rows], self.scores[rows] = found.cpu().numpy(), distinct_probabilities(values.double().cpu().numpy())
-        self.counts += int((logits >= 0).sum()), logits.numel()
+        self.counts += int((logits >= 0).sum()), logits.numel() if candidates is None else int(candidates.sum())
         if self.keep is not None:
             self.keep(rows, logits.cpu().numpy())
 
@@ -60,11 +60,11 @@ def top_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return found.gather(1, order), values
 
 
-def _score(network: Network, reading: Reading, candidates: Sequence[Tensor] | None) -> Tensor:
-    """Logits [B, L] of all labels, or of each document's candidates."""
+def _score(network: Network, reading: Reading, candidates: Tensor | None) -> Tensor:
+    """Logits [B, L] of all labels, or of each document's candidates, bool [B, L]."""
     if candidates is None:
         return score_all(network.decoder, reading, network.labels)
-    return score_candidates(network.decoder, reading, candidates, network.labels)
+    return score_pairs(network.decoder, reading, candidates)
 
 
 @torch.no_grad()
@@ -96,10 +96,11 @@ def score_documents(
             if stopping := scoring.should_stop():
                 break
             reading = reader.read(rows)
+            candidates = None if scoring.candidates is None else scoring.candidates.of(rows, reading.mask.device)
             with hardware.autocast():
-                logits = _score(network, reading, None if scoring.candidates is None else scoring.candidates.of(rows, reading.mask.device))
+                logits = _score(network, reading, candidates)
             for name, mix in mixes.items():  # one mixture is in memory at a time
-                collected[name].add(rows, mix(rows, logits))
+                collected[name].add(rows, mix(rows, logits), candidates)
             task.advance(len(rows) * hardware.processes.count)
     if hardware.processes.any(stopping):
         raise Interrupted(

@@ -28,7 +28,7 @@ class TopLabels:
     Args:
         labels: label indices [N, K] by falling score, ties by index.
         scores: their probabilities [N, K], different where their logits are.
-        assigned_share: share of all (document, label) pairs with a probability of at least one half.
+        assigned_share: share of the (document, label) pairs that were scored with a probability of at least one half.
         shortlist_recall: share of the K best that a shortlist proposed, measured on a sample; None where every label was scored.
         cut: what of the documents the network did not read, where that was asked for.
         parts: the best labels by each part of the model alone, by its name, where that was asked for.

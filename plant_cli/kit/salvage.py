@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plant_cli.kit.rows import BadRows
-from plant_cli.kit.text_tables import find_separator_of
+from plant_cli.kit.text_tables import Place, find_separator_of
 
 _BOM = b"\xef\xbb\xbf"
 _STRAY = re.compile("[\udc80-\udcff]")  # how Python writes a byte that is no UTF-8
@@ -31,18 +31,25 @@ def salvage(content: bytes, path: Path, bad: BadRows) -> bytes | None:
     content = content.removeprefix(_BOM)
     if content.lstrip()[:1] == b"[" or b"\0" in content:
         return None
-    sound = _sound_lines(content, path, bad) if content.lstrip()[:1] == b"{" else _sound_records(content, path, bad)
-    return sound if sound is not None and len(bad.rows) > before else None
+    if content.lstrip()[:1] == b"{":
+        sound = keep_lines(content, Place(path), bad)
+    else:
+        separator, content, skipped = find_separator_of(content)
+        if separator is None:
+            return None
+        sound = keep_rows(content, separator, Place(path, lines=skipped), bad)
+    return sound if len(bad.rows) > before else None
 
 
-def _sound_lines(content: bytes, path: Path, bad: BadRows) -> bytes:
+def keep_lines(content: bytes, place: Place, bad: BadRows) -> bytes:
+    """The JSON objects among lines; the others go to `bad`."""
     kept = []
     for number, line in enumerate(content.split(b"\n"), start=1):
         fault = _find_fault(line) if line.strip() else None
         if fault is None:
             kept.append(line)
         else:
-            bad.add(path, number, fault[0], line.decode("utf-8", "replace"), column=fault[1])
+            bad.add(place.path, place.lines + number, fault[0], line.decode("utf-8", "replace"), column=fault[1])
     return b"\n".join(kept)
 
 
@@ -66,10 +73,8 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-def _sound_records(content: bytes, path: Path, bad: BadRows) -> bytes | None:
-    separator, content, skipped = find_separator_of(content)
-    if separator is None:
-        return None
+def keep_rows(content: bytes, separator: str, place: Place, bad: BadRows) -> bytes:
+    """A header and those rows that fit it; the others go to `bad`."""
     text = content.decode("utf-8", "surrogateescape")
     csv.field_size_limit(2**31 - 1)
     out = io.StringIO(newline="")
@@ -81,9 +86,10 @@ def _sound_records(content: bytes, path: Path, bad: BadRows) -> bytes | None:
         stray = _STRAY.search(raw)
         if stray:
             why = f"byte 0x{ord(stray[0]) - 0xDC00:02x} is not UTF-8 (--encoding names another)"
-            bad.add(path, line + skipped, why, raw.encode("utf-8", "surrogateescape").decode("utf-8", "replace"), column=stray.start() + 1)
+            shown = raw.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            bad.add(place.path, place.lines + line, why, shown, column=stray.start() + 1)
         elif len(record) > columns:
-            bad.add(path, line + skipped, f"{len(record)} fields, the header has {columns}", raw)
+            bad.add(place.path, place.lines + line, f"{len(record)} fields, the header has {columns}", raw)
         else:
             writer.writerow(record)
     return out.getvalue().encode()

@@ -14,7 +14,9 @@ from polars.exceptions import PolarsError
 
 from plant_cli.api.errors import DataError, near_names
 from plant_cli.base.files import replacing
+from plant_cli.base.parquet import panics_as_errors
 from plant_cli.kit.compression import SUFFIXES, bare_name, compress, find_encoding, open_bytes, read_bytes, writing_bytes
+from plant_cli.kit.large_tables import spool_table
 from plant_cli.kit.rows import BadRows
 from plant_cli.kit.salvage import salvage
 from plant_cli.kit.text_tables import find_separator_of, parse_text
@@ -23,11 +25,12 @@ FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 READABLE = "a Parquet, JSON lines, CSV or TSV file (the last three may be compressed with gzip or zstd)"
 _PARQUET = b"PAR1"
 _PEEK = 1 << 20
+LARGE = 1 << 26  # bytes of text; a larger table is not held
 _ZIP = b"PK\x03\x04"
 
 
 def scan_table(path: Path, *, encoding: str | None = None, bad: BadRows | None = None) -> pl.LazyFrame:
-    """A table as a lazy frame; Parquet is read when collected, the text formats now.
+    """A table as a lazy frame; Parquet is read when collected, the text formats now: large ones wait in files then.
 
     In CSV and TSV every column is a string (an id `007` keeps its zeros), and an empty cell is null.
 
@@ -45,8 +48,14 @@ def scan_table(path: Path, *, encoding: str | None = None, bad: BadRows | None =
     if head == _ZIP:
         todo = "unpack it, or save the sheet as CSV"
         raise DataError("the file is a zip archive or a spreadsheet", where=str(path), expected=READABLE, todo=todo)
-    content = read_bytes(path, READABLE)
+    content, complete = _read_up_to(path, LARGE)
     codec = find_encoding(content[:4], encoding, str(path))
+    if not complete:
+        del content
+        spooled = spool_table(path, codec, bad)
+        if spooled is not None:
+            return spooled
+        content = read_bytes(path, READABLE)
     content = content if codec == "utf-8-sig" else _recode(content, codec, path)
     try:
         return parse_text(content, path).lazy()
@@ -55,6 +64,13 @@ def scan_table(path: Path, *, encoding: str | None = None, bad: BadRows | None =
         if sound is None:
             raise
         return parse_text(sound, path).lazy()
+
+
+def _read_up_to(path: Path, size: int) -> tuple[bytes, bool]:
+    """The first bytes of a file, decompressed, and whether that is all of it."""
+    with open_bytes(path, READABLE) as stream:
+        content = stream.read(size)
+        return content, not stream.read(1)
 
 
 def peek_columns(path: Path, encoding: str | None = None) -> list[str]:
@@ -115,7 +131,8 @@ def name_beside(corpus: Path, what: str) -> Path:
 def collect(frame: pl.LazyFrame, where: str) -> pl.DataFrame:
     """Read a lazy frame; a file that turns out to be damaged half way becomes a `DataError` that names `where`."""
     try:
-        return frame.collect()
+        with panics_as_errors():
+            return frame.collect()
     except PolarsError as error:
         raise _damaged(error, where) from error
 
@@ -174,11 +191,13 @@ def write_text_batches(frames: Iterable[pl.DataFrame], path: Path) -> None:
     with writing_bytes(path) as stream:
         if form == ".json":
             stream.write(b"[")
+        written = 0
         for number, frame in enumerate(frames):
             content = _encode(frame, form, header=number == 0)
             if form == ".json":
-                content = (b"," if number and frame.height else b"") + content.strip()[1:-1]
+                content = (b"," if written and frame.height else b"") + content.strip()[1:-1]
             stream.write(content)
+            written += frame.height
         if form == ".json":
             stream.write(b"]")
 
@@ -239,7 +258,8 @@ def _scan_parquet(path: Path) -> pl.LazyFrame:
     frame = pl.scan_parquet(path, glob=False)
     try:
         if complete:
-            frame.collect_schema()
+            with panics_as_errors():
+                frame.collect_schema()
             return frame
         reason: Exception | None = None
     except PolarsError as error:

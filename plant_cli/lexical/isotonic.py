@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit
 
 from plant_cli.lexical.fusion import Floats, Ints
@@ -69,6 +68,8 @@ def fit_curves(logits: Floats, right: Booleans, counts: Ints, ranges: Sequence[i
 def _fit_curve(least: int, logits: Floats, right: Booleans) -> Curve:
     values, where = np.unique(logits, return_inverse=True)
     pairs, hits = np.bincount(where).astype(np.float64), np.bincount(where, right.astype(np.float64))
+    from scipy.optimize import isotonic_regression  # takes longer than to bend a list of scores
+
     found = isotonic_regression(hits / pairs, weights=pairs)
     number, rights, chances = (np.add.reduceat(part, found.blocks[:-1]) for part in (pairs, hits, pairs * expit(values)))
     shares = np.maximum.accumulate((rights + DOUBT * chances / number) / (number + DOUBT))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.sparse import csr_array
 
 from plant_cli.api import Options, Reporter, ShortlistInput, ShortlistSpec
 from plant_cli.corpus.words import count_words
@@ -22,17 +24,48 @@ SAMPLE = 64  # documents on which recall is measured: all their labels must be s
 
 
 class Candidates:
-    """What a shortlist proposes for each document of a split, [N] arrays of label indices."""
+    """What a shortlist proposes for each document of a split.
 
-    def __init__(self, found: Sequence[Rows]) -> None:
+    Args:
+        found: label indices of each document [N].
+        labels: how many labels L there are.
+    """
+
+    def __init__(self, found: Sequence[Rows], labels: int) -> None:
         self.found = found
+        self.labels = labels
 
     def __len__(self) -> int:
         return len(self.found)
 
-    def of(self, rows: Rows, device: torch.device) -> list[torch.Tensor]:
-        """Those of the given documents."""
-        return [torch.from_numpy(self.found[row]).to(device) for row in rows]
+    @property
+    def most(self) -> int:
+        """The most that any document has."""
+        return max(map(len, self.found), default=0)
+
+    @property
+    def mean(self) -> float:
+        """How many a document has on average."""
+        return float(np.mean([len(labels) for labels in self.found])) if self.found else 0.0
+
+    def join(self, rows: Rows, labels: Rows) -> Candidates:
+        """These and further (document, label) pairs, given by document and label [P]; documents rise."""
+        ends = np.searchsorted(rows, np.arange(len(self.found) + 1))
+        further = (labels[first:last] for first, last in pairwise(ends))
+        return Candidates([np.union1d(own, others).astype(np.int64) for own, others in zip(self.found, further, strict=True)], self.labels)
+
+    def recall(self, gold: csr_array) -> float:
+        """Share of the pairs of gold [N, L] that are proposed; 1 if there is none."""
+        own = zip(self.found, gold.indptr[:-1], gold.indptr[1:], strict=True)
+        hits = sum(int(np.isin(gold.indices[first:last], found).sum()) for found, first, last in own)
+        return hits / gold.nnz if gold.nnz else 1.0
+
+    def of(self, rows: Rows, device: torch.device) -> torch.Tensor:
+        """Those of the given documents, as bool [B, L]."""
+        wanted = np.zeros((len(rows), self.labels), dtype=bool)
+        for number, row in enumerate(rows):
+            wanted[number, self.found[row]] = True
+        return torch.from_numpy(wanted).to(device)
 
 
 def propose(
@@ -65,18 +98,20 @@ def propose(
                 part = texts[start : start + BATCH]
                 found.extend(built.propose(part, count_words(part, columns, statistics.analyser)))
                 task.advance(len(part))
-        proposed[name] = Candidates(found)
+        proposed[name] = Candidates(found, len(statistics.docs_with_label))
     return proposed
 
 
 @torch.no_grad()
-def measure_recall(network: Network, reader: HiddenReader, hardware: Hardware, candidates: Candidates, m: int, *, batch: int) -> float:
-    """Share of the m labels that the network scores highest that the shortlist proposes, mean over at most `SAMPLE` documents.
+def measure_recall(
+    network: Network, reader: HiddenReader, hardware: Hardware, candidates: Candidates, m: int, *, batch: int, sample: int = SAMPLE
+) -> float:
+    """Share of the m labels that the network scores highest that the shortlist proposes, mean over at most `sample` documents.
 
     The network scores every label of these documents, so the figure is exact for them; they are spread evenly over the split.
     """
     network.eval()
-    rows = np.unique(np.linspace(0, len(candidates) - 1, num=min(SAMPLE, len(candidates)), dtype=np.int64))
+    rows = np.unique(np.linspace(0, len(candidates) - 1, num=min(sample, len(candidates)), dtype=np.int64))
     m = min(m, network.labels)
     shares: list[float] = []
     for start in range(0, len(rows), batch):
@@ -84,6 +119,5 @@ def measure_recall(network: Network, reader: HiddenReader, hardware: Hardware, c
         reading = reader.read(part)
         with hardware.autocast():
             best = score_all(network.decoder, reading, network.labels).topk(m, dim=1).indices
-        proposed = candidates.of(part, best.device)
-        shares += [float(torch.isin(top, labels).float().mean()) for top, labels in zip(best, proposed, strict=True)]
+        shares += candidates.of(part, best.device).gather(1, best).float().mean(1).tolist()
     return float(np.mean(shares)) if shares else 0.0

@@ -1,18 +1,15 @@
-"""Scoring with a decoder where labels are very many: all of them in blocks, or for each document its own."""
+"""Scoring with a decoder: all labels, in blocks where they are very many, or chosen pairs of document and label."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from plant_cli.api import Reading
+from plant_cli.api import PairDecoder, Reading
+from plant_cli.lexical.calibration import UNSCORED
 
 BLOCK = 1 << 14
 """Labels scored at a time: what a decoder makes of its label tables, such as queries [L, H], stays small."""
-UNSCORED = -1e4
-"""Logit of a label that was not scored: a probability of 0."""
 
 
 def score_all(decoder: nn.Module, reading: Reading, labels: int) -> Tensor:
@@ -35,33 +32,35 @@ def last_positions(mask: Tensor) -> Tensor:
     return torch.where(mask, torch.arange(1, mask.shape[1] + 1, device=mask.device), 0).amax(1).clamp_min(1)
 
 
-def score_pairs(decoder: nn.Module, reading: Reading, chosen: Sequence[Tensor]) -> list[Tensor]:
-    """Logits of each document's own labels, fp32: document by document, cut to its last real token.
+def score_pairs(decoder: nn.Module, reading: Reading, wanted: Tensor) -> Tensor:
+    """Logits [B, L] of the wanted pairs of document and label, fp32; all others are `UNSCORED`, without gradient.
+
+    Rows are taken from the label tables once for all documents. A decoder that is no `PairDecoder` is asked document by document, each
+    cut to its last real token.
 
     Args:
         decoder: scores them; gradients flow.
         reading: the documents [B].
-        chosen: label indices of each document.
+        wanted: bool [B, L].
     """
+    logits = reading.hidden.new_full(wanted.shape, UNSCORED, dtype=torch.float32)
+    for labels in torch.split(wanted.any(0).nonzero().squeeze(1), BLOCK):
+        chosen = wanted[:, labels]
+        if isinstance(decoder, PairDecoder):
+            found = decoder.score_pairs(reading, labels, chosen)
+        else:
+            found = _score_one_by_one(decoder, reading, labels, chosen)
+        logits = logits.index_copy(1, labels, torch.where(chosen, found.float(), UNSCORED))
+    return logits
+
+
+def _score_one_by_one(decoder: nn.Module, reading: Reading, labels: Tensor, chosen: Tensor) -> Tensor:
     found = []
     ends = last_positions(reading.mask)
-    for document, labels in enumerate(chosen):
-        alone = reading.select(slice(document, document + 1), slice(int(ends[document])))
-        found.append(decoder(alone, labels)[0].float())
-    return found
-
-
-@torch.no_grad()
-def score_candidates(decoder: nn.Module, reading: Reading, candidates: Sequence[Tensor], labels: int) -> Tensor:
-    """Logits [B, L] in which all but each document's candidates are `UNSCORED`, fp32; without gradients.
-
-    Args:
-        decoder: scores them.
-        reading: the documents [B].
-        candidates: label indices of each document.
-        labels: how many labels L the decoder has.
-    """
-    logits = reading.hidden.new_full((len(reading), labels), UNSCORED, dtype=torch.float32)
-    for row, chosen, scores in zip(logits, candidates, score_pairs(decoder, reading, candidates), strict=True):
-        row[chosen] = scores
-    return logits
+    for document, own in enumerate(chosen):
+        row = reading.hidden.new_full((len(labels),), UNSCORED, dtype=torch.float32)
+        if own.any():
+            alone = reading.select(slice(document, document + 1), slice(int(ends[document])))
+            row = row.masked_scatter(own, decoder(alone, labels[own])[0].float())
+        found.append(row)
+    return torch.stack(found)

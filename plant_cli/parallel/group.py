@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ import numpy.typing as npt
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.tensor import DTensor
 
 from plant_cli.api import ResourceError
 from plant_cli.parallel.environment import process_count, process_rank
@@ -97,11 +97,27 @@ SINGLE_PROCESS = Processes()
 
 def gather_full(tensor: Tensor) -> Tensor:
     """The full tensor of one that may be sharded. A collective call: every process must make it."""
+    if not dist.is_initialized():
+        return tensor
+    from torch.distributed.tensor import DTensor  # takes half a second, and nothing is sharded in a process alone
+
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def join_processes() -> Processes:
-    """Open the process group of the launched processes; a group of one needs none."""
+    """Open the process group of the launched processes; a group of one needs none.
+
+    Raises:
+        ResourceError: the processes cannot be joined: the port is taken, no file can be opened, or another process is not there.
+    """
     if process_count() > 1 and not dist.is_initialized():
-        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+        try:
+            dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+        except dist.DistError as error:
+            raise ResourceError(
+                f"the {process_count()} processes cannot be joined: {str(error).splitlines()[0]}",
+                where=f"process {process_rank() + 1}, {os.environ.get('MASTER_ADDR', '')}:{os.environ.get('MASTER_PORT', '')}",
+                expected="a free port that every process reaches, and files that may be opened (ulimit -n)",
+                todo="raise `ulimit -n`, or name another main_process_port in the launch file; run the command again with --resume",
+            ) from error
     return Processes(rank=process_rank(), count=process_count())

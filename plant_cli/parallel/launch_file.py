@@ -20,12 +20,14 @@ def read_launch(file: Path) -> dict[str, Any]:
     try:
         found = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise _refused(file, f"the launch file cannot be read: {error}") from error
+        raise _refused(file, f"the launch file cannot be read: {str(error)[:500]}") from error
+    except RecursionError as error:
+        raise _refused(file, "the launch file cannot be read: it is nested too deeply") from error
     description = {"num_machines": 1, **(found if isinstance(found, dict) else {})}
     for key in ("num_processes", "num_machines"):
         count = description.get(key)
-        if not isinstance(count, int) or count < 1:
-            raise _refused(file, f"the launch file does not say how many processes run: {key} is {count!r}")
+        if type(count) is not int or count < 1:
+            raise _refused(file, f"the launch file does not say how many processes run: {key} is {count!r:.60}")
     return description
 
 

@@ -8,7 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from plant_cli.api import MachineSection, ModelSection, Reading
+from plant_cli.api import MachineSection, ModelSection, PairDecoder, Reading
+from plant_cli.model.label_scores import score_pairs
 from plant_cli.model.network import Network
 from plant_cli.training.schedules import EVERYTHING, Schedule
 from plant_cli.training.unfreezing import Rates, factors, make_groups
@@ -27,9 +28,11 @@ class Job:
         read: documents whose hidden states a cache holds: those of train and validation.
         roles: parts of the network that are trained; none when scoring.
         epochs: at most.
+        drawn_epochs: the same of a decoder whose queries cannot start from a regression; None: as many.
         batch: documents of one optimiser step.
         micro_batch: documents in memory at once.
         labels: labels that a step of stage 1 ranks, or labels of a document whose score has a gradient in stage 2 (0: all).
+        candidates: labels of a document that are scored at all where a shortlist proposes them (0: every label).
         schedule: of unfreezing.
         cache_limit: 10⁹ bytes of disk for the hidden states of one split.
         every_score: whether the scores of all labels are kept.
@@ -42,9 +45,11 @@ class Job:
     read: int = 0
     roles: frozenset[str] = frozenset()
     epochs: int = 1
+    drawn_epochs: int | None = None
     batch: int
     micro_batch: int
     labels: int = 0
+    candidates: int = 0
     schedule: Schedule = EVERYTHING
     cache_limit: float = 0.0
     every_score: bool = False
@@ -75,5 +80,22 @@ class Job:
         chosen = min(self.labels or network.labels, network.labels)
         if self.kind == "rank":
             return network.decoder.rank(reading, torch.arange(chosen, device=reading.hidden.device)).exp().sum()
+        if self.candidates and isinstance(network.decoder, PairDecoder):
+            return self._score_candidates(network, reading)
         logits: Tensor = network.decoder(reading).float()
         return logits.topk(chosen, dim=1).values.sum()
+
+    def _score_candidates(self, network: Network, reading: Reading) -> Tensor:
+        """The same where only some labels of each document are scored: all of them with gradient, or those that the loss looks at."""
+        draw = torch.Generator(device=reading.hidden.device).manual_seed(0)
+        noise = torch.rand((len(reading.mask), network.labels), generator=draw, device=reading.hidden.device)
+        looked_at, proposed = (largest(noise, count) for count in (min(self.labels, self.candidates), self.candidates))
+        if self.candidates > self.labels:
+            with torch.no_grad():
+                score_pairs(network.decoder, reading, proposed)
+        return score_pairs(network.decoder, reading, looked_at)[looked_at].sum()
+
+
+def largest(noise: Tensor, count: int) -> Tensor:
+    """The `count` largest of each row, as bool [B, L]."""
+    return torch.zeros_like(noise, dtype=torch.bool).scatter(1, noise.topk(min(count, noise.shape[1]), dim=1).indices, True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import torch
 
-from plant_cli.api import Choice, Corpus, Options, ScorerSpec
+from plant_cli.api import Choice, Corpus, Options, QueryDecoder, ScorerSpec
 from plant_cli.base.hashing import hash_json
 from plant_cli.base.memory import available_memory, resident_memory
 from plant_cli.measuring.rates import matrix_rate
@@ -59,6 +59,8 @@ class Planner:
         if key not in self._documents:
             self._documents[key] = read_documents(self._train, sketch.network.backbone)
             self.notes.append(self._documents[key].describe())
+        if job.drawn_epochs is not None and not isinstance(sketch.network.decoder, QueryDecoder):
+            job = replace(job, epochs=job.drawn_epochs)
         filled = _reader(job) in self._filled
         return estimate(job, sketch, self._documents[key], self._machine, self._sharing, filled=filled, timed=timed)
 

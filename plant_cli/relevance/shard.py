@@ -30,5 +30,9 @@ class Shard:
         """Its rows among those of train from row `start` on, counted from there."""
         return slice((self.number - 1 - start) % self.of, None, self.of)
 
+    def part(self, total: int) -> range:
+        """Its rows of `total` where shares are consecutive rows, so that they make the whole one after the other."""
+        return range(total * (self.number - 1) // self.of, total * self.number // self.of)
+
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"

@@ -128,12 +128,7 @@ class RequestRunner:
             folder = run.stage(name, tag)
             record = folder.record()
             if record is None and folder.holds_work():
-                raise ArtefactError(
-                    f"the stage '{folder.name}' has lost its record, so that nobody knows what its files were made with",
-                    where=str(folder.path / STAGE_FILE),
-                    expected="the file as `plant` wrote it",
-                    todo=f"restore it, or make the stage again: {command_for(name, tag, self.request.run_path)} --force",
-                )
+                raise _lost_record(folder, command_for(name, tag, self.request.run_path))
             if record is None or record.status != "done" or self._asked_changes(record, step, run):
                 self._write(step, pass_over=False)
 
@@ -247,7 +242,9 @@ class RequestRunner:
                 raise damage[0].error(f"the stage '{folder.name}'", "make it again: repeat the command with --force")
         if self.request.force or not (done or folder.holds_work()):
             return "fresh"
-        if record is not None and not done and self.request.resume and not changes:
+        if record is None:
+            raise _lost_record(folder, command_for(step.spec.name, step.tag, self.request.run_path))
+        if not done and self.request.resume and not changes:
             return "resume"
         raise _refusal(
             folder, record, changes, resume=self.request.resume, keep_both="" if pass_over else ", or with --tag NAME to keep both"
@@ -260,24 +257,33 @@ def _report(step: Step, result: Result, started: float | None) -> StepResult:
     return StepResult(name=step.name, writes=step.spec.writes, result=result, unchanged=started is None, seconds=seconds)
 
 
-def _refusal(folder: StageFolder, record: StageRecord | None, changes: Sequence[str], *, resume: bool, keep_both: str) -> UsageError:
+def _lost_record(folder: StageFolder, command: str) -> ArtefactError:
+    return ArtefactError(
+        f"the stage '{folder.name}' has lost its record, so that nobody knows what its files were made with",
+        where=str(folder.path / STAGE_FILE),
+        expected="the file as `plant` wrote it",
+        todo=f"restore it, or make the stage again: {command} --force",
+    )
+
+
+def _refusal(folder: StageFolder, record: StageRecord, changes: Sequence[str], *, resume: bool, keep_both: str) -> UsageError:
     """Why a stage does not start: what is in its folder, and which flag replaces or continues it."""
     where = f"{folder.path}: {'; '.join(changes[:5])}" if changes else str(folder.path)
-    if record is not None and record.status == "done":
+    if record.status == "done":
         return UsageError(
             f"the stage '{folder.name}' is finished" + (", with other options or inputs than those asked for now" if changes else ""),
             where=where,
             expected="a stage that has not run" if not changes else "the same options and inputs, to pass over it",
             todo=f"repeat the command with --force to replace it{keep_both}",
         )
-    if record is not None and resume:
+    if resume:
         return UsageError(
             f"the stage '{folder.name}' cannot be continued with other options or inputs than it was begun with",
             where=where,
             expected="the same options and inputs",
             todo="leave the changed options out, or start afresh with --force instead of --resume",
         )
-    state = "is not complete" if record is None else f"failed: {record.error}" if record.status == "failed" else "was interrupted"
+    state = f"failed: {record.error}" if record.status == "failed" else "was interrupted"
     return UsageError(
         f"the stage '{folder.name}' {state}",
         where=where,

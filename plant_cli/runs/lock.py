@@ -19,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from plant_cli.api import ArtefactError, Interrupted
+from plant_cli.api import ArtefactError, Interrupted, ResourceError
 
 LOCK_NAME = ".lock"
 PAUSE = 0.05  # seconds between two tries
@@ -38,11 +38,12 @@ def hold_lock(folder: Path, purpose: str, wait: float = 0.0, should_stop: Callab
     Raises:
         Interrupted: `should_stop` said so while another process held it.
         ArtefactError: another process holds it (the message says which and since when), or the file is not one that `plant` made.
+        ResourceError: the file system knows no locks.
     """
     path = folder / LOCK_NAME
     handle, place, until = _open(path), os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), time.monotonic() + wait
     try:
-        while not (_take(handle) and _take_folder(place)):
+        while not (_take_file(handle, path) and _take_folder(place)):
             if should_stop():
                 raise _stopped(path, _read_holder(handle))
             if time.monotonic() >= until:
@@ -89,6 +90,18 @@ def _take(handle: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _take_file(handle: int, path: Path) -> bool:
+    try:
+        return _take(handle)
+    except OSError as error:
+        raise ResourceError(
+            f"the file system of this folder cannot lock a file: {error.strerror}",
+            where=str(path),
+            expected="a file system with locks, so that two commands do not write at once; some network file systems have none",
+            todo="use a folder on a local disk, with --run DIR, or have the file system mounted with locks",
+        ) from error
 
 
 def _take_folder(handle: int) -> bool:

@@ -17,6 +17,7 @@ _MEMORY_PHRASES = (
     "failed to allocate",
     "bad_alloc",
     "failed to map segment",
+    "can't start new thread",  # its stack has no room
 )
 
 

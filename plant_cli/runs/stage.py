@@ -10,7 +10,7 @@ from pathlib import Path
 from plant_cli.api import ArtefactError
 from plant_cli.artefacts.integrity import FileState, examine
 from plant_cli.artefacts.records import STAGE_FILE, Facts, StageRecord, read_record
-from plant_cli.base.files import remove, remove_temporaries, write_json
+from plant_cli.base.files import TEMPORARY, remove, remove_temporaries, write_json
 from plant_cli.base.hashing import hash_file, hash_json
 
 SCRATCH = "checkpoints"  # what only a continued stage needs is not an output
@@ -44,8 +44,9 @@ class StageFolder:
         (self.path / STAGE_FILE).unlink(missing_ok=True)
 
     def holds_work(self) -> bool:
-        """Whether there is anything beside the record, so that starting afresh would lose something."""
-        return self.path.is_dir() and any(entry.name != STAGE_FILE for entry in self.path.iterdir())
+        """Whether there is anything beside the record and half written files, so that starting afresh would lose something."""
+        names = (entry.name for entry in self.path.iterdir()) if self.path.is_dir() else ()
+        return any(name != STAGE_FILE and not TEMPORARY.fullmatch(name) for name in names)
 
     def holds(self, record: StageRecord) -> bool:
         """Whether the stage still has this record; False if it was made anew, removed or damaged since."""

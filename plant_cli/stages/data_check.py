@@ -25,8 +25,7 @@ from plant_cli.api import (
 if TYPE_CHECKING:
     from plant_cli.api import Dataset
     from plant_cli.corpus.checks import Finding
-    from plant_cli.corpus.frames import Frames
-    from plant_cli.corpus.near_duplicates import Signatures
+    from plant_cli.corpus.digest_files import Digested
 
 
 class CheckOptions(Options):
@@ -47,16 +46,15 @@ class CheckOptions(Options):
 def check(context: StageContext, options: CheckOptions) -> Result:
     """Repeated ids, equal and nearly equal texts, leaks between splits, odd and unknown labels, wrong encodings, languages, lengths."""
     from plant_cli.corpus.checks import LEVELS
-    from plant_cli.corpus.digest_files import read_digest_files
-    from plant_cli.corpus.digests import read_digests
+    from plant_cli.corpus.digest_files import digest_all, read_digest_files
     from plant_cli.corpus.loading import load_dataset
 
     dataset = load_dataset(context, context.data.model_copy(update={"strict": context.data.strict or options.strict}))
     for remark in dataset.remarks:
         context.reporter.warn(remark)
-    known = read_digest_files(options.digests, dataset, context.data) if options.digests else None
-    digests = read_digests(dataset, context.reporter) if known is None else known.digests
-    found = _examine(context, dataset, digests, options.backbone, None if known is None else known.signatures)
+    files = options.digests
+    known = read_digest_files(files, dataset, context.data) if files else digest_all(dataset, context.reporter)
+    found = _examine(context, dataset, known, options.backbone)
     findings = sorted(found, key=lambda finding: LEVELS.index(finding.level))
     name = context.data.path or context.data.dataset.name
     table = Table(
@@ -74,9 +72,7 @@ def check(context: StageContext, options: CheckOptions) -> Result:
     )
 
 
-def _examine(
-    context: StageContext, dataset: Dataset, digests: Frames, chosen: Choice | None, signatures: Signatures | None
-) -> Iterator[Finding]:
+def _examine(context: StageContext, dataset: Dataset, known: Digested, chosen: Choice | None) -> Iterator[Finding]:
     from plant_cli.corpus.checks import THOROUGH, examine
     from plant_cli.corpus.evidence import read_evidence
     from plant_cli.corpus.frames import tidy
@@ -85,9 +81,10 @@ def _examine(
     from plant_cli.corpus.split_texts import SplitTexts
     from plant_cli.model.reading_checks import find_cut_texts, find_languages
 
+    digests = known.digests
     found = examine(digests, (*THOROUGH, find_near_labels, find_odd_label_counts))
     yield from found
-    yield from find_near_duplicates(dataset, digests, context.reporter, signatures)
+    yield from find_near_duplicates(dataset, digests, context.reporter, known.signatures)
     yield from find_unknown_labels(dataset, digests)
     if not any(finding.level == "fatal" for finding in found):  # evidence is matched by ids, which must be sound
         yield from read_evidence(dataset, {name: tidy(frame) for name, frame in digests.items()})[1]

@@ -67,13 +67,14 @@ def _compare(card: DatasetCard, found: Mapping[str, int] | None) -> list[Table]:
 
 
 def _count(context: StageContext, name: str, path: str) -> dict[str, int]:
+    from plant_cli.corpus.frames import count_documents
     from plant_cli.corpus.loading import load_dataset
     from plant_cli.corpus.vocabulary import find_used
 
     dataset: Dataset = load_dataset(context, context.data.model_copy(update={"path": path, "dataset": Choice(name=name)}))
     for remark in dataset.remarks:
         context.reporter.note(remark)
-    found: dict[str, int] = {split: frame.collect().height for split, frame in dataset.splits.items()}
+    found: dict[str, int] = {split: count_documents(dataset, split) for split in dataset.splits}
     named = {} if dataset.labels is None else {"label names": dataset.labels.collect().height}
     return {**found, "labels": find_used(dataset).len(), **named}
 

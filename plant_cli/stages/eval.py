@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 SHOWN = ("P@1", "P@5", "nDCG@5", "R@50", "micro-F1", "macro-F1")  # in the record of the stage
 
+COMPARE = "plant finetune --init random --tag baseline, then plant significance finetune finetune-baseline"
+DECIDE = "plant thresholds --target precision=0.9 says what can be assigned without a person; plant report makes a page of all figures"
+"""What to do next; the second after scorers without a network, which have no training to compare."""
+
 
 class EvalOptions(ScoringOptions):
     """Options of `eval`."""
@@ -203,7 +207,7 @@ def _write(folder: Path, evaluation: Evaluation, conditions: Conditions, parts: 
             *([make_parts_table(parts, evaluation.scores, report.describe_conditions(conditions))] if parts else []),
         ],
         data=content,
-        next_step="plant finetune --init random --tag baseline, then plant significance finetune finetune-baseline",
+        next_step=DECIDE if parts and NETWORK not in parts else COMPARE,
         summary={name: evaluation.scores[name].value for name in SHOWN if name in evaluation.scores},
     )
 

@@ -92,7 +92,7 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int) -> Result:
         said,
     ]
     tables = [Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=[*notes, *reached.speed.notes()])]
-    figures = {name: outcome.kept[name] for name in shown}
+    figures = {name: reached.figures.get(name, outcome.kept[name]) for name in shown}
     if reached.parts:
         tables.append(_list_parts("Each part alone (validation)", reached.parts, {name: figures[name] for name in FIGURES}, [said]))
     return Result(

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
-from plant_cli.api import BackboneSpec, LossSpec, Options, RecipeError, Result, SignalSpec, StageContext, StageSpec, option
+from plant_cli.api import BackboneSpec, LossSpec, Options, RecipeError, Result, ShortlistSpec, SignalSpec, StageContext, StageSpec, option
 from plant_cli.base.sizes import read_size
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def run(context: StageContext, options: PlanOptions) -> Result:
     free = free_memory(hardware, sharing)
     with _corpus(context, steps[0], recipe) as corpus:
         planner = Planner(context.component, corpus, hardware, sharing, free=free, timed=options.probe)
-        plans = {step.name: _plan(context, step, corpus, planner) for step in _drop_idle(steps)}
+        relevance = any(step.name == "mig" for step in steps) or (recipe is None and context.find_input("mig") is not None)
+        plans = {step.name: _plan(context, step, corpus, planner, relevance=relevance) for step in _drop_idle(steps)}
     place = f"{hardware.device} in {str(hardware.dtype).removeprefix('torch.')}"
     each = f" for each of {sharing.processes} processes" if sharing.processes > 1 else ""
     return report(plans, free, place + each, [*_explain(plans), *planner.notes])
@@ -112,14 +113,14 @@ def _drop_idle(steps: list[Step]) -> list[Step]:
     return [step for step in steps if not (alone and step.spec.name == "predict")]
 
 
-def _plan(context: StageContext, step: Step, corpus: Corpus, planner: Planner) -> Estimate:
+def _plan(context: StageContext, step: Step, corpus: Corpus, planner: Planner, *, relevance: bool) -> Estimate:
     if step.spec.name == "mig":
         return _words(context, step, corpus)
     if not getattr(step.options, "network", True):
         from plant_cli.planning.scorers import plan_scorers
 
         return plan_scorers(corpus, planner.scorers(step.options.chosen_scorers), context.reporter)  # type: ignore[attr-defined]
-    return planner.plan(_job(context, step, corpus))
+    return planner.plan(_job(context, step, corpus, relevance=relevance))
 
 
 def _words(context: StageContext, step: Step, corpus: Corpus) -> Estimate:
@@ -156,12 +157,13 @@ def _find_start(context: StageContext, section: ModelSection) -> ModelSection:
     return section.model_copy(update={"backbone": backbone})
 
 
-def _job(context: StageContext, step: Step, corpus: Corpus) -> Job:
-    """What a step that trains or scores asks of the machine."""
+def _job(context: StageContext, step: Step, corpus: Corpus, *, relevance: bool) -> Job:
+    """What a step that trains or scores asks of the machine; `relevance`: whether the run has it by then."""
     import numpy as np
 
     from plant_cli.planning.jobs import Job
     from plant_cli.training.options import ROLES, FinetuneOptions, PretrainOptions
+    from plant_cli.training.shortlisting import choose_shortlist
 
     options: Any = step.options
     sizes = corpus.sizes
@@ -177,16 +179,32 @@ def _job(context: StageContext, step: Step, corpus: Corpus) -> Job:
     if not isinstance(options, PretrainOptions | FinetuneOptions):
         return replace(job, documents=sizes.get(options.split, 0), every_score=options.auc)
     read = sizes["train"] + sizes.get("validation", 0)
-    job = replace(job, documents=sizes["train"], read=read, **options.model_dump(include={"epochs", "cache_limit"}))
-    positives = int(np.diff(corpus.split("train").gold.indptr).max())
+    gold = corpus.split("train").gold
+    job = replace(job, documents=sizes["train"], read=read, cache_limit=options.cache_limit)
+    positives = int(np.diff(gold.indptr).max())
     if isinstance(options, PretrainOptions):
+        epochs = partial(options.choose_epochs, documents=gold.shape[0], assignments=gold.nnz, labels=gold.shape[1])
+        titles = step.model.label_queries == "titles"
+        regressed, drawn = (epochs(regressed=options.regresses(able=able, titles=titles)) for able in (True, False))
+        job = replace(job, epochs=regressed, drawn_epochs=drawn)
         sampled = options.labels_per_document
         labels = sampled + positives * options.micro_batch if sampled >= 0 else 0
         return replace(job, kind="rank", roles=frozenset({"attention", *(() if options.freeze_backbone else ("backbone",))}), labels=labels)
     loss: Any = context.component(LossSpec, options.loss)[1]
     hard = getattr(loss, "hard_negatives", 0)
-    labels = positives + hard + getattr(loss, "random_negatives", 0) if hard else 0
-    return replace(job, kind="label", roles=ROLES, labels=labels, schedule=options.schedule)
+    drawn = getattr(loss, "random_negatives", 0)
+    job = replace(job, epochs=options.epochs, kind="label", roles=ROLES, schedule=options.schedule)
+    shortlist = choose_shortlist(options, hard, len(corpus.labels), relevance=relevance)
+    proposed = 0 if shortlist is None else _most_proposed(context.component(ShortlistSpec, shortlist), len(corpus.labels))
+    if 0 < proposed <= hard:
+        each = positives + proposed + -(-drawn * proposed // hard)
+        return replace(job, labels=each, candidates=each)
+    return replace(job, labels=positives + hard + drawn if hard else 0, candidates=proposed)
+
+
+def _most_proposed(shortlist: tuple[ShortlistSpec, Options], labels: int) -> int:
+    spec, options = shortlist
+    return spec.most(options, labels)
 
 
 SPECS = (

@@ -65,6 +65,11 @@ class PredictOptions(Options):
     auc: bool = option(False, "Keep the score of every label, 4 bytes each, so that `plant eval` can report AUC.")
     auc_disk: str = option("20GB", "Disk space that these scores, or those of an average, may take, such as 500MB.", pattern=SIZE_PATTERN)
 
+    @property
+    def leaves_out(self) -> bool:
+        """Whether only the labels of a shortlist are scored."""
+        return self.shortlist is not None and self.shortlist.name != "none"
+
 
 def run(context: StageContext, options: PredictOptions) -> Result:
     """Score every document of a split; the file holds label names, best first."""
@@ -88,7 +93,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     from plant_cli.inference.top import Scoring
 
     proposed = {}
-    if options.shortlist:
+    if options.shortlist is not None and options.leaves_out:
         from plant_cli.model.candidates import propose
         from plant_cli.model.word_statistics import load_statistics
 
@@ -290,9 +295,9 @@ def _refuse_other_corpus(corpus: Corpus, run: Run) -> None:
 def _require_every_score(options: PredictOptions) -> None:
     from plant_cli.parallel.environment import process_count
 
-    reason = "a shortlist leaves most labels without a score" if options.shortlist else "each process has but its share of the documents"
+    reason = "a shortlist leaves most labels without a score" if options.leaves_out else "each process has but its share of the documents"
     name = "average" if options.average else "auc"
-    if options.shortlist or process_count() > 1:
+    if options.leaves_out or process_count() > 1:
         raise UsageError(
             f"every score cannot be kept: {reason}",
             where=f"predict, option {name}",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plant_cli.api import DecoderShape, DecoderSpec, FoldableDecoder, PlantableDecoder, Reading, SparseDecoder
+from plant_cli.api import DecoderShape, DecoderSpec, FoldableDecoder, PairDecoder, PlantableDecoder, Reading, SparseDecoder
 from plant_cli.testing.specs import default_options
 
 HIDDEN, LABELS, LENGTHS = 64, 7, (9, 5, 1)
@@ -31,6 +31,25 @@ def some_labels_equal_their_columns(spec: DecoderSpec) -> None:
     decoder, chosen = _build(spec), torch.tensor([5, 0, 3])
     reading = _sample()
     torch.testing.assert_close(decoder(reading, chosen), decoder(reading)[:, chosen], rtol=RTOL, atol=ATOL)
+
+
+def chosen_pairs_equal_all_of_them(spec: DecoderSpec) -> None:
+    """A decoder that scores pairs gives what scoring all labels gives there, and the gradients of these pairs alone."""
+    import torch
+
+    decoder, reading, labels = _build(spec), _sample(), torch.tensor([5, 0, 3])
+    can_choose = isinstance(decoder, PairDecoder)
+    if not can_choose:
+        pytest.skip("for decoders that score chosen pairs")
+    wanted = torch.tensor([[True, False, True], [False, False, False], [True, True, False]])
+    found, whole = decoder.score_pairs(reading, labels, wanted), decoder(reading)[:, labels]
+    torch.testing.assert_close(found[wanted], whole[wanted], rtol=RTOL, atol=ATOL)
+    parameters = list(decoder.parameters())
+    given = (torch.autograd.grad(logits[wanted].square().sum(), parameters, allow_unused=True) for logits in (found, whole))
+    for ours, expected in zip(*given, strict=True):
+        assert (ours is None) == (expected is None), "other parameters get a gradient"
+        if ours is not None:
+            torch.testing.assert_close(ours, expected, rtol=RTOL, atol=ATOL)
 
 
 def padding_changes_nothing(spec: DecoderSpec) -> None:
@@ -246,6 +265,7 @@ def _sample() -> Reading:
 CHECKS = (
     logits_have_their_shape,
     some_labels_equal_their_columns,
+    chosen_pairs_equal_all_of_them,
     padding_changes_nothing,
     documents_stand_alone,
     attention_sums_to_one,

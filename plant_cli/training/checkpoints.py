@@ -30,6 +30,8 @@ class Position:
         step: optimiser steps done in all.
         best: best value of the monitored metric so far.
         best_epoch: epoch it was reached in.
+        gain: value at the last gain that was large enough to count (`plant_cli.training.loop.Plan.least_gain`).
+        gain_epoch: epoch of that gain.
         loss_sum: sum of the epoch's losses so far, and of their weights.
     """
 
@@ -38,6 +40,8 @@ class Position:
     step: int = 0
     best: float | None = None
     best_epoch: int = -1
+    gain: float | None = None
+    gain_epoch: int = -1
     loss_sum: float = 0.0
     weight_sum: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)

@@ -12,7 +12,7 @@ from torch import Tensor
 from plant_cli.api import GroupedDecoder, LabelLoss, RankLoss, Reading, Split
 from plant_cli.model.candidates import Candidates
 from plant_cli.model.hardware import Hardware
-from plant_cli.model.label_scores import score_all, score_candidates, score_pairs
+from plant_cli.model.label_scores import score_all, score_pairs
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader
 from plant_cli.training.planting import Planter, planted_loss
@@ -44,7 +44,9 @@ class FineTuning:
     The loss looks only at the positives and the hardest negatives of each document. All labels are scored once, in memory
     O(B·L); the backward pass of the label attention computes only the (document, label) pairs that were chosen. With sparse updates
     labels are scored without gradient, and the chosen ones of each document once more with it: no gradient has a row for every label.
-    With candidates only these are scored without gradient, and hard negatives are found among them.
+    With candidates hard negatives are these. If they are no more than the loss looks at, all of them count: they are scored once, beside
+    positives and random negatives (in the loss's proportion to them), and nothing else is. Of more, all are scored without gradient, and
+    the hardest once more with it.
 
     Args:
         network: that is trained.
@@ -75,8 +77,12 @@ class FineTuning:
         self.loss = loss
         self.hardware = hardware
         self.anchor = anchor
-        self.twice = sparse or candidates is not None
         self.candidates = candidates
+        self.all_count = candidates is not None and candidates.most <= loss.hard_negatives
+        self.random = loss.random_negatives
+        if candidates is not None and self.all_count:
+            self.random = -(-loss.random_negatives * candidates.most // loss.hard_negatives)
+        self.twice = not self.all_count and (sparse or candidates is not None)
 
     def __call__(self, rows: Rows, *, epoch: int, seed: int) -> tuple[Tensor, float]:
         """See `plant_cli.training.loop.BatchLoss`; the mean is over documents."""
@@ -92,23 +98,29 @@ class FineTuning:
         return loss, float(len(rows))
 
     def _label_loss(self, reading: Reading, targets: Tensor, rows: Rows, seed: int) -> Tensor:
+        draw = torch.Generator(device=targets.device).manual_seed(seed)
+        if self.candidates is not None and self.all_count:
+            selected = add_random(self.candidates.of(rows, targets.device) | (targets > 0), self.random, draw)
+            return self.loss(score_pairs(self.network.decoder, reading, selected), targets, selected)
         with torch.set_grad_enabled(not self.twice):
             logits = self._score(reading, rows)
         if not self.loss.hard_negatives:
             return self.loss(logits, targets)
-        draw = torch.Generator(device=logits.device).manual_seed(seed)
         selected = self.loss.select(logits.detach(), targets, draw)
         if self.twice:
-            chosen = [row.nonzero().squeeze(1) for row in selected]
-            scored = score_pairs(self.network.decoder, reading, chosen)
-            logits = torch.stack([row.index_copy(0, *pairs) for row, *pairs in zip(logits, chosen, scored, strict=True)])
+            logits = torch.where(selected, score_pairs(self.network.decoder, reading, selected), logits)
         return self.loss(logits, targets, selected)
 
     def _score(self, reading: Reading, rows: Rows) -> Tensor:
         if self.candidates is None:
             return score_all(self.network.decoder, reading, self.network.labels)
-        candidates = self.candidates.of(rows, reading.mask.device)
-        return score_candidates(self.network.decoder, reading, candidates, self.network.labels)
+        return score_pairs(self.network.decoder, reading, self.candidates.of(rows, reading.mask.device))
+
+
+def add_random(chosen: Tensor, count: int, draw: torch.Generator) -> Tensor:
+    """The chosen labels [B, L] and, for each document, `count` others (all of them if there are fewer), drawn without replacement."""
+    noise = torch.rand(chosen.shape, generator=draw, device=chosen.device).masked_fill_(chosen, -1.0)
+    return chosen.scatter(1, noise.topk(min(count, chosen.shape[1]), dim=1).indices, True)
 
 
 def group_loss(decoder: GroupedDecoder, loss: LabelLoss, reading: Reading, targets: Tensor, seed: int) -> Tensor:

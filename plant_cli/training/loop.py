@@ -42,7 +42,8 @@ class Plan:
         batch: documents of one optimiser step.
         micro_batch: documents that are in memory at once.
         monitor: key of the validation figures that decides which epoch is best (higher is better).
-        patience: epochs without a better value before training stops.
+        patience: epochs without a gain before training stops.
+        least_gain: how much better than at the last gain the value must be to count as one.
         checkpoint_minutes: time between checkpoints within an epoch.
         tracker: where accelerate sends the figures, too.
         curves: whether to draw them in the terminal.
@@ -54,6 +55,7 @@ class Plan:
     rates: unfreezing.Rates
     monitor: str
     patience: int
+    least_gain: float
     weight_decay: float
     warmup: float
     clip: float
@@ -68,25 +70,27 @@ def make_plan(
     options: TrainingOptions,
     machine: MachineSection,
     *,
+    epochs: int,
     monitor: str,
+    attention: float,
     head: float,
     boost: float,
     patience: int | None,
+    least_gain: float = 0.0,
     schedule: Schedule = EVERYTHING,
 ) -> Plan:
-    """The plan that a training stage's options describe, with the peak rates of per-label tables (`boost`) and of what labels share.
+    """The plan that a stage's options describe, with the peak rates of attention, of per-label tables (`boost`) and of what labels share.
 
     Without `patience` training runs all its epochs.
     """
     return Plan(
-        epochs=options.epochs,
+        epochs=epochs,
         batch=options.batch,
         micro_batch=options.micro_batch,
-        rates=unfreezing.Rates(
-            head=head, boost=boost, attention=options.rate_attention, backbone=options.rate_backbone, layers=options.layer_rates
-        ),
+        rates=unfreezing.Rates(head=head, boost=boost, attention=attention, backbone=options.rate_backbone, layers=options.layer_rates),
         monitor=monitor,
-        patience=options.epochs if patience is None else patience,
+        patience=epochs if patience is None else patience,
+        least_gain=least_gain,
         weight_decay=options.weight_decay,
         warmup=options.warmup,
         clip=options.clip,
@@ -194,7 +198,7 @@ class Training:
             describe_trainable(self.network, self.hardware, self.groups, self.optimizer, plan.clip), self.accelerator, self.session.reporter
         )
         self.groups = [replace(group, parameters=tuple(found)) for group, found in zip(self.groups, self.strategy.groups, strict=True)]
-        while position.epoch < plan.epochs and position.epoch - position.best_epoch <= plan.patience:
+        while position.epoch < plan.epochs and position.epoch - position.gain_epoch <= plan.patience:
             self._epoch(step)
             self._close_epoch(validate)
         for tracker in self.accelerator.trackers:
@@ -323,6 +327,8 @@ class Training:
             values = [row[self.plan.monitor] for row in position.history]
             self.session.reporter.note(f"loss {draw_curve(self.losses)}   {self.plan.monitor} {draw_curve(values)}")
         value = figures[self.plan.monitor]
+        if position.gain is None or value > position.gain + self.plan.least_gain:
+            position.gain, position.gain_epoch = value, epoch
         if position.best is None or value > position.best:
             position.best, position.best_epoch = value, epoch
             self.best = checkpoints.trained_state(self.network, self.names)

@@ -15,14 +15,17 @@ ROLES = frozenset({"attention", "value", "boost", "head", "backbone"})
 """Parts of the network that stage 2 trains."""
 
 
+LISTS, FEWEST, MOST = 30, 2, 10
+"""Lists that stage 1 ranks for a label by default, and within how many epochs."""
+RATE_REGRESSED, RATE_DRAWN = 6e-3, 1e-2
+
+
 class TrainingOptions(Options):
     """How long and how fast to train."""
 
-    epochs: int = option(10, "Passes over train at most.", ge=1)
     patience: int | None = option(2, "Epochs without a better validation value before training stops.", ge=1)
     batch: int = option(32, "Documents of one optimiser step.", ge=1)
     micro_batch: int = option(8, "Documents in memory at once; lower it when memory runs out.", ge=1)
-    rate_attention: float = option(1e-3, "Peak learning rate of label queries and attention maps.", gt=0)
     rate_backbone: float = option(5e-5, "Peak learning rate of the backbone, when it is trained.", gt=0)
     layer_rates: LayerRates = option(
         "equal",
@@ -52,12 +55,26 @@ class PretrainOptions(TrainingOptions):
         None, "Tag of the `plant mig` whose relevance is planted, such as control for mig-control. Default: the one without a tag."
     )
     loss: Choice = choice("loss", "lambda", "The ranking loss.")
-    rate_attention: float = option(1e-2, "Peak learning rate of label queries and attention maps.", gt=0)
+    epochs: int | None = option(
+        None,
+        f"Passes over train at most. Default: as many as rank {LISTS} lists for each label, from {FEWEST} to {MOST}; "
+        f"{MOST} where queries start as they were drawn.",
+        ge=1,
+    )
+    least_gain: float = option(
+        0.003, "What an epoch must gain in validation nDCG to count as better, when training decides whether to stop.", ge=0
+    )
+    rate_attention: float | None = option(
+        None,
+        f"Peak learning rate of label queries and attention maps. Default: {RATE_REGRESSED:g} where queries start from a regression, "
+        f"{RATE_DRAWN:g} where they start as they were drawn.",
+        gt=0,
+    )
     freeze_backbone: bool = option(True, "Train only the label attention; hidden states are then computed once and cached.")
     contrast: int = option(
         64, "Words without relevance that join each document's lists; 0: none (the paper; neither in validation), -1: all.", ge=-1
     )
-    labels_per_document: int = option(64, "Labels sampled beside the positives of a batch; -1: all labels.", ge=-1)
+    labels_per_document: int = option(16, "Labels sampled beside the positives of a batch; -1: all labels.", ge=-1)
     score: Literal["log-mass", "mass", "log-mean"] = option(
         "log-mass", "A word's score: log of the attention mass on its tokens, the mass itself, or the log of its mean."
     )
@@ -72,6 +89,36 @@ class PretrainOptions(TrainingOptions):
     )
     title_documents: bool = option(False, "Train on the titles of labels, too: each is a short document with that label alone.")
     ndcg_k: int = option(1000, "Cut k of the validation nDCG@k.", ge=1)
+
+    def regresses(self, *, able: bool, titles: bool) -> bool:
+        """Whether queries start from a regression.
+
+        Args:
+            able: whether the decoder can.
+            titles: whether label queries are to start from titles.
+        """
+        return self.start == "regression" or (self.start is None and able and not titles)
+
+    def choose_epochs(self, *, regressed: bool, documents: int, assignments: int, labels: int) -> int:
+        """What the user gave, else by how many lists an epoch ranks.
+
+        Args:
+            regressed: whether queries start from a regression.
+            documents: of train.
+            assignments: (document, label) pairs of train.
+            labels: how many there are.
+        """
+        if self.epochs is not None:
+            return self.epochs
+        sampled = labels if self.labels_per_document < 0 else min(self.labels_per_document, labels)
+        needed = -(-LISTS * labels // max(1, documents * sampled + assignments))
+        return min(max(needed, FEWEST), MOST) if regressed else MOST
+
+    def choose_rate(self, *, regressed: bool) -> float:
+        """What the user gave, else by where queries start."""
+        if self.rate_attention is not None:
+            return self.rate_attention
+        return RATE_REGRESSED if regressed else RATE_DRAWN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +183,8 @@ class FinetuneOptions(TrainingOptions):
         f"Default: {', '.join(SCORERS)}; with --init random none (paper: none).",
         was="lexical",
     )
+    epochs: int = option(10, "Passes over train at most.", ge=1)
+    rate_attention: float = option(1e-3, "Peak learning rate of label queries and attention maps.", gt=0)
     network: bool = option(True, "Train a network. Without one, scorers alone are the model: it is ready in seconds.")
     allow_missing: bool = option(False, "Leave a scorer out that fails, with a warning, instead of stopping.")
     patience: int | None = option(
@@ -157,8 +206,9 @@ class FinetuneOptions(TrainingOptions):
     shortlist: Choice | None = choice(
         "shortlist",
         None,
-        "Look for hard negatives only among the labels that this proposes; needs `plant mig`. Validation scores every label all the same. "
-        "Default: among all labels.",
+        "Look for hard negatives only among the labels that this proposes, and score these and what scorers list after each epoch; needs "
+        "`plant mig`. The saved model, its calibration and `predict` score every label. "
+        "Default: words from 2,000 labels on, if the run has relevance, else none (paper: none).",
     )
     monitor: Literal["MAP", "macro-F1", "micro-F1", "P@5"] = option(
         "MAP", "Validation figure that decides which epoch is kept; each F1 at the threshold that is best for it on validation."
@@ -182,7 +232,7 @@ class FinetuneOptions(TrainingOptions):
     @property
     def needs_relevance(self) -> bool:
         """Whether the stage cannot do without the run's relevance table."""
-        return self.network and (bool(self.anchor) or self.shortlist is not None)
+        return self.network and (bool(self.anchor) or (self.shortlist is not None and self.shortlist.name != "none"))
 
     @property
     def chosen_scorers(self) -> list[Choice]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from plant_cli.api import Analyser, Decoder, RankLoss, Reading, Split, TokenBatch
+from plant_cli.api import Analyser, Decoder, PairDecoder, RankLoss, Reading, Split, TokenBatch
 from plant_cli.base.padding import LABEL_MULTIPLE
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
@@ -249,7 +249,9 @@ def rank_words(
 
 def _score_items(decoder: Decoder, planter: Planter, reading: Reading, rows: Rows, labels: Rows, part: Sequence[Items]) -> Tensor:
     """Scores of the words in the lists of a block of labels: document after document, list after list."""
-    attention = decoder.rank(reading, torch.from_numpy(labels).to(reading.mask.device))
+    wanted = torch.from_numpy(np.stack([np.isin(labels, items.labels) for items in part])).to(reading.mask.device)
+    given = reading, torch.from_numpy(labels).to(reading.mask.device)
+    attention = decoder.rank_pairs(*given, wanted) if isinstance(decoder, PairDecoder) else decoder.rank(*given)
     scores = []
     for row, of_document, items in zip(rows, attention.unbind(0), part, strict=True):
         if len(items.labels):

@@ -20,7 +20,7 @@ from plant_cli.training.materials import Material
 
 SCALE = 16.0
 """Logits from background to prototype: the label's average document starts at a probability of 1 − 3e-4, any other at 3e-4."""
-BACKGROUND = 512
+BACKGROUND = 128
 """Training documents, drawn at random, over which the background of every label is averaged."""
 NUMBERS = 1 << 26
 """Numbers gathered at a time."""

@@ -10,7 +10,7 @@ from plant_cli.model.network import save_network
 from plant_cli.model.word_statistics import WordStatistics
 from plant_cli.parallel.strategies.choice import sharing_mode
 from plant_cli.training.attention_quality import AttentionMeasure
-from plant_cli.training.loop import Training, TrainingResult, make_plan
+from plant_cli.training.loop import Plan, Training, TrainingResult, make_plan
 from plant_cli.training.losses import rank_loss
 from plant_cli.training.materials import Inputs, Setup, set_up
 from plant_cli.training.optimiser import decide_sparse
@@ -77,24 +77,34 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
         contrast=-1 if options.contrast else 0,
         items=options.items,
     )
-    plan = make_plan(
-        options,
-        given.machine,
-        monitor=measure.name,
-        head=options.rate_attention,
-        boost=options.rate_attention,
-        patience=options.patience,
-    )
+    start = _make_start(given, options, setup, planter)
+    plan = _make_plan(given, options, setup, measure.name, regressed=start is not None)
     samples = 0 <= options.labels_per_document < network.labels
     decide_sparse(network, options.sparse_updates, selects=samples, shared=sharing_mode() != "whole")
     roles = frozenset({"attention"} if network.backbone_is_frozen else {"attention", "backbone"})
     step = Planting(network, train.reader, planter, loss, hardware)
-    start = _make_start(given, options, setup, planter)
     plant = None if start is None else lambda: _plant(start, measure)
     outcome = Training(given.session, network, hardware, plan, setup.lengths, roles).run(step, lambda epoch: measure(), plant=plant)
     save_network(network, given.session.folder)
     speed = measure_throughput(network, train.reader, hardware, step, outcome, options.micro_batch)
     return Planted(training=outcome, measure=measure.name, speed=speed, cuts=setup.summarise_cuts())
+
+
+def _make_plan(given: Inputs, options: PretrainOptions, setup: Setup, monitor: str, *, regressed: bool) -> Plan:
+    gold = setup.train.split.gold
+    rate = options.choose_rate(regressed=regressed)
+    epochs = options.choose_epochs(regressed=regressed, documents=gold.shape[0], assignments=gold.nnz, labels=gold.shape[1])
+    return make_plan(
+        options,
+        given.machine,
+        epochs=epochs,
+        monitor=monitor,
+        attention=rate,
+        head=rate,
+        boost=rate,
+        patience=options.patience,
+        least_gain=options.least_gain,
+    )
 
 
 def _refuse_nothing(given: Inputs, known: WordStatistics) -> None:
@@ -118,8 +128,7 @@ def _make_start(given: Inputs, options: PretrainOptions, setup: Setup, planter: 
             expected="a decoder with keys and plant_queries (plant_cli.api.QueryDecoder)",
             todo="--start random, or another --decoder",
         )
-    by_default = able and network.section.label_queries == "random"
-    if options.start == "random" or (options.start is None and not by_default):
+    if not options.regresses(able=able, titles=network.section.label_queries == "titles"):
         return None
     return QueryRegression(
         network, setup.train, planter.documents, planter.table, setup.hardware, batch=options.micro_batch, session=given.session

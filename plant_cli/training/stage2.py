@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plant_cli.api import LabelLoss, LossSpec, PlantableDecoder, ShortlistSpec, UsageError
+from plant_cli.api import LabelLoss, LossSpec, PlantableDecoder, UsageError
 from plant_cli.inference.calibration import Calibrated
 from plant_cli.inference.model import NETWORK, save_voices
 from plant_cli.inference.scorers import ScoredDocuments
 from plant_cli.inference.scorers import Training as ScorerTraining
-from plant_cli.model.candidates import Candidates, measure_recall, propose
+from plant_cli.model.candidates import measure_recall
 from plant_cli.model.network import save_network
 from plant_cli.model.word_statistics import WordStatistics
 from plant_cli.parallel.strategies.choice import sharing_mode
@@ -25,11 +25,14 @@ from plant_cli.training.options import PATIENCE, RATE_BOOST, RATE_HEAD, ROLES, F
 from plant_cli.training.planting import Planter
 from plant_cli.training.prototypes import SHARPNESSES, Prototypes
 from plant_cli.training.scoring import describe, fit_beside, judge_parts, make_judge, speak
+from plant_cli.training.shortlisting import Shortlisted, shortlist_labels
 from plant_cli.training.throughput import Throughput, measure_throughput
 from plant_cli.training.validation import Validation, starts_sparse
 
 ATTENTION_K = 1000
 """Cut k of the nDCG@k that shows what stage 2 keeps of the planted attention."""
+SAMPLE = 16
+"""Validation documents of which every label is scored after each epoch, to see what a shortlist misses."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +45,7 @@ class FineTuned:
         threshold: the decision threshold for all labels.
         scorers: what speaks beside the network, as it was fitted; None: nothing does.
         parts: validation figures of each part alone, by its name.
+        figures: of all that speaks together, on validation, every label scored; those of epochs may be of a shortlist.
         calibrated: how much the network and the scorers count, and how well probabilities hold on validation.
         conditions: which documents and labels the figures are of.
         speed: how fast it trained.
@@ -53,6 +57,7 @@ class FineTuned:
     threshold: float
     scorers: ScorerTraining | None
     parts: Mapping[str, Mapping[str, float]]
+    figures: Mapping[str, float]
     calibrated: Calibrated
     conditions: str
     speed: Throughput
@@ -72,17 +77,16 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
         TrainingError: the loss is not a number, or the model collapsed.
     """
     loss = label_loss(*given.component(LossSpec, options.loss))
-    _refuse_useless_shortlist(options, loss)
     scorers, scored = fit_beside(given, options)
     setup = set_up(given, freeze_backbone=False, cache_limit=options.cache_limit)
-    proposed = _propose(given, options, setup)
-    step = _make_step(given, options, setup, loss, proposed.get("train"))
-    monitor = _make_monitor(given, options, setup, scored, proposed.get("validation"), loss.hard_negatives)
+    shortlisted = shortlist_labels(given, options, setup, loss, scored)
+    step = _make_step(given, options, setup, loss, shortlisted)
+    monitor = _make_monitor(given, options, setup, scored, shortlisted)
     prototypes = _make_prototypes(given, options, setup)
     outcome = _train(given, options, setup, step, monitor, prototypes)
     save_network(setup.network, given.session.folder)
     speed = measure_throughput(setup.network, setup.train.reader, setup.hardware, step, outcome, options.micro_batch)
-    judged = monitor.validation.run()
+    judged = monitor.validation.run(every_label=True)
     counts = monitor.validation.judge.train_counts[: setup.network.labels]
     voices = speak(judged.calibrated, None if scorers is None else scorers.scorers, counts)
     parts = (
@@ -95,6 +99,7 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
         threshold=monitor.validation.judge.save_thresholds(judged.whole, options.tune, given.session, given.corpus.labels.hash),
         scorers=scorers,
         parts=parts,
+        figures=monitor.validation.describe(judged),
         calibrated=judged.calibrated,
         conditions=monitor.validation.judge.conditions,
         speed=speed,
@@ -109,15 +114,13 @@ class Monitor:
     Args:
         validation: gives metrics on the validation split.
         quality: gives the quality of attention; None without relevance.
-        shortlist: what a shortlist proposes for validation; None without one.
-        negatives: hard negatives m; of the m labels scored highest, the share that the shortlist proposes is measured.
+        shortlisted: what a shortlist proposes; None without one. Of the labels scored highest, the share that it proposes is measured.
         batch: documents in memory at once.
     """
 
     validation: Validation
     quality: AttentionMeasure | None
-    shortlist: Candidates | None
-    negatives: int
+    shortlisted: Shortlisted | None
     batch: int
 
     def __call__(self) -> dict[str, float]:
@@ -130,21 +133,12 @@ class Monitor:
 
     def _others(self) -> dict[str, float]:
         figures = self.quality() if self.quality else {}
-        if self.shortlist is not None:
-            at = self.validation
-            recall = measure_recall(at.network, at.material.reader, at.hardware, self.shortlist, self.negatives, batch=self.batch)
-            figures |= {f"shortlist recall@{self.negatives}": recall}
+        if self.shortlisted is not None:
+            at, m = self.validation, self.shortlisted.recall_at
+            proposed = self.shortlisted.validation
+            recall = measure_recall(at.network, at.material.reader, at.hardware, proposed, m, batch=self.batch, sample=SAMPLE)
+            figures |= {f"shortlist recall@{m}": recall}
         return figures
-
-
-def _refuse_useless_shortlist(options: FinetuneOptions, loss: LabelLoss) -> None:
-    if options.shortlist is not None and not loss.hard_negatives:
-        raise UsageError(
-            "a shortlist is of no use to a loss that looks at all labels",
-            where="finetune, option shortlist",
-            expected="a loss with hard negatives",
-            todo="leave --shortlist out, or --set finetune.loss.hard_negatives=1000",
-        )
 
 
 def _statistics(given: Inputs) -> WordStatistics:
@@ -153,18 +147,11 @@ def _statistics(given: Inputs) -> WordStatistics:
     return given.statistics
 
 
-def _propose(given: Inputs, options: FinetuneOptions, setup: Setup) -> dict[str, Candidates]:
-    """The labels of each document among which hard negatives are looked for, by split; empty if among all."""
-    if options.shortlist is None:
-        return {}
-    texts = {"train": setup.train.split.texts, "validation": setup.validation.split.texts}
-    return propose(given.component(ShortlistSpec, options.shortlist), _statistics(given), texts, given.session.reporter)
-
-
-def _make_step(given: Inputs, options: FinetuneOptions, setup: Setup, loss: LabelLoss, candidates: Candidates | None) -> FineTuning:
+def _make_step(given: Inputs, options: FinetuneOptions, setup: Setup, loss: LabelLoss, shortlisted: Shortlisted | None) -> FineTuning:
     network, train = setup.network, setup.train
     sparse = decide_sparse(network, options.sparse_updates, selects=loss.hard_negatives > 0, shared=sharing_mode() != "whole")
     anchor = _make_anchor(given, options, setup) if options.anchor else None
+    candidates = None if shortlisted is None else shortlisted.train
     return FineTuning(network, train.reader, train.split, loss, setup.hardware, anchor, sparse=sparse, candidates=candidates)
 
 
@@ -177,7 +164,7 @@ def _make_anchor(given: Inputs, options: FinetuneOptions, setup: Setup) -> Ancho
 
 
 def _make_monitor(
-    given: Inputs, options: FinetuneOptions, setup: Setup, scored: ScoredDocuments | None, shortlist: Candidates | None, negatives: int
+    given: Inputs, options: FinetuneOptions, setup: Setup, scored: ScoredDocuments | None, shortlisted: Shortlisted | None
 ) -> Monitor:
     network, hardware, batch = setup.network, setup.hardware, options.micro_batch
     quality = None
@@ -185,8 +172,11 @@ def _make_monitor(
         quality = AttentionMeasure(network, setup.validation, given.statistics, hardware, k=ATTENTION_K, batch=batch)
     judge = make_judge(given, options, setup.validation.split)
     sparse = starts_sparse(network, setup.validation, hardware, batch)
-    validation = Validation(network, setup.validation, hardware, judge, batch=batch, scored=scored, starts_sparse=sparse)
-    return Monitor(validation=validation, quality=quality, shortlist=shortlist, negatives=negatives, batch=batch)
+    candidates = None if shortlisted is None else shortlisted.validation
+    validation = Validation(
+        network, setup.validation, hardware, judge, batch=batch, scored=scored, candidates=candidates, starts_sparse=sparse
+    )
+    return Monitor(validation=validation, quality=quality, shortlisted=shortlisted, batch=batch)
 
 
 def _make_prototypes(given: Inputs, options: FinetuneOptions, setup: Setup) -> Prototypes | None:
@@ -228,7 +218,9 @@ def _make_plan(given: Inputs, options: FinetuneOptions, *, planted: bool) -> Pla
     return make_plan(
         options,
         given.machine,
+        epochs=options.epochs,
         monitor=options.monitor,
+        attention=options.rate_attention,
         head=RATE_HEAD.choose(options.rate_head, planted=planted),
         boost=RATE_BOOST.choose(options.rate_boost, planted=planted),
         patience=PATIENCE.choose(options.patience, planted=planted),

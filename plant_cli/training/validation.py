@@ -13,6 +13,7 @@ from plant_cli.inference.calibration import Calibrated, PairCollector, Pairs, ca
 from plant_cli.inference.scorers import ScoredDocuments
 from plant_cli.inference.scoring import WHOLE, score_documents
 from plant_cli.inference.top import Scoring, TopLabels
+from plant_cli.model.candidates import Candidates
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.label_scores import score_all
 from plant_cli.model.network import Network
@@ -69,6 +70,7 @@ class Validation:
         judge: measures what was scored.
         batch: documents in memory at once.
         scored: the split, as the scorers see it; None: the network speaks alone.
+        candidates: the labels of each document that are scored, all that the scorers list among them; None: every label.
         starts_sparse: whether the untrained network assigns few labels: one that does not, cannot collapse until it has learned to.
     """
 
@@ -81,6 +83,7 @@ class Validation:
         *,
         batch: int,
         scored: ScoredDocuments | None = None,
+        candidates: Candidates | None = None,
         starts_sparse: bool = True,
     ) -> None:
         self.network = network
@@ -89,6 +92,7 @@ class Validation:
         self.judge = judge
         self.batch = batch
         self.scored = scored
+        self.candidates = candidates
         self.assigned_few = starts_sparse
 
     def __call__(self) -> dict[str, float]:
@@ -108,16 +112,23 @@ class Validation:
                 expected="a few labels for each document",
                 todo="nothing saved is lost; train again with lower rates (--rate-boost, --rate-head) or --precision fp32, and --force",
             )
-        if self.scored is None:
-            return self.judge.figures(judged.alone)
+        return self.describe(judged)
+
+    def describe(self, judged: Judged) -> dict[str, float]:
+        """The figures of what was judged."""
         alone = self.judge.figures(judged.alone)
+        if self.scored is None:
+            return alone
         return {**self.judge.figures(judged.whole), **{f"{name} of the network": value for name, value in alone.items()}}
 
-    def run(self) -> Judged:
-        """The network as it is now, alone and with all that speaks beside it."""
+    def run(self, *, every_label: bool = False) -> Judged:
+        """The network as it is now, alone and with all that speaks beside it; by all labels, as `predict` scores them, where asked for."""
+        candidates = None if every_label else self.candidates
         split, labels = self.material.split, self.network.labels
         collector = PairCollector(len(split), labels, self.scored)
-        scoring = Scoring(name="validation", k=KEPT, batch=self.batch, reporter=SilentReporter(), keep=collector.keep)
+        scoring = Scoring(
+            name="validation", k=KEPT, batch=self.batch, reporter=SilentReporter(), keep=collector.keep, candidates=candidates
+        )
         alone = score_documents(self.network, self.material.reader, self.hardware, scoring)[WHOLE]
         self.hardware.processes.add_arrays(*collector.arrays())
         pairs = collector.pairs()

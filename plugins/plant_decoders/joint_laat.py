@@ -56,11 +56,20 @@ class JointLaat(nn.Module):
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
         """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
         read = self._read(reading)
+        logits: Tensor = self.lower(read, labels) + self._show_groups(read, labels)
+        return logits
+
+    def score_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
+        """Logits [B, l] of some pairs of document and label; see `plant_cli.api.PairDecoder`."""
+        read = self._read(reading)
+        return self.lower.score_pairs(read, labels, wanted) + self._show_groups(read, labels)
+
+    def _show_groups(self, read: Reading, labels: Tensor | None) -> Tensor:
+        """What the scores of the groups add to each label [B, l]."""
         context = self.to_context(torch.sigmoid(self.upper(read)))
         tables = take_rows(self.context, labels, sparse=self.sparse)
         shown: Tensor = (context @ tables.to(context.dtype).mT).float() if context.dtype != torch.float64 else context @ tables.mT
-        logits: Tensor = self.lower(read, labels) + shown
-        return logits
+        return shown
 
     def score_groups(self, reading: Reading) -> Tensor:
         """Logits [B, G] of the groups."""
@@ -70,6 +79,10 @@ class JointLaat(nn.Module):
     def rank(self, reading: Reading, labels: Tensor) -> Tensor:
         """Log attention [B, l, T] of labels; −inf where masked."""
         return self.lower.rank(self._read(reading), labels)
+
+    def rank_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
+        """The same of some pairs of document and label; see `plant_cli.api.PairDecoder`."""
+        return self.lower.rank_pairs(self._read(reading), labels, wanted)
 
     def attention(self, reading: Reading, labels: Tensor) -> Tensor:
         """Attention [B, l, T] of labels; rows sum to 1 over real tokens."""

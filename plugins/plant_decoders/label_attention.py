@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from plant_cli.api import ComponentError, DecoderShape, Reading
 from plant_cli.kit.attention import gather_sharpened, gather_states, label_attention, log_attention, pooling_matrix
-from plant_cli.kit.padding import LABEL_MULTIPLE, round_up
+from plant_decoders.label_tables import fill_up, fill_up_pairs
 from plant_decoders.options import LabelAttentionOptions
 
 PRIOR_MARGIN = 1e-6
@@ -60,10 +60,18 @@ class LabelAttention(nn.Module):
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
         """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
-        queries, directions, constant = self.terms(None if labels is None else _fill_up(labels))
+        return self._score(reading, labels)
+
+    def score_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
+        """Logits [B, l] of some pairs of document and label; see `plant_cli.api.PairDecoder`."""
+        return self._score(reading, labels, wanted)
+
+    def _score(self, reading: Reading, labels: Tensor | None, wanted: Tensor | None = None) -> Tensor:
+        queries, directions, constant = self.terms(None if labels is None else fill_up(labels))
         states = self._states(reading.hidden)
         keys, values = self.to_key(states), self.to_value(states)
-        logits = label_attention(queries, directions, keys, values, reading.mask, heads=self.heads, elements=self.elements) + constant
+        given = queries, directions, keys, values, reading.mask
+        logits = label_attention(*given, heads=self.heads, elements=self.elements, wanted=fill_up_pairs(wanted)) + constant
         return logits if labels is None else logits[:, : len(labels)]
 
     def terms(self, labels: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
@@ -82,8 +90,15 @@ class LabelAttention(nn.Module):
 
     def rank(self, reading: Reading, labels: Tensor) -> Tensor:
         """Log attention [B, l, T], averaged over heads; −inf where masked."""
-        queries, keys = self.to_query(self._queries(_fill_up(labels))), self.to_key(self._states(reading.hidden))
-        return log_attention(queries, keys, reading.mask, heads=self.heads)[:, : len(labels)]
+        return self._rank(reading, labels)
+
+    def rank_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
+        """The same of some pairs of document and label; see `plant_cli.api.PairDecoder`."""
+        return self._rank(reading, labels, wanted)
+
+    def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None = None) -> Tensor:
+        queries, keys = self.to_query(self._queries(fill_up(labels))), self.to_key(self._states(reading.hidden))
+        return log_attention(queries, keys, reading.mask, heads=self.heads, wanted=fill_up_pairs(wanted))[:, : len(labels)]
 
     def attention(self, reading: Reading, labels: Tensor) -> Tensor:
         """Attention [B, l, T], averaged over heads; rows sum to 1 over real tokens."""
@@ -208,11 +223,6 @@ class FoldedLabelAttention(nn.Module):
         queries, directions, constant = tables if labels is None else [table.index_select(0, labels) for table in tables]
         keys, values = self.to_key(states), self.to_value(states)
         return label_attention(queries, directions, keys, values, reading.mask, heads=self.heads, elements=self.elements) + constant
-
-
-def _fill_up(labels: Tensor) -> Tensor:
-    """Labels [l], the last of them repeated up to a multiple of `LABEL_MULTIPLE`; no label is touched that was not asked for."""
-    return torch.cat([labels, labels[-1:].expand(round_up(len(labels), LABEL_MULTIPLE) - len(labels))])
 
 
 def _check_heads(heads: int, hidden: int) -> None:

@@ -44,6 +44,11 @@ def fill_up(labels: Tensor) -> Tensor:
     return torch.cat([labels, labels[-1:].expand(round_up(len(labels), LABEL_MULTIPLE) - len(labels))])
 
 
+def fill_up_pairs(wanted: Tensor | None) -> Tensor | None:
+    """Wanted pairs [B, l] for labels that are filled up as by `fill_up`; what is filled up is not wanted."""
+    return None if wanted is None else functional.pad(wanted, (0, round_up(wanted.shape[1], LABEL_MULTIPLE) - wanted.shape[1]))
+
+
 def refuse_titles(name: str, shape: DecoderShape) -> None:
     """Refuse label queries that start from titles, where queries do not live among hidden states.
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from plant_cli.api import Reading
 from plant_cli.kit.attention import single_head_attention, single_head_log_attention, single_head_sharpened, single_head_states
-from plant_decoders.label_tables import fill_up, take_rows
+from plant_decoders.label_tables import fill_up, fill_up_pairs, take_rows
 
 SMALLEST_SHARE = 0.01
 """A label whose documents are like all others has next to no direction of its own: its length counts as this share of the median."""
@@ -39,13 +39,27 @@ class LabelWise(nn.Module):
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
         """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
+        return self._score(reading, labels)
+
+    def score_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
+        """Logits [B, l] of some pairs of document and label; see `plant_cli.api.PairDecoder`."""
+        return self._score(reading, labels, wanted)
+
+    def _score(self, reading: Reading, labels: Tensor | None, wanted: Tensor | None = None) -> Tensor:
         queries, vectors, bias = (take_rows(table, labels, sparse=self.sparse) for table in (self.queries, self.vectors, self.bias))
-        return single_head_attention(queries, vectors, *self._read(reading), reading.mask, elements=self.elements) + bias
+        return single_head_attention(queries, vectors, *self._read(reading), reading.mask, elements=self.elements, wanted=wanted) + bias
 
     def rank(self, reading: Reading, labels: Tensor) -> Tensor:
         """Log attention [B, l, T]; −inf where masked."""
+        return self._rank(reading, labels)
+
+    def rank_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
+        """The same of some pairs of document and label; see `plant_cli.api.PairDecoder`."""
+        return self._rank(reading, labels, wanted)
+
+    def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None = None) -> Tensor:
         queries = take_rows(self.queries, fill_up(labels), sparse=self.sparse)
-        return single_head_log_attention(queries, self._read(reading)[0], reading.mask)[:, : len(labels)]
+        return single_head_log_attention(queries, self._read(reading)[0], reading.mask, fill_up_pairs(wanted))[:, : len(labels)]
 
     def attention(self, reading: Reading, labels: Tensor) -> Tensor:
         """Attention [B, l, T]; rows sum to 1 over real tokens."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from plant_cli.api import DecoderShape, Reading
 from plant_cli.kit.attention import normed_attention, single_head_log_attention
-from plant_decoders.label_tables import fill_up, normal_table, take_rows
+from plant_decoders.label_tables import fill_up, fill_up_pairs, normal_table, take_rows
 from plant_decoders.options import PlmCaOptions
 
 DEVIATION = 0.03
@@ -45,10 +45,17 @@ class CrossAttention(nn.Module):
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
         """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
+        return self._score(reading, labels)
+
+    def score_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
+        """Logits [B, l] of some pairs of document and label; see `plant_cli.api.PairDecoder`."""
+        return self._score(reading, labels, wanted)
+
+    def _score(self, reading: Reading, labels: Tensor | None, wanted: Tensor | None = None) -> Tensor:
         states = self._states(reading)
         queries, (direction, constant) = take_rows(self.queries, labels, sparse=self.sparse), self.shared()
-        keys, values = self.to_key(states), self.to_value(states)
-        return normed_attention(queries, direction, keys, values, reading.mask, epsilon=self.norm.eps, elements=self.elements) + constant
+        given = queries, direction, self.to_key(states), self.to_value(states), reading.mask
+        return normed_attention(*given, epsilon=self.norm.eps, elements=self.elements, wanted=wanted) + constant
 
     def shared(self) -> tuple[Tensor, Tensor]:
         """What follows the normalised vector, as one direction [H] and a constant: scale and shift of the layer norm, w and b."""
@@ -58,8 +65,15 @@ class CrossAttention(nn.Module):
 
     def rank(self, reading: Reading, labels: Tensor) -> Tensor:
         """Log attention [B, l, T]; −inf where masked."""
-        queries = take_rows(self.queries, fill_up(labels), sparse=self.sparse)
-        return single_head_log_attention(queries, self.to_key(self._states(reading)), reading.mask)[:, : len(labels)]
+        return self._rank(reading, labels)
+
+    def rank_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
+        """The same of some pairs of document and label; see `plant_cli.api.PairDecoder`."""
+        return self._rank(reading, labels, wanted)
+
+    def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None = None) -> Tensor:
+        queries, keys = take_rows(self.queries, fill_up(labels), sparse=self.sparse), self.to_key(self._states(reading))
+        return single_head_log_attention(queries, keys, reading.mask, fill_up_pairs(wanted))[:, : len(labels)]
 
     def attention(self, reading: Reading, labels: Tensor) -> Tensor:
         """Attention [B, l, T]; rows sum to 1 over real tokens."""

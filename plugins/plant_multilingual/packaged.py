@@ -35,12 +35,10 @@ def read_packaged() -> Packed:
     Raises:
         ComponentError: a package is missing, damaged or of another version.
     """
-    from transformers import BertModel
-
     weights, tokenizer = WEIGHTS.locate(), TOKENIZER.locate()
     header = read_header(weights)
     return Packed(
-        architecture=BertModel,
+        architecture="BertModel",
         config=header.config(),
         tokenizer=read_tokenizer(tokenizer),
         weights=partial(read_weights, weights, header),

@@ -4,9 +4,25 @@ from __future__ import annotations
 
 from plant_cli.api import Options, option
 
+SHARE, SMALLEST, LARGEST = 32, 192, 4096
+"""Labels proposed by default: one of so many, within these limits."""
+
 
 class WordsOptions(Options):
     """Options of the shortlist `words`."""
 
-    size: int = option(4096, "Labels proposed for a document by its words, at most.", ge=1)
-    frequent: int = option(1024, "Labels with the most training documents, proposed for every document.", ge=0)
+    size: int | None = option(
+        None, "Labels proposed for a document by its words, at most. Default: one of 32, but no less than 192 and no more than 4,096.", ge=1
+    )
+    frequent: int | None = option(
+        None, "Labels with the most training documents, proposed for every document. Default: a third of `size`.", ge=0
+    )
+
+    def share_out(self, labels: int) -> tuple[int, int]:
+        """Labels proposed for a document by its words, and frequent ones, at most, of so many labels."""
+        size = min(max(SMALLEST, labels // SHARE), LARGEST) if self.size is None else self.size
+        return size, size // 3 if self.frequent is None else self.frequent
+
+    def most(self, labels: int) -> int:
+        """Labels proposed for a document, at most, of so many."""
+        return min(sum(self.share_out(labels)), labels)

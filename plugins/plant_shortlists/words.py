@@ -1,4 +1,4 @@
-"""The shortlist `words`: an inverted index from relevant words to the labels that they indicate."""
+"""The shortlist `words`: an inverted index from relevant words to the labels that they indicate; and `none`, which leaves nothing out."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class WordIndex:
     """
 
     def __init__(self, options: WordsOptions, given: ShortlistInput) -> None:
-        self.size = options.size
-        self.frequent = np.argsort(-given.train_counts, kind="stable")[: options.frequent]
+        self.size, frequent = options.share_out(len(given.train_counts))
+        self.frequent = np.argsort(-given.train_counts, kind="stable")[:frequent]
         idf = inverse_frequency(given.documents, given.docs_with_word)
         self.by_word = csr_array((unit_rows(given.relevance) @ diags_array(idf)).T).astype(np.float32)
 
@@ -38,3 +38,18 @@ class WordIndex:
             best = scores.indices[np.argsort(-scores.data, kind="stable")[: self.size]]
             found.append(np.union1d(best.astype(np.int64), self.frequent))
         return found
+
+
+class EveryLabel:
+    """Proposes every label for every document.
+
+    Args:
+        labels: how many labels L there are.
+    """
+
+    def __init__(self, labels: int) -> None:
+        self.labels = labels
+
+    def propose(self, texts: Sequence[str], counts: csr_array) -> list[npt.NDArray[np.int64]]:
+        """See `plant_cli.api.Shortlist.propose`."""
+        return [np.arange(self.labels, dtype=np.int64)] * len(texts)

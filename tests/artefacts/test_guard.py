@@ -20,10 +20,15 @@ def test_a_stamp_holds_the_format_and_the_hashes_that_apply() -> None:
     assert stamp(labels=A, tokenizer=B) == {"format": str(FORMAT), "label_hash": A, "tokenizer_hash": B}
 
 
-def test_what_was_stamped_passes() -> None:
-    check(stamp(labels=A, tokenizer=B), labels=A, tokenizer=B)
-    check(stamp(labels=A), tokenizer=None)  # type: ignore[arg-type]
-    check({"format": FORMAT, "label_hash": A}, labels=A)  # JSON may hold the format as a number
+def test_what_was_stamped_passes_and_only_that() -> None:
+    for found, wanted, unlike in (
+        (stamp(labels=A, tokenizer=B), {"labels": A, "tokenizer": B}, {"labels": A, "tokenizer": A}),
+        (stamp(labels=A), {"tokenizer": None}, {"tokenizer": A}),
+        ({"format": FORMAT, "label_hash": A}, {"labels": A}, {"labels": B}),  # JSON may hold the format as a number
+    ):
+        check(found, **wanted)  # type: ignore[arg-type]
+        with pytest.raises(ArtefactError, match="the relevance was made for another"):
+            check(found, **unlike)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("wanted", "other"), [({"labels": B}, "label order"), ({"labels": A, "tokenizer": A}, "tokenizer")])

@@ -127,13 +127,19 @@ def test_a_lost_file_is_told(folder: Path) -> None:
 
 
 def test_what_was_laid_there_later_and_what_is_not_finished_passes(folder: Path) -> None:
-    require_recorded(folder, "edits.yaml")
     flip(folder / NAMES[0])
+    require_recorded(folder, "edits.yaml")
+    with pytest.raises(ArtefactError, match="is damaged"):
+        require_recorded(folder, NAMES[0])
     write_record(folder, status="running")
     flip(folder / NAMES[0])
     require_recorded(folder, NAMES[0])
     (folder / "stage.json").unlink()
     require_recorded(folder, NAMES[0])
+    write_record(folder)
+    flip(folder / NAMES[0])
+    with pytest.raises(ArtefactError, match="is damaged"):
+        require_recorded(folder, NAMES[0])
 
 
 def test_a_hash_is_taken_again_when_the_file_was_touched(folder: Path, hashed: list[Path]) -> None:

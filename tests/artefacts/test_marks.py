@@ -26,6 +26,10 @@ def test_a_marked_folder_is_whole_also_when_it_was_copied(mark: Path) -> None:
     require(mark, fully=True)
     os.utime(mark.parent / "weights.bin", ns=(0, 0))
     require(mark)
+    assert {file.state for file in examine_marked(mark)} == {"whole"}
+    (mark.parent / "weights.bin").write_bytes(b"0" * 9)
+    with pytest.raises(ArtefactError, match=r"'weights.bin' of the checkpoint is damaged"):
+        require(mark)
 
 
 def test_a_lost_file_and_a_flipped_bit_are_told(mark: Path) -> None:

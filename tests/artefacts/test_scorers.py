@@ -45,6 +45,42 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert np.array_equal(found.calibration.bias, fusion(4).bias)
 
 
+def test_large_tensors_that_several_scorers_have_are_stored_once(tmp_path: Path) -> None:
+    vectors, others = np.random.default_rng(0).random((2, 100_000))
+    tensors = ({"train": vectors, "size": np.array([3])}, {"0.train": vectors.copy(), "1.train": others, "size": np.array([3])})
+    scorers = tuple(
+        StoredScorer(chosen=Choice(name=name), views=1, tensors=own, alone=fusion(1))
+        for name, own in zip(("linear", "neighbours"), tensors, strict=True)
+    )
+    write_scorers(tmp_path, StoredScorers(scorers=scorers, fusion=fusion(2), calibration=fusion(1)), "hash", "words")
+    sizes = {path.stem: path.stat().st_size for path in (tmp_path / "scorers").iterdir()}
+    assert sizes["_shared"] == pytest.approx(vectors.nbytes, rel=0.01)
+    assert sizes["linear"] < 1000
+    assert sizes["neighbours"] == pytest.approx(others.nbytes, rel=0.01)
+    found = read_scorers(tmp_path, "hash", "words")
+    assert found is not None
+    for one, own in zip(found.scorers, tensors, strict=True):
+        assert one.tensors.keys() == own.keys()
+        assert all(np.array_equal(one.tensors[name], own[name]) for name in own)
+    assert found.scorers[0].tensors["train"] is found.scorers[1].tensors["0.train"]
+    (tmp_path / "scorers" / "_shared.safetensors").unlink()
+    with pytest.raises(ArtefactError, match="what the scorers share cannot be read"):
+        read_scorers(tmp_path, "hash", "words")
+
+
+def test_equal_bytes_of_another_shape_or_type_are_not_shared(tmp_path: Path) -> None:
+    flat = np.zeros(100_000, dtype=np.float32)
+    tensors = ({"a": flat}, {"a": flat.reshape(2, -1)}, {"a": flat.view(np.int32)})
+    scorers = tuple(
+        StoredScorer(chosen=Choice(name=name), views=1, tensors=own, alone=fusion(1)) for name, own in zip("xyz", tensors, strict=True)
+    )
+    write_scorers(tmp_path, StoredScorers(scorers=scorers, fusion=fusion(3), calibration=fusion(1)), "hash", "words")
+    found = read_scorers(tmp_path, "hash", "words")
+    assert found is not None
+    assert [one.tensors["a"].shape for one in found.scorers] == [(100_000,), (2, 50_000), (100_000,)]
+    assert [one.tensors["a"].dtype for one in found.scorers] == [np.float32, np.float32, np.int32]
+
+
 def test_scorers_of_an_earlier_attempt_are_taken_away(tmp_path: Path) -> None:
     write_scorers(tmp_path, STORED, "hash", "words")
     write_scorers(tmp_path, StoredScorers(scorers=STORED.scorers[:1], fusion=fusion(1), calibration=fusion(1)), "hash", "words")

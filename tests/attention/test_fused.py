@@ -115,6 +115,27 @@ def random_tensors(dtype: torch.dtype, seed: int = 0) -> list[Tensor]:
 
 
 @pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("kept", [0, 10**6])
+@pytest.mark.parametrize("elements", [1, 10**6])
+def test_wanted_pairs_equal_all_of_them_and_the_others_have_no_gradient(elements: int, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused, "KEPT", kept)
+    tensors = random_tensors(torch.float64)
+    mask = torch.ones(3, POSITIONS, dtype=torch.bool)
+    mask[0, 4:] = False
+    wanted = torch.zeros(3, LABELS, dtype=torch.bool)
+    wanted[0, [1, 5]] = wanted[2] = True
+    upstream = torch.randn(3, LABELS, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    whole = label_attention(*tensors, mask, heads=HEADS)
+    some = label_attention(*tensors, mask, heads=HEADS, elements=elements, wanted=wanted)
+    torch.testing.assert_close(some[wanted], whole[wanted], rtol=0, atol=1e-12)
+    upstream[2, 3] = 0  # wanted, but without a gradient
+    expected = torch.autograd.grad(whole, tensors, upstream * wanted)
+    for _ in range(2):
+        for ours, theirs in zip(torch.autograd.grad(some, tensors, upstream, retain_graph=True), expected, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+
+
+@pytest.mark.usefixtures("form")
 def test_padding_changes_nothing() -> None:
     q, g, k, v = random_tensors(torch.float32)
     mask = torch.ones(3, POSITIONS, dtype=torch.bool)
@@ -210,3 +231,13 @@ def test_no_more_labels_are_gathered_at_a_time_than_the_bound_says(monkeypatch: 
     mask = torch.ones(1, POSITIONS, dtype=torch.bool)
     label_attention(queries, directions, keys, values, mask, heads=HEADS, elements=64 * HIDDEN).sum().backward()
     assert sizes == [64, 64, 64, 8] * 2
+
+
+@pytest.mark.parametrize("kept", [0, 10**6])
+def test_wanted_pairs_in_bf16_are_summed_in_fp32_as_all_are(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused, "KEPT", kept)
+    tensors, mask = random_tensors(torch.bfloat16), torch.ones(3, POSITIONS, dtype=torch.bool)
+    wanted = torch.rand(3, LABELS, generator=torch.Generator().manual_seed(1)) < 0.6
+    whole, some = (label_attention(*tensors, mask, heads=HEADS, wanted=given) for given in (None, wanted))
+    assert some.dtype == torch.float32
+    torch.testing.assert_close(some[wanted], whole[wanted], rtol=1e-6, atol=1e-6)

@@ -15,7 +15,7 @@ import random
 import sys
 from pathlib import Path
 
-from tests.benchmarks.scale import measure_command
+from tests.benchmarks.scale import measure_commands
 
 DISCHARGE, OTHER, SHARE = 10_000, 1_700, 0.03  # characters, and which share of the rows is discharge notes
 NOTES = ["ROW_ID", "SUBJECT_ID", "HADM_ID", "CHARTDATE", "CHARTTIME", "STORETIME", "CATEGORY", "DESCRIPTION", "CGID", "ISERROR", "TEXT"]
@@ -76,7 +76,7 @@ def main() -> None:
     found = {}
     for name in options.reader or READERS:
         command = [sys.executable, "-c", READERS[name].format(root=str(options.folder))]
-        found[name] = measure_command(command, options.folder / "log")
+        found[name] = measure_commands([command], options.folder / "log")[0]
         print(name, "  ".join(f"{key} {value:,.2f}" for key, value in found[name].items()), flush=True)
     if options.json is not None:
         options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")

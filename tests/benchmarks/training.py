@@ -1,10 +1,10 @@
 """Training of stage 2 on the hidden states of a frozen backbone: ours beside PLM-CA written plainly, same batch, same labels.
 
-`python -m tests.benchmarks.training --labels 8929 --json FILE`. A step is forward, loss, backward, clipping and AdamW. `ours` is
-what `plant finetune` does, `sparse` the same with `--sparse-updates`, `shortlist` also with
-5,120 candidates for hard negatives; `reference` is PLM-CA (Edin et al. 2024): cross-attention of
-label queries, layer norm, a vector per label, cross-entropy over all labels; `peer` is the paper's network through the library's
-fused attention, with our loss.
+`python -m tests.benchmarks.training --labels 8929 --json FILE`. A step is forward, loss, backward, clipping and AdamW. `ours` looks
+for hard negatives among all labels, `sparse` does so with `--sparse-updates`. `shortlist` scores a document's candidates, positives
+and random negatives alone, `sparse shortlist` with row-wise updates; `one by one` scores the same pairs document by document, and
+`bound` is no more than their matrix products. `reference` is PLM-CA (Edin et al. 2024): cross-attention of label queries, layer norm, a
+vector per label, cross-entropy over all labels; `peer` is the paper's network through the library's fused attention, with our loss.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import DecoderShape, Reading
-from plant_cli.model.label_scores import score_all, score_candidates, score_pairs
+from plant_cli.lexical.calibration import UNSCORED
+from plant_cli.model.label_scores import last_positions, score_all, score_pairs
 from plant_cli.parallel.gradients import clip_gradients
+from plant_cli.training.finetuning import add_random
 from plant_cli.training.optimiser import RowAdamW
 from tests.benchmarks.contenders import Contender, run
 
@@ -59,14 +61,17 @@ def batch(options: argparse.Namespace) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def training(options: argparse.Namespace, network: nn.Module, loss: Callable[[], Tensor], *, fused: bool) -> Callable[[], object]:
-    """A whole step."""
-    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, fused=fused)
+    """A whole step; label tables of a sparse decoder are updated row by row."""
+    tables = network.label_tables() if isinstance(network, LabelAttention) and network.sparse else ()
+    entries = [{"params": list(network.parameters()), "lr": 1e-4}]
+    optimizer = RowAdamW(entries, tables, weight_decay=0.01) if tables else torch.optim.AdamW(network.parameters(), lr=1e-4, fused=fused)
+    parameters = list(network.parameters())
 
     def step() -> None:
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=options.dtype == "bfloat16"):
             value = loss()
         value.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        clip_gradients(parameters, 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
@@ -85,33 +90,70 @@ def ours(options: argparse.Namespace) -> Callable[[], object]:
     return training(options, decoder, loss, fused=True)
 
 
-def sparse(options: argparse.Namespace, candidates: int | None = None) -> Callable[[], object]:
+def sparse(options: argparse.Namespace) -> Callable[[], object]:
     """Scored without gradient, the selected pairs once more with it; label tables are updated row by row."""
     hidden, mask, targets = batch(options)
     reading, decoder = Reading.of(hidden, mask), _decoder(options)
     decoder.sparse = True
-    focal, parameters = Focal(FocalOptions()), list(decoder.parameters())
-    proposed = [torch.randperm(options.labels)[:candidates].sort().values for _ in hidden]
-    optimizer = RowAdamW([{"params": parameters, "lr": 1e-4}], decoder.label_tables(), weight_decay=0.01)
+    focal = Focal(FocalOptions())
 
-    def step() -> None:
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=options.dtype == "bfloat16"):
-            with torch.no_grad():
-                if candidates is None:
-                    logits = score_all(decoder, reading, options.labels)
-                else:
-                    logits = score_candidates(decoder, reading, proposed, options.labels)
-            selected = focal.select(logits, targets, torch.Generator().manual_seed(0))
-            chosen = [row.nonzero().squeeze(1) for row in selected]
-            scored = score_pairs(decoder, reading, chosen)
-            logits = torch.stack([row.index_copy(0, *pairs) for row, *pairs in zip(logits, chosen, scored, strict=True)])
-            value = focal(logits, targets, selected)
-        value.backward()  # type: ignore[no-untyped-call]
-        clip_gradients(parameters, 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+    def loss() -> Tensor:
+        with torch.no_grad():
+            logits = score_all(decoder, reading, options.labels)
+        selected = focal.select(logits, targets, torch.Generator().manual_seed(0))
+        return focal(score_pairs(decoder, reading, selected), targets, selected)
 
-    return step
+    return training(options, decoder, loss, fused=True)
+
+
+def shortlist(options: argparse.Namespace, *, sparse: bool = False) -> Callable[[], object]:
+    """Candidates, positives and random negatives are scored once, with gradient; nothing else is."""
+    hidden, mask, targets = batch(options)
+    reading, decoder, selected, focal = Reading.of(hidden, mask), _decoder(options), pairs(options, targets), Focal(FocalOptions())
+    decoder.sparse = sparse
+    return training(options, decoder, lambda: focal(score_pairs(decoder, reading, selected), targets, selected), fused=True)
+
+
+def one_by_one(options: argparse.Namespace) -> Callable[[], object]:
+    """The same pairs, each document by itself: as many gradients of whole label tables."""
+    hidden, mask, targets = batch(options)
+    reading, decoder, selected, focal = Reading.of(hidden, mask), _decoder(options), pairs(options, targets), Focal(FocalOptions())
+    ends = last_positions(mask)
+
+    def loss() -> Tensor:
+        logits = torch.full_like(targets, UNSCORED)
+        for row, own in enumerate(selected):
+            alone = reading.select(slice(row, row + 1), slice(int(ends[row])))
+            chosen = own.nonzero().squeeze(1)
+            logits = logits.index_put((torch.tensor(row), chosen), decoder(alone, chosen)[0])
+        return focal(logits, targets, selected)
+
+    return training(options, decoder, loss, fused=True)
+
+
+def bound(options: argparse.Namespace) -> Callable[[], object]:
+    """Eight matrix products of the same pairs: labels of a document x its positions x hidden size."""
+    _, mask, targets = batch(options)
+    selected, kind = pairs(options, targets), getattr(torch, options.dtype)
+    right = torch.randn(options.hidden, options.hidden, dtype=kind)
+    left = [torch.randn(labels, options.hidden, dtype=kind) for labels in selected.sum(1).tolist()]
+    rounds = [max(1, round(8 * places / options.hidden)) for places in mask.sum(1).tolist()]
+
+    def products() -> None:
+        for rows, times in zip(left, rounds, strict=True):
+            for _ in range(times):
+                torch.mm(rows, right)
+
+    return products
+
+
+def pairs(options: argparse.Namespace, targets: Tensor) -> Tensor:
+    """Positives, `--candidates` drawn candidates, and random negatives in the loss's proportion to them, of each document [B, L]."""
+    draw = torch.Generator().manual_seed(0)
+    candidates = torch.rand(targets.shape, generator=draw).topk(min(options.candidates, options.labels), dim=1).indices
+    chosen = (targets > 0).scatter(1, candidates, True)
+    loss = FocalOptions()
+    return add_random(chosen, loss.random_negatives * options.candidates // loss.hard_negatives, draw)
 
 
 def peer(options: argparse.Namespace) -> Callable[[], object]:
@@ -149,7 +191,10 @@ def _decoder(options: argparse.Namespace) -> LabelAttention:
 CONTENDERS: dict[str, Contender] = {
     "ours": ours,
     "sparse": sparse,
-    "shortlist": partial(sparse, candidates=5120),
+    "shortlist": shortlist,
+    "sparse shortlist": partial(shortlist, sparse=True),
+    "one by one": one_by_one,
+    "bound": bound,
     "reference": reference,
     "peer": peer,
 }
@@ -160,6 +205,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.training", description=(__doc__ or "").splitlines()[0])
     for name, size in (("labels", 8929), ("documents", 8), ("positions", 512), ("hidden", 384), ("heads", 8)):
         parser.add_argument(f"--{name}", type=int, default=size)
+    parser.add_argument("--candidates", type=int, default=384, help="labels that a shortlist proposes for a document")
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="bfloat16")
     run("tests.benchmarks.training", parser, CONTENDERS, arguments)
 

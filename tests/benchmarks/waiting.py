@@ -25,6 +25,7 @@ WAYS: dict[str, dict[str, str]] = {
     "as it comes": {"KMP_BLOCKTIME": "200"},  # what LLVM's OpenMP does anyway and GNU's does not read; plant then sets nothing
     "passive": {"OMP_WAIT_POLICY": "PASSIVE"},
     **{f"spins {count}": {"GOMP_SPINCOUNT": count} for count in ("0", "100", "1000", "10000", "100000")},
+    "blocktime 0": {"KMP_BLOCKTIME": "0"},  # LLVM's OpenMP: sleep at once; with LD_PRELOAD=libiomp5.so it takes the place of GNU's
     "one thread": {"KMP_BLOCKTIME": "200", "OMP_NUM_THREADS": "1"},
 }
 BACKBONES = {"tiny": "{name: tiny, hidden: 384, heads: 8, layers: 2}", "minilm": "{name: minilm, max_tokens: 256}"}

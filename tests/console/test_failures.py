@@ -85,7 +85,13 @@ def test_what_is_gone_meanwhile_is_no_bug(capsys: pytest.CaptureFixture[str]) ->
 def test_a_library_that_gives_up_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     panic = type("PanicException", (BaseException,), {})
     assert _leave(panic("could not allocate\nmore")) == 6
-    assert capsys.readouterr().err.startswith("error: a library gave up: could not allocate\n")
+    said = capsys.readouterr().err
+    assert said.startswith("error: a library gave up: could not allocate\n")
+    assert "enough memory" in said
+    assert _leave(panic("range end index 9 out of range for slice of length 3")) == 4
+    said = capsys.readouterr().err
+    assert "  expected:   files that are whole\n" in said
+    assert "memory" not in said
 
 
 def test_a_trace_that_cannot_be_kept_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

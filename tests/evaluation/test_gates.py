@@ -1,5 +1,7 @@
 """Requirements: read, met, not met, not understood."""
 
+import re
+
 import pytest
 
 from plant_cli.api import GateFailed, UsageError
@@ -8,9 +10,14 @@ from plant_cli.evaluation.gates import check_gates, parse_gates
 VALUES = {"P@5": 0.6, "R@10[1-5]": 0.2}
 
 
-@pytest.mark.parametrize("text", ["P@5>=0.6", "P@5 <= .6", "R@10[1-5]>0.1", "P@5<0.61"])
-def test_met(text):
-    check_gates(parse_gates([text]), VALUES, "here")
+@pytest.mark.parametrize(
+    ("met", "failed"),
+    [("P@5>=0.6", "P@5>=0.61"), ("P@5 <= .6", "P@5<=0.59"), ("R@10[1-5]>0.1", "R@10[1-5]>0.2"), ("P@5<0.61", "P@5<0.6")],
+)
+def test_met_or_not(met, failed):
+    check_gates(parse_gates([met]), VALUES, "here")
+    with pytest.raises(GateFailed, match=re.escape(failed)):
+        check_gates(parse_gates([met, failed]), VALUES, "here")
 
 
 def test_all_that_failed_are_told():

@@ -1,13 +1,17 @@
-"""What came of trials: shown as they end, kept as JSON lines, and counted."""
+"""Trials one after the other: drawn from seeds, shown as they end, kept as JSON lines, and counted."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
+import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from tests.faults.campaign.processes import preload
 
 
 @dataclass(frozen=True)
@@ -19,7 +23,7 @@ class Trial:
         fault: the kind of fault.
         command: the folder that the disturbed command writes.
         detail: what was done to it.
-        verdict: a key of the harness's `VERDICTS`.
+        verdict: a key of the harness's verdicts.
         evidence: what differs at the end, and what the command wrote; empty if all is well.
     """
 
@@ -54,3 +58,44 @@ def count_verdicts(trials: Sequence[Trial], verdicts: Iterable[str]) -> str:
         rows.append([fault, str(sum(sums)), *map(str, sums)])
     head, *rest = ("| " + " | ".join(row) + " |" for row in rows)
     return "\n".join([head, "|---" * len(rows[0]) + "|", *rest])
+
+
+@dataclass(frozen=True)
+class Harness:
+    """What draws and judges trials.
+
+    Args:
+        kinds: what is tried, by name.
+        verdicts: what each verdict means.
+        harm: the verdicts that make a campaign fail.
+        begin: given a folder, makes what trials begin with; its result runs one, given its seed, its kind and a folder to be made.
+    """
+
+    kinds: Collection[str]
+    verdicts: Mapping[str, str]
+    harm: Collection[str]
+    begin: Callable[[Path], Callable[[int, str, Path], Trial]]
+
+
+def run_trials(harness: Harness, description: str | None) -> int:
+    """Run the trials that the command line asks for, say what came of them, and give 1 if one did harm."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--trials", type=int, default=100, help="how many, shared evenly by the kinds")
+    parser.add_argument("--seed", type=int, default=0, help="of the first trial; the others follow")
+    parser.add_argument("--kind", choices=harness.kinds, action="append", help="only this kind (repeatable)")
+    parser.add_argument("--report", type=Path, help="JSON lines: a trial is added to it as it ends")
+    given = parser.parse_args()
+    kinds = given.kind or list(harness.kinds)
+    preload()
+    trials = []
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        place.chmod(0o755)
+        try_once = harness.begin(place)
+        for number in range(given.trials):
+            seed, kind = given.seed + number // len(kinds), kinds[number % len(kinds)]
+            trials.append(try_once(seed, kind, place / f"{kind.replace(' ', '-')}-{seed}"))
+            tell(trials[-1], number + 1, given.trials)
+            record(trials[-1], given.report)
+    print(count_verdicts(trials, harness.verdicts))
+    return int(any(trial.verdict in harness.harm for trial in trials))

@@ -82,3 +82,16 @@ def test_a_slice_of_every_target_keeps_the_contract(tmp_path: Path) -> None:
     assert found.keys() == TARGETS.keys()
     assert all(one["cases"] >= 40 for one in found.values())
     assert done.returncode == 0, done.stderr[-4000:]
+
+
+@pytest.mark.slow
+def test_a_slice_guided_by_what_it_reaches_keeps_the_contract(tmp_path: Path) -> None:
+    pytest.importorskip("atheris", reason="atheris is not installed: it has wheels for Linux on x86-64 alone")
+    report = tmp_path / "report.json"
+    options = ["--target", "predictions", "--minutes", "0.02", "--cases", "40", "--seed", "3", "--report", str(report)]
+    command = [sys.executable, "-m", "tests.faults.fuzzing.guided", *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    (found,) = json.loads(report.read_text("utf-8"))
+    assert (done.returncode, found["findings"]) == (0, []), done.stderr[-4000:]
+    assert sum(found["outcomes"].values()) == found["cases"] > 0
+    assert "no interesting inputs" not in done.stderr

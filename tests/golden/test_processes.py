@@ -65,8 +65,9 @@ def test_training_and_scores_of_two_processes_are_those_of_one(launch: Launch, t
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("corpus")
-def test_sparse_updates_of_two_processes_are_those_of_one(launch: Launch, tmp_path: Path) -> None:
-    loss = ["--set", "finetune.loss={name: focal-hnm, hard_negatives: 2, random_negatives: 1}"]
+@pytest.mark.parametrize("shortlist", ["none", "{name: words, size: 1, frequent: 1}"])
+def test_sparse_updates_of_two_processes_are_those_of_one(launch: Launch, tmp_path: Path, shortlist: str) -> None:
+    loss = ["--set", "finetune.loss={name: focal-hnm, hard_negatives: 2, random_negatives: 1}", "--set", f"finetune.shortlist={shortlist}"]
     for count, folder in ((1, "one"), (2, "two")):
         options = [*BACKBONE, "--batch", "6", "--micro-batch", "3", "--precision", "fp32", "--epochs", "2", "--unfreeze", "all", *loss]
         run(launch, count, "finetune", "--run", folder, "--init", "random", "--sparse-updates", *options)

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from plant_cli.corpus.analyser import PLAIN
 from plant_cli.inference.calibration import PairCollector, Pairs, calibrate, list_scored
 from plant_cli.inference.scorers import FusedScorers, ScoredDocuments
+from plant_cli.lexical.calibration import UNSCORED
 from plant_cli.lexical.fusion import Fusion, gather_candidates
 from plant_cli.lexical.scores import keep_best
 
@@ -31,6 +32,15 @@ def test_a_networks_best_and_what_scorers_list_are_pairs_with_both_logits() -> N
     assert list(zip(pairs.rows.tolist(), pairs.labels.tolist(), strict=True)) == [(r, c) for r in range(3) for c in range(4)]
     np.testing.assert_allclose(pairs.values[:, 0].reshape(3, 4), logits, atol=1e-6)
     np.testing.assert_allclose(pairs.values[:, 1].reshape(3, 4), said.logits(np.arange(3)), atol=1e-5)
+
+
+def test_pairs_that_were_not_scored_are_left_out() -> None:
+    said = scored(np.array([[0.9, 0.0, 0.8, 0.1], [0.1, 0.9, 0.2, 0.8]]))
+    collector = PairCollector(2, 4, said)
+    collector.keep(np.array([1, 0]), np.array([[UNSCORED, 1.0, UNSCORED, 2.0], [3.0, -4.0, 5.0, UNSCORED]], dtype=np.float32))
+    pairs = collector.pairs()
+    assert list(zip(pairs.rows.tolist(), pairs.labels.tolist(), strict=True)) == [(0, 0), (0, 1), (0, 2), (1, 1), (1, 3)]
+    assert pairs.values[:, 0].tolist() == [3.0, -4.0, 5.0, 1.0, 2.0]
 
 
 def test_the_best_pairs_of_a_document_and_the_end_of_short_lists() -> None:

@@ -12,6 +12,7 @@ import torch
 from plant_cli.api import Interrupted, Reading, SilentReporter
 from plant_cli.inference.scoring import WHOLE, score_documents, top_labels
 from plant_cli.inference.top import Scoring, TopLabels, distinct_probabilities
+from plant_cli.model.candidates import Candidates
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
 
@@ -104,3 +105,20 @@ def test_what_is_kept_are_the_logits_of_the_first_mixture_once(small_network: Ca
     assert sorted(np.concatenate([rows for rows, _ in found]).tolist()) == list(range(len(TEXTS)))
     for rows, logits in found:
         assert np.allclose(-np.sort(-1 / (1 + np.exp(-logits)), axis=1), best.scores[rows], atol=1e-6)
+
+
+def test_of_a_shortlist_its_candidates_alone_are_scored_and_the_share_assigned_is_theirs(small_network: Callable[..., Any]) -> None:
+    """A network that assigns all that it is asked for has a share of 1, however few that are."""
+    network = small_network(labels=8)
+    whole = run(network, k=8)
+    candidates = Candidates([np.array(labels) for labels in ([1, 5], [0, 2, 3], [4], [1, 6], [7, 3], [2, 0])], 8)
+    found = run(network, k=2, candidates=candidates)
+    for row, labels in enumerate(candidates.found):
+        best = [label for label in whole.labels[row].tolist() if label in labels]
+        assert found.labels[row].tolist()[: len(best)] == best[:2]
+    with torch.no_grad():
+        network.decoder.bias.fill_(100.0)
+    assert run(network, k=2, candidates=candidates).assigned_share == 1.0
+    with torch.no_grad():
+        network.decoder.bias[5] = -100.0
+    assert run(network, k=2, candidates=candidates).assigned_share == 11 / 12

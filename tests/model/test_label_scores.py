@@ -1,4 +1,4 @@
-"""Scoring in blocks and document by document: the numbers of scoring everything at once."""
+"""Scoring in blocks, and of chosen pairs: the numbers of scoring everything at once."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor, nn
 
 from plant_cli.api import Reading
+from plant_cli.lexical.calibration import UNSCORED
 from plant_cli.model import label_scores
-from plant_cli.model.label_scores import UNSCORED, score_all, score_candidates, score_pairs
+from plant_cli.model.label_scores import score_all, score_pairs
 
 TEXTS = ["a fever", "", "a cough and a leg, broken in two places"]
 
@@ -29,16 +31,36 @@ def test_blocks_of_labels_give_what_all_at_once_give(batch: Any, monkeypatch: py
     torch.testing.assert_close(score_all(*batch, 7), whole)
 
 
-def test_each_documents_own_labels_are_scored_as_among_all(batch: Any) -> None:
-    whole = score_all(*batch, 7)
-    chosen = [torch.tensor([5, 0]), torch.tensor([2]), torch.arange(7)]
-    for scores, row, labels in zip(score_pairs(*batch, chosen), whole, chosen, strict=True):
-        torch.testing.assert_close(scores, row[labels])
+WANTED = torch.tensor([[True, False, False, False, False, True, False], [False] * 7, [True] * 7])
 
 
-def test_labels_that_are_no_candidates_are_not_scored(batch: Any) -> None:
-    chosen = [torch.tensor([5, 0]), torch.tensor([], dtype=torch.int64), torch.arange(7)]
-    found = score_candidates(*batch, chosen, 7)
-    assert [int((row > UNSCORED).sum()) for row in found] == [2, 0, 7]
-    torch.testing.assert_close(found[0, [5, 0]], score_all(*batch, 7)[0, [5, 0]])
+class OneByOne(nn.Module):
+    """A decoder that cannot score pairs."""
+
+    def __init__(self, decoder: Any) -> None:
+        super().__init__()
+        self.decoder = decoder
+
+    def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
+        found: Tensor = self.decoder(reading, labels)
+        return found
+
+
+@pytest.mark.parametrize("block", [3, 100])
+@pytest.mark.parametrize("wrap", [lambda decoder: decoder, OneByOne], ids=["pairs", "document by document"])
+def test_wanted_pairs_are_scored_as_among_all(batch: Any, wrap: Callable[[Any], Any], block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder, reading = batch
+    weights = [decoder.queries, decoder.boost_scale, decoder.to_key.weight, decoder.bias]
+    whole = score_all(decoder, reading, 7)
+    monkeypatch.setattr(label_scores, "BLOCK", block)
+    found = score_pairs(wrap(decoder), reading, WANTED)
+    torch.testing.assert_close(found[WANTED], whole[WANTED])
+    assert (found[~WANTED] == UNSCORED).all()
     assert not torch.sigmoid(found[1]).any()
+    gradients = (torch.autograd.grad(x[WANTED].square().sum(), weights, retain_graph=True) for x in (found, whole))
+    for ours, expected in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_nothing_wanted_is_nothing_scored(batch: Any) -> None:
+    assert (score_pairs(*batch, torch.zeros(3, 7, dtype=torch.bool)) == UNSCORED).all()

@@ -38,3 +38,18 @@ def test_a_process_that_lost_the_others_says_so(monkeypatch: pytest.MonkeyPatch)
         Processes(rank=1, count=3).any(False)
     assert caught.value.where == "Connection closed by peer [127.0.0.1]:4711"
     assert "--resume" in caught.value.todo
+
+
+@pytest.mark.parametrize("kind", [torch.distributed.DistStoreError, torch.distributed.DistNetworkError])
+def test_processes_that_cannot_be_joined_say_so(monkeypatch: pytest.MonkeyPatch, kind: type[RuntimeError]) -> None:
+    def fail(backend: str) -> None:
+        raise kind("Failed to init uv loop")
+
+    monkeypatch.setattr(processes.dist, "init_process_group", fail)
+    for name, value in {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(processes, "process_count", lambda: 2)
+    with pytest.raises(ResourceError, match="the 2 processes cannot be joined: Failed to init uv loop") as raised:
+        join_processes()
+    assert raised.value.where.endswith("localhost:29500")
+    assert "ulimit -n" in raised.value.todo

@@ -21,6 +21,9 @@ def test_the_description_is_what_the_file_says(tmp_path: Path) -> None:
     [
         (None, "cannot be read"),
         ("a: [", "cannot be read"),
+        ("a: " + "[" * 5000, "nested too deeply"),
+        ("num_processes: true\n", "how many"),
+        (f"num_processes: {'x' * 9000}\n", "num_processes is 'x{59} "),
         ("- 2\n", "how many"),
         ("use_cpu: true\n", "how many"),
         ("num_processes: two\n", "how many"),

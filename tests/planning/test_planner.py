@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from plant_cli.api import MachineSection, ModelSection, Split
+from plant_cli.api import Choice, MachineSection, ModelSection, Split
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.model.hardware import Hardware
 from plant_cli.planning.jobs import Job
@@ -34,17 +34,18 @@ JOB = Job(
 
 
 class SmallCorpus:
-    """Four documents of three labels."""
+    """Four documents; by default of three labels."""
 
-    labels = LabelTable(ids=["a", "b", "c"], titles=[None] * 3, train_counts=[2, 1, 1])
+    def __init__(self, labels: int = 3) -> None:
+        self.labels = LabelTable(ids=[str(label) for label in range(labels)], titles=[None] * labels, train_counts=[1] * labels)
 
     def split(self, name: str) -> Split:
-        gold = csr_array(np.eye(4, 3))
+        gold = csr_array(np.eye(4, len(self.labels)))
         return Split(name="train", doc_ids=list("wxyz"), texts=["a b c", "d e", "f", "g h"], gold=gold, unseen=csr_array((4, 0)))
 
 
-def make_planner(free: int = 10**12) -> Planner:
-    corpus: Any = SmallCorpus()
+def make_planner(free: int = 10**12, labels: int = 3) -> Planner:
+    corpus: Any = SmallCorpus(labels)
     return Planner(installed().resolve, corpus, CPU, ALONE, free=free, timed=False)
 
 
@@ -60,6 +61,24 @@ def test_a_backbone_that_is_trained_has_no_cache() -> None:
     found = make_planner().plan(replace(JOB, roles=frozenset({"attention", "backbone"})))
     assert found.disk["cache"] == 0
     assert found.memory["gradients"] > 0
+
+
+def operations(decoder: str, labels: int, candidates: int) -> float:
+    """Of stage 2 over 2,000 labels, of which the loss looks at `labels` of each document."""
+    model = JOB.model.model_copy(update={"decoder": Choice(name=decoder)})
+    job = replace(JOB, kind="label", model=model, roles=frozenset({"attention", "head"}), labels=labels, candidates=candidates)
+    return make_planner(labels=2000).plan(job).work["operations"]
+
+
+def test_a_shortlist_saves_operations() -> None:
+    assert operations("label-attention", 100, 100) < operations("label-attention", 100, 400) < operations("label-attention", 100, 0)
+
+
+def test_epochs_are_those_of_how_the_decoder_starts() -> None:
+    job = replace(JOB, epochs=2, drawn_epochs=10)
+    assert make_planner().plan(job).work["epochs"] == 2
+    drawn = job.model.model_copy(update={"decoder": Choice(name="plm-ca")})
+    assert make_planner().plan(replace(job, model=drawn)).work["epochs"] == 10
 
 
 def test_what_fits_needs_no_change_and_what_does_not_has_some(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,8 @@ def test_what_nobody_allowed_is_refused_with_what_it_asks_and_how_to_allow_it() 
 
 def test_an_option_at_its_default_needs_no_consent() -> None:
     require(Consent(Layer(), Layer()), model="org/strange", size=9)
+    with pytest.raises(ArtefactError, match="foreign_code = True"):
+        require(Consent(Layer(), Layer()), model="org/strange", size=9, foreign_code=True)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +46,9 @@ def test_an_option_at_its_default_needs_no_consent() -> None:
 )
 def test_the_command_line_allows_it(said: str) -> None:
     require(Consent(Layer(), parse_sets([said])), **ASKED)
+    unsaid = said.replace("true", "false").replace("yes", "no")
+    with pytest.raises(ArtefactError, match="foreign_code = True"):
+        require(Consent(Layer(), parse_sets([unsaid])), **ASKED)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from plant_cli.api import (
     SilentReporter,
     UsageError,
 )
-from plant_cli.base.files import replacing
+from plant_cli.base.files import name_temporary, replacing
 from plant_cli.running.runner import print_config
 from plant_cli.runs.folder import Run
 
@@ -294,6 +294,28 @@ def test_a_stage_that_lost_its_record_is_not_made_anew_in_silence(laboratory):
             laboratory.run("gamma", **request)
         assert f"plant alpha --run {laboratory.path} --force" in caught.value.todo
     assert laboratory.calls == ["alpha"]
+
+
+@pytest.mark.parametrize("flags", [{}, {"resume": True}])
+def test_a_stage_whose_own_record_is_lost_is_made_anew_with_force_alone(laboratory, flags):
+    """No flag is named that would be refused in turn."""
+    laboratory.run("alpha")
+    (laboratory.path / "alpha" / "stage.json").unlink()
+    with pytest.raises(ArtefactError, match="the stage 'alpha' has lost its record") as caught:
+        laboratory.run("alpha", **flags)
+    assert "--resume" not in f"{caught.value.expected} {caught.value.todo}"
+    laboratory.run("alpha", force=True)
+    assert laboratory.calls == ["alpha", "alpha"]
+
+
+@pytest.mark.parametrize("flags", [{}, {"resume": True}])
+def test_a_kill_while_the_first_record_is_written_leaves_nothing_to_lose(laboratory, flags):
+    laboratory.run("alpha")
+    folder = laboratory.path / "beta"
+    folder.mkdir()
+    name_temporary(folder / "stage.json").write_text("{")
+    laboratory.run("beta", **flags)
+    assert laboratory.text("beta") == "3"
 
 
 def test_a_run_that_is_removed_while_a_stage_works_does_not_come_back(laboratory):

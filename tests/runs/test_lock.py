@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import fcntl
 import math
 import os
 import signal
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from plant_cli.api import ArtefactError, Interrupted
+from plant_cli.api import ArtefactError, Interrupted, ResourceError
 from plant_cli.runs.lock import LOCK_NAME, hold_lock
 
 HOLDER = """
@@ -122,3 +124,15 @@ def test_who_waits_without_end_can_be_stopped(tmp_path: Path) -> None:
         raise AssertionError("both hold it")
     assert asked == [False, False, True]
     assert f"process {os.getpid()}" in caught.value.where
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def refuse(handle: int, operation: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(ResourceError, match="cannot lock a file") as caught, hold_lock(tmp_path, "mig"):
+        pytest.fail("it went on without a lock")
+    assert caught.value.where == str(tmp_path / ".lock")
+    assert caught.value.exit_code == 6

@@ -52,6 +52,7 @@ def test_a_full_quota_is_named(tmp_path: Path) -> None:
         OSError(errno.ENOMEM, "Cannot allocate memory"),
         OSError("libgomp.so.1: failed to map segment from shared object"),
         ImportError("libtorch.so: failed to map segment from shared object"),
+        RuntimeError("can't start new thread"),
     ],
 )
 def test_memory_that_ran_out_names_the_knobs(error: BaseException, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from plant_cli.api import ArtefactError
 from plant_cli.artefacts.records import StageRecord
+from plant_cli.base.files import name_temporary
 from plant_cli.base.hashing import hash_json
 from plant_cli.runs.folder import Run
 from plant_cli.runs.stage import StageFolder
@@ -94,6 +95,15 @@ def test_an_empty_attempt_holds_no_work(run: Run, make_record: Make) -> None:
     assert not folder.holds_work()
     folder.begin(make_record())
     assert not folder.holds_work()
+
+
+def test_what_a_kill_left_half_written_is_no_work(run: Run) -> None:
+    folder = run.stage("mig")
+    folder.path.mkdir()
+    name_temporary(folder.path / "stage.json").write_text("{")
+    assert not folder.holds_work()
+    (folder.path / "words.parquet").touch()
+    assert folder.holds_work()
 
 
 def test_outputs_are_files_without_record_checkpoints_and_links(done: StageFolder, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from plant_cli.running.runner import run_stage
         ("finetune", "epoch 1", 1, ()),
         ("pretrain-attn", "epoch 2", 3, ()),
         ("finetune", "epoch 2", 2, ("finetune.sparse_updates=true",)),
+        ("finetune", "epoch 2", 2, ("finetune.shortlist={name: words, size: 2, frequent: 1}",)),
         ("pretrain-attn", "epoch 2", 3, ("pretrain-attn.sparse_updates=true", "pretrain-attn.labels_per_document=2")),
     ],
 )

@@ -64,6 +64,14 @@ def test_a_recipe_is_planned_with_its_own_steps(clinic: Any, tmp_path: Path) -> 
     assert [found[name]["work"]["epochs"] for name in ("finetune", "finetune-baseline")] == [3, 3]
 
 
+def test_epochs_of_stage_1_are_planned_by_its_lists_unless_they_are_given(clinic: Any, tmp_path: Path) -> None:
+    found = plan_recipe(
+        clinic, tmp_path, "mig: {}\npretrain-attn: {}\npretrain-attn-random: {start: random}\npretrain-attn-4: {epochs: 4}\n"
+    ).data
+    names = ("pretrain-attn", "pretrain-attn-random", "pretrain-attn-4")
+    assert [found[name]["work"]["epochs"] for name in names] == [2, 10, 4]
+
+
 def test_a_recipe_that_holds_nothing_to_plan_is_refused(clinic: Any, tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="nothing to plan"):
         plan_recipe(clinic, tmp_path, "eval: {}\n")

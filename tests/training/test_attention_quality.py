@@ -41,6 +41,7 @@ def measure(network: Any, order: Callable[[str], float], gold: list[list[int]], 
             return Reading.of(found.hidden, found.mask, torch.from_numpy(rows)[:, None].expand(found.mask.shape))  # which document it is
 
     network.decoder.rank = rank
+    network.decoder.rank_pairs = lambda reading, labels, wanted: rank(reading, labels)
     words = tuple(RELEVANCE)
     matrix = csr_array(np.array([[RELEVANCE[w] for w in words], [0, 0, 0]], dtype=np.float32))
     split = Split(name="validation", doc_ids=["a", "b", "c"], texts=TEXTS, gold=csr_array(np.array(gold)), unseen=csr_array((3, 0)))

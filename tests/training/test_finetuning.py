@@ -17,7 +17,9 @@ from torch import Tensor
 from plant_cli.api import Reading, SilentReporter, Split
 from plant_cli.model.candidates import Candidates
 from plant_cli.model.hardware import Hardware
+from plant_cli.model.label_scores import score_pairs
 from plant_cli.model.reading import LiveReader, tokenize
+from plant_cli.training import finetuning
 from plant_cli.training.finetuning import Anchor, FineTuning, group_loss
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
@@ -94,7 +96,7 @@ def test_with_candidates_hard_negatives_are_the_hardest_of_them(parts: Parts) ->
 
     def with_candidates(found: dict[int, list[int]]) -> Tensor:
         lists = [np.array(found.get(row, []), dtype=np.int64) for row in range(3)]
-        return FineTuning(parts.network, parts.reader, parts.split, loss, CPU, candidates=Candidates(lists))(ROWS, epoch=0, seed=1)[0]
+        return FineTuning(parts.network, parts.reader, parts.split, loss, CPU, candidates=Candidates(lists, 6))(ROWS, epoch=0, seed=1)[0]
 
     logits = parts.network.decoder(parts.reader.read(ROWS)).detach()
     targets = torch.tensor(GOLD[ROWS].toarray(), dtype=torch.float32)
@@ -105,6 +107,35 @@ def test_with_candidates_hard_negatives_are_the_hardest_of_them(parts: Parts) ->
     torch.testing.assert_close(with_candidates(proposed), loss(logits, targets, selected))
     everything = step(parts, loss)(ROWS, epoch=0, seed=1)[0]
     torch.testing.assert_close(with_candidates({row: list(range(6)) for row in range(3)}), everything)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_few_candidates_all_count_beside_positives_and_random_negatives(
+    parts: Parts, sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more candidates than hard negatives: they are scored once, with gradient, and nothing else is."""
+    loss = Focal(FocalOptions(hard_negatives=4, random_negatives=2))  # of 2 candidates at most, half of the hard ones: 1 random
+    candidates = Candidates([np.array(labels, dtype=np.int64) for labels in ([], [0, 3], [5])], 6)
+    logits = parts.network.decoder(parts.reader.read(ROWS))
+    targets = torch.tensor(GOLD[ROWS].toarray(), dtype=torch.float32)
+    asked = []
+    monkeypatch.setattr(
+        finetuning, "score_pairs", lambda decoder, reading, wanted: (asked.append(wanted), score_pairs(decoder, reading, wanted))[1]
+    )
+    parts.network.decoder.sparse = sparse
+    tuning = FineTuning(parts.network, parts.reader, parts.split, loss, CPU, sparse=sparse, candidates=candidates)
+    for seed in range(3):
+        found, _ = tuning(ROWS, epoch=0, seed=seed)
+        (selected,) = asked
+        asked.clear()
+        assert selected.sum(1).tolist() == [3, 5]  # 1 positive, 1 candidate, 1 random; 2 positives, 2 candidates, 1 random
+        for row, labels in enumerate(([2, 5], [0, 1, 2, 3])):
+            assert selected[row, labels].all()
+        torch.testing.assert_close(found, loss(logits, targets, selected))
+    found.backward()
+    gradient = parts.network.decoder.queries.grad.to_dense()
+    touched = sorted(gradient.abs().sum(1).nonzero().squeeze(1).tolist())
+    assert touched == selected.any(0).nonzero().squeeze(1).tolist()
 
 
 def test_random_negatives_follow_from_the_seed(parts: Parts) -> None:

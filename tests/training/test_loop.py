@@ -28,18 +28,21 @@ LENGTHS = np.array([3, 1, 2, 5, 4, 2], dtype=np.int64)
 class Played:
     """A training run whose loss is the mean squared query, and whose validation values are given."""
 
-    def __init__(self, network: Any, folder: Path, values: list[float], **options: Any) -> None:
+    def __init__(self, network: Any, folder: Path, values: list[float], *, least_gain: float = 0.0, **options: Any) -> None:
         self.network = network
         self.folder = folder
         self.values = values
         self.session = Session(reporter=SilentReporter(), run_path=folder.parent, folder=folder)
         self.plan = make_plan(
-            TrainingOptions(**{"epochs": len(values), "batch": 4, "micro_batch": 2} | options),
+            TrainingOptions(**{"batch": 4, "micro_batch": 2} | options),
             MachineSection(),
+            epochs=len(values),
             monitor="value",
+            attention=1e-3,
             head=1e-2,
             boost=1e-2,
             patience=options.get("patience"),
+            least_gain=least_gain,
         )
         self.queries: list[torch.Tensor] = []
         self.rows: list[list[int]] = []
@@ -106,6 +109,14 @@ def test_curves_are_drawn_and_trackers_told_on_request(play: Callable[..., Playe
 
 def test_patience_ends_training_early(play: Callable[..., Played]) -> None:
     assert play(0.5, 0.4, 0.3, 0.9, patience=2).run().epochs == 3
+
+
+def test_small_gains_do_not_keep_training_going_but_the_best_epoch_stays_the_best(play: Callable[..., Played]) -> None:
+    """Gains add up: 0.5, then 0.53 and 0.56 by less than 0.05 each, of which the second is a gain over the first value."""
+    outcome = play(0.5, 0.53, 0.56, 0.57, 0.58, 0.9, patience=1, least_gain=0.05).run()
+    assert (outcome.epochs, outcome.best_epoch, outcome.kept["value"]) == (2, 1, 0.53)
+    outcome = play(0.5, 0.53, 0.56, 0.57, 0.58, 0.9, patience=2, least_gain=0.05).run()
+    assert (outcome.epochs, outcome.best_epoch, outcome.kept["value"]) == (5, 4, 0.58)
 
 
 def test_every_document_is_read_once_an_epoch(play: Callable[..., Played]) -> None:

@@ -98,11 +98,6 @@ def test_a_shortlist_proposes_and_its_recall_is_told(trained: Clinic) -> None:
     assert found["labels"].list.len().unique().to_list() == [3]
 
 
-def test_a_shortlist_is_refused_where_every_label_counts(trained: Clinic) -> None:
-    with pytest.raises(UsageError, match="of no use"):
-        trained.planted().run("finetune", "finetune.loss={name: bce}", "finetune.shortlist=words")
-
-
 def test_the_anchor_adds_the_ranking_loss(trained: Clinic) -> None:
     trained.planted()
     trained.run("finetune", "finetune.epochs=1")

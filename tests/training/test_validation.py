@@ -15,6 +15,7 @@ from plant_cli.inference.scorers import FusedScorers, ScoredDocuments
 from plant_cli.inference.top import Scoring, TopCollector
 from plant_cli.lexical.fusion import Fusion, gather_candidates
 from plant_cli.lexical.scores import keep_best
+from plant_cli.model.candidates import Candidates
 from plant_cli.registry import installed
 from plant_cli.training import validation
 from plant_cli.training.judging import Judge, find_families
@@ -112,3 +113,14 @@ def test_a_network_that_begins_with_one_half_everywhere_has_not_collapsed(played
     judged = played(np.ones(GOLD.shape, dtype=np.float32), starts_sparse=False)
     assert judged()["P@5"] > 0
     assert not judged.assigned_few
+
+
+def test_between_epochs_candidates_are_scored_and_at_the_end_every_label(played: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    candidates = Candidates([np.arange(3)] * len(GOLD), 3)
+    found, asked = played(SURE, candidates=candidates), []
+    score = validation.score_documents
+    monkeypatch.setattr(validation, "score_documents", lambda *given: (asked.append(given[-1].candidates), score(*given))[1])
+    figures = found()
+    assert asked == [candidates]
+    assert found.describe(found.run(every_label=True)) == figures
+    assert asked == [candidates, None]

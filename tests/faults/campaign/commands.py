@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import yaml
+
+from plant_cli.api import DataSection, DatasetSpec, StageSpec
 from plant_cli.base.hashing import hash_file
+from plant_cli.corpus.frames import read_frames
+from plant_cli.registry import installed
+from tests.faults.campaign.pairs import run_pair
 from tests.faults.campaign.processes import Ending, run_command
 
+LONG = 30  # characters of a sentence that no message holds by chance
 RECIPE = """
 summary: A small experiment.
 data: {dataset: {name: synthetic-clinic, documents: 100, labels: 12, seed: 3}}
@@ -44,6 +55,11 @@ class Command:
     arguments: tuple[str, ...]
 
     @property
+    def shared(self) -> bool:
+        """Whether processes that are launched together share its work."""
+        return installed().find(StageSpec, self.arguments[0]).parallel
+
+    @property
     def line(self) -> list[str]:
         """The whole command line after `plant`."""
         recipe = [] if self.arguments[0] == "run" else ["--recipe", "../recipe.yaml"]
@@ -72,22 +88,35 @@ class Reference:
 
     Args:
         place: an empty folder that the copies are written into.
+        processes: that share the commands which can be shared: one or two.
+
+    Attributes:
+        quoted: what commands have said of the texts of documents so far; it must stay empty.
 
     Raises:
         RuntimeError: a command fails without any fault.
     """
 
-    def __init__(self, place: Path) -> None:
-        self.place = place
+    def __init__(self, place: Path, processes: int = 1) -> None:
+        self.place, self.processes = place, processes
         self.seconds: list[float] = []
-        (place / "recipe.yaml").write_text(RECIPE)
+        self.sentences = list_sentences()
+        self.quoted: list[str] = []
+        alone = "auc: true"  # what one process does alone
+        (place / "recipe.yaml").write_text(RECIPE if processes == 1 else RECIPE.replace(alone, "auc: false"))
         self.before(0).mkdir()
         for number, command in enumerate(COMMANDS):
             shutil.copytree(self.before(number), self.before(number + 1))
-            ending = run_command(command.line, self.before(number + 1))
+            ending = self.run(command.line, self.before(number + 1), shared=command.shared)
             if ending.code != 0:
                 raise RuntimeError(f"{command.arguments} fails without any fault: {ending.output}")
             self.seconds.append(ending.seconds)
+
+    def run(self, line: Sequence[str], folder: Path, *, shared: bool = True, **how: Any) -> Ending:
+        """Run a command in one process, or in two where this reference is that of two and the command can be shared."""
+        ending = run_pair(line, folder, **how) if shared and self.processes == 2 else run_command(line, folder, **how)
+        self.quoted += [sentence for sentence in self.sentences if sentence in ending.output]
+        return ending
 
     def before(self, number: int) -> Path:
         """The run as it is before command `number` of `COMMANDS`; that of their number is the finished one."""
@@ -110,6 +139,21 @@ class Reference:
         return sorted(f"{name}/{file}: {state}" for name, file, state in wanted ^ found)
 
 
+def list_sentences() -> list[str]:
+    """The longer sentences of the corpus, read in a process of its own: polars starts threads, and what is forked afterwards hangs."""
+    command = [sys.executable, "-c", f"import json; from {__name__} import _read_sentences; print(json.dumps(_read_sentences()))"]
+    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True)
+    return list(json.loads(done.stdout))
+
+
+def _read_sentences() -> list[str]:
+    given = yaml.safe_load(RECIPE)["data"]["dataset"]
+    spec = installed().find(DatasetSpec, given.pop("name"))
+    frames = read_frames(spec.load(DataSection(), spec.options(**given)))
+    texts = [text for frame in frames.values() for text in frame["text"]]
+    return sorted({sentence for text in texts for sentence in text.split(". ") if len(sentence) >= LONG})
+
+
 def listing(folder: Path) -> set[tuple[str, str]]:
     """Every file of a folder with its hash, its recorded one where it is an output, and the status of its stage.
 
@@ -126,7 +170,7 @@ def listing(folder: Path) -> set[tuple[str, str]]:
     return files
 
 
-def finish(command: Command, run: Path) -> Ending:
+def finish(reference: Reference, command: Command, run: Path) -> Ending:
     """Do a command again in the way that its messages advise: resume, or repeat where there is nothing to resume."""
-    ending = run_command([*command.line, "--resume"], run)
-    return ending if ending.code == 0 or "--resume" not in ending.output else run_command(command.line, run)
+    ending = reference.run([*command.line, "--resume"], run)
+    return ending if ending.code == 0 or "--resume" not in ending.output else reference.run(command.line, run)

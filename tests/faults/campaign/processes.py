@@ -9,9 +9,13 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
-LONGEST = 120.0  # seconds after which a command counts as hung
+from tests.faults.clock import Clock
+
+LONGEST = 120.0  # seconds after which a command counts as hung, those not counted in which it waits for a processor
 POLL = 0.002
 
 
@@ -21,7 +25,7 @@ class Ending:
 
     Args:
         code: its exit code; minus the signal's number if a signal ended it; `None` if it hung and was killed.
-        seconds: how long it ran.
+        seconds: how long it ran; here as elsewhere without waiting for a processor.
         output: what it wrote to stdout and stderr.
     """
 
@@ -39,13 +43,15 @@ class Ending:
 def preload() -> None:
     """Import what the commands of the campaign import, so that a forked process begins with it. Starts no thread."""
     import peft  # noqa: F401
-    import torch  # noqa: F401
+    import torch.distributed.tensor  # noqa: F401
     import transformers  # noqa: F401
 
-    from plant_cli import main  # noqa: F401
     from plant_cli.registry import installed
 
     installed()
+    for name in ("plant_cli", "plant_awd_lstm", "plant_tiny", "plant_scorers", "plant_metrics", "plant_datasets", "plant_decoders"):
+        for found in walk_packages(import_module(name).__path__, f"{name}."):
+            import_module(found.name)
 
 
 def run_command(
@@ -66,7 +72,6 @@ class Running:
     """A command that runs; the arguments are those of `run_command`."""
 
     def __init__(self, arguments: Sequence[str], folder: Path, prepare: Callable[[], None] | None = None) -> None:
-        self.start = time.monotonic()
         self._output = b""
         self._ending: Ending | None = None
         reading, writing = os.pipe()
@@ -75,6 +80,7 @@ class Running:
             os.close(reading)
             _become(arguments, folder, writing, prepare)
         os.close(writing)
+        self._clock = Clock(self.process)
         os.set_blocking(reading, False)
         self._stream = os.fdopen(reading, "rb", buffering=0)
 
@@ -82,7 +88,7 @@ class Running:
         """How it ended; None while it runs. A command that has run for too long is killed."""
         if self._ending is None:
             self._gather()
-            late = time.monotonic() - self.start > LONGEST
+            late = self._clock.seconds() > LONGEST
             if late:
                 os.kill(self.process, signal.SIGKILL)
             ended, status = os.waitpid(self.process, 0 if late else os.WNOHANG)
@@ -90,13 +96,22 @@ class Running:
                 self._gather()
                 self._stream.close()
                 code = None if late else os.waitstatus_to_exitcode(status)
-                self._ending = Ending(code, time.monotonic() - self.start, self._output.decode("utf-8", "replace"))
+                self._ending = Ending(code, self._clock.seconds(), self._output.decode("utf-8", "replace"))
         return self._ending
+
+    def seconds(self) -> float:
+        """How long it has run so far."""
+        return self._clock.seconds() if self._ending is None else self._ending.seconds
 
     def send(self, number: int) -> None:
         """Send it a signal, unless it has ended."""
         if self._ending is None:
             os.kill(self.process, number)
+
+    def wait_until(self, seconds: float) -> None:
+        """Wait until it has run for so long, or has ended."""
+        while self.poll() is None and self.seconds() < seconds:
+            time.sleep(POLL)
 
     def wait(self, signals: Sequence[tuple[float, int]] = ()) -> Ending:
         """Wait for its end.
@@ -106,7 +121,7 @@ class Running:
         """
         later = list(signals)
         while (ending := self.poll()) is None:
-            if later and time.monotonic() - self.start >= later[0][0]:
+            if later and self.seconds() >= later[0][0]:
                 self.send(later.pop(0)[1])
             time.sleep(POLL)
         return ending

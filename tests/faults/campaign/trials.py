@@ -8,15 +8,16 @@ import resource
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from plant_cli.artefacts.edits import LabelEdits, read_edits
 from tests.faults.campaign.commands import ALL, COMMANDS, Command, Reference, finish
+from tests.faults.campaign.pairs import RANKS
 from tests.faults.campaign.processes import Ending, Running, run_command
 from tests.faults.reports import Trial
 
@@ -30,8 +31,9 @@ VERDICTS = {
     "warned": "went on with a warning that names the damage, with other results",
     "silent": "other results, and not a word about it",
     "lost": "could not be taken up or repeated once the cause was gone",
+    "quoted": "a message holds a sentence of a document",
 }
-HARM = ("silent", "lost")
+HARM = ("silent", "lost", "quoted")
 LABEL, WORDS = "G01.3", ("years", "the", "with", "of", "in", "for")  # a label and words of the made-up clinic
 READERS = (("verify",), ("mig", "show", LABEL), ("plan",), ("suggest", "--text", "acute cough and fever"))
 
@@ -45,25 +47,40 @@ class _Bench:
     run: Path
     random: random.Random
 
-    def disturb(self, **how: object) -> Ending:
-        return run_command(self.command.line, self.run, **how)  # type: ignore[arg-type]
+    def disturb(self, *more: str, **how: Any) -> Ending:
+        """Run the command, in two processes where the reference is that of two."""
+        return self.reference.run([*self.command.line, *more], self.run, **how)
+
+    def choose(self) -> tuple[dict[str, Any], str]:
+        """Which of the processes are disturbed, for `disturb` and for people; there is nothing to choose where there is one."""
+        if self.reference.processes == 1:
+            return {}, ""
+        ranks = self.random.choice(((0,), (1,), RANKS))
+        return {"ranks": ranks}, " in both processes" if ranks == RANKS else f" in process {ranks[0] + 1} of 2"
 
 
 def try_once(reference: Reference, seed: int, fault: str, place: Path) -> Trial:
     """Run one trial.
 
     Args:
-        reference: the run to compare with.
+        reference: the run to compare with, of two processes for the faults of `PAIR_FAULTS`.
         seed: what everything is drawn from.
         fault: a key of `FAULTS`.
-        place: a folder to work in; what the trial leaves is removed, unless it did harm.
+        place: a folder that does not exist yet; it is removed unless the trial did harm.
     """
+    place.mkdir()
+    place.chmod(0o777)
+    shutil.copyfile(reference.place / "recipe.yaml", place / "recipe.yaml")
     drawn = random.Random(f"{fault}-{seed}")
-    command = drawn.choice(COMMANDS[1:] if fault == "damage" else ALL)
+    commands = COMMANDS[1:] if FAULTS[fault] is _damage else ALL
+    command = drawn.choice([command for command in commands if reference.processes == 1 or command.shared])
     bench = _Bench(reference, command, reference.copy(command, place / "run"), drawn)
     detail, verdict, evidence = FAULTS[fault](bench)
+    if reference.quoted:
+        verdict, evidence = "quoted", "\n".join(reference.quoted)
+        reference.quoted.clear()
     if verdict not in HARM:
-        shutil.rmtree(bench.run)
+        shutil.rmtree(place)
     return Trial(seed, fault, command.folder, detail, verdict, evidence)
 
 
@@ -74,9 +91,9 @@ def _kill(bench: _Bench) -> tuple[str, str, str]:
         name = bench.random.choice(list(KILLS))
         moment = bench.random.uniform(0, 1.1) * bench.reference.duration(bench.command)
         resume = ["--resume"] if endings else []
-        line = [*bench.command.line, *resume]
-        endings.append(run_command(line, bench.run, signals=[(moment, KILLS[name])]))
-        names.append(f"{name} at {moment:.2f} s")
+        which, where = bench.choose()
+        endings.append(bench.disturb(*resume, signals=[(moment, KILLS[name])], **which))
+        names.append(f"{name} at {moment:.2f} s{where}")
         if endings[-1].code == 0:
             break
     return ", ".join(names), *_repair(bench, endings[-1])
@@ -122,8 +139,9 @@ def _starve(bench: _Bench) -> tuple[str, str, str]:
         "file size": int(10 ** bench.random.uniform(0, 5.5)),
     }[what]
     limit = {"memory": resource.RLIMIT_AS, "handles": resource.RLIMIT_NOFILE, "file size": resource.RLIMIT_FSIZE}[what]
-    ending = bench.disturb(prepare=partial(_limit, limit, amount))
-    return f"{what} {amount}", *_repair(bench, ending)
+    which, where = bench.choose()
+    ending = bench.disturb(prepare=partial(_limit, limit, amount), **which)
+    return f"{what} {amount}{where}", *_repair(bench, ending)
 
 
 def _limit(limit: int, amount: int) -> None:
@@ -189,7 +207,7 @@ def _rival(bench: _Bench) -> tuple[str, str, str]:
     """The same command a second time while the first works: one of them does the work, the other waits its turn or is refused."""
     offset = bench.random.uniform(0, 1.1) * bench.reference.duration(bench.command)
     first = Running(bench.command.line, bench.run)
-    time.sleep(offset)
+    first.wait_until(offset)
     second = Running(bench.command.line, bench.run)
     endings = [first.wait(), second.wait()]
     unclear = [ending for ending in endings if ending.code != 0 and not ending.clear]
@@ -203,7 +221,7 @@ def _read(bench: _Bench) -> tuple[str, str, str]:
     shutil.copytree(bench.reference.before(len(COMMANDS)), bench.run)
     offset = bench.random.uniform(0, 1.1) * bench.reference.duration(bench.command)
     writer = Running([*bench.command.line, "--force"], bench.run)
-    time.sleep(offset)
+    writer.wait_until(offset)
     line = bench.random.choice(READERS)
     reader = run_command([*line, "--run", "."], bench.run)
     written = writer.wait()
@@ -230,7 +248,7 @@ def _edit(bench: _Bench) -> tuple[str, str, str]:
 
 def _repair(bench: _Bench, ending: Ending) -> tuple[str, str]:
     """The cause is gone: do as the messages say, and compare with the undisturbed run."""
-    last = ending if ending.code == 0 else finish(bench.command, bench.run)
+    last = ending if ending.code == 0 else finish(bench.reference, bench.command, bench.run)
     if last.code != 0:
         return "lost", f"first {ending.code}: {ending.output}\nthen {last.code}: {last.output}"
     differing = bench.reference.compare(bench.command, bench.run)
@@ -245,6 +263,13 @@ def _repair(bench: _Bench, ending: Ending) -> tuple[str, str]:
     return "unclear", f"{ending.code}: {ending.output}"
 
 
+PAIR_FAULTS: dict[str, Callable[[_Bench], tuple[str, str, str]]] = {
+    "pair kill": _kill,
+    "pair damage": _damage,
+    "pair starve": _starve,
+    "pair deny": _deny,
+    "pair fill": _fill,
+}
 FAULTS: dict[str, Callable[[_Bench], tuple[str, str, str]]] = {
     "kill": _kill,
     "damage": _damage,
@@ -254,5 +279,6 @@ FAULTS: dict[str, Callable[[_Bench], tuple[str, str, str]]] = {
     "rival": _rival,
     "read": _read,
     "edit": _edit,
+    **PAIR_FAULTS,
 }
-NEEDS_ROOT = ("deny", "fill")
+NEEDS_ROOT = tuple(name for name, disturb in FAULTS.items() if disturb in (_deny, _fill))

@@ -1,6 +1,6 @@
 """Fuzz for some minutes: `python -m tests.faults.fuzzing --target NAME --minutes M --seed S --report FILE`.
 
-Cases are tried in a process of their own, which may die or hang: that is a finding, too, and the next process goes on.
+Cases are tried in a process of their own, which may die or hang: that is a finding, too, and the next process goes on. Targets take turns.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import re
 import resource
 import sys
 import tempfile
+import time
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from tests.faults.fuzzing.campaign import Round, run_round
+from tests.faults.fuzzing.campaign import Drive, Round, run_round
 from tests.faults.fuzzing.targets import TARGETS
 
 
@@ -29,6 +30,7 @@ class Report:
         seed: of its first round.
         cases: tried.
         processor_minutes: that the processes used.
+        clock_minutes: by the clock.
         outcomes: how often each kind came.
         findings: cases that broke the contract, each with what it did and the files that did it.
     """
@@ -37,6 +39,7 @@ class Report:
     seed: int
     cases: int = 0
     processor_minutes: float = 0.0
+    clock_minutes: float = 0.0
     outcomes: Counter[str] = field(default_factory=Counter)
     findings: list[dict[str, object]] = field(default_factory=list)
 
@@ -53,34 +56,46 @@ def _kind(finding: dict[str, object]) -> str:
     return re.sub(r"\d+|/\S+|'[^']*'", "#", str(finding["error"]))[:100]
 
 
-def main() -> int:
-    """Fuzz until the processor time is used; leave with 1 if the contract was broken."""
+def main(drive: Drive | None = None) -> int:
+    """Fuzz until the time is used; leave with 1 if the contract was broken.
+
+    Args:
+        drive: what chooses the cases; hypothesis if not given.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", choices=TARGETS, action="append", help="repeatable; all by default")
-    parser.add_argument("--minutes", type=float, default=1.0, help="of processor time, for each target")
+    parser.add_argument("--minutes", type=float, default=1.0, help="for each target, of processor time")
+    parser.add_argument("--clock", action="store_true", help="the minutes are those of the clock")
     parser.add_argument("--seed", type=int, default=0, help="of the first round; the others follow")
     parser.add_argument("--cases", type=int, default=500, help="in a round, which is one process")
     parser.add_argument("--report", type=Path, help="JSON: written anew after every round")
     given = parser.parse_args()
-    reports: list[Report] = []
+    reports = [Report(target, given.seed) for target in given.target or TARGETS]
     with tempfile.TemporaryDirectory(prefix="plant-fuzzing-") as folder:
-        for target in given.target or TARGETS:
-            reports.append(Report(target, given.seed))
-            _fuzz(reports, given, Path(folder))
-            _tell(reports[-1])
+        number, unfinished = given.seed, reports
+        while unfinished:
+            for report in unfinished:
+                _fuzz(report, number, given.cases, Path(folder), drive)
+                _write(reports, given.report)
+            unfinished = [one for one in reports if (one.clock_minutes if given.clock else one.processor_minutes) < given.minutes]
+            number += 1
+    for report in reports:
+        _tell(report)
     return int(any(report.findings for report in reports))
 
 
-def _fuzz(reports: list[Report], given: argparse.Namespace, folder: Path) -> None:
-    """Rounds of the last report's target, one after the other."""
-    report, number, before = reports[-1], given.seed, _used_minutes()
-    while report.processor_minutes < given.minutes:
-        report.add(run_round(report.target, number, given.cases, folder))
-        report.processor_minutes = _used_minutes() - before
-        number += 1
-        if given.report:
-            content = [{**asdict(one), "outcomes": dict(one.outcomes.most_common())} for one in reports]
-            given.report.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+def _fuzz(report: Report, number: int, cases: int, folder: Path, drive: Drive | None) -> None:
+    """A round of a target."""
+    begun, used = time.monotonic(), _used_minutes()
+    report.add(run_round(report.target, number, cases, folder, drive))
+    report.clock_minutes += (time.monotonic() - begun) / 60
+    report.processor_minutes += _used_minutes() - used
+
+
+def _write(reports: list[Report], file: Path | None) -> None:
+    if file is not None:
+        content = [{**asdict(one), "outcomes": dict(one.outcomes.most_common())} for one in reports]
+        file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def _used_minutes() -> float:
@@ -89,7 +104,7 @@ def _used_minutes() -> float:
 
 
 def _tell(report: Report) -> None:
-    minutes = f"{report.processor_minutes:.1f} minutes of processor time"
+    minutes = f"{report.clock_minutes:.1f} minutes by the clock, {report.processor_minutes:.1f} of processor time"
     print(f"{report.target}: {report.cases:,} cases, {minutes}, {len(report.outcomes)} outcomes")
     for outcome, count in report.outcomes.most_common():
         print(f"  {count:7,}  {outcome}")

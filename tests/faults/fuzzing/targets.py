@@ -8,17 +8,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.metadata import EntryPoint
+from io import BytesIO
 from pathlib import Path
 
 from hypothesis import strategies as st
 
-from plant_cli.api import BackboneSpec, Choice, DataSection, DatasetSpec, PlantError, SilentReporter, StageSpec
+from plant_cli.api import BackboneSpec, Choice, DataSection, DatasetSpec, PlantError, SilentReporter, StageSpec, UsageError
 from plant_cli.registry import Registry, installed
 from plant_cli.testing.contexts import make_context
 from tests.faults.fuzzing.contract import Try, check_message
 from tests.faults.fuzzing.inputs import ODD, Files, changed_json, mutations, small, tables, words, yaml_texts
 from tests.faults.fuzzing.modules import modules
 from tests.faults.fuzzing.records import RECORDS, read_run, run_files
+from tests.faults.fuzzing.shares import read_shares, shares
 
 KEPT = Path(__file__).parents[1] / "malformed" / "inputs"
 GOOD = (KEPT / "good.csv").read_bytes()
@@ -48,9 +50,16 @@ def kept(kind: str) -> list[bytes]:
     return [*small(files), GOOD]
 
 
+@cache
+def _good_parquet() -> bytes:
+    import polars as pl
+
+    return (target := BytesIO(), pl.read_csv(GOOD, infer_schema=False).write_parquet(target))[0].getvalue()
+
+
 def _corpora() -> st.SearchStrategy[Files]:
     columns = ("doc_id", "text", "labels", "split")
-    content = mutations(kept("corpora")) | tables(columns)
+    content = mutations([*kept("corpora"), _good_parquet()]) | tables(columns)
     return st.builds(lambda suffix, content: {f"corpus{suffix}": content}, st.sampled_from(SUFFIXES), content)
 
 
@@ -79,18 +88,17 @@ def _written_formats() -> Mapping[str, Files]:
     """A small corpus in every format that can be written: its files by name."""
     import tempfile
 
-    from plant_cli.corpus.frames import read_frames, tidy
+    from plant_cli.corpus.frames import tidy_dataset
     from plant_cli.corpus.writing import write_format
 
     clinic = installed().find(DatasetSpec, "synthetic-clinic")
-    dataset = clinic.load(DataSection(), clinic.options(documents=12, labels=5))
-    frames = {name: tidy(frame) for name, frame in read_frames(dataset).items()}
+    dataset = tidy_dataset(clinic.load(DataSection(), clinic.options(documents=12, labels=5)))
     found: dict[str, Files] = {}
     for spec in installed().specs(DatasetSpec):
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder) / "out"
             try:
-                write_format(frames, dataset, spec, place, suffix="", force=False)
+                write_format(dataset, spec, place, suffix="", force=False)
             except (PlantError, TypeError, AttributeError):  # it cannot be written
                 continue
             paths = sorted(path for path in ([place] if place.is_file() else place.rglob("*")) if path.is_file())
@@ -173,10 +181,15 @@ def _recipes() -> st.SearchStrategy[Files]:
 
 
 def _read_recipe(files: Files, folder: Path) -> None:
+    from plant_cli.parallel.launch_file import read_launch
     from plant_cli.recipe.layers import Layer
     from plant_cli.recipe.sources import load_recipe, parse_sets
     from plant_cli.recipe.steps import resolve_steps
 
+    try:
+        read_launch(Path("recipe.yaml"))  # YAML, too
+    except UsageError as error:
+        check_message(error)
     parse_sets(files["sets"].decode("utf-8", "surrogatepass").splitlines())
     resolve_steps(load_recipe("recipe.yaml").layer, Layer(), installed())
 
@@ -286,6 +299,7 @@ TARGETS = {
             partial(_read_beside, "evidence"),
             "readers",
         ),
+        Target("shares", shares, read_shares, "readers"),
         Target("vocabularies", _vocabularies, partial(_read_beside, "vocabulary"), "vocabularies"),
         Target("recipes", _recipes, _read_recipe, "recipes"),
         Target("plugins", _plugins, _load_plugin, "plugins"),

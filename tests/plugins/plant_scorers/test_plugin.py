@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from plant_scorers.plugin import plant_register_scorers
@@ -20,8 +23,15 @@ def test_four_scorers_by_name() -> None:
 
 @pytest.mark.parametrize("name", list(SPECS))
 def test_each_passes_the_published_checks(name: str) -> None:
+    spec = SPECS[name]
     for check in scorers.CHECKS:
-        check(SPECS[name])
+        check(spec)
+
+    def forget(options: Any, tensors: Mapping[str, Any]) -> Any:
+        return spec.load(options, {key: value * (0 if value.dtype.kind == "f" else 1) for key, value in tensors.items()})
+
+    with pytest.raises(AssertionError, match="other scores after loading"):
+        scorers.what_was_learned_is_arrays(replace(spec, load=forget))
 
 
 def test_registering_imports_no_numerics() -> None:

@@ -8,8 +8,8 @@ from plant_cli.api import ShortlistInput
 
 
 def test_the_shortlist_words_proposes_the_label_of_a_word() -> None:
-    (spec,) = plant_register_shortlists()
-    assert spec.name == "words"
+    spec, everything = plant_register_shortlists()
+    assert (spec.name, everything.name) == ("words", "none")
     given = ShortlistInput(
         words=("fever", "arm"),
         relevance=csr_array(np.eye(2, dtype=np.float32)),
@@ -19,3 +19,5 @@ def test_the_shortlist_words_proposes_the_label_of_a_word() -> None:
     )
     (found,) = spec.build(spec.options(), given).propose(["arm"], csr_array(np.array([[0.0, 1.0]])))
     assert 1 in found
+    (every,) = everything.build(everything.options(), given).propose(["arm"], csr_array(np.array([[0.0, 1.0]])))
+    assert every.tolist() == [0, 1]

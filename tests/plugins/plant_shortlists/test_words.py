@@ -72,3 +72,19 @@ def test_its_recall_of_the_exact_best_grows_to_all(size: int) -> None:
     recall = np.mean([len(set(np.argsort(-scores)[:5].tolist()) & labels) / 5 for scores, labels in zip(exact, found, strict=True)])
     assert recall >= {4: 0.6, 16: 0.85, 40: 0.85}[size]
     assert propose(given, counts, size=1, frequent=LABELS) == [set(range(LABELS))] * DOCUMENTS
+
+
+@pytest.mark.parametrize(("labels", "size"), [(40, 192), (2_000, 192), (32_000, 1_000), (500_000, 4_096)])
+def test_by_default_it_proposes_a_share_of_the_labels_within_limits(labels: int, size: int) -> None:
+    """Those that words propose, and a third as many frequent ones."""
+    share = 1 - np.arange(labels) / labels
+    given = ShortlistInput(
+        words=("v", "w"),
+        relevance=csr_array(np.stack([share, np.ones(labels)], axis=1).astype(np.float32)),
+        docs_with_word=np.array([1, 1]),
+        train_counts=np.arange(labels),
+        documents=3,
+    )
+    (found,) = WordIndex(WordsOptions(), given).propose([""], csr_array(np.array([[1.0, 0.0]])))
+    by_words, frequent = range(min(size, labels)), range(max(0, labels - size // 3), labels)
+    assert set(found.tolist()) == {*by_words, *frequent}  # by words the first ones, by frequency the last
