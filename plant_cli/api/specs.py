@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from plant_cli.api.signals import Floats
 
 
-def _every_label(options: Any, labels: int) -> int:
-    return labels
-
-
 @dataclass(frozen=True, kw_only=True)
 class StageSpec(Spec):
     """A step of an experiment with a folder of its own in the run, or an action without one.
@@ -181,7 +177,7 @@ class ShortlistSpec(Spec):
     """
 
     build: Callable[[Any, ShortlistInput], Shortlist]
-    most: Callable[[Any, int], int] = _every_label
+    most: Callable[[Any, int], int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

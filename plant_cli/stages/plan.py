@@ -204,7 +204,7 @@ def _job(context: StageContext, step: Step, corpus: Corpus, *, relevance: bool) 
 
 def _most_proposed(shortlist: tuple[ShortlistSpec, Options], labels: int) -> int:
     spec, options = shortlist
-    return spec.most(options, labels)
+    return labels if spec.most is None else spec.most(options, labels)
 
 
 SPECS = (
