@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from plant_cli.api import BackboneSpec, Column, Result, StageContext, StageSpec, Table, UsageError
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from plant_cli.api.output import Cell
     from plant_cli.inference.calibration import Calibrated
     from plant_cli.inference.scorers import Training
+    from plant_cli.training.judging import Gain
     from plant_cli.training.scoring import Scored
     from plant_cli.training.stage2 import FineTuned
 
@@ -89,6 +91,7 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int) -> Result:
     notes = [
         f"kept: {kept} by {options.monitor}; {_describe_threshold(reached.threshold, options)}",
         _describe_calibration(reached.calibrated),
+        *([] if reached.gain is None else [_describe_gain(reached.gain)]),
         said,
     ]
     tables = [Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=[*notes, *reached.speed.notes()])]
@@ -102,6 +105,7 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int) -> Result:
             **figures,
             "scorers": _list_scorers(reached.scorers),
             "ECE": reached.calibrated.reliability.error,
+            **({} if reached.gain is None else {"gain_of_network": asdict(reached.gain)}),
             "sharpness": outcome.history[0].get("sharpness", 1.0),
             "epochs": outcome.epochs,
             "best_epoch": outcome.best_epoch + 1,
@@ -141,6 +145,17 @@ def _list_parts(title: str, parts: Mapping[str, Mapping[str, float]], whole: Map
         [name, *(figures[figure] for figure in FIGURES)] for name, figures in {**parts, "all together": whole}.items()
     ]
     return Table(title=title, columns=columns, rows=rows, notes=notes)
+
+
+def _describe_gain(gain: Gain) -> str:
+    """Whether the network is worth its time beside the scorers."""
+    size = f"MAP {100 * gain.difference:+.1f} points [{100 * gain.low:.1f}, {100 * gain.high:.1f}], 95% interval over documents"
+    if gain.low > 0:
+        return f"the network adds to the scorers: {size}, by the documents that chose its epoch"
+    return (
+        f"that the network adds anything to the scorers cannot be told from these documents: {size}; "
+        "`plant finetune --no-network --force` gives a model of the scorers alone"
+    )
 
 
 def _describe_calibration(found: Calibrated) -> str:

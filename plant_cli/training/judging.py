@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
+import numpy as np
 from scipy.sparse import csr_array
 
 from plant_cli.api import Choice, LabelIndex, MetricInput, MetricSpec, Options, Split
 from plant_cli.artefacts.predictions import VALIDATION, write_predictions
 from plant_cli.artefacts.thresholds import write_thresholds
+from plant_cli.evaluation.bootstrap import interval, resample
 from plant_cli.evaluation.gold import join_gold, pad_counts
 from plant_cli.evaluation.thresholds import Objective, Tuned, tune_per_label, tune_threshold
 from plant_cli.inference.top import TopLabels
@@ -16,10 +20,23 @@ from plant_cli.kit.metrics import compute_value
 from plant_cli.model.design import ComponentLookup
 from plant_cli.runs.session import Session
 
+if TYPE_CHECKING:
+    from plant_cli.api import Metric, MetricValue
+
 FAMILIES = ("map", "precision", "f1")
 SHOWN = ("MAP", "P@5", "micro-F1", "macro-F1")
 OBJECTIVES: tuple[Objective, ...] = ("micro-F1", "macro-F1")
+FIGURE, RESAMPLES, LEVEL = "MAP", 1000, 0.95
 Family = tuple[MetricSpec, Options]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gain:
+    """The difference of two systems' MAP on the same documents, as a fraction, and its 95% interval by paired bootstrap over documents."""
+
+    difference: float
+    low: float
+    high: float
 
 
 def find_families(component: ComponentLookup) -> list[Family]:
@@ -60,9 +77,17 @@ class Judge:
     def figures(self, top: TopLabels) -> dict[str, float]:
         """MAP, P@5, micro-F1 and macro-F1, as fractions."""
         found = {objective: self._measure(top, objective) for objective in OBJECTIVES}
-        return {name: found[name if name in found else self.objective][name] for name in SHOWN}
+        return {name: compute_value(found[name if name in found else self.objective][name]) for name in SHOWN}
 
-    def _measure(self, top: TopLabels, objective: Objective) -> dict[str, float]:
+    def gain(self, top: TopLabels, other: TopLabels) -> Gain:
+        """What some scores gain on others in MAP."""
+        mine, others = (cast("MetricValue", self._measure(scores, self.objective)[FIGURE]) for scores in (top, other))
+        difference = compute_value(mine) - compute_value(others)
+        drawn = resample([mine, others], RESAMPLES, np.random.default_rng(0))
+        low, high = interval(difference, drawn[0] - drawn[1], LEVEL, within=(-1.0, 1.0))
+        return Gain(difference=difference, low=low, high=high)
+
+    def _measure(self, top: TopLabels, objective: Objective) -> dict[str, Metric]:
         """Every figure of the families at the threshold that is best for an objective."""
         tuned = tune_threshold(top.labels, top.scores, self.gold, self.labels, objective)
         data = MetricInput(
@@ -73,7 +98,7 @@ class Judge:
             train_documents=self.train_documents,
             threshold=tuned.value,
         )
-        return {v.name: compute_value(v) for spec, options in self.families for v in spec.compute(data, options)}
+        return {v.name: v for spec, options in self.families for v in spec.compute(data, options)}
 
     def tune(self, top: TopLabels) -> Tuned:
         """The threshold for all labels that is best for the objective."""

@@ -153,6 +153,7 @@ SCORERS = ("words", "titles", "neighbours", "linear")
 RATE_HEAD = ByStart(planted=3e-4, plain=1e-3)
 RATE_BOOST = ByStart(planted=3e-3, plain=3e-2)
 PATIENCE: ByStart[int | None] = ByStart(planted=2, plain=None)
+LEAST_GAIN = ByStart(planted=0.002, plain=0.0)
 
 
 class FinetuneOptions(TrainingOptions):
@@ -191,6 +192,11 @@ class FinetuneOptions(TrainingOptions):
         None,
         f"Epochs without a better validation value before training stops. {PATIENCE.help}",
         ge=1,
+    )
+    least_gain: float | None = option(
+        None,
+        f"What an epoch must gain in the validation figure to count as better, when training decides whether to stop. {LEAST_GAIN.help}",
+        ge=0,
     )
     loss: Choice = choice("loss", "focal-hnm", "The loss over labels.")
     rate_head: float | None = option(None, f"Peak learning rate of what labels share: value path and head. {RATE_HEAD.help}", gt=0)

@@ -99,10 +99,8 @@ def score_alone(given: Given, options: FinetuneOptions) -> Scored:
     found = scored or scorers.left_out
     judge = make_judge(given, options, split)
     counts = judge.train_counts[: len(corpus.labels)]
-    pairs = list_scored(found)
-    calibrated = calibrate(pairs, judge.sorted_gold, counts, prior=ALONE, by_frequency=True, left_out=not has_validation)
+    calibrated, whole = rank_scored(judge, found, left_out=not has_validation)
     voices = speak(calibrated, scorers.scorers, counts)
-    whole = _rank(found, pairs, calibrated, voices)
     parts = judge_parts(judge, found)
     figures = judge.figures(whole)
     save_voices(voices, folder, corpus, describe(calibrated, parts, scorers))
@@ -115,6 +113,19 @@ def score_alone(given: Given, options: FinetuneOptions) -> Scored:
         threshold=judge.save_thresholds(whole, options.tune, given.session, corpus.labels.hash),
         conditions=judge.conditions,
     )
+
+
+def rank_scored(judge: Judge, scored: ScoredDocuments, *, left_out: bool = False) -> tuple[Calibrated, TopLabels]:
+    """Scorers without a network, calibrated on a split, and their best labels for it; each document's by weights learned without its part.
+
+    Args:
+        judge: of the split.
+        scored: what they say of it.
+        left_out: the split is train and the scores are left-out ones.
+    """
+    pairs, counts = list_scored(scored), judge.train_counts[: judge.labels]
+    calibrated = calibrate(pairs, judge.sorted_gold, counts, prior=ALONE, by_frequency=True, left_out=left_out)
+    return calibrated, _rank(scored, pairs, calibrated, speak(calibrated, scored.scorers, counts))
 
 
 def speak(calibrated: Calibrated, scorers: FusedScorers | None, train_counts: npt.NDArray[np.int64]) -> Voices:

@@ -8,7 +8,7 @@ from typing import Any
 
 from plant_cli.api import LabelLoss, LossSpec, PlantableDecoder, UsageError
 from plant_cli.inference.calibration import Calibrated
-from plant_cli.inference.model import NETWORK, save_voices
+from plant_cli.inference.model import NETWORK, TOGETHER, save_voices
 from plant_cli.inference.scorers import ScoredDocuments
 from plant_cli.inference.scorers import Training as ScorerTraining
 from plant_cli.model.candidates import measure_recall
@@ -17,14 +17,15 @@ from plant_cli.model.word_statistics import WordStatistics
 from plant_cli.parallel.strategies.choice import sharing_mode
 from plant_cli.training.attention_quality import AttentionMeasure
 from plant_cli.training.finetuning import Anchor, FineTuning
+from plant_cli.training.judging import Gain
 from plant_cli.training.loop import Plan, Training, TrainingResult, make_plan
 from plant_cli.training.losses import label_loss, rank_loss
 from plant_cli.training.materials import Inputs, Setup, set_up
 from plant_cli.training.optimiser import decide_sparse
-from plant_cli.training.options import PATIENCE, RATE_BOOST, RATE_HEAD, ROLES, FinetuneOptions
+from plant_cli.training.options import LEAST_GAIN, PATIENCE, RATE_BOOST, RATE_HEAD, ROLES, FinetuneOptions
 from plant_cli.training.planting import Planter
 from plant_cli.training.prototypes import SHARPNESSES, Prototypes
-from plant_cli.training.scoring import describe, fit_beside, judge_parts, make_judge, speak
+from plant_cli.training.scoring import describe, fit_beside, judge_parts, make_judge, rank_scored, speak
 from plant_cli.training.shortlisting import Shortlisted, shortlist_labels
 from plant_cli.training.throughput import Throughput, measure_throughput
 from plant_cli.training.validation import Validation, starts_sparse
@@ -45,6 +46,7 @@ class FineTuned:
         threshold: the decision threshold for all labels.
         scorers: what speaks beside the network, as it was fitted; None: nothing does.
         parts: validation figures of each part alone, by its name.
+        gain: of all that speaks together on the scorers without the network, on validation; None where no scorer speaks.
         figures: of all that speaks together, on validation, every label scored; those of epochs may be of a shortlist.
         calibrated: how much the network and the scorers count, and how well probabilities hold on validation.
         conditions: which documents and labels the figures are of.
@@ -57,6 +59,7 @@ class FineTuned:
     threshold: float
     scorers: ScorerTraining | None
     parts: Mapping[str, Mapping[str, float]]
+    gain: Gain | None
     figures: Mapping[str, float]
     calibrated: Calibrated
     conditions: str
@@ -87,21 +90,26 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     save_network(setup.network, given.session.folder)
     speed = measure_throughput(setup.network, setup.train.reader, setup.hardware, step, outcome, options.micro_batch)
     judged = monitor.validation.run(every_label=True)
-    counts = monitor.validation.judge.train_counts[: setup.network.labels]
+    judge = monitor.validation.judge
+    counts = judge.train_counts[: setup.network.labels]
     voices = speak(judged.calibrated, None if scorers is None else scorers.scorers, counts)
-    parts = (
-        {} if scored is None else {NETWORK: monitor.validation.judge.figures(judged.alone), **judge_parts(monitor.validation.judge, scored)}
-    )
+    parts: dict[str, dict[str, float]] = {}
+    gain = None
+    if scored is not None:
+        scorers_alone = rank_scored(judge, scored)[1]
+        parts = {NETWORK: judge.figures(judged.alone), **judge_parts(judge, scored), TOGETHER: judge.figures(scorers_alone)}
+        gain = judge.gain(judged.whole, scorers_alone)
     save_voices(voices, given.session.folder, given.corpus, describe(judged.calibrated, parts, scorers))
     return FineTuned(
         training=outcome,
         quality=monitor.quality.name if monitor.quality else None,
-        threshold=monitor.validation.judge.save_thresholds(judged.whole, options.tune, given.session, given.corpus.labels.hash),
+        threshold=judge.save_thresholds(judged.whole, options.tune, given.session, given.corpus.labels.hash),
         scorers=scorers,
         parts=parts,
+        gain=gain,
         figures=monitor.validation.describe(judged),
         calibrated=judged.calibrated,
-        conditions=monitor.validation.judge.conditions,
+        conditions=judge.conditions,
         speed=speed,
         cuts=setup.summarise_cuts(),
     )
@@ -224,5 +232,6 @@ def _make_plan(given: Inputs, options: FinetuneOptions, *, planted: bool) -> Pla
         head=RATE_HEAD.choose(options.rate_head, planted=planted),
         boost=RATE_BOOST.choose(options.rate_boost, planted=planted),
         patience=PATIENCE.choose(options.patience, planted=planted),
+        least_gain=LEAST_GAIN.choose(options.least_gain, planted=planted),
         schedule=options.schedule,
     )

@@ -17,6 +17,8 @@ from plant_cli.corpus.frames import read_frame
 from plant_cli.model import word_statistics
 from plant_cli.registry import installed
 from plant_cli.running.runner import run_stage
+from plant_cli.stages.finetune import _describe_gain
+from plant_cli.training.judging import Gain
 
 
 @pytest.mark.parametrize(
@@ -205,3 +207,10 @@ def test_a_start_is_named_only_where_training_begins_from_one(trained: Clinic) -
     with pytest.raises(UsageError, match="does not start from planted attention") as caught:
         trained.run("finetune", "finetune.init=random", "finetune.planted=control")
     assert "leave --planted out" in caught.value.todo
+
+
+@pytest.mark.parametrize(("low", "said"), [(0.001, "the network adds to the scorers"), (0.0, "`plant finetune --no-network --force`")])
+def test_it_is_told_whether_the_network_is_worth_its_time(low: float, said: str) -> None:
+    note = _describe_gain(Gain(difference=0.01, low=low, high=0.02))
+    assert said in note
+    assert f"MAP +1.0 points [{100 * low:.1f}, 2.0]" in note

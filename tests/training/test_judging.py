@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from plant_cli.api import SilentReporter, Split
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.inference.top import TopLabels
+from plant_cli.kit.metrics import compute_value
 from plant_cli.registry import installed
 from plant_cli.runs.session import Session
 from plant_cli.training.judging import Judge, find_families
@@ -33,6 +34,14 @@ def judge() -> Judge:
 
 def test_figures_are_those_at_the_best_threshold(judge: Judge) -> None:
     assert judge.figures(RIGHT) == {"MAP": 1.0, "P@5": 0.2, "micro-F1": 1.0, "macro-F1": pytest.approx(2 / 3)}
+
+
+def test_a_gain_is_the_difference_of_map_with_an_interval_over_documents(judge: Judge) -> None:
+    gain = judge.gain(RIGHT, MIXED)
+    assert gain.difference == judge.figures(RIGHT)["MAP"] - judge.figures(MIXED)["MAP"] == 0.25
+    assert (gain.low, gain.high) == (0.0, 0.5)  # the first document gains nothing, the second one half
+    same = judge.gain(RIGHT, RIGHT)
+    assert (same.difference, same.low, same.high) == (0.0, 0.0, 0.0)
 
 
 def test_thresholds_for_all_labels_and_for_each(judge: Judge) -> None:
@@ -63,6 +72,6 @@ def test_what_was_tuned_on_train_is_no_validation(judge: Judge, tmp_path: Path) 
 def test_each_f1_is_taken_at_its_own_threshold(judge: Judge) -> None:
     """Micro-F1 is 2/3 with the highest score alone as with all four; macro-F1 is higher with all four."""
     found = judge.figures(MIXED)
-    both = [judge._measure(MIXED, name)[name] for name in ("micro-F1", "macro-F1")]  # type: ignore[arg-type]
+    both = [compute_value(judge._measure(MIXED, name)[name]) for name in ("micro-F1", "macro-F1")]  # type: ignore[arg-type]
     assert [found["micro-F1"], found["macro-F1"]] == both
-    assert judge._measure(MIXED, "micro-F1")["macro-F1"] < both[1]
+    assert compute_value(judge._measure(MIXED, "micro-F1")["macro-F1"]) < both[1]

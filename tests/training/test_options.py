@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plant_cli.training.options import PATIENCE, RATE_HEAD, FinetuneOptions, PretrainOptions
+from plant_cli.training.options import LEAST_GAIN, PATIENCE, RATE_HEAD, FinetuneOptions, PretrainOptions
 
 
 def test_help_and_default_come_from_one_place() -> None:
@@ -16,6 +16,7 @@ def test_help_and_default_come_from_one_place() -> None:
         0.5,
     )
     assert PATIENCE.choose(None, planted=False) is None
+    assert LEAST_GAIN.choose(None, planted=False) == 0 < LEAST_GAIN.choose(None, planted=True)
     assert RATE_HEAD.help in str(FinetuneOptions.model_fields["rate_head"].description)
 
 

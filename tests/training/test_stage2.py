@@ -59,13 +59,29 @@ def test_a_planted_start_competes_with_the_epochs_and_a_plain_start_does_not(tra
     assert json.loads((trained.path / "finetune-plain" / SCORERS).read_text())["scorers"] == []
 
 
+def test_small_gains_do_not_keep_training_going(trained: Clinic) -> None:
+    trained.planted()
+    assert trained.run("finetune", "finetune.epochs=6", "finetune.least_gain=1").summary["epochs"] == 2
+    plain = ["finetune.prototypes=false", "finetune.scorers=none"]
+    assert trained.run("finetune", "finetune.epochs=4", *plain, tag="plain").summary["epochs"] == 4
+
+
+def test_the_scorers_together_are_judged_as_a_run_without_a_network_judges_them(trained: Clinic) -> None:
+    beside = trained.planted().run("finetune", "finetune.epochs=1").tables[1].rows[-2]
+    alone = trained.run("finetune", "finetune.network=false", tag="alone").tables[0].rows[-1]
+    assert beside[1:] == alone[1:]
+
+
 def test_prediction_adds_the_scorers_with_the_weights_that_were_kept(trained: Clinic) -> None:
     result = trained.planted().run("finetune", "finetune.epochs=1")
     summary, parts = result.summary, result.tables[1]
     assert summary["scorers"] == ["words", "titles", "neighbours", "linear"]
     assert summary["MAP"] > summary["MAP of the network"]
-    assert [row[0] for row in parts.rows] == ["network", *summary["scorers"], "all together"]
+    assert [row[0] for row in parts.rows] == ["network", *summary["scorers"], "scorers together", "all together"]
     assert parts.rows[-1][1] == summary["MAP"]
+    gain = summary["gain_of_network"]
+    assert gain["difference"] == pytest.approx(parts.rows[-1][1] - parts.rows[-2][1])
+    assert gain["low"] < gain["difference"] < gain["high"]
     folder, label_hash = trained.path / "finetune", json.loads((trained.path / "finetune" / "thresholds.json").read_text())["label_hash"]
     words = json.loads((folder / SCORERS).read_text())["analyser_hash"]
     stored = read_scorers(folder, label_hash, words)
