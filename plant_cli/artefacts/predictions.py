@@ -72,7 +72,7 @@ def list_parts(folder: Path) -> dict[str, Path]:
     Args:
         folder: of the stage `predict`.
     """
-    return {path.stem: path for path in sorted((folder / PARTS).glob("*.parquet"))}
+    return {path.stem: path for path in sorted((folder / PARTS).glob("[!.]*.parquet"))}
 
 
 def write_parts(folder: Path, parts: Mapping[str, tuple[Integers, Floats]], split: Split, labels: LabelIndex) -> None:

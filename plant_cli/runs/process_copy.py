@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from plant_cli.api import ArtefactError
 from plant_cli.artefacts.marks import CACHE
 from plant_cli.artefacts.records import STAGE_FILE
 from plant_cli.base.files import read_json
@@ -41,7 +42,13 @@ def _fill(copy: Path, run: Path) -> None:
         shutil.copytree(run / "corpus", copy / "corpus")
     for record in run.glob(f"[!.]*/{STAGE_FILE}"):
         stage = record.parent
-        if read_json(record, "the record of a stage").get("status") == "done":
+        try:
+            status = read_json(record, "the record of a stage").get("status")
+        except ArtefactError:
+            if record.exists():
+                raise
+            continue  # the first process has begun it anew in this moment
+        if status == "done":
             (copy / stage.name).symlink_to(stage)
             continue
         (copy / stage.name).mkdir()

@@ -79,8 +79,11 @@ class StageFolder:
         self.write(record)
 
     def _is_of_another_process(self) -> bool:
-        """Whether this is a link to a folder that the process beside this one has just begun to write anew."""
-        return self.path.is_symlink() and (self.path / STAGE_FILE).exists()
+        """Whether this is a link to a folder that the process beside this one has just begun to write anew, with or without a record."""
+        if not self.path.is_symlink():
+            return False
+        theirs = StageFolder(self.path.resolve())
+        return (theirs.path / STAGE_FILE).exists() or os.path.lexists(theirs._previous)
 
     def _is_finished(self) -> bool:
         try:

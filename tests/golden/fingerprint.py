@@ -23,6 +23,7 @@ from typing import Any
 import polars as pl
 import torch
 from safetensors.torch import load_file
+from threadpoolctl import threadpool_info
 
 HERE = Path(__file__).parent
 RECORD = HERE / "fingerprint.json"
@@ -60,9 +61,15 @@ Instructions of another width (AVX2 in place of AVX-512) moved figures by at mos
 
 
 def describe_machine() -> dict[str, str]:
-    """What must agree for equal bits: the processor, the instructions that torch uses, and the versions of the numeric libraries."""
+    """What must agree for equal bits: the processor, the instructions that torch and OpenBLAS use, the versions of libraries."""
     versions = {name: version(name) for name in ("torch", "numpy", "scipy", "transformers")}
-    return {"processor": name_processor(), "instructions": torch.backends.cpu.get_cpu_capability(), **versions}
+    kernels = sorted({found["architecture"] for found in threadpool_info() if found["internal_api"] == "openblas"})
+    return {
+        "processor": name_processor(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "products": ", ".join(kernels),
+        **versions,
+    }
 
 
 def name_processor() -> str:

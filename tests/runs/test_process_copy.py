@@ -1,6 +1,11 @@
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from plant_cli.api import ArtefactError
 from plant_cli.base.files import read_json, write_json
+from plant_cli.runs import process_copy
 from plant_cli.runs.folder import Run
 from plant_cli.runs.process_copy import copy_for_process
 
@@ -45,3 +50,25 @@ def test_before_the_first_stage_there_is_but_the_cache_to_come(tmp_path: Path) -
         (run / "cache").mkdir(parents=True)
         (copy / "cache" / "states").touch()
     assert (run / "cache" / "states").exists()
+
+
+def test_a_stage_that_is_replaced_while_it_is_looked_at_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tmp_path / "run"
+    make_run(run, bound=True)
+    write_json(run / "mig" / "stage.json", {"status": "done"})
+
+    def replaced(path: Path, what: str) -> Any:
+        path.unlink()
+        return read_json(path, what)
+
+    monkeypatch.setattr(process_copy, "read_json", replaced)
+    with copy_for_process(run) as copy:
+        assert not (copy / "mig").exists()
+
+
+def test_a_damaged_record_is_told(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    make_run(run, bound=True)
+    (run / "mig" / "stage.json").write_text("{")
+    with pytest.raises(ArtefactError, match="damaged"), copy_for_process(run):
+        pass

@@ -222,13 +222,27 @@ def test_a_damaged_record_is_an_error_not_an_absence(done: StageFolder) -> None:
         done.record()
 
 
-def test_a_link_to_a_stage_that_another_process_began_is_not_written_through(tmp_path: Path, make_record: Make) -> None:
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_link_to_a_stage_that_another_process_began_is_not_written_through(tmp_path: Path, make_record: Make, recorded: bool) -> None:
     """The copy of a run has links to finished stages; one of them may be replaced while the copy's process starts."""
     theirs, ours = (StageFolder(tmp_path / name / "predict") for name in ("run", "copy"))
     theirs.begin(make_record())
+    theirs.finish(make_record(status="done"))
     ours.path.parent.mkdir()
     ours.path.symlink_to(theirs.path)
+    theirs.begin(make_record())
+    if not recorded:  # not yet
+        theirs.drop_record()
+    before = {path.name for path in theirs.path.iterdir()}
     ours.begin(make_record())
     (ours.path / "new").touch()
     assert not ours.path.is_symlink()
-    assert [path.name for path in theirs.path.iterdir()] == ["stage.json"]
+    assert {path.name for path in theirs.path.iterdir()} == before
+
+
+def test_the_first_attempt_of_a_stage_on_another_disk_stays_there(run: Run, make_record: Make, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "large disk"
+    elsewhere.mkdir()
+    (run.path / "mig").symlink_to(elsewhere)
+    run.stage("mig").begin(make_record())
+    assert (elsewhere / "stage.json").exists()
