@@ -68,10 +68,18 @@ def find_unknown_labels(dataset: Dataset, frames: Frames) -> Iterator[Finding]:
     unknown = used.join(table, on="label", how="anti").sort("label")["label"].to_list()
     yield from _report(unknown, "labels are not in the table of labels", "add them, or name another --vocabulary or --titles")
     if "deprecated" in table.columns:
-        old = used.join(table.filter(pl.col("deprecated").fill_null(False)), on="label", how="semi").sort("label")["label"].to_list()
-        yield from _report(
-            old, "labels are deprecated in the vocabulary", "replace them by their successors, if they are to be assigned again"
-        )
+        old = used.join(table.filter(pl.col("deprecated").fill_null(False)), on="label").sort("label")
+        if old.height:
+            named = [
+                f"'{label}'" + (f" ({title})" if title else "") for label, title in old.head(_SHOWN).select("label", "title").iter_rows()
+            ]
+            yield Finding(
+                what="labels are deprecated in the vocabulary",
+                where=show_some(named, old.height),
+                count=old.height,
+                expected="labels that may still be assigned",
+                todo="replace them by their successors, if they are to be assigned again",
+            )
     titled = used.join(table.drop_nulls("title"), on="label", how="inner").with_columns(
         key=pl.col("title").str.to_lowercase().str.strip_chars()
     )

@@ -98,13 +98,13 @@ def _edit(context: StageContext, options: EditOptions) -> Result:
     later = LabelEdits(deny=frozenset(map(word_of, options.deny)), allow={word_of(word): value for word, value in allowed.items()})
     _check_edit(folder, options, label, later)
     if options.list:
-        return _list_edits(read_edits(folder), label, changed=False)
+        return _list_edits(folder, read_edits(folder), label, changed=False)
     if label is None:
-        return _list_edits({}, None, changed=True, notes=[_clear_edits(folder)])
+        return _list_edits(folder, {}, None, changed=True, notes=[_clear_edits(folder)])
     edits = read_edits(folder)
     edits[label] = (LabelEdits() if options.clear else edits.get(label, LabelEdits())).then(later)
     write_edits(folder, edits)
-    return _list_edits(edits, label, changed=True)
+    return _list_edits(folder, edits, label, changed=True)
 
 
 def _find_words(context: StageContext, folder: Path) -> Callable[[str], str]:
@@ -224,13 +224,17 @@ def _suggest(rows: pl.DataFrame) -> str:
     return "one of " + ", ".join(shown) + (", …" if len(rows) > len(shown) else "")
 
 
-def _list_edits(edits: dict[str, LabelEdits], only: str | None, *, changed: bool, notes: Sequence[str] = ()) -> Result:
-    rows: list[tuple[str, str, str, float | None]] = []
+def _list_edits(folder: Path, edits: dict[str, LabelEdits], only: str | None, *, changed: bool, notes: Sequence[str] = ()) -> Result:
+    from plant_cli.artefacts.relevance import read_label_index
+
+    titles = dict(read_label_index(folder).select("label", "title").iter_rows())
+    rows: list[tuple[str, str | None, str, str, float | None]] = []
     for label, entry in sorted(edits.items()):
         if only in (None, label):
-            rows.extend((label, word, "denied", None) for word in sorted(entry.deny))
-            rows.extend((label, word, "allowed", relevance) for word, relevance in sorted(entry.allow.items()))
-    columns = [Column(name="label"), Column(name="word"), Column(name="edit"), Column(name="relevance", kind="exact")]
+            title = titles.get(label)
+            rows.extend((label, title, word, "denied", None) for word in sorted(entry.deny))
+            rows.extend((label, title, word, "allowed", relevance) for word, relevance in sorted(entry.allow.items()))
+    columns = [Column(name="label"), Column(name="title"), Column(name="word"), Column(name="edit"), Column(name="relevance", kind="exact")]
     return Result(
         tables=[Table(title="Edits of relevance", columns=columns, rows=rows, notes=notes)],
         next_step="plant pretrain-attn --force" if changed else None,

@@ -37,7 +37,7 @@ def test_what_the_table_of_labels_says() -> None:
     found = {finding.what: (finding.count, finding.where) for finding in find_unknown_labels(Dataset(splits={}, labels=table), frames)}
     assert found == {
         "labels are not in the table of labels": (1, "'z'"),
-        "labels are deprecated in the vocabulary": (1, "'b'"),
+        "labels are deprecated in the vocabulary": (1, "'b' (oil )"),
         "labels share their title with another": (2, "'Oil' (a), 'oil ' (b)"),
     }
     assert list(find_unknown_labels(Dataset(splits={}), frames)) == []

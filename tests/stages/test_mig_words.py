@@ -138,8 +138,8 @@ def test_edits_are_listed_and_cleared(context: Any) -> None:
     edit(context, EditOptions(label="flu", deny=("and",)))
     edit(context, EditOptions(label="trauma", allow=("fever=0.5",)))
     assert list(edit(context, EditOptions(list=True)).tables[0].rows) == [
-        ("flu", "and", "denied", None),
-        ("trauma", "fever", "allowed", 0.5),
+        ("flu", "Influenza with cough", "and", "denied", None),
+        ("trauma", "Broken bones", "fever", "allowed", 0.5),
     ]
     assert list(edit(context, EditOptions(label="flu", clear=True)).tables[0].rows) == []
     assert len(edit(context, EditOptions(list=True)).tables[0].rows) == 1
@@ -186,7 +186,7 @@ def test_wrong_edits_are_refused_and_change_nothing(options: EditOptions, what: 
 def test_edits_at_one_time_are_all_kept(context: Any) -> None:
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda word: edit(context, EditOptions(label="flu", deny=(word,))), MARGINS.words))
-    assert [row[1] for row in edit(context, EditOptions(list=True)).tables[0].rows] == sorted(MARGINS.words)
+    assert [row[2] for row in edit(context, EditOptions(list=True)).tables[0].rows] == sorted(MARGINS.words)
 
 
 def test_an_edit_of_a_run_that_is_being_written_is_refused(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
