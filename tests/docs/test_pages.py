@@ -19,6 +19,7 @@ from plant_cli.running.runner import run_stage
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+RECIPES = [*sorted((ROOT / "recipes").glob("*.yaml")), *sorted((ROOT / "tests" / "benchmarks").glob("*.yaml"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)\s]*)\)")
 
@@ -50,8 +51,9 @@ def test_the_index_leads_to_every_page() -> None:
 
 
 def shown_commands() -> list[tuple[str, str]]:
-    """Every `plant` command in a shell block, with its page."""
+    """Every `plant` command in a shell block or in a recipe's remark, with its page."""
     lines = [(page, line) for page in PAGES for text in blocks(page, "sh") for line in text.splitlines()]
+    lines += [(path, line.lstrip("# ")) for path in RECIPES for line in path.read_text("utf-8").splitlines() if line.startswith("# ")]
     parts = [(page.name, part.split(" #")[0].strip()) for page, line in lines for part in line.split(" && ")]
     return sorted({(page, re.sub(r"^\S*plant ", "plant ", part)) for page, part in parts if re.match(r"\S*plant ", part)})
 
