@@ -1,8 +1,8 @@
 """What outside tools reach on a corpus, by our metric code.
 
 `python -m tests.benchmarks.baselines --corpus DIR [--predictions DIR] [--json FILE]` trains, on train only, nearest
-neighbours on TF-IDF (scikit-learn) and Omikuji as it comes (Parabel-like) and Bonsai-like, and prints one row for each. With
-`--predictions` their files are kept for `plant significance`.
+neighbours and linear one-vs-rest on TF-IDF (scikit-learn), and Omikuji as it comes (Parabel-like) and Bonsai-like, and prints one
+row for each. With `--predictions` their files are kept for `plant significance`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ import polars as pl
 from plant_datasets.plugin import plant_register_datasets
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.svm import LinearSVC
 
 from plant_cli.api import Corpus, DataSection, SilentReporter, Split
 from plant_cli.base.files import replacing
@@ -68,6 +70,13 @@ def vote_of_neighbours(features: Features) -> Scored:
     return [[(int(label), float(score)) for label, score in row[np.argsort(-row[:, 1], kind="stable")[:KEPT]]] for row in rows]
 
 
+def separate_labels(features: Features) -> Scored:
+    """One support vector machine for each label (squared hinge, LIBLINEAR, as it comes); signed distances."""
+    scores = OneVsRestClassifier(LinearSVC()).fit(features.train, features.gold).decision_function(features.test)
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :KEPT]
+    return [[(int(label), float(row[label])) for label in chosen] for row, chosen in zip(scores, best, strict=True)]
+
+
 def grow_trees(features: Features, folder: Path | None = None, **changes: object) -> Scored:
     """Omikuji with its default hyper-parameters but for `changes`; the model is saved in `folder`, if one is given."""
     hyper = omikuji.Model.default_hyper_param()
@@ -106,6 +115,7 @@ def _pairs(matrix: csr_array) -> list[list[tuple[int, float]]]:
 
 TOOLS: dict[str, Callable[[Features], Scored]] = {
     "knn": vote_of_neighbours,
+    "one-vs-rest": separate_labels,
     "omikuji-parabel": grow_trees,
     "omikuji-bonsai": lambda features: grow_trees(features, cluster_balanced=False, cluster_k=100, max_depth=3),
 }
