@@ -214,7 +214,7 @@ class FinetuneOptions(TrainingOptions):
         None,
         "Look for hard negatives only among the labels that this proposes, and score these and what scorers list after each epoch; needs "
         "`plant mig`. The saved model, its calibration and `predict` score every label. "
-        "Default: words from 2,000 labels on, if the run has relevance, else none (paper: none).",
+        "Default: words from 2,000 labels on, if scorers speak beside the network and the run has relevance, else none (paper: none).",
     )
     monitor: Literal["MAP", "macro-F1", "micro-F1", "P@5"] = option(
         "MAP", "Validation figure that decides which epoch is kept; each F1 at the threshold that is best for it on validation."

@@ -35,7 +35,8 @@ class Shortlisted:
 def choose_shortlist(options: FinetuneOptions, hard_negatives: int, labels: int, *, relevance: bool) -> Choice | None:
     """The shortlist of stage 2; None where every label is looked at.
 
-    Unless the user names one, it also takes a decoder that scores chosen pairs (`plant_cli.api.PairDecoder`).
+    Unless the user names one, it also takes a decoder that scores chosen pairs (`plant_cli.api.PairDecoder`), and scorers: labels that are
+    hardly ever proposed learn little, and where a network speaks alone some of them come first.
 
     Args:
         options: of the stage.
@@ -47,7 +48,8 @@ def choose_shortlist(options: FinetuneOptions, hard_negatives: int, labels: int,
         UsageError: a shortlist is wanted for a loss that looks at all labels.
     """
     if options.shortlist is None:
-        return Choice(name=DEFAULT) if hard_negatives and relevance and labels >= SHORTLIST_FROM else None
+        useful = hard_negatives and options.chosen_scorers and labels >= SHORTLIST_FROM
+        return Choice(name=DEFAULT) if useful and relevance else None
     if options.shortlist.name == NONE:
         return None
     if not hard_negatives:

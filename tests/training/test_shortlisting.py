@@ -30,6 +30,8 @@ def test_by_default_it_is_used_where_labels_are_many(trained: Clinic, monkeypatc
     monkeypatch.setattr(shortlisting, "SHORTLIST_FROM", 12)
     trained.run("finetune", "finetune.epochs=1", tag="many")
     assert has_recall(trained, "finetune-many")
+    trained.run("finetune", "finetune.epochs=1", "finetune.scorers=none", tag="alone")  # labels that are not proposed would learn little
+    assert not has_recall(trained, "finetune-alone")
     trained.run("finetune", "finetune.epochs=1", "finetune.shortlist=none", tag="none")
     assert not has_recall(trained, "finetune-none")
     trained.run("finetune", "finetune.epochs=1", "finetune.loss=bce", tag="every")  # which looks at all labels
