@@ -113,7 +113,7 @@ def join_processes() -> Processes:
     if process_count() > 1 and not dist.is_initialized():
         try:
             dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
-        except dist.DistError as error:
+        except RuntimeError as error:  # of torch, or of gloo below it
             raise ResourceError(
                 f"the {process_count()} processes cannot be joined: {str(error).splitlines()[0]}",
                 where=f"process {process_rank() + 1}, {os.environ.get('MASTER_ADDR', '')}:{os.environ.get('MASTER_PORT', '')}",

@@ -39,7 +39,7 @@ def _fill(copy: Path, run: Path) -> None:
         if (run / name).exists():
             shutil.copyfile(run / name, copy / name)
     if (run / "corpus").exists():
-        shutil.copytree(run / "corpus", copy / "corpus")
+        _copy_files(run / "corpus", copy / "corpus")
     for record in run.glob(f"[!.]*/{STAGE_FILE}"):
         stage = record.parent
         try:
@@ -55,3 +55,13 @@ def _fill(copy: Path, run: Path) -> None:
         shutil.copyfile(record, copy / stage.name / STAGE_FILE)
         if (stage / SCRATCH).is_dir():
             (copy / stage.name / SCRATCH).symlink_to(stage / SCRATCH)
+
+
+def _copy_files(source: Path, target: Path) -> None:
+    """Like `shutil.copytree`, which gathers what the system refuses into one error that names no file."""
+    target.mkdir()
+    for entry in source.iterdir():
+        if entry.is_dir():
+            _copy_files(entry, target / entry.name)
+        else:
+            shutil.copyfile(entry, target / entry.name)

@@ -61,7 +61,7 @@ class StageFolder:
         return record is not None and record.status == "done"
 
     def begin(self, record: StageRecord) -> None:
-        """Start afresh in an empty folder; what was there waits aside."""
+        """Start afresh in an empty folder; what was there waits aside, and what a killed process left half-written goes."""
         if os.path.lexists(self._previous) and self._is_finished():  # it was replaced, and only the old one was not removed any more
             remove(self._previous)
         if os.path.lexists(self._previous):  # a replacement was under way and did not end: the finished folder still waits
@@ -71,6 +71,7 @@ class StageFolder:
         elif os.path.lexists(self.path) and (not self.path.is_dir() or self._is_of_another_process()):
             remove(self.path)
         self.path.mkdir(parents=True, exist_ok=True)
+        remove_temporaries(self.path)
         self.write(record)
 
     def resume(self, record: StageRecord) -> None:

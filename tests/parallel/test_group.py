@@ -40,7 +40,7 @@ def test_a_process_that_lost_the_others_says_so(monkeypatch: pytest.MonkeyPatch)
     assert "--resume" in caught.value.todo
 
 
-@pytest.mark.parametrize("kind", [torch.distributed.DistStoreError, torch.distributed.DistNetworkError])
+@pytest.mark.parametrize("kind", [torch.distributed.DistStoreError, torch.distributed.DistNetworkError, RuntimeError])
 def test_processes_that_cannot_be_joined_say_so(monkeypatch: pytest.MonkeyPatch, kind: type[RuntimeError]) -> None:
     def fail(backend: str) -> None:
         raise kind("Failed to init uv loop")

@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +73,19 @@ def test_a_damaged_record_is_told(tmp_path: Path) -> None:
     (run / "mig" / "stage.json").write_text("{")
     with pytest.raises(ArtefactError, match="damaged"), copy_for_process(run):
         pass
+
+
+def test_a_file_that_cannot_be_copied_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tmp_path / "run"
+    make_run(run, bound=True)
+    copyfile = shutil.copyfile
+
+    def refuse(source: Path, target: Path) -> Path:
+        if source.name == "splits.json":
+            raise PermissionError(13, "Permission denied", str(source))
+        return copyfile(source, target)
+
+    monkeypatch.setattr(shutil, "copyfile", refuse)
+    with pytest.raises(PermissionError) as refused, copy_for_process(run):
+        pass
+    assert refused.value.filename == str(run / "corpus" / "splits.json")

@@ -106,6 +106,14 @@ def test_what_a_kill_left_half_written_is_no_work(run: Run) -> None:
     assert folder.holds_work()
 
 
+def test_what_a_kill_left_half_written_goes_when_the_stage_begins_again(run: Run, make_record: Make) -> None:
+    stage = run.stage("mig")
+    stage.begin(make_record())
+    name_temporary(stage.path / "metrics.json").touch()
+    stage.begin(make_record())
+    assert [path.name for path in stage.path.iterdir()] == ["stage.json"]
+
+
 def test_outputs_are_files_without_record_checkpoints_and_links(done: StageFolder, tmp_path: Path) -> None:
     (done.path / "checkpoints").mkdir()
     (done.path / "checkpoints" / "1.bin").write_text("x")
