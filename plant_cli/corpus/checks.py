@@ -107,25 +107,6 @@ def find_unlabelled(frames: Frames) -> Iterator[Finding]:
         )
 
 
-def find_unseen_labels(frames: Frames) -> Iterator[Finding]:
-    """Labels that only validation or test have: no model can propose them, and they count as missed."""
-    if "train" not in frames:
-        return
-    seen = count_labels(tidy(frames["train"]))
-    for name, frame in frames.items():
-        unseen = count_labels(tidy(frame)).join(seen, on="label", how="anti").sort("count", "label", descending=[True, False])
-        if unseen.height:
-            examples = show_some([f"'{label}'" for label in unseen["label"].head(_SHOWN + 1)], unseen.height)
-            yield Finding(
-                what=f"labels of {name} have no training document; their {unseen['count'].sum():,} assignments count as missed",
-                where=f"{name}: {examples}",
-                count=unseen.height,
-                expected="labels that train has too",
-                todo="nothing: recall counts them as missed, and the reports say how many there are",
-                level="note",
-            )
-
-
 def find_leaks(frames: Frames) -> Iterator[Finding]:
     """The same text, to the letter, in two splits."""
     yield from _leak(_shared(frames, "same"), "documents have a text that another split holds too")
@@ -203,7 +184,7 @@ def find_short_texts(frames: Frames) -> Iterator[Finding]:
         )
 
 
-REQUIRED: tuple[Check, ...] = (find_repeated_ids, find_empty_texts, find_empty_train, find_unlabelled, find_unseen_labels, find_leaks)
+REQUIRED: tuple[Check, ...] = (find_repeated_ids, find_empty_texts, find_empty_train, find_unlabelled, find_leaks)
 """Run before every experiment."""
 
 THOROUGH: tuple[Check, ...] = (

@@ -59,6 +59,29 @@ def find_odd_label_counts(frames: Frames) -> Iterator[Finding]:
             )
 
 
+def find_unseen_labels(frames: Frames, titles: pl.DataFrame) -> Iterator[Finding]:
+    """Labels that only validation or test have: no model can propose them, and they count as missed.
+
+    Args:
+        frames: the digests of documents.
+        titles: `label` and `title`, each label once.
+    """
+    if "train" not in frames:
+        return
+    seen = count_labels(tidy(frames["train"]))
+    for name, frame in frames.items():
+        unseen = count_labels(tidy(frame)).join(seen, on="label", how="anti").sort("count", "label", descending=[True, False])
+        if unseen.height:
+            yield Finding(
+                what=f"labels of {name} have no training document; their {unseen['count'].sum():,} assignments count as missed",
+                where=f"{name}: {_name_some(unseen.join(titles, on='label', how='left', maintain_order='left'))}",
+                count=unseen.height,
+                expected="labels that train has too",
+                todo="nothing: recall counts them as missed, and the reports say how many there are",
+                level="note",
+            )
+
+
 def find_unknown_labels(dataset: Dataset, frames: Frames) -> Iterator[Finding]:
     """Labels of documents that the table of labels does not have or marks as deprecated, and titles that several labels share."""
     if dataset.labels is None:
@@ -70,12 +93,9 @@ def find_unknown_labels(dataset: Dataset, frames: Frames) -> Iterator[Finding]:
     if "deprecated" in table.columns:
         old = used.join(table.filter(pl.col("deprecated").fill_null(False)), on="label").sort("label")
         if old.height:
-            named = [
-                f"'{label}'" + (f" ({title})" if title else "") for label, title in old.head(_SHOWN).select("label", "title").iter_rows()
-            ]
             yield Finding(
                 what="labels are deprecated in the vocabulary",
-                where=show_some(named, old.height),
+                where=_name_some(old),
                 count=old.height,
                 expected="labels that may still be assigned",
                 todo="replace them by their successors, if they are to be assigned again",
@@ -98,6 +118,12 @@ def find_unknown_labels(dataset: Dataset, frames: Frames) -> Iterator[Finding]:
 
 def _all_labels(frames: Frames) -> pl.DataFrame:
     return pl.concat(count_labels(tidy(frame)).select("label") for frame in frames.values()).unique()
+
+
+def _name_some(labels: pl.DataFrame) -> str:
+    """The first few of `label`, each with its `title`, and how many there are in all."""
+    named = [f"'{label}'" + (f" ({title})" if title else "") for label, title in labels.head(_SHOWN).select("label", "title").iter_rows()]
+    return show_some(named, labels.height)
 
 
 def _one_letter_apart(words: pl.DataFrame) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ from plant_cli.corpus.digests import read_fingerprints
 from plant_cli.corpus.evidence import read_evidence
 from plant_cli.corpus.excluded import read_excluded
 from plant_cli.corpus.frames import Frames, tidy
+from plant_cli.corpus.label_checks import find_unseen_labels
 from plant_cli.corpus.labels import count_labels
 from plant_cli.corpus.split_texts import SplitTexts
 from plant_cli.corpus.statistics import describe
@@ -45,12 +46,13 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
         reporter.warn(remark)
     raw, records = read_fingerprints(dataset, reporter)
     _report(examine(raw, REQUIRED), reporter)
+    titles = read_titles(dataset, reporter)
+    _report(find_unseen_labels(raw, titles), reporter)
     source = {name: tidy(digest) for name, digest in raw.items()}
     evidence, findings = read_evidence(dataset, source)
     _report(findings, reporter)
     held_out = [] if "validation" in source else _hold_out(source["train"], section, seed, reporter)
     frames = _apart(source, held_out)
-    titles = read_titles(dataset, reporter)
     labels = _index_labels(frames, titles)
     warn_untitled(labels, titles, reporter)
     excluded = read_excluded(dataset, source, reporter)

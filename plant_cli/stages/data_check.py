@@ -76,15 +76,17 @@ def _examine(context: StageContext, dataset: Dataset, known: Digested, chosen: C
     from plant_cli.corpus.checks import THOROUGH, examine
     from plant_cli.corpus.evidence import read_evidence
     from plant_cli.corpus.frames import tidy
-    from plant_cli.corpus.label_checks import find_near_labels, find_odd_label_counts, find_unknown_labels
+    from plant_cli.corpus.label_checks import find_near_labels, find_odd_label_counts, find_unknown_labels, find_unseen_labels
     from plant_cli.corpus.near_duplicates import find_near_duplicates
     from plant_cli.corpus.split_texts import SplitTexts
+    from plant_cli.corpus.titles import read_titles
     from plant_cli.model.reading_checks import find_cut_texts, find_languages
 
     digests = known.digests
     found = examine(digests, (*THOROUGH, find_near_labels, find_odd_label_counts))
     yield from found
     yield from find_near_duplicates(dataset, digests, context.reporter, known.signatures)
+    yield from find_unseen_labels(digests, read_titles(dataset, context.reporter))
     yield from find_unknown_labels(dataset, digests)
     if not any(finding.level == "fatal" for finding in found):  # evidence is matched by ids, which must be sound
         yield from read_evidence(dataset, {name: tidy(frame) for name, frame in digests.items()})[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from plant_cli.api import Dataset
-from plant_cli.corpus.label_checks import find_near_labels, find_odd_label_counts, find_unknown_labels
+from plant_cli.corpus.label_checks import find_near_labels, find_odd_label_counts, find_unknown_labels, find_unseen_labels
 
 
 def frame(labels: list[list[str]]) -> pl.DataFrame:
@@ -41,3 +41,12 @@ def test_what_the_table_of_labels_says() -> None:
         "labels share their title with another": (2, "'Oil' (a), 'oil ' (b)"),
     }
     assert list(find_unknown_labels(Dataset(splits={}), frames)) == []
+
+
+def test_labels_only_in_test_are_counted_most_frequent_first_by_title() -> None:
+    frames = {"train": frame([["x"]]), "test": frame([["x", "y"], ["z"], ["z"]])}
+    titles = pl.DataFrame({"label": ["x", "z"], "title": ["Known", "Zinc"]})
+    (found,) = find_unseen_labels(frames, titles)
+    assert (found.level, found.count, found.where) == ("note", 2, "test: 'z' (Zinc), 'y'")
+    assert "their 3 assignments count as missed" in found.what
+    assert list(find_unseen_labels({"test": frames["test"]}, titles)) == []
