@@ -12,7 +12,7 @@ kernels do the same, and gather numbers instead of vectors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -21,6 +21,7 @@ from torch.nn import functional
 
 from plant_cli.base.kernels import uses_triton
 from plant_cli.base.padding import LABEL_MULTIPLE, round_up
+from plant_cli.base.threads import each
 
 ELEMENTS = {"cpu": 1 << 20, "cuda": 1 << 23}
 """Gathered numbers (labels x H) held at a time: 4 MB on a CPU, 32 MB on a GPU; the backward pass holds a few times as much."""
@@ -90,17 +91,15 @@ class _LabelAttention(torch.autograd.Function):
         exact = torch.promote_types(queries.dtype, torch.float32)
         logits = queries.new_zeros(len(keys), len(queries), dtype=exact)
         keeps = wanted is not None and any(ctx.needs_input_grad) and int(wanted.sum()) * queries.shape[1] <= KEPT
-        ctx.kept = {}
-        for document in _documents(keys, values, mask, heads):
-            blocks = find_labels(wanted, document.row, len(queries), rows)
-            if keeps:
-                ctx.kept[document.row] = [_Gathered.of(queries, labels, document) for labels in blocks]
-                for labels, _, gathered in ctx.kept[document.row]:
-                    logits[document.row, labels] = (gathered.detach().to(exact) * directions[labels]).sum(-1)
-                continue
-            for labels in blocks:
-                gathered = _gather(queries[labels], document.keys, document.values, document.padding).to(exact)
-                logits[document.row, labels] = gathered.mul_(directions[labels]).sum(-1)
+
+        def score(part: _Part) -> _Gathered | None:
+            kept = _Gathered.of(queries, part) if keeps else None
+            gathered = _gather(take_rows(queries, part.labels), part.document) if kept is None else kept.means.detach()
+            logits[part.document.row, part.labels] = (gathered.to(exact) * take_rows(directions, part.labels)).sum(-1)
+            return kept
+
+        parts = _Part.all(_documents(keys, values, mask, heads), wanted, len(queries), rows)
+        ctx.kept = [kept for kept in each(score, parts, queries.device) if kept is not None]
         ctx.save_for_backward(queries, directions, keys, values, mask, wanted)
         ctx.heads, ctx.rows = heads, rows
         return logits
@@ -112,20 +111,22 @@ class _LabelAttention(torch.autograd.Function):
         queries, directions, keys, values = inputs
         d_queries, d_directions, d_keys, d_values = (torch.zeros_like(x, dtype=gradient.dtype) for x in inputs)
         learnt = find_learnt(gradient, wanted)
-        for document in _documents(keys, values, mask, ctx.heads):
-            dk, dv = (torch.zeros_like(x, dtype=gradient.dtype) for x in (document.keys, document.values))
-            blocks = find_labels(learnt, document.row, len(queries), ctx.rows)
-            again = (_Gathered.of(queries, labels, document) for labels in blocks)
-            for labels, leaves, gathered in ctx.kept.get(document.row, again):
-                upstream = gradient[document.row, labels].unsqueeze(1)
-                pull = (directions[labels] * upstream).to(gathered.dtype)
-                dq, *parts = torch.autograd.grad(gathered, leaves, pull, retain_graph=bool(ctx.kept))
-                d_queries[labels] += dq
-                d_directions[labels] += gathered.detach() * upstream
-                for total, part in zip((dk, dv), parts, strict=True):
-                    total += part
-            for total, part in ((d_keys, dk), (d_values, dv)):
-                total[document.row, document.positions] = part[:, : len(document.positions)].transpose(0, 1).flatten(1)
+
+        def pull(part: _Part | _Gathered) -> tuple[_Part, list[Tensor]]:
+            found = part if isinstance(part, _Gathered) else _Gathered.of(queries, part)
+            document, labels = found.part
+            upstream = gradient[document.row, labels].unsqueeze(1)
+            to_means = (take_rows(directions, labels) * upstream).to(found.means.dtype)
+            dq, dk, dv = torch.autograd.grad(found.means, found.leaves, to_means, retain_graph=bool(ctx.kept))
+            pulled = dq, found.means.detach() * upstream, document.join(dk), document.join(dv)
+            return found.part, [x.to(gradient.dtype) for x in pulled]
+
+        parts = ctx.kept or _Part.all(_documents(keys, values, mask, ctx.heads), learnt, len(queries), ctx.rows)
+        for (document, labels), (dq, dg, dk, dv) in each(pull, parts, queries.device):
+            add_rows(d_queries, labels, dq)
+            add_rows(d_directions, labels, dg)
+            add_rows(d_keys[document.row], document.positions, dk)
+            add_rows(d_values[document.row], document.positions, dv)
         return *(x.to(queries.dtype) for x in (d_queries, d_directions, d_keys, d_values)), None, None, None, None
 
 
@@ -149,6 +150,19 @@ def find_labels(wanted: Tensor | None, row: int, labels: int, most: int) -> list
     return list(torch.split(chosen, most)) if len(chosen) else []
 
 
+def take_rows(table: Tensor, rows: slice | Tensor) -> Tensor:
+    """Some rows of a table."""
+    return table[rows] if isinstance(rows, slice) else table.index_select(0, rows)
+
+
+def add_rows(table: Tensor, rows: slice | Tensor, numbers: Tensor) -> None:
+    """Add to some rows of a table, each named once."""
+    if isinstance(rows, slice):
+        table[rows] += numbers
+    else:
+        table.index_add_(0, rows, numbers)
+
+
 class _Document(NamedTuple):
     """Keys and values of a document at its t real positions; in bf16 padded to a multiple t' (`plant_cli.base.padding`)."""
 
@@ -157,6 +171,10 @@ class _Document(NamedTuple):
     keys: Tensor  # [h, t', d]
     values: Tensor  # [h, t', d]
     padding: Tensor | None  # added to the scores, where there is padding: [t'], 0 for real positions and -inf for padding
+
+    def join(self, heads: Tensor) -> Tensor:
+        """Numbers [h, t', d] at the real positions, heads side by side [t, H]."""
+        return heads[:, : len(self.positions)].transpose(0, 1).flatten(1)
 
 
 def _documents(keys: Tensor, values: Tensor, mask: Tensor, heads: int) -> Iterator[_Document]:
@@ -173,31 +191,44 @@ def _documents(keys: Tensor, values: Tensor, mask: Tensor, heads: int) -> Iterat
             yield _Document(row, positions, k, v, padding)
 
 
+class _Part(NamedTuple):
+    """Some labels of a document, worked on at once."""
+
+    document: _Document
+    labels: slice | Tensor
+
+    @classmethod
+    def all(cls, documents: Iterable[_Document], wanted: Tensor | None, labels: int, most: int) -> list[_Part]:
+        """Every part of every document: its wanted labels [B, L] of so many, at most so many at a time."""
+        return [cls(document, some) for document in documents for some in find_labels(wanted, document.row, labels, most)]
+
+
 class _Gathered(NamedTuple):
     """What some labels gather of a document, ready for the gradient."""
 
-    labels: slice | Tensor
+    part: _Part
     leaves: list[Tensor]  # queries, keys, values
     means: Tensor  # [l, H]
 
     @classmethod
-    def of(cls, queries: Tensor, labels: slice | Tensor, document: _Document) -> _Gathered:
-        leaves = q, k, v = [x.detach().requires_grad_() for x in (queries[labels], document.keys, document.values)]
+    def of(cls, queries: Tensor, part: _Part) -> _Gathered:
+        document = part.document
+        leaves = [x.detach().requires_grad_() for x in (take_rows(queries, part.labels), document.keys, document.values)]
         with torch.enable_grad():
-            return cls(labels, leaves, _gather(q, k, v, document.padding))
+            return cls(part, leaves, _gather(leaves[0], document._replace(keys=leaves[1], values=leaves[2])))
 
 
-def _gather(queries: Tensor, keys: Tensor, values: Tensor, padding: Tensor | None) -> Tensor:
-    """Attention-weighted means [l, H] for queries [l, H], of keys and values [h, t, d], with `padding` [t] added to the scores.
+def _gather(queries: Tensor, document: _Document) -> Tensor:
+    """Attention-weighted means [l, H] of a document's values for queries [l, H].
 
     On a CPU the library's backward pass runs one thread for each head it is given: where there are more threads, labels go in groups.
     """
-    labels, (heads, _, size) = len(queries), keys.shape
+    labels, (heads, _, size) = len(queries), document.keys.shape
     groups = 1
     while queries.device.type == "cpu" and 2 * groups * heads <= torch.get_num_threads() and groups < LABEL_MULTIPLE:
         groups *= 2
     q = functional.pad(queries, (0, 0, 0, round_up(labels, LABEL_MULTIPLE) - labels)).view(groups, -1, heads, size).transpose(1, 2)
-    k, v = (x.expand(groups, -1, -1, -1) for x in (keys, values))
-    bias = None if padding is None else padding.expand(1, 1, 1, -1)
+    k, v = (x.expand(groups, -1, -1, -1) for x in (document.keys, document.values))
+    bias = None if document.padding is None else document.padding.expand(1, 1, 1, -1)
     gathered = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
     return gathered.transpose(1, 2).reshape(-1, heads * size)[:labels]

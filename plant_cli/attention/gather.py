@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from plant_cli.base.padding import LABEL_MULTIPLE, TOKEN_MULTIPLE, round_up
+from plant_cli.base.threads import each
 
 SCORES = {"cpu": 1 << 18, "cuda": 1 << 26}
 """Scores (heads x labels x positions) held at a time: on a CPU what stays in its cache."""
@@ -55,6 +56,22 @@ def gather_sharpened(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor
     rising = sorted(range(len(factors)), key=lambda i: factors[i])
     found = queries.new_zeros(len(factors), len(keys), labels, hidden, dtype=exact)
     q = functional.pad(queries, (0, 0, 0, round_up(labels, TOKEN_MULTIPLE) - labels)).view(-1, heads, hidden // heads).transpose(0, 1)
+
+    def gather(part: tuple[int, int, Tensor, Tensor, Tensor]) -> None:
+        row, start, k, v, padding = part
+        scores = torch.matmul(q[:, start : start + _labels_held(k)], k.mT).to(exact).mul_(k.shape[2] ** -0.5)
+        scores = scores.masked_fill_(padding, -torch.inf)
+        scores -= scores.amax(-1, keepdim=True)
+        weights, last = scores, 0.0
+        for number in rising:
+            # twice a factor is the square of its exponentials, which costs less than others
+            weights = weights.mul_(weights) if factors[number] == 2 * last else torch.exp(scores * factors[number])
+            last = factors[number]
+            gathered = torch.matmul(weights.to(v.dtype), v).to(exact) / weights.sum(-1, keepdim=True)
+            of_labels = gathered.transpose(0, 1).flatten(1)[: labels - start]
+            found[number, row, start : start + len(of_labels)] = of_labels
+
+    parts = []
     for row, real in enumerate(mask):
         if not real.any():
             continue
@@ -62,18 +79,12 @@ def gather_sharpened(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor
         beyond = round_up(end, LABEL_MULTIPLE) - end
         k, v = (functional.pad(x[row, :end], (0, 0, 0, beyond)).view(-1, heads, hidden // heads).transpose(0, 1) for x in (keys, values))
         padding = ~functional.pad(real[:end], (0, beyond))
-        held = SCORES.get(queries.device.type, SCORES["cuda"]) // (heads * k.shape[1])
-        step = max(TOKEN_MULTIPLE, held // TOKEN_MULTIPLE * TOKEN_MULTIPLE)
-        for start in range(0, labels, step):
-            some = q[:, start : start + step]
-            scores = torch.matmul(some, k.mT).to(exact).mul_(k.shape[2] ** -0.5).masked_fill_(padding, -torch.inf)
-            scores -= scores.amax(-1, keepdim=True)
-            weights, last = scores, 0.0
-            for number in rising:
-                # twice a factor is the square of its exponentials, which costs less than others
-                weights = weights.mul_(weights) if factors[number] == 2 * last else torch.exp(scores * factors[number])
-                last = factors[number]
-                gathered = torch.matmul(weights.to(v.dtype), v).to(exact) / weights.sum(-1, keepdim=True)
-                part = gathered.transpose(0, 1).flatten(1)[: labels - start]
-                found[number, row, start : start + len(part)] = part
+        parts += [(row, start, k, v, padding) for start in range(0, labels, _labels_held(k))]
+    list(each(gather, parts, queries.device))
     return found
+
+
+def _labels_held(keys: Tensor) -> int:
+    """Labels whose scores for the keys [h, t, d] are held at a time."""
+    held = SCORES.get(keys.device.type, SCORES["cuda"]) // (len(keys) * keys.shape[1])
+    return max(TOKEN_MULTIPLE, held // TOKEN_MULTIPLE * TOKEN_MULTIPLE)

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from plant_cli.base.padding import LABEL_MULTIPLE, round_up
+from plant_cli.base.threads import each
 
 SCORES = {"cpu": 1 << 18, "cuda": 1 << 26}
 """Scores (heads x labels x positions) held at a time: on a CPU what stays in its cache."""
@@ -47,13 +48,16 @@ class _LogAttention(torch.autograd.Function):
     def forward(ctx: Any, queries: Tensor, keys: Tensor, mask: Tensor, heads: int, wanted: Tensor | None) -> Tensor:
         exact = torch.promote_types(queries.dtype, torch.float32)
         result = queries.new_full((len(keys), len(queries), keys.shape[1]), -math.inf, dtype=exact)
-        for document in _documents(keys, mask, heads):
+
+        def score(document: _Document) -> None:
             selected = torch.arange(len(queries), device=queries.device) if wanted is None else _select(wanted[document.row])
             for labels in document.split(selected) if len(selected) else ():
                 found = torch.logsumexp(document.log_softmax(queries[labels]), dim=0).sub_(math.log(heads))
                 rows = found.new_full((len(labels), keys.shape[1]), -math.inf)
                 rows[:, document.positions] = found[:, : document.real]
                 result[document.row].index_copy_(0, labels, rows)
+
+        list(each(score, list(_documents(keys, mask, heads)), queries.device))
         ctx.save_for_backward(queries, keys, mask)
         ctx.heads = heads
         return result
@@ -63,22 +67,28 @@ class _LogAttention(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         queries, keys, mask = ctx.saved_tensors
         d_queries, d_keys = (torch.zeros_like(x, dtype=gradient.dtype) for x in (queries, keys))
-        for document in _documents(keys, mask, ctx.heads):
+
+        def pull_all(document: _Document) -> list[tuple[Tensor, Tensor]]:
             upstream = gradient[document.row][:, document.positions]
             selected = _select((upstream != 0).any(1))
             if not len(selected):
-                continue
-            parts = zip(document.split(selected), document.split(queries[selected]), strict=True)
+                return []
+            found = []
             d_key = torch.zeros_like(document.keys, dtype=gradient.dtype)
-            for labels, q in parts:
+            for labels, q in zip(document.split(selected), document.split(queries[selected]), strict=True):
                 logs = document.log_softmax(q)
                 mean = torch.logsumexp(logs, dim=0).nan_to_num_(neginf=0.0)  # padding: its logs stay −inf
                 pull = torch.sub(logs, mean).exp_().mul_(functional.pad(upstream[labels], (0, logs.shape[2] - document.real)))
                 pull -= logs.exp_() * pull.sum(-1, keepdim=True)
                 pull = pull.mul_(document.scale).to(queries.dtype)
-                d_queries[labels] += torch.matmul(pull, document.keys).transpose(0, 1).flatten(1)
+                found.append((labels, torch.matmul(pull, document.keys).transpose(0, 1).flatten(1).to(gradient.dtype)))
                 d_key += torch.matmul(pull.mT, document.heads(q))
             d_keys[document.row, document.positions] = d_key.transpose(0, 1).flatten(1)[: document.real]
+            return found
+
+        for found in each(pull_all, list(_documents(keys, mask, ctx.heads)), queries.device):
+            for labels, d_query in found:
+                d_queries.index_add_(0, labels, d_query)
         return d_queries.to(queries.dtype), d_keys.to(keys.dtype), None, None, None
 
 

@@ -18,6 +18,7 @@ from plant_cli.attention.fused import ELEMENTS, find_labels, find_learnt
 from plant_cli.attention.gather import gather_states
 from plant_cli.attention.single import documents, unscale
 from plant_cli.base.padding import LABEL_MULTIPLE, round_up
+from plant_cli.base.threads import each
 
 
 def normed_attention(
@@ -70,10 +71,13 @@ class _NormedAttention(torch.autograd.Function):
     ) -> Tensor:
         exact = torch.promote_types(queries.dtype, torch.float32)
         logits = queries.new_zeros(len(keys), len(queries), dtype=exact)
-        for row, end in documents(mask):
-            k, v, real = keys[row, :end], values[row, :end], mask[row, :end]
-            for labels in find_labels(wanted, row, len(queries), rows):
-                logits[row, labels] = _score(queries[labels], direction, k, v, real, epsilon)
+
+        def score(part: tuple[int, int, slice | Tensor]) -> None:
+            row, end, labels = part
+            logits[row, labels] = _score(queries[labels], direction, keys[row, :end], values[row, :end], mask[row, :end], epsilon)
+
+        parts = [(row, end, labels) for row, end in documents(mask) for labels in find_labels(wanted, row, len(queries), rows)]
+        list(each(score, parts, queries.device))
         ctx.save_for_backward(queries, direction, keys, values, mask, wanted)
         ctx.epsilon, ctx.rows = epsilon, rows
         return logits
@@ -85,18 +89,21 @@ class _NormedAttention(torch.autograd.Function):
         learnt = find_learnt(gradient, wanted)
         totals = [torch.zeros_like(x, dtype=gradient.dtype) for x in (queries, direction, keys, values)]
         d_queries, d_direction, d_keys, d_values = totals
-        for row, end in documents(mask):
-            selected = learnt[row].nonzero().squeeze(1)
-            for labels in torch.split(selected, ctx.rows):
-                given = (queries[labels], direction, keys[row, :end], values[row, :end])
-                leaves = [x.detach().requires_grad_() for x in given]
-                with torch.enable_grad():
-                    logits = _score(leaves[0], leaves[1], leaves[2], leaves[3], mask[row, :end], ctx.epsilon)
-                dq, dg, dk, dv = torch.autograd.grad(logits, leaves, gradient[row, labels])
-                d_queries[labels] += dq
-                d_direction += dg
-                d_keys[row, :end] += dk
-                d_values[row, :end] += dv
+
+        def pull(part: tuple[int, int, Tensor]) -> list[Tensor]:
+            row, end, labels = part
+            given = (queries[labels], direction, keys[row, :end], values[row, :end])
+            leaves = [x.detach().requires_grad_() for x in given]
+            with torch.enable_grad():
+                logits = _score(leaves[0], leaves[1], leaves[2], leaves[3], mask[row, :end], ctx.epsilon)
+            return [x.to(gradient.dtype) for x in torch.autograd.grad(logits, leaves, gradient[row, labels])]
+
+        parts = [(*place, labels) for place in documents(mask) for labels in torch.split(learnt[place[0]].nonzero().squeeze(1), ctx.rows)]
+        for (row, end, labels), (dq, dg, dk, dv) in zip(parts, each(pull, parts, queries.device), strict=True):
+            d_queries.index_add_(0, labels, dq)
+            d_direction += dg
+            d_keys[row, :end] += dk
+            d_values[row, :end] += dv
         given = (queries, direction, keys, values)
         return *(total.to(x.dtype) for total, x in zip(totals, given, strict=True)), None, None, None, None
 

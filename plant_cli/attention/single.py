@@ -19,6 +19,7 @@ from plant_cli.attention.gather import gather_sharpened, gather_states
 from plant_cli.attention.log import log_attention
 from plant_cli.base.kernels import uses_triton
 from plant_cli.base.padding import LABEL_MULTIPLE, round_up
+from plant_cli.base.threads import each
 
 
 def single_head_attention(
@@ -66,12 +67,16 @@ class _SingleHead(torch.autograd.Function):
     ) -> Tensor:
         exact = torch.promote_types(queries.dtype, torch.float32)
         logits = queries.new_zeros(len(keys), len(queries), dtype=exact)
-        for row, end in documents(mask):
+
+        def score(part: tuple[int, int, slice | Tensor]) -> None:
+            row, end, labels = part
             given = keys[row, :end], values[row, :end], mask[row, :end]
-            for labels in find_labels(wanted, row, len(queries), rows):
-                weights, worth = _weigh(_take(queries, labels), _take(directions, labels), *given)
-                found = weights.mul_(worth).sum(-1)
-                logits[row, labels] = found if isinstance(labels, slice) else found[: len(labels)]
+            weights, worth = _weigh(_take(queries, labels), _take(directions, labels), *given)
+            found = weights.mul_(worth).sum(-1)
+            logits[row, labels] = found if isinstance(labels, slice) else found[: len(labels)]
+
+        parts = [(row, end, labels) for row, end in documents(mask) for labels in find_labels(wanted, row, len(queries), rows)]
+        list(each(score, parts, queries.device))
         ctx.save_for_backward(queries, directions, keys, values, mask, wanted)
         ctx.rows = rows
         return logits
@@ -83,18 +88,23 @@ class _SingleHead(torch.autograd.Function):
         totals = [torch.zeros_like(x, dtype=gradient.dtype) for x in (queries, directions, keys, values)]
         learnt = find_learnt(gradient, wanted)
         d_queries, d_directions, d_keys, d_values = totals
-        for row, end in documents(mask):
-            k, v = keys[row, :end], values[row, :end]
-            for labels in torch.split(learnt[row].nonzero().squeeze(1), ctx.rows):
-                q, g = _take(queries, labels), _take(directions, labels)
-                weights, worth = _weigh(q, g, k, v, mask[row, :end])
-                to_worth = weights * functional.pad(gradient[row, labels], (0, len(q) - len(labels))).unsqueeze(1)
-                to_scores = worth.sub_((weights * worth).sum(-1, keepdim=True)).mul_(to_worth).to(k.dtype)
-                to_worth = to_worth.to(v.dtype)
-                d_queries[labels] += (to_scores @ k)[: len(labels)]
-                d_directions[labels] += (to_worth @ v)[: len(labels)]
-                d_keys[row, :end] += to_scores.mT @ q
-                d_values[row, :end] += to_worth.mT @ g
+
+        def pull(part: tuple[int, int, Tensor]) -> list[Tensor]:
+            row, end, labels = part
+            q, g, k, v = _take(queries, labels), _take(directions, labels), keys[row, :end], values[row, :end]
+            weights, worth = _weigh(q, g, k, v, mask[row, :end])
+            to_worth = weights * functional.pad(gradient[row, labels], (0, len(q) - len(labels))).unsqueeze(1)
+            to_scores = worth.sub_((weights * worth).sum(-1, keepdim=True)).mul_(to_worth).to(k.dtype)
+            to_worth = to_worth.to(v.dtype)
+            pulled = (to_scores @ k)[: len(labels)], (to_worth @ v)[: len(labels)], to_scores.mT @ q, to_worth.mT @ g
+            return [x.to(gradient.dtype) for x in pulled]
+
+        parts = [(*place, labels) for place in documents(mask) for labels in torch.split(learnt[place[0]].nonzero().squeeze(1), ctx.rows)]
+        for (row, end, labels), (dq, dg, dk, dv) in zip(parts, each(pull, parts, queries.device), strict=True):
+            d_queries.index_add_(0, labels, dq)
+            d_directions.index_add_(0, labels, dg)
+            d_keys[row, :end] += dk
+            d_values[row, :end] += dv
         given = (queries, directions, keys, values)
         return *(total.to(x.dtype) for total, x in zip(totals, given, strict=True)), None, None, None
 

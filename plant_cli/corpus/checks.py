@@ -10,7 +10,6 @@ import polars as pl
 
 from plant_cli.api.errors import DataError
 from plant_cli.corpus.frames import Frames, explode_labels, tidy
-from plant_cli.corpus.labels import count_labels
 
 Level = Literal["fatal", "warning", "note"]
 LEVELS: tuple[Level, ...] = ("fatal", "warning", "note")

@@ -8,7 +8,6 @@ positives with each other. So a resample needs the weight that lies below (or ab
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from plant_cli.api.metrics import AllScores
+from plant_cli.base.threads import each
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -52,11 +52,10 @@ def _each_label(scores: AllScores, gold: csr_array, weights: Sequence[PackedWeig
     by_label = csc_array(gold)
     positives = np.split(by_label.indices, by_label.indptr[1:-1])
     width = max(1, scores.memory // (8 * max(1, scores.shape[0])))  # labels of a block: as it is read, and turned
-    with ThreadPoolExecutor(torch.get_num_threads(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        for start in range(0, scores.shape[1], width):
-            block = np.ascontiguousarray(scores.read(slice(None), slice(start, start + width)).T)
-            wanted = [(c, rows) for c, rows in zip(block, positives[start : start + width], strict=True) if 0 < len(rows) < len(c)]
-            yield from pool.map(lambda label: lost_pairs(label[0], label[1], weights), wanted)
+    for start in range(0, scores.shape[1], width):
+        block = np.ascontiguousarray(scores.read(slice(None), slice(start, start + width)).T)
+        wanted = [(c, rows) for c, rows in zip(block, positives[start : start + width], strict=True) if 0 < len(rows) < len(c)]
+        yield from each(lambda label: lost_pairs(label[0], label[1], weights), wanted)
 
 
 class PackedWeights:
@@ -179,10 +178,8 @@ class _Ladder:
 
 def _tables(scores: AllScores, ladder: _Ladder, resamples: int) -> Iterator[tuple[slice, Floats]]:
     """Blocks of documents with what each holder's positives win from them, twice [documents, holders]."""
-    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-        for rows in _document_blocks(scores, 4 * scores.shape[1] + 8 * (len(ladder.steps) + resamples)):
-            counted = pool.map(ladder.count_below, scores.read(rows, slice(None)))
-            yield rows, np.array(list(counted))
+    for rows in _document_blocks(scores, 4 * scores.shape[1] + 8 * (len(ladder.steps) + resamples)):
+        yield rows, np.array(list(each(ladder.count_below, list(scores.read(rows, slice(None))))))
 
 
 def _document_blocks(scores: AllScores, bytes_of_document: int) -> Iterator[slice]:
