@@ -67,7 +67,7 @@ def run_watched(work: Callable[[], None], limit: int) -> None:
             reserve_products(limit)
             work()
         finally:
-            os.write(ends, b".")  # a library that ends the process comes past this line not
+            os.write(ends, b".")  # not reached where a library ends the process
         return
     os.close(ends)
     code = _wait(child, watched)
