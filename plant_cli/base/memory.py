@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import resource
 import sys
 from pathlib import Path
 
 _STATUS = Path("/proc/self/status")
+_ARENA_MAX = -8  # M_ARENA_MAX of glibc
+_bounds: list[int] = []
 
 
 def peak_memory_gb() -> float:
@@ -34,3 +37,14 @@ def resident_memory() -> int:
     import psutil
 
     return int(psutil.Process().memory_info().rss)
+
+
+def bound_heaps(most: int) -> None:
+    """Let the threads of this process share so many heaps of glibc, at most; a lower bound that was set before stays.
+
+    By default each thread may have a heap of its own, which keeps what the thread gave back, and 64 MiB of addresses for it.
+    """
+    _bounds.append(most)
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc has it, other systems do not
+    if set_option is not None:
+        set_option(_ARENA_MAX, min(_bounds))

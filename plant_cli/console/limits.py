@@ -11,13 +11,14 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from plant_cli.base.memory import bound_heaps
+
 if TYPE_CHECKING:
     from plant_cli.api import PlantError
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 KILL_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 FROM_KERNEL = 0x80  # SI_KERNEL: the terminal has sent it to every process of the command
-HEAPS = -8  # M_ARENA_MAX
 BUFFER = 34 << 20  # bytes of a thread of OpenBLAS
 CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGTRAP)
 
@@ -63,7 +64,7 @@ def run_watched(work: Callable[[], None], limit: int) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, watched)
         os.close(ended)
         try:
-            share_heap()
+            bound_heaps(1)  # where polars finds no addresses for a thread of its own, it waits for it for ever
             reserve_products(limit)
             work()
         finally:
@@ -82,17 +83,6 @@ def run_watched(work: Callable[[], None], limit: int) -> None:
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     raise SystemExit(code)
-
-
-def share_heap() -> None:
-    """Have all threads take their memory from one heap: one of its own, 64 MiB of addresses, is what glibc gives to each.
-
-    Reading a table then takes 0.26 instead of 1.05 GB of addresses, training 0.9 instead of 1.8. Where polars cannot start a thread, it
-    waits for it for ever.
-    """
-    set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc has it, other systems do not
-    if set_option is not None:
-        set_option(HEAPS, 1)
 
 
 def reserve_products(limit: int) -> None:

@@ -9,6 +9,7 @@ import torch
 
 from plant_cli.api import MachineSection
 from plant_cli.base.devices import find_device
+from plant_cli.base.memory import bound_heaps
 from plant_cli.parallel.environment import default_threads, local_rank, process_count
 from plant_cli.parallel.group import SINGLE_PROCESS, Processes, join_processes
 
@@ -42,6 +43,7 @@ def choose_hardware(machine: MachineSection) -> Hardware:
     """
     torch.set_flush_denormal(True)  # before the first product: threads take it over from the one that starts them
     torch.set_num_threads(machine.threads or default_threads())
+    bound_heaps(torch.get_num_threads())
     device = find_device(machine.device)
     if device.type == "cuda" and device.index is None and process_count() > 1:
         device = find_device(f"cuda:{local_rank()}")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 from pathlib import Path
@@ -44,3 +45,23 @@ def test_without_a_status_file_the_peak_is_that_of_getrusage(monkeypatch: pytest
     resident = psutil.Process().memory_info().rss / 1e9
     monkeypatch.setattr(memory, "_STATUS", tmp_path / "absent")
     assert 0.9 * resident <= peak_memory_gb() < 100
+
+
+HEAPS = """import ctypes, threading
+from plant_cli.base.memory import bound_heaps
+if {bound}: bound_heaps({bound}); bound_heaps(64)
+size = lambda: int(open("/proc/self/statm").read().split()[0]) * 4096
+def take(): ctypes.CDLL(None).malloc(1000); wait.wait()
+wait, before = threading.Event(), size()
+for _ in range(8): threading.Thread(target=take).start()
+print((size() - before) >> 20); wait.set()"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallopt"), reason="only glibc gives a thread its own heap")
+def test_threads_share_the_heaps_and_no_later_bound_is_higher() -> None:
+    """Eight threads take their stacks of 8 MiB, and addresses for one heap beside the first instead of for eight."""
+    one, two, free = (
+        int(subprocess.run([sys.executable, "-c", HEAPS.format(bound=bound)], capture_output=True, check=True).stdout)
+        for bound in (1, 2, 0)
+    )
+    assert one < two < one + 3 * 64 < free
