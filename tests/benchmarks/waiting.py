@@ -26,6 +26,7 @@ WAYS: dict[str, dict[str, str]] = {
     "passive": {"OMP_WAIT_POLICY": "PASSIVE"},
     **{f"spins {count}": {"GOMP_SPINCOUNT": count} for count in ("0", "100", "1000", "10000", "100000")},
     "blocktime 0": {"KMP_BLOCKTIME": "0"},  # LLVM's OpenMP: sleep at once; with LD_PRELOAD=libiomp5.so it takes the place of GNU's
+    "blocktime 100us": {"KMP_BLOCKTIME": "100us"},
     "one thread": {"KMP_BLOCKTIME": "200", "OMP_NUM_THREADS": "1"},
 }
 BACKBONES = {"tiny": "{name: tiny, hidden: 384, heads: 8, layers: 2}", "minilm": "{name: minilm, max_tokens: 256}"}
