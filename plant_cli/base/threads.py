@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
@@ -13,6 +14,17 @@ import torch
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 CPU = torch.device("cpu")
+
+
+@contextmanager
+def in_one_thread() -> Iterator[None]:
+    """Let torch work in the calling thread alone, `each` included; torch's own counters see no other thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # of this thread, and of those that start from now on
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def each(work: Callable[[Item], Result], items: Sequence[Item], device: torch.device = CPU) -> Iterator[Result]:
@@ -37,18 +49,14 @@ def each(work: Callable[[Item], Result], items: Sequence[Item], device: torch.de
         with torch.inference_mode(inference), torch.set_grad_enabled(modes[0]):
             return work(item)
 
-    torch.set_num_threads(1)  # of the caller, and of threads that start from now on
-    try:
-        with ThreadPoolExecutor(threads, initializer=_begin, initargs=modes) as pool:
-            waiting: deque[Future[Result]] = deque()
-            rest = iter(items)
-            waiting.extend(pool.submit(one, item) for item in islice(rest, 2 * threads))
-            while waiting:
-                result = waiting.popleft().result()
-                waiting.extend(pool.submit(one, item) for item in islice(rest, 1))
-                yield result
-    finally:
-        torch.set_num_threads(threads)
+    with in_one_thread(), ThreadPoolExecutor(threads, initializer=_begin, initargs=modes) as pool:
+        waiting: deque[Future[Result]] = deque()
+        rest = iter(items)
+        waiting.extend(pool.submit(one, item) for item in islice(rest, 2 * threads))
+        while waiting:
+            result = waiting.popleft().result()
+            waiting.extend(pool.submit(one, item) for item in islice(rest, 1))
+            yield result
 
 
 def _begin(gradients: bool, autocast: bool, dtype: torch.dtype) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from plant_cli.base.threads import in_one_thread
+
 SILENT = "6"  # the highest level of torch's profiler, above the lines about itself that it writes to stderr
 
 
@@ -25,7 +27,7 @@ def count_operations(run: Callable[[], object], formulas: Mapping[Any, Callable[
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # torch's whole layers have no formula, their products have
     try:
-        with counter:
+        with counter, in_one_thread():
             run()
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
@@ -56,7 +58,7 @@ def peak_allocated(run: Callable[[], object], device: torch.device) -> int:
         torch.cuda.synchronize(device)
         return int(torch.cuda.max_memory_allocated(device) - before)
     os.environ.setdefault("KINETO_LOG_LEVEL", SILENT)
-    with torch.autograd.profiler.profile(profile_memory=True, use_kineto=True) as profile:
+    with in_one_thread(), torch.autograd.profiler.profile(profile_memory=True, use_kineto=True) as profile:
         run()
     held = peak = 0
     for event in sorted(profile.function_events or (), key=lambda event: float(event.time_range.end)):

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from plant_cli.base.threads import each
 from plant_cli.measuring.counting import count_operations, peak_allocated
 
 CPU = torch.device("cpu")
@@ -78,3 +79,20 @@ def test_modules_that_are_called_without_gradients_inside_are_counted_too() -> N
         layer(states).sum().backward()  # type: ignore[no-untyped-call]
 
     assert count_operations(run) == 2 * 16 * (3 + 2 + 3 + 3 + 3 + 3)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_work_that_threads_would_share_counts_too(threads: int) -> None:
+    given = torch.ones(100, 100)
+
+    def run() -> list[torch.Tensor]:
+        return list(each(lambda rows: given[:rows] @ given, [10] * 6))
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        assert count_operations(run) == 6 * 2 * 10 * 100 * 100
+        assert peak_allocated(run, CPU) == pytest.approx(6 * KILO, abs=100)
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
