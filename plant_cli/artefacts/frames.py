@@ -42,10 +42,10 @@ def write_frames(
             failures.append(error)
             raise
 
-    with replacing(path) as temporary:
+    with replacing(path) as temporary, temporary.open("wb") as file:  # opened here: polars may open it after what failed is cleared away
         try:
             rows = register_io_source(read, schema=dict(schema))
-            rows.sink_parquet(temporary, metadata=dict(metadata), row_group_size=row_group, engine="streaming")
+            rows.sink_parquet(file, metadata=dict(metadata), row_group_size=row_group, engine="streaming")
         except Exception:
             if failures:  # some versions of polars wrap it in an error of their own
                 raise failures[0] from None

@@ -56,7 +56,7 @@ def _explain(error: BaseException) -> PlantError | None:
     if type(error).__name__ == "PanicException":  # how libraries written in Rust fail
         return _explain_panic(error)
     limit = find_limit()
-    if limit is not None and isinstance(error, MemoryError | ImportError | NameError):  # libraries that were loaded in part
+    if limit is not None and isinstance(error, MemoryError | ImportError | NameError | SyntaxError):  # libraries loaded in part, or parsed
         return explain_shortage(f"a library could not be loaded, or had no memory: {error or type(error).__name__}", limit)
     if not isinstance(error, OSError) or error.errno is None:
         return None

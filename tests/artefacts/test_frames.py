@@ -42,13 +42,17 @@ def test_frames_stand_below_one_another_in_order_with_the_metadata(tmp_path: Pat
 
 
 def test_what_the_frames_raise_comes_through_and_no_file_is_left(tmp_path: Path) -> None:
+    begun = []
+
     def failing() -> Iterator[pl.DataFrame]:
+        begun.extend(tmp_path.iterdir())  # so that polars makes no file later on
         yield from frames(3)
         raise Interrupted("stopped", where="here", expected="more", todo="again")
 
     with pytest.raises(Interrupted, match="stopped") as caught:
         write_frames(tmp_path / "rows.parquet", failing(), SCHEMA, {})
     assert caught.value.where == "here"
+    assert len(begun) == 1
     assert not list(tmp_path.iterdir())
 
 

@@ -105,3 +105,13 @@ def test_a_trace_that_cannot_be_kept_is_shown(monkeypatch: pytest.MonkeyPatch, c
 def test_messages_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     _leave(UsageError("there is no '\x1b[2J'", where="x", expected="y", todo="z"))
     assert capsys.readouterr().err.startswith("error: there is no '\\x1b[2J'\n")
+
+
+@pytest.mark.parametrize("error", [MemoryError(), ImportError("cannot import name"), NameError("name"), SyntaxError("expected ':'")])
+def test_what_goes_wrong_under_a_memory_limit_is_laid_to_it(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python's parser says that code is wrong where it has no memory to read it."""
+    monkeypatch.setattr("plant_cli.console.failures.find_limit", lambda: 1 << 30)
+    assert _leave(error) == 6
+    assert "`ulimit -v`" in capsys.readouterr().err
