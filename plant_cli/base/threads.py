@@ -42,14 +42,14 @@ def each(work: Callable[[Item], Result], items: Sequence[Item], device: torch.de
     if device.type != "cpu" or not 1 < threads <= len(items):
         yield from map(work, items)
         return
-    modes = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
-    inference = torch.is_inference_mode_enabled()
+    autocast = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
+    inference, gradients = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
 
     def one(item: Item) -> Result:
-        with torch.inference_mode(inference), torch.set_grad_enabled(modes[0]):
+        with torch.inference_mode(inference), torch.set_grad_enabled(gradients):
             return work(item)
 
-    with in_one_thread(), ThreadPoolExecutor(threads, initializer=_begin, initargs=modes) as pool:
+    with in_one_thread(), ThreadPoolExecutor(threads, initializer=_begin, initargs=autocast) as pool:
         waiting: deque[Future[Result]] = deque()
         rest = iter(items)
         waiting.extend(pool.submit(one, item) for item in islice(rest, 2 * threads))
@@ -59,7 +59,7 @@ def each(work: Callable[[Item], Result], items: Sequence[Item], device: torch.de
             yield result
 
 
-def _begin(gradients: bool, autocast: bool, dtype: torch.dtype) -> None:
+def _begin(autocast: bool, dtype: torch.dtype) -> None:
     torch.set_num_threads(1)
     torch.set_autocast_enabled("cpu", autocast)
     torch.set_autocast_dtype("cpu", dtype)
