@@ -123,7 +123,8 @@ def _batches(part: pl.DataFrame | Iterable[pl.DataFrame]) -> Iterable[pl.DataFra
 
 def _write_batches(batches: Iterable[pl.DataFrame], path: Path, schema: Mapping[str, pl.DataType]) -> None:
     if output_format(path) == ".parquet":
-        write_frames(path, (batch.select(*schema) for batch in batches), schema, {}, row_group=ROW_GROUP)
+        alone = pl.col("text") + ""  # a copy: rows chosen from a table keep all of its texts in memory, and the writer keeps many batches
+        write_frames(path, (batch.select(*schema).with_columns(alone) for batch in batches), schema, {}, row_group=ROW_GROUP)
     else:
         write_text_batches(batches, path)
 
