@@ -56,7 +56,7 @@ def _explain(error: BaseException) -> PlantError | None:
     if type(error).__name__ == "PanicException":  # how libraries written in Rust fail
         return _explain_panic(error)
     limit = find_limit()
-    if limit is not None and isinstance(error, MemoryError | ImportError | NameError | SyntaxError):  # libraries loaded in part, or parsed
+    if limit is not None and _may_lack_memory(error):
         return explain_shortage(f"a library could not be loaded, or had no memory: {error or type(error).__name__}", limit)
     if not isinstance(error, OSError) or error.errno is None:
         return None
@@ -74,6 +74,12 @@ def _explain(error: BaseException) -> PlantError | None:
         expected="a place that this user may read and write, with space left",
         todo="check rights, space and limits (`ulimit -a`), or choose another place (--run DIR for the run folder)",
     )
+
+
+def _may_lack_memory(error: BaseException) -> bool:
+    """Whether an error may come from a memory limit: libraries loaded or parsed in part, code that oneDNN has no room to make."""
+    told = isinstance(error, RuntimeError) and str(error).startswith(("could not create a ", "could not execute a "))
+    return told or isinstance(error, MemoryError | ImportError | NameError | SyntaxError)
 
 
 def _explain_panic(error: BaseException) -> PlantError:

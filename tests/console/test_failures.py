@@ -107,11 +107,27 @@ def test_messages_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err.startswith("error: there is no '\\x1b[2J'\n")
 
 
-@pytest.mark.parametrize("error", [MemoryError(), ImportError("cannot import name"), NameError("name"), SyntaxError("expected ':'")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        ImportError("cannot import name"),
+        NameError("name"),
+        SyntaxError("expected ':'"),
+        RuntimeError("could not create a primitive"),
+        RuntimeError("could not execute a primitive"),
+    ],
+)
 def test_what_goes_wrong_under_a_memory_limit_is_laid_to_it(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Python's parser says that code is wrong where it has no memory to read it."""
+    """Python's parser says that code is wrong where it has no memory to read it; oneDNN, that it could not make its own."""
     monkeypatch.setattr("plant_cli.console.failures.find_limit", lambda: 1 << 30)
     assert _leave(error) == 6
     assert "`ulimit -v`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("limit", "said"), [(None, "could not create a primitive"), (1 << 30, "the sizes of tensors differ")])
+def test_other_failures_are_not_laid_to_memory(limit: int | None, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plant_cli.console.failures.find_limit", lambda: limit)
+    assert _leave(RuntimeError(said)) == 1
