@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from plant_cli.attention.attend import attend
 from plant_cli.base.kernels import uses_triton
 from plant_cli.base.padding import LABEL_MULTIPLE, round_up
 from plant_cli.base.threads import each
@@ -170,7 +171,7 @@ class _Document(NamedTuple):
     positions: Tensor  # int64 [t]
     keys: Tensor  # [h, t', d]
     values: Tensor  # [h, t', d]
-    padding: Tensor | None  # added to the scores, where there is padding: [t'], 0 for real positions and -inf for padding
+    padding: Tensor | None  # added to the scores, where there is padding: [1, t'], 0 for real positions and -inf for padding
 
     def join(self, heads: Tensor) -> Tensor:
         """Numbers [h, t', d] at the real positions, heads side by side [t, H]."""
@@ -187,7 +188,7 @@ def _documents(keys: Tensor, values: Tensor, mask: Tensor, heads: int) -> Iterat
             padding = None
             if added:
                 k, v = (functional.pad(x, (0, 0, 0, added)) for x in (k, v))
-                padding = functional.pad(keys.new_zeros(len(positions)), (0, added), value=-torch.inf)
+                padding = functional.pad(keys.new_zeros(1, len(positions)), (0, added), value=-torch.inf)
             yield _Document(row, positions, k, v, padding)
 
 
@@ -229,6 +230,5 @@ def _gather(queries: Tensor, document: _Document) -> Tensor:
         groups *= 2
     q = functional.pad(queries, (0, 0, 0, round_up(labels, LABEL_MULTIPLE) - labels)).view(groups, -1, heads, size).transpose(1, 2)
     k, v = (x.expand(groups, -1, -1, -1) for x in (document.keys, document.values))
-    bias = None if document.padding is None else document.padding.expand(1, 1, 1, -1)
-    gathered = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+    gathered = attend(q, k, v, document.padding)
     return gathered.transpose(1, 2).reshape(-1, heads * size)[:labels]

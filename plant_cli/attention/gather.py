@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from plant_cli.attention.attend import attend
 from plant_cli.base.padding import LABEL_MULTIPLE, TOKEN_MULTIPLE, round_up
 from plant_cli.base.threads import each
 
@@ -32,7 +33,9 @@ def gather_states(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *
     split = (documents, -1, heads, hidden // heads)
     q = queries.view(1, -1, heads, hidden // heads).transpose(1, 2).expand(documents, -1, -1, -1)
     k, v = (x.reshape(split).transpose(1, 2) for x in (keys, values))
-    gathered = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask[:, None, None, :])
+    lowest = torch.finfo(q.dtype).min  # finite: a document may have nothing but padding
+    padding = torch.zeros_like(mask, dtype=q.dtype).masked_fill_(~mask, lowest)
+    gathered = attend(q, k, v, padding[:, None, None])
     return gathered.transpose(1, 2).reshape(documents, len(queries), hidden).masked_fill(~mask.any(1)[:, None, None], 0.0)
 
 

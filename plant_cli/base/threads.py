@@ -31,8 +31,8 @@ def each(work: Callable[[Item], Result], items: Sequence[Item], device: torch.de
     """What `work` makes of each item, in their order.
 
     On a processor as many items are worked on at once as torch has threads, each by a thread of its own: sharing one item's small
-    operations among threads, as torch does, takes longer than it saves. Fewer items than threads, and all on other devices, are worked on one
-    after the other.
+    operations among threads, as torch does, takes longer than it saves. Fewer items than threads, and items on other devices, are worked
+    on one after the other.
 
     Args:
         work: called under the caller's autocast, gradient and inference mode.
