@@ -13,6 +13,8 @@ import torch.distributed as dist
 from scipy.sparse import csr_array
 
 from plant_cli.api.errors import DataError
+from plant_cli.parallel.environment import process_count, process_rank
+from plant_cli.parallel.group import meeting
 from plant_cli.relevance.counting import Ints, Margins, Pairs, SparseCounting
 from plant_cli.relevance.terms import Terms
 from plant_cli.relevance.vocabulary import merge_vocabularies, number_words
@@ -98,19 +100,22 @@ def _renumber(terms: Terms, words: pl.DataFrame, numbers: npt.NDArray[np.int32])
 
 def _add(counts: Integers) -> Integers:
     """The sum over all processes; the array itself is overwritten."""
-    dist.all_reduce(torch.from_numpy(counts))
+    with meeting(process_rank(), process_count()):
+        dist.all_reduce(torch.from_numpy(counts))
     return counts
 
 
 def _gather(values: torch.Tensor) -> list[npt.NDArray[np.integer[Any]]]:
     """The vectors of all processes, by rank; they may differ in length."""
     lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
-    dist.all_gather(lengths, torch.tensor([len(values)]))
+    with meeting(process_rank(), process_count()):
+        dist.all_gather(lengths, torch.tensor([len(values)]))
     longest = max(int(length) for length in lengths)
     padded = torch.zeros(longest, dtype=values.dtype)
     padded[: len(values)] = values
     parts = [torch.empty_like(padded) for _ in lengths]
-    dist.all_gather(parts, padded)
+    with meeting(process_rank(), process_count()):
+        dist.all_gather(parts, padded)
     return [part[: int(length)].numpy() for part, length in zip(parts, lengths, strict=True)]
 
 

@@ -51,7 +51,7 @@ class Processes:
             ResourceError: another process has ended.
         """
         if self.count > 1:
-            with self._meeting():
+            with meeting(self.rank, self.count):
                 for work in [dist.all_reduce(tensor, async_op=True) for tensor in tensors]:
                     work.wait()
 
@@ -75,24 +75,30 @@ class Processes:
     def copy_first(self, tensors: Iterable[Tensor]) -> None:
         """Replace each tensor by that of the first process."""
         if self.count > 1:
-            with self._meeting():
+            with meeting(self.rank, self.count):
                 for tensor in tensors:
                     dist.broadcast(tensor, 0)
 
-    @contextmanager
-    def _meeting(self) -> Iterator[None]:
-        try:
-            yield
-        except RuntimeError as error:
-            raise ResourceError(
-                f"process {self.rank + 1} of {self.count} no longer reaches the others: one has ended",
-                where=str(error).splitlines()[0],
-                expected="all launched processes, to the end",
-                todo="read what the other process said; then run the same command again with --resume, with any number of processes",
-            ) from error
-
 
 SINGLE_PROCESS = Processes()
+
+
+@contextmanager
+def meeting(rank: int, count: int) -> Iterator[None]:
+    """Exchange something with the other processes inside.
+
+    Raises:
+        ResourceError: another process has ended.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        raise ResourceError(
+            f"process {rank + 1} of {count} no longer reaches the others: one has ended",
+            where=str(error).splitlines()[0],
+            expected="all launched processes, to the end",
+            todo="read what the other process said; then run the same command again with --resume, with any number of processes",
+        ) from error
 
 
 def gather_full(tensor: Tensor) -> Tensor:

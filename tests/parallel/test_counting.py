@@ -6,6 +6,19 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from plant_cli.api import ResourceError
+from plant_cli.parallel import counting
+
+
+def test_a_process_that_lost_the_others_while_counting_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("Connection closed by peer [127.0.0.1]:4711")
+
+    monkeypatch.setattr(counting.dist, "get_world_size", lambda: 2)
+    monkeypatch.setattr(counting.dist, "all_gather", broken)
+    with pytest.raises(ResourceError, match="no longer reaches the others"):
+        counting.gather_pairs([("heart", "failure")])
+
 
 @pytest.mark.slow
 def test_two_processes_write_what_one_writes(tmp_path: Path, launch: Callable[..., list[tuple[int, str, str]]]) -> None:
