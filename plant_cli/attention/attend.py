@@ -22,10 +22,10 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, padding: Tensor | None
     In bf16, torch's fused attention is fast on processors with AMX alone; on others `attend_in_blocks` takes its place.
 
     Args:
-        queries: q [h, l, d], or with more axes before these.
+        queries: q [h, l, d], or with an axis of documents before these.
         keys: k [h, t, d], likewise.
         values: v [h, t, d], likewise.
-        padding: added to the scores, [1, t] or with the axes of the others: 0, or −inf for some positions (None: 0).
+        padding: added to the scores, [1, t], or with a document axis [B, 1, 1, t]: 0, or −inf for some positions (None: 0).
 
     Returns:
         [h, l, d], likewise.
@@ -40,6 +40,9 @@ def attend_in_blocks(queries: Tensor, keys: Tensor, values: Tensor, padding: Ten
 
     In bf16 scores are rounded to it; softmax and sums are in fp32 or better. Nothing but inputs and result is kept for the gradient.
     """
+    if queries.dim() > 3:  # the scores of one document fit the cache
+        paddings = [padding] * len(queries) if padding is None or padding.dim() == 2 else padding
+        return torch.stack([attend_in_blocks(*document) for document in zip(queries, keys, values, paddings, strict=True)])
     result: Tensor = _Blocks.apply(queries, keys, values, padding)  # type: ignore[no-untyped-call]
     return result
 

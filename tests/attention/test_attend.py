@@ -45,6 +45,15 @@ def test_equals_the_textbook_form(way: object, padding: Tensor | None, scores: i
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 
+def test_documents_are_attended_to_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scores of one fit the cache, those of a batch do not."""
+    sizes: set[int] = set()
+    softmax = torch.softmax
+    monkeypatch.setattr(torch, "softmax", lambda scores, dim: sizes.add(scores.numel()) or softmax(scores, dim=dim))
+    attend_in_blocks(*draw(torch.float64, 3))
+    assert sizes == {HEADS * LABELS * POSITIONS}
+
+
 @pytest.mark.parametrize("amx", [False, True])
 def test_products_in_bf16_are_near(amx: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "has_amx", lambda: amx)
