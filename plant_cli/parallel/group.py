@@ -81,6 +81,8 @@ class Processes:
 
 
 SINGLE_PROCESS = Processes()
+FILES = 20
+"""What the first process opens to join others, beside two for each of them."""
 
 
 @contextmanager
@@ -118,8 +120,9 @@ def join_processes() -> Processes:
     """
     if process_count() > 1 and not dist.is_initialized():
         try:
+            _require_files(FILES + 2 * process_count())
             dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
-        except RuntimeError as error:  # of torch, or of gloo below it
+        except (RuntimeError, OSError) as error:  # of torch, or of gloo below it
             raise ResourceError(
                 f"the {process_count()} processes cannot be joined: {str(error).splitlines()[0]}",
                 where=f"process {process_rank() + 1}, {os.environ.get('MASTER_ADDR', '')}:{os.environ.get('MASTER_PORT', '')}",
@@ -127,3 +130,18 @@ def join_processes() -> Processes:
                 todo="raise `ulimit -n`, or name another main_process_port in the launch file; run the command again with --resume",
             ) from error
     return Processes(rank=process_rank(), count=process_count())
+
+
+def _require_files(count: int) -> None:
+    """Fail where so many more files may not be opened: gloo would end the process without a word.
+
+    Raises:
+        OSError: so many may not be opened.
+    """
+    opened: list[int] = []
+    try:
+        while len(opened) < count:
+            opened.append(os.open(os.devnull, os.O_RDONLY))
+    finally:
+        for file in opened:
+            os.close(file)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import resource
+
 import numpy as np
 import pytest
 import torch
@@ -38,6 +41,22 @@ def test_a_process_that_lost_the_others_says_so(monkeypatch: pytest.MonkeyPatch)
         Processes(rank=1, count=3).any(False)
     assert caught.value.where == "Connection closed by peer [127.0.0.1]:4711"
     assert "--resume" in caught.value.todo
+
+
+def test_processes_that_may_open_too_few_files_are_not_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """gloo would end the process without a word."""
+    free = os.open(os.devnull, os.O_RDONLY)
+    os.close(free)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    monkeypatch.setattr(processes, "process_count", lambda: 2)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free + 6, limits[1]))
+    try:
+        with pytest.raises(ResourceError, match="the 2 processes cannot be joined: .*Too many open files") as raised:
+            join_processes()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert "ulimit -n" in raised.value.todo
+    assert not torch.distributed.is_initialized()
 
 
 @pytest.mark.parametrize("kind", [torch.distributed.DistStoreError, torch.distributed.DistNetworkError, RuntimeError])
