@@ -44,14 +44,14 @@ def test_a_process_that_lost_the_others_says_so(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_processes_that_may_open_too_few_files_are_not_joined(monkeypatch: pytest.MonkeyPatch) -> None:
-    """gloo would end the process without a word."""
+    """The library below torch would end the process without a word."""
     free = os.open(os.devnull, os.O_RDONLY)
     os.close(free)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     monkeypatch.setattr(processes, "process_count", lambda: 2)
     resource.setrlimit(resource.RLIMIT_NOFILE, (free + 6, limits[1]))
     try:
-        with pytest.raises(ResourceError, match="the 2 processes cannot be joined: .*Too many open files") as raised:
+        with pytest.raises(ResourceError, match=r"the 2 processes cannot be joined: .*Too many open files") as raised:
             join_processes()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
