@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,12 @@ def locate(name: str) -> Location:
         run, tag = _split_folder(path)
         return Location(name=name, run=run, tag=tag)
     return Location(name=name, tag=name)
+
+
+def shorten_names(names: Sequence[str]) -> dict[str, str]:
+    """The names of systems for tables: of a path its last part, where no other system has the same."""
+    last = [Path(name).name for name in names]
+    return {name: part if last.count(part) == 1 else name for name, part in zip(names, last, strict=True)}
 
 
 def find_seeds(run: Path, name: str, count: int) -> dict[int, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import model_validator
@@ -170,13 +171,15 @@ def _show_seeds(
 ) -> tuple[list[Table], dict[str, Any]]:
     """The tables over seeds, and what significance.json says of them."""
     from plant_cli.evaluation.seeds import as_json, compare_seeds, make_difference_table, make_spread_table, summarise
+    from plant_cli.evaluation.systems import shorten_names
 
     spreads = summarise(measured)
     differences = compare_seeds(spreads, level)
-    others = [name for name, _ in measured[1:]]
+    short = shorten_names([name for name, _ in measured])
+    shown = [replace(d, a=short[d.a], b=short[d.b]) for d in differences]
     said = f"{conditions}; seeds {', '.join(map(str, seeds))}"
-    tables = [make_difference_table([d for d in differences if d.b == other], level, said) for other in others]
-    return [make_spread_table(spreads, seeds, conditions), *tables], {
+    tables = [make_difference_table([d for d in shown if d.b == other], level, said) for other in list(short.values())[1:]]
+    return [make_spread_table([replace(s, system=short[s.system]) for s in spreads], seeds, conditions), *tables], {
         "seeds": seeds,
         "spreads": as_json(spreads),
         "over_seeds": as_json(differences),
@@ -185,6 +188,7 @@ def _show_seeds(
 
 def _show(comparisons: list[Comparison], options: SignificanceOptions, documents: str, seed: int) -> list[Table]:
     from plant_cli.evaluation.comparison import make_table
+    from plant_cli.evaluation.systems import shorten_names
 
     level, resamples = f"{100 * options.level:g}%", f"{options.bootstrap} paired resamples, seed {seed}"
     if options.paper:
@@ -204,8 +208,9 @@ def _show(comparisons: list[Comparison], options: SignificanceOptions, documents
     notes.append(documents)
     if options.seeds is not None:
         notes.append(f"values are means over {options.seeds} seeds: p and intervals are of the documents, for these seeds")
-    others = options.systems[1:]
-    return [make_table([c for c in comparisons if c.b == other], paper=options.paper, notes=notes) for other in others]
+    short = shorten_names(options.systems)
+    shown = [replace(c, a=short[c.a], b=short[c.b]) for c in comparisons]
+    return [make_table([c for c in shown if c.b == other], paper=options.paper, notes=notes) for other in list(short.values())[1:]]
 
 
 SPECS = (

@@ -1,6 +1,7 @@
 """`plant significance` through the runner: signs, the rare bins, and systems from elsewhere."""
 
 import json
+from shutil import copy
 
 import polars as pl
 import pytest
@@ -173,6 +174,21 @@ def test_a_file_is_the_same_with_every_seed(three_seeds, tmp_path):
     path = str(tmp_path / "run" / "predict" / "predictions.parquet")
     result = three_seeds("significance", systems=["finetune", path], seeds=3, metric=["P@1"], **QUICK)
     assert result.data["over_seeds"][0]["differences"] == pytest.approx([0, -1 / 24, -2 / 24])
+    assert result.data["systems"] == ["finetune", path]
+    spread, difference, comparison = result.tables
+    assert [row[1] for row in spread.rows] == ["finetune", "predictions.parquet"]
+    assert difference.title == "finetune against predictions.parquet, seed by seed"
+    assert comparison.title == "finetune against predictions.parquet"
+
+
+def test_files_of_one_name_are_told_by_their_paths(played, tmp_path):
+    played("predict")
+    paths = []
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        paths.append(str(copy(tmp_path / "run" / "predict" / "predictions.parquet", tmp_path / folder)))
+    result = played("significance", systems=["finetune", *paths], metric=["P@1"], **QUICK)
+    assert [table.title for table in result.tables] == [f"finetune against {path}" for path in paths]
 
 
 def test_seeds_of_another_run(three_seeds, tmp_path):
