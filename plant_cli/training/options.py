@@ -174,7 +174,7 @@ class FinetuneOptions(TrainingOptions):
     sharpness: float | None = option(
         None,
         "Factor on the planted attention's scores when prototypes are made; not with --no-prototypes. "
-        "Default: the best on validation of 1, 1/2, 1/4 and 1/8.",
+        "Default: of 1/8, 1/4, 1/2 and 1 the flattest than which none is clearly better on validation.",
         gt=0,
     )
     scorers: list[Choice] | None = choice(

@@ -29,6 +29,8 @@ TABLES = 1 << 29
 Tables = tuple[Tensor, Tensor]
 SHARPNESSES = (1.0, 0.5, 0.25, 0.125)
 """How sharp the planted attention may enter stage 2: factors on its scores, tried on validation."""
+CLEAR = 0.003
+"""Share of what a figure lacks to 1 that sharper attention must take away."""
 
 
 class Prototypes:
@@ -70,14 +72,14 @@ class Prototypes:
 
     @torch.no_grad()
     def plant_sharpest(self, judge: Callable[[], dict[str, float]], monitor: str, factors: Sequence[float]) -> dict[str, float]:
-        """Plant with the sharpness of attention that a validation figure likes best; leaves that network behind.
+        """Plant with the flattest attention than which no sharper one is clearly better by a validation figure; leaves that network behind.
 
         Stage 1 learns an order of words; how sharply attention should follow it is another question, and how well its
-        prototypes label documents that were not trained on answers it.
+        prototypes label documents that were not trained on answers it. Flat attention learns more in stage 2, so it needs no lead.
 
         Args:
             judge: validation figures of the network as it is.
-            monitor: the one that decides, higher is better; the first of equals is kept.
+            monitor: the one that decides, at most 1; a sharper attention must take away `CLEAR` of what a flatter one lacks to 1.
             factors: on the scores of the attention that stage 1 left.
 
         Returns:
@@ -86,14 +88,16 @@ class Prototypes:
         names = frozenset(name for name, _ in self.network.named_parameters() if name.startswith("decoder."))
         start = best = trained_state(self.network, names)
         found: dict[float, dict[str, float]] = {}
-        for factor, tables in self._tables(factors, start):
+        rising = sorted(factors)
+        chosen = rising[0]
+        for factor, tables in self._tables(rising, start):
             load_state(self.network, start)
             self.decoder.sharpen(factor)
             self._plant(*tables)
-            figures = judge()
-            if not found or figures[monitor] > max(other[monitor] for other in found.values()):
+            found[factor] = judge()
+            value, other = found[factor][monitor], found[chosen][monitor]
+            if factor == chosen or value - other > CLEAR * (1 - other):
                 best, chosen = trained_state(self.network, names), factor
-            found[factor] = figures
         load_state(self.network, best)
         shown = ", ".join(f"{factor:g}: {figures[monitor]:.4f}" for factor, figures in found.items())
         self.reporter.note(f"attention enters with sharpness {chosen:g} (validation {monitor} by sharpness: {shown})")
