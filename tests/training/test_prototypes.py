@@ -139,9 +139,7 @@ def test_sharpnesses_in_one_pass_give_what_a_pass_for_each_gives(
         ((-3.0, -3.1, -2.9), 1.0),
     ],
 )
-def test_a_sharper_attention_must_be_clearly_better(
-    small_network: Callable[..., Any], values: tuple[float, ...], chosen: float
-) -> None:
+def test_a_sharper_attention_must_be_clearly_better(small_network: Callable[..., Any], values: tuple[float, ...], chosen: float) -> None:
     given = iter(values)
     figures = make(small_network()).plant_sharpest(lambda: {"value": next(given)}, "value", (1.0, 0.5, 0.25))
     assert figures == {"sharpness": chosen, "value": dict(zip((0.25, 0.5, 1.0), values, strict=True))[chosen]}
