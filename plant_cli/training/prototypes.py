@@ -71,8 +71,8 @@ class Prototypes:
         self._plant(*self._gather_tables((1.0,))[0])
 
     @torch.no_grad()
-    def plant_sharpest(self, judge: Callable[[], dict[str, float]], monitor: str, factors: Sequence[float]) -> dict[str, float]:
-        """Plant with the flattest attention than which no sharper one is clearly better by a validation figure; leaves that network behind.
+    def choose_sharpness(self, judge: Callable[[], dict[str, float]], monitor: str, factors: Sequence[float]) -> dict[str, float]:
+        """Plant with flat attention, unless sharper attention is clearly better on validation; leaves that network behind.
 
         Stage 1 learns an order of words; how sharply attention should follow it is another question, and how well its
         prototypes label documents that were not trained on answers it. Flat attention learns more in stage 2, so it needs no lead.

@@ -137,7 +137,7 @@ class Monitor:
 
     def plant(self, prototypes: Prototypes, name: str, factors: tuple[float, ...]) -> dict[str, float]:
         """Start the label tables from prototypes, with the sharpness under which a figure is best; all figures of that network."""
-        return {**prototypes.plant_sharpest(self.validation, name, factors), **self._others()}
+        return {**prototypes.choose_sharpness(self.validation, name, factors), **self._others()}
 
     def _others(self) -> dict[str, float]:
         figures = self.quality() if self.quality else {}

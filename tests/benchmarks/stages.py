@@ -41,7 +41,7 @@ PARTS = {
     "plant_decoders.label_attention.LabelAttention.forward": "attention, forward",
     "plant_decoders.label_attention.LabelAttention.score_pairs": "attention, forward",
     "plant_decoders.label_attention.LabelAttention.gather": "prototypes",
-    "plant_cli.training.prototypes.Prototypes.plant_sharpest": "prototypes",
+    "plant_cli.training.prototypes.Prototypes.choose_sharpness": "prototypes",
     "plant_losses.label.Focal.select": "loss",
     "plant_losses.label.Focal.__call__": "loss",
     "plant_losses.rank.lambda_loss": "loss",

@@ -71,13 +71,13 @@ def test_the_sharpness_that_is_judged_best_is_left_in_the_network(small_network:
         asked.append((network.decoder.to_query.weight / start).mean().item())
         return {"value": -abs(asked[-1] - 0.5), "other": asked[-1]}
 
-    figures = make(network).plant_sharpest(judge, "value", (1.0, 0.5, 0.25))
+    figures = make(network).choose_sharpness(judge, "value", (1.0, 0.5, 0.25))
     assert figures == {"sharpness": 0.5, "value": pytest.approx(0.0, abs=1e-6), "other": pytest.approx(0.5)}
     assert asked == pytest.approx([0.25, 0.5, 1.0])
     torch.testing.assert_close(network.decoder.to_query.weight.detach(), start * 0.5)
     half = {n: p.detach().clone() for n, p in network.decoder.named_parameters()}
     other = small_network()
-    make(other).plant_sharpest(lambda: {"value": 0.0}, "value", (0.5,))
+    make(other).choose_sharpness(lambda: {"value": 0.0}, "value", (0.5,))
     for name, parameter in other.decoder.named_parameters():
         torch.testing.assert_close(half[name], parameter.detach(), rtol=1e-4, atol=1e-5)
 
@@ -141,5 +141,5 @@ def test_sharpnesses_in_one_pass_give_what_a_pass_for_each_gives(
 )
 def test_a_sharper_attention_must_be_clearly_better(small_network: Callable[..., Any], values: tuple[float, ...], chosen: float) -> None:
     given = iter(values)
-    figures = make(small_network()).plant_sharpest(lambda: {"value": next(given)}, "value", (1.0, 0.5, 0.25))
+    figures = make(small_network()).choose_sharpness(lambda: {"value": next(given)}, "value", (1.0, 0.5, 0.25))
     assert figures == {"sharpness": chosen, "value": dict(zip((0.25, 0.5, 1.0), values, strict=True))[chosen]}
