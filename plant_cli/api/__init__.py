@@ -15,6 +15,7 @@ from plant_cli.api.errors import (
     ResourceError,
     TrainingError,
     UsageError,
+    first_line,
     near_names,
 )
 from plant_cli.api.hooks import hookimpl

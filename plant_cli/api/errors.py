@@ -89,6 +89,12 @@ class Interrupted(PlantError):
     exit_code = 130
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of what somebody else's error says, at most 200 characters; the name of its class if it says nothing."""
+    said = str(error).strip()
+    return said.splitlines()[0][:200] if said else type(error).__name__
+
+
 def near_names(name: str, known: Iterable[str]) -> str:
     """A hint for an unknown name: the closest known names, whatever their case, otherwise the first few."""
     names = sorted(set(known))

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from plant_cli.api.errors import ArtefactError
+from plant_cli.api.errors import ArtefactError, first_line
 from plant_cli.base.files import replacing
 
 FILE = "edits.yaml"
@@ -50,7 +50,7 @@ def read_edits(folder: Path) -> dict[str, LabelEdits]:
         return {label: _label_edits(entry) for label, entry in raw.items()}
     except (yaml.YAMLError, UnicodeDecodeError, AttributeError, TypeError, ValueError, RecursionError) as error:
         raise ArtefactError(
-            f"the edits cannot be read: {error}",
+            f"the edits cannot be read: {first_line(error)}",
             where=str(path),
             expected="for each label `deny: [word, …]` and `allow: {word: relevance from 0 to 1}`",
             todo="correct the file, or start again with `plant mig edit --clear`",

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 from scipy.sparse import csr_array
 
-from plant_cli.api.errors import ArtefactError, UsageError
+from plant_cli.api.errors import ArtefactError, UsageError, first_line
 from plant_cli.artefacts.guard import require_same
 from plant_cli.artefacts.shards import COUNTS, LABELS, RECORD, WORDS, ShardRecord, damaged, read_record
 from plant_cli.base.parquet import panics_as_errors
@@ -130,7 +130,7 @@ def _told_as_damage(path: Path) -> Iterator[None]:
         with panics_as_errors():
             yield
     except (pl.exceptions.PolarsError, ValueError, TypeError, IndexError) as error:
-        raise damaged(path, (str(error).splitlines() or [type(error).__name__])[0][:200]) from error
+        raise damaged(path, first_line(error)) from error
 
 
 def _require_all(shards: Mapping[Path, Shard]) -> None:

@@ -14,7 +14,7 @@ import polars as pl
 from scipy.sparse import csr_array
 
 from plant_cli.api.corpus import LabelIndex
-from plant_cli.api.errors import ArtefactError
+from plant_cli.api.errors import ArtefactError, first_line
 from plant_cli.artefacts.edits import LabelEdits, read_edits
 from plant_cli.artefacts.frames import write_frames
 from plant_cli.artefacts.guard import require_same, stamp
@@ -173,7 +173,7 @@ def _read(path: Path, rows: pl.Expr | None = None, columns: Sequence[str] = ("*"
             "there is no relevance in this run", where=str(path), expected="a file written by `plant mig`", todo="run `plant mig`"
         ) from error
     except pl.exceptions.PolarsError as error:
-        raise _damaged(path, str(error)) from error
+        raise _damaged(path, first_line(error)) from error
 
 
 def _refuse_other_labels(path: Path, label_hash: str) -> None:

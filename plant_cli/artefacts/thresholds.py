@@ -81,12 +81,13 @@ def _are_numbers(values: object) -> bool:
     return isinstance(values, list) and all(value is None or type(value) in (int, float) for value in values)
 
 
-def read_thresholds(folder: Path, label_hash: str, name: str = THRESHOLDS) -> Thresholds:
+def read_thresholds(folder: Path, label_hash: str, labels: int, name: str = THRESHOLDS) -> Thresholds:
     """The thresholds in the folder of a trained network, or those that `plant thresholds` chose.
 
     Args:
         folder: of the stage.
         label_hash: hash of the ordered label ids.
+        labels: how many there are, L.
         name: of the file.
 
     Raises:
@@ -106,13 +107,20 @@ def read_thresholds(folder: Path, label_hash: str, name: str = THRESHOLDS) -> Th
     if isinstance(value, float | int) and not isinstance(value, bool):  # one number says the same in any label order
         return Thresholds(value=float(value), objective=content["objective"])
     review = content.get("review")
-    if not _are_numbers(value) or not (review is None or _are_numbers(review)):
-        raise ArtefactError(
-            "the decision threshold is damaged: what it holds are no numbers",
-            where=str(path),
-            expected="one number, or a list with a number or null for each label",
-            todo=f"restore the file, or {AGAIN}",
-        )
+    lists = [value] if review is None else [value, review]
+    if not all(map(_are_numbers, lists)):
+        raise _not_for_each(path, "what it holds are no numbers")
     marks = {"format": str(FORMAT), **content}  # the first thresholds were written without a format
     require_same(marks, path=path, what="the list of thresholds", todo=AGAIN, labels=label_hash)
+    if any(len(values) != labels for values in lists):
+        raise _not_for_each(path, f"it holds {' and '.join(str(len(values)) for values in lists)} numbers for {labels:,} labels")
     return Thresholds(value=_numbers(value), objective=content["objective"], review=None if review is None else _numbers(review))
+
+
+def _not_for_each(path: Path, why: str) -> ArtefactError:
+    return ArtefactError(
+        f"the decision threshold is damaged: {why}",
+        where=str(path),
+        expected="one number, or a list with a number or null for each label",
+        todo=f"restore the file, or {AGAIN}",
+    )

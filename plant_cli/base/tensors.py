@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from plant_cli.api.errors import ArtefactError
+from plant_cli.api.errors import ArtefactError, first_line
 from plant_cli.base.files import replacing
 
 KEY = "plant"
@@ -55,5 +55,7 @@ def read_tensors(path: Path, what: str, todo: str, framework: Framework = "pt") 
             metadata = json.loads((stored.metadata() or {}).get(KEY, "{}"))
             tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (not a dict)
     except (SafetensorError, OSError, ValueError) as error:
-        raise ArtefactError(f"{what} cannot be read: {error}", where=str(path), expected="the file as it was written", todo=todo) from error
+        raise ArtefactError(
+            f"{what} cannot be read: {first_line(error)}", where=str(path), expected="the file as it was written", todo=todo
+        ) from error
     return tensors, {str(key): str(value) for key, value in metadata.items()}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from plant_cli.api import DataError, PlantError, ResourceError
+from plant_cli.api import DataError, PlantError, ResourceError, first_line
 from plant_cli.base.escapes import printable
 from plant_cli.console.limits import explain_shortage, find_limit
 
@@ -85,7 +85,7 @@ def _may_lack_memory(error: BaseException) -> bool:
 def _explain_panic(error: BaseException) -> PlantError:
     from plant_cli.base.parquet import speaks_of_shortage
 
-    what = f"a library gave up: {(str(error).splitlines() or ['it does not say why'])[0][:200]}"
+    what = f"a library gave up: {first_line(error)}"
     if speaks_of_shortage(error):
         return ResourceError(
             what,

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from plant_cli.api.corpus import Dataset, SplitName
-from plant_cli.api.errors import ArtefactError, UsageError
+from plant_cli.api.errors import ArtefactError, UsageError, first_line
 from plant_cli.api.reporting import Reporter
 from plant_cli.api.sections import DataSection
 from plant_cli.artefacts.frames import write_frames
@@ -124,7 +124,7 @@ def _read_record(path: Path) -> dict[str, str]:
         with panics_as_errors():
             record = json.loads(pl.read_parquet_metadata(path).get(_RECORD, "null"))
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
-        raise _refuse(path, str(error)) from error
+        raise _refuse(path, first_line(error)) from error
     if not isinstance(record, dict):
         raise _refuse(path, "it was not written by `plant data digest`")
     return record
@@ -140,7 +140,7 @@ def _read_rows(path: Path) -> pl.DataFrame:
         with panics_as_errors():
             return pl.read_parquet(path, glob=False).select(pl.col(name).cast(kind) for name, kind in _schema().items())
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise _refuse(path, f"the file is damaged: {error}") from error
+        raise _refuse(path, f"the file is damaged: {first_line(error)}") from error
 
 
 def _require_all(shards: Mapping[Path, Shard], patterns: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from plant_cli.api.errors import ComponentError, DataError
+from plant_cli.api.errors import ComponentError, DataError, first_line
 from plant_cli.corpus.vocabulary_tables import tidy_labels
 
 _TURTLE = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:@prefix|@base|prefix\s|base\s)", re.IGNORECASE)
@@ -121,7 +121,7 @@ def _parse(text: str, syntax: str, path: Path) -> tuple[Any, Any]:
         return rdflib, rdflib.Graph().parse(data=text, format=syntax)
     except Exception as error:
         raise DataError(
-            f"the vocabulary cannot be parsed: {str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__}",
+            f"the vocabulary cannot be parsed: {first_line(error)}",
             where=f"{path}, as {syntax}",
             expected="SKOS in Turtle, RDF/XML, N-Triples or JSON-LD",
             todo="mend the file",

@@ -63,7 +63,7 @@ def read_vocabulary_table(path: Path, text: str, language: str | None, encoding:
         "deprecated": columns.get("deprecated"),
         "replaced_by": columns.get("replaced_by"),
     }
-    single = (found[name] for name in ("label", "title", "description"))
+    single = (found[name] for name in SCHEMA if name not in LISTS)
     nested = next((name for name in single if name is not None and table.schema[name].is_nested()), None)
     if nested is not None:
         raise DataError(

@@ -40,6 +40,11 @@ class Gold:
     excluded: Integers = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
 
     @property
+    def trained(self) -> int:
+        """How many labels train has, L."""
+        return int((self.train_counts > 0).sum())
+
+    @property
     def sizes(self) -> Integers:
         """Gold labels per document [N]."""
         sizes: Integers = np.diff(self.matrix.indptr).astype(np.int64)
@@ -56,7 +61,7 @@ def describe_gold(gold: Gold, convention: Convention) -> str:
     without = int((gold.sizes == 0).sum())
     documents = len(gold.doc_ids) - (0 if convention.keeps_empty else without)
     every = convention.settings.get("label_set") == "all"
-    labels = len(gold.labels) if every else int((gold.train_counts > 0).sum())
+    labels = len(gold.labels) if every else gold.trained
     said = "counted, too" if convention.keeps_empty else "left out"
     return f"{documents} documents of {gold.split}, {without} without gold {said}; {labels} labels counted; convention {convention.name}"
 

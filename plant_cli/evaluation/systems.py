@@ -139,38 +139,36 @@ def find_thresholds(predict: Path, finetune: Callable[[], Path]) -> Path:
     return predict if (predict / THRESHOLDS).exists() else finetune()
 
 
-def find_chosen(context: StageContext, name: str, label_hash: str) -> Thresholds:
+def find_chosen(context: StageContext, name: str) -> Thresholds:
     """The thresholds that `plant thresholds` chose.
 
     Args:
         context: of a stage in the run that holds them.
         name: the folder (`thresholds`, `thresholds-strict`), its tag, or a file.
-        label_hash: hash of the run's ordered label ids.
 
     Raises:
         ArtefactError: they are missing or damaged, or in another label order.
     """
-    path, stage = Path(name), _CHOSEN.fullmatch(name)
+    path, stage, labels = Path(name), _CHOSEN.fullmatch(name), context.corpus().labels
     if stage is None and path.is_file():
-        return read_thresholds(path.parent, label_hash, path.name)
-    return read_thresholds(context.input("thresholds", stage["tag"] if stage else name), label_hash)
+        return read_thresholds(path.parent, labels.hash, len(labels), path.name)
+    return read_thresholds(context.input("thresholds", stage["tag"] if stage else name), labels.hash, len(labels))
 
 
-def own_system(name: str, predict: Path, finetune: Path, split: SplitName, label_hash: str) -> System:
+def own_system(name: str, predict: Path, finetune: Path, gold: Gold) -> System:
     """The system of one tag in the run that is asked.
 
     Args:
         name: as the user wrote it.
         predict: folder of its predictions of the split.
         finetune: folder that holds its thresholds, see `find_thresholds`.
-        split: what was predicted.
-        label_hash: hash of the run's ordered label ids.
+        gold: of the split that was predicted.
 
     Raises:
         ArtefactError: the thresholds are missing or damaged, or in another label order.
     """
-    threshold, origin = _read_threshold(finetune, label_hash)
-    cut = _read_cut(predict, split)
+    threshold, origin = _read_threshold(finetune, gold)
+    cut = _read_cut(predict, gold.split)
     predictions, leaks = predict / PREDICTIONS, find_leakage(predict)
     return System(name=name, predictions=predictions, threshold=threshold, origin=origin, cut=cut, folder=predict, leaks=leaks)
 
@@ -187,15 +185,14 @@ def file_system(path: Path, threshold: float | None = None) -> System:
     return System(name=str(path), predictions=path, threshold=value, origin=origin)
 
 
-def other_system(name: str, run: Path, tag: str | None, split: SplitName, label_hash: str, corpus: Path) -> System:
+def other_system(name: str, run: Path, tag: str | None, gold: Gold, corpus: Path) -> System:
     """The system of one tag in another run, whose predictions were made there.
 
     Args:
         name: as the user wrote it.
         run: the other run's folder.
         tag: of its stages, or None.
-        split: what was predicted.
-        label_hash: hash of our ordered label ids.
+        gold: our gold labels of the split that was predicted.
         corpus: folder of our corpus record.
 
     Raises:
@@ -211,9 +208,9 @@ def other_system(name: str, run: Path, tag: str | None, split: SplitName, label_
             expected="a run folder, or a stage's folder in one, whose predictions were made",
             todo=f"plant predict --run {shlex.quote(str(run))}" + (f" --tag {tag}" if tag else ""),
         )
-    _refuse_other_gold(CorpusRecord.read(corpus), CorpusRecord.read(run / "corpus"), split, run)
+    _refuse_other_gold(CorpusRecord.read(corpus), CorpusRecord.read(run / "corpus"), gold.split, run)
     tuned = find_thresholds(predictions.parent, lambda: run / f"finetune{suffix}")
-    threshold, origin = _read_threshold(tuned, label_hash)
+    threshold, origin = _read_threshold(tuned, gold)
     return System(
         name=name,
         predictions=predictions,
@@ -257,11 +254,11 @@ def find_system(context: StageContext, name: str, gold: Gold, threshold: float |
     if location.file is not None:
         return file_system(location.file, threshold)
     if location.run is not None:
-        system = other_system(name, location.run, location.tag, gold.split, gold.label_hash, context.run_path / "corpus")
+        system = other_system(name, location.run, location.tag, gold, context.run_path / "corpus")
     else:
         predict = context.ensure("predict", location.tag, {"split": gold.split})
         tuned = find_thresholds(predict, lambda: context.input("finetune", location.tag))
-        system = own_system(name, predict, tuned, gold.split, gold.label_hash)
+        system = own_system(name, predict, tuned, gold)
     warn_leakage(system, context.reporter)
     return system
 
@@ -310,9 +307,9 @@ def _read_cut(folder: Path, split: SplitName) -> dict[str, Any]:
     return {name: summary[name][split] for name in (*CUT, EVIDENCE_CUT) if split in summary.get(name, {})}
 
 
-def _read_threshold(finetune: Path, label_hash: str) -> tuple[float | Floats, str]:
+def _read_threshold(finetune: Path, gold: Gold) -> tuple[float | Floats, str]:
     """The threshold, and in words where it comes from."""
-    found = read_thresholds(finetune, label_hash)
+    found = read_thresholds(finetune, gold.label_hash, gold.trained)
     if isinstance(found.value, float):
         return found.value, f"threshold {found.value:.3g} tuned on validation {found.objective}"
     return found.value, describe_list(found.objective)

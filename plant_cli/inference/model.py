@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import Analyser, Corpus, Interrupted, LabelIndex, MachineSection, ScorerSpec
+from plant_cli.api import Analyser, ArtefactError, Corpus, Interrupted, LabelIndex, MachineSection, PlantError, ScorerSpec, first_line
 from plant_cli.artefacts.model import DESCRIPTION
-from plant_cli.artefacts.scorers import StoredScorer, StoredScorers, read_scorers, write_scorers
+from plant_cli.artefacts.scorers import AGAIN, StoredScorer, StoredScorers, read_scorers, write_scorers
 from plant_cli.inference.scorers import FusedScorers, NamedScorer, ScoredDocuments, load_scorers
 from plant_cli.inference.top import Keep, Rows, Scoring, TopCollector, TopLabels
 from plant_cli.lexical.calibration import LIMIT, label_weights
@@ -170,7 +170,18 @@ def load_voices(folder: Path, labels: LabelIndex, analyser: Analyser, component:
     loaded = []
     for one in stored.scorers:
         spec, options = component(ScorerSpec, one.chosen)
-        loaded.append((NamedScorer(chosen=one.chosen, scorer=spec.load(options, one.tensors), views=one.views), one.alone))
+        try:
+            scorer = spec.load(options, one.tensors)
+        except (PlantError, MemoryError):
+            raise
+        except Exception as error:  # whatever damaged arrays make of their reader
+            raise ArtefactError(
+                f"the scorer '{one.chosen.name}' cannot be made again: {first_line(error)}",
+                where=str(folder),
+                expected="its arrays as `plant finetune` wrote them",
+                todo=f"restore the files, or {AGAIN}",
+            ) from error
+        loaded.append((NamedScorer(chosen=one.chosen, scorer=scorer, views=one.views), one.alone))
     counts = np.asarray(labels.train_counts, dtype=np.int64)
     scorers = load_scorers(loaded, stored.fusion, labels, analyser)
     return Voices(scorers=scorers, calibration=stored.calibration, train_counts=counts, curves=stored.curves)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from plant_cli.api.errors import ComponentError, DataError
+from plant_cli.api.errors import ComponentError, DataError, first_line
 
 SUFFIXES = (".gz", ".zst")
 MARKS = {  # UTF-32 first: its mark begins as that of UTF-16 does
@@ -109,10 +109,10 @@ def find_encoding(head: bytes, given: str | None, where: str) -> str:
     return next((codec for mark, codec in MARKS.items() if head.startswith(mark)), "utf-8-sig")
 
 
-def damaged(kind: str, path: Path, error: object) -> DataError:
+def damaged(kind: str, path: Path, error: Exception) -> DataError:
     """The error for a compressed file that ends too early or was changed."""
     return DataError(
-        f"the {kind} file is truncated or damaged: {error}",
+        f"the {kind} file is truncated or damaged: {first_line(error)}",
         where=str(path),
         expected=f"a complete {kind} file",
         todo=f"copy or make the file again; `{kind} -t` tests it",

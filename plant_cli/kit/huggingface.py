@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from plant_cli.api import ComponentError, ResourceError
+from plant_cli.api import ComponentError, ResourceError, first_line
 from plant_cli.api.model import TokenBatch
 from plant_cli.base.hashing import hash_strings
 from plant_cli.kit import layers, quantization
@@ -310,7 +310,7 @@ def _explained(profile: Profile) -> Iterator[None]:
         model, gated = profile.model, "gated repo" in str(error)
         revision = f" --revision {profile.revision}" if profile.revision else ""
         raise ResourceError(
-            f"the model {model} could not be loaded: {str(error).splitlines()[0]}",
+            f"the model {model} could not be loaded: {first_line(error)}",
             where=model,
             expected="an account that was granted access to it"
             if gated

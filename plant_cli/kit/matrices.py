@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 from scipy.sparse import csr_array, load_npz
+
+from plant_cli.api.errors import first_line
 
 
 def load_sparse(path: Path) -> csr_array:
@@ -15,6 +16,8 @@ def load_sparse(path: Path) -> csr_array:
         ValueError: the file holds something else, or is damaged; with what its reader says.
     """
     try:
-        return cast(csr_array, csr_array(load_npz(path)))
+        matrix = csr_array(load_npz(path))
+        matrix.check_format(full_check=True)  # columns beyond the last one would be read outside of the memory
+        return matrix
     except Exception as error:  # a damaged archive is refused by zipfile, zlib, numpy or scipy, each in its own way
-        raise ValueError(str(error).strip().split("\n")[0][:200] or type(error).__name__) from error
+        raise ValueError(first_line(error)) from error

@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 from polars.exceptions import PolarsError
 
-from plant_cli.api.errors import DataError, near_names
+from plant_cli.api.errors import DataError, first_line, near_names
 from plant_cli.base.files import replacing
 from plant_cli.base.parquet import panics_as_errors
 from plant_cli.kit.compression import SUFFIXES, bare_name, compress, find_encoding, open_bytes, read_bytes, writing_bytes
@@ -144,7 +144,7 @@ def count_rows(frame: pl.LazyFrame, where: str) -> int:
 
 def _damaged(error: PolarsError, where: str) -> DataError:
     return DataError(
-        f"the table cannot be read: {_first_line(error)}",
+        f"the table cannot be read: {first_line(error)}",
         where=where,
         expected="a complete, undamaged table",
         todo="make the file again",
@@ -283,7 +283,3 @@ def _recode(content: bytes, codec: str, path: Path) -> bytes:
             expected=f"text in {codec.upper()}, as its first bytes or --encoding say",
             todo="name its encoding with --encoding, or make the file again",
         ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

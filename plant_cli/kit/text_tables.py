@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 from polars.exceptions import PolarsError
 
-from plant_cli.api.errors import DataError
+from plant_cli.api.errors import DataError, first_line
 
 _BOM = b"\xef\xbb\xbf"
 _SEPARATORS = "\t,;|"
@@ -224,7 +224,7 @@ def _parse_json(content: bytes, path: Path) -> pl.DataFrame:
         what, where, cause = f"the JSON cannot be read: {BEYOND}", str(path), error
     except (PolarsError, TypeError, OverflowError) as error:
         raise DataError(
-            f"the objects of the JSON list do not fit one table: {error}",
+            f"the objects of the JSON list do not fit one table: {first_line(error)}",
             where=str(path),
             expected="the same types in every object",
             todo="mend the objects that differ",
@@ -322,7 +322,7 @@ def _explain_separated(content: bytes, place: Place, separator: str, error: Pola
             )
         last, start = start, reader.line_num + 1
     return DataError(
-        "a quoted field is not closed" if content.count(b'"') % 2 else str(error).splitlines()[0],
+        "a quoted field is not closed" if content.count(b'"') % 2 else first_line(error),
         where=place.line(last),
         expected='fields with quotes written as "…", and quotes inside them doubled',
         todo="close the quotes, or write the table as JSON lines or Parquet",

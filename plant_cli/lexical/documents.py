@@ -118,6 +118,8 @@ def pack_matrix(name: str, matrix: csr_array) -> dict[str, npt.NDArray[Any]]:
 
 
 def unpack_matrix(name: str, tensors: Mapping[str, npt.NDArray[Any]]) -> csr_array:
-    """The matrix that `pack_matrix` packed, float32."""
+    """The matrix that `pack_matrix` packed, float32; `ValueError` if it is damaged."""
     parts = (tensors[f"{name}.data"], tensors[f"{name}.indices"], tensors[f"{name}.indptr"])
-    return csr_array(parts, shape=tuple(tensors[f"{name}.shape"].tolist()))
+    matrix = csr_array(parts, shape=tuple(tensors[f"{name}.shape"].tolist()))
+    matrix.check_format(full_check=True)  # columns beyond the last one would be read outside of the memory
+    return matrix

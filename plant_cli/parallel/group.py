@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from plant_cli.api import ResourceError
+from plant_cli.api import ResourceError, first_line
 from plant_cli.parallel.environment import process_count, process_rank
 
 Item = TypeVar("Item")
@@ -97,7 +97,7 @@ def meeting(rank: int, count: int) -> Iterator[None]:
     except RuntimeError as error:
         raise ResourceError(
             f"process {rank + 1} of {count} no longer reaches the others: one has ended",
-            where=str(error).splitlines()[0],
+            where=first_line(error),
             expected="all launched processes, to the end",
             todo="read what the other process said; then run the same command again with --resume, with any number of processes",
         ) from error
@@ -124,7 +124,7 @@ def join_processes() -> Processes:
             dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
         except (RuntimeError, OSError) as error:  # of torch, or of gloo below it
             raise ResourceError(
-                f"the {process_count()} processes cannot be joined: {str(error).splitlines()[0]}",
+                f"the {process_count()} processes cannot be joined: {first_line(error)}",
                 where=f"process {process_rank() + 1}, {os.environ.get('MASTER_ADDR', '')}:{os.environ.get('MASTER_PORT', '')}",
                 expected="a free port that every process reaches, and files that may be opened (ulimit -n)",
                 todo="raise `ulimit -n`, or name another main_process_port in the launch file; run the command again with --resume",

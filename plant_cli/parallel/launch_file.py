@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from plant_cli.api.errors import UsageError
+from plant_cli.api.errors import UsageError, first_line
 
 
 def read_launch(file: Path) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def read_launch(file: Path) -> dict[str, Any]:
     try:
         found = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise _refused(file, f"the launch file cannot be read: {str(error)[:500]}") from error
+        raise _refused(file, f"the launch file cannot be read: {first_line(error)}") from error
     except RecursionError as error:
         raise _refused(file, "the launch file cannot be read: it is nested too deeply") from error
     description = {"num_machines": 1, **(found if isinstance(found, dict) else {})}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from plant_cli.api import ComponentError, LabelIndex
+from plant_cli.api import ComponentError, LabelIndex, first_line
 from plant_cli.kit.profile import HuggingFaceOptions
 from plant_cli.kit.quantization import short_parameters
 from plant_cli.model.design import ComponentLookup, find_design
@@ -71,7 +71,7 @@ def outline(find: ComponentLookup, job: Job, labels: LabelIndex) -> Outline:
             network = assemble(design, job.machine, labels, documents=1)
         except (NotImplementedError, RuntimeError) as error:
             raise ComponentError(
-                f"the backbone '{spec.name}' cannot be built without its weights: {str(error).splitlines()[0]}",
+                f"the backbone '{spec.name}' cannot be built without its weights: {first_line(error)}",
                 where=f"backbone '{spec.name}', load under torch.device('meta')",
                 expected="a backbone whose load makes tensors on torch's default device",
                 todo="plan another backbone, or train it for one epoch and see `peak_memory_gb` in stage.json",

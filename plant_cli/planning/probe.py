@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from plant_cli.api import ComponentError, Reading, TokenBatch
+from plant_cli.api import ComponentError, Reading, TokenBatch, first_line
 from plant_cli.base.padding import TOKEN_MULTIPLE, round_up
 from plant_cli.measuring.clock import time_fastest
 from plant_cli.measuring.counting import count_operations, peak_allocated
@@ -104,7 +104,7 @@ class Probe:
             return np.array([self._count(part, documents, source) for documents in (1, 2)])
         except (NotImplementedError, RuntimeError, IndexError) as error:
             raise ComponentError(
-                f"this network cannot be tried with made-up weights: {(str(error).splitlines() or [''])[0]}",
+                f"this network cannot be tried with made-up weights: {first_line(error)}",
                 where=f"backbone '{section.backbone.name}', decoder '{section.decoder.name}'",
                 expected="a network that runs with one layer of each kind, and that fits into memory so",
                 todo="train it for one epoch and see `peak_memory_gb` in stage.json",

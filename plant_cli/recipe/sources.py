@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ def find_recipe(name: str, beside: Path | None = None) -> Path:
     """The file of a recipe given as a path (relative to `beside`, else to the working directory) or by shipped name."""
     path = Path(name).expanduser()
     path = beside / path if beside is not None else path
-    if path.is_file():
+    if os.path.isfile(path):  # unlike Path.is_file, false too for a name that is too long to be one
         return path
     shipped = shipped_recipes()
     if name in shipped:

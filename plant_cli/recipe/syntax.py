@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from plant_cli.api import RecipeError
+from plant_cli.api import RecipeError, first_line
 from plant_cli.recipe.layers import KeyPath, Layer
 
 _WORDS: dict[str, Any] = {"": None, "~": None, "null": None, "true": True, "false": False}
@@ -96,7 +96,7 @@ def _compose(text: str, source: str) -> yaml.Node | None:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f"{source}:{mark.line + 1}" if mark else source
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        problem = getattr(error, "problem", None) or first_line(error)
         raise RecipeError(
             f"this is not valid YAML: {problem}", where=line, expected="one YAML document", todo="correct the line, or the one above it"
         ) from error

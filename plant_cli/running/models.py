@@ -89,5 +89,5 @@ def open_model(run_path: Path | str, tag: str | None = None, *, sets: Sequence[s
     with context.reading_whole():
         folder, corpus = context.input("finetune", tag), context.corpus()
         network = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
-        thresholds = read_thresholds(folder, corpus.labels.hash)
+        thresholds = read_thresholds(folder, corpus.labels.hash, len(corpus.labels))
     return OpenModel(network=network, labels=corpus.labels, thresholds=thresholds, reporter=heard)

@@ -7,7 +7,7 @@ import resource
 import shutil
 from pathlib import Path
 
-from plant_cli.api import ResourceError
+from plant_cli.api import ResourceError, first_line
 from plant_cli.base.files import full_disk_code
 
 _MEMORY_PHRASES = (
@@ -81,7 +81,7 @@ def _largest_file() -> str:
 def _out_of_memory(error: BaseException, folder: Path, kept: str) -> ResourceError:
     device = "GPU" if "cuda" in str(error).lower() else "main"
     return ResourceError(
-        f"{device} memory ran out: {(str(error) or type(error).__name__).splitlines()[0][:200]}",
+        f"{device} memory ran out: {first_line(error)}",
         where=f"while making {folder}",
         expected="a batch, a document length and a label block that fit",
         todo="lower --micro-batch (or --batch where nothing learns), --set model.backbone.max_tokens=… or the label block (--set "

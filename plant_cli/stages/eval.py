@@ -15,6 +15,7 @@ from plant_cli.evaluation.gates import check_gates, parse_gates
 from plant_cli.evaluation.options import ScoringOptions
 
 if TYPE_CHECKING:
+    from plant_cli.evaluation.gold import Gold
     from plant_cli.evaluation.predictions import Predictions
     from plant_cli.evaluation.report import Conditions
     from plant_cli.evaluation.score import Evaluation, Score
@@ -76,7 +77,7 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     families = [context.component(MetricSpec, family) for family in options.choose_families(s.name for s in context.components(MetricSpec))]
     convention = CONVENTIONS[options.convention]
     gold = read_gold(context.corpus(), options.split)
-    system = _find(context, options, gold.label_hash)
+    system = _find(context, options, gold)
     warn_leakage(system, context.reporter)
     numbering = read_numbering(options.label_order, options.remove_pairs)
     predictions = read_predictions(system.predictions, gold, context.reporter, numbering)
@@ -151,7 +152,7 @@ def _measure_reliability(conditions: Conditions, predictions: Predictions) -> Re
     return {name: one for name, one in found.items() if one is not None}
 
 
-def _find(context: StageContext, options: EvalOptions, label_hash: str) -> System:
+def _find(context: StageContext, options: EvalOptions, gold: Gold) -> System:
     from plant_cli.evaluation.systems import describe_list, file_system, find_chosen, find_thresholds, own_system
 
     if options.threshold is not None and options.thresholds is not None:
@@ -161,13 +162,13 @@ def _find(context: StageContext, options: EvalOptions, label_hash: str) -> Syste
             expected="one of the two",
             todo="leave one of them out",
         )
-    chosen = None if options.thresholds is None else find_chosen(context, options.thresholds, label_hash)
+    chosen = None if options.thresholds is None else find_chosen(context, options.thresholds)
     if options.predictions is not None:
         foreign = file_system(Path(options.predictions), options.threshold)
         return foreign if chosen is None else replace(foreign, threshold=chosen.value, origin=describe_list(chosen.objective))
     predict = context.ensure("predict", context.tag, {"split": options.split})
     tuned = find_thresholds(predict, lambda: context.input("finetune", context.tag))
-    system = own_system("finetune" if tuned != predict else "average", predict, tuned, options.split, label_hash)
+    system = own_system("finetune" if tuned != predict else "average", predict, tuned, gold)
     if chosen is not None:
         return replace(system, threshold=chosen.value, origin=describe_list(chosen.objective))
     if options.threshold is None:

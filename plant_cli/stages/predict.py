@@ -135,7 +135,7 @@ def _find_chosen(context: StageContext, options: PredictOptions) -> Thresholds |
         return None
     from plant_cli.evaluation.systems import find_chosen
 
-    return find_chosen(context, options.thresholds, context.corpus().labels.hash)
+    return find_chosen(context, options.thresholds)
 
 
 def _refuse_loose_names(options: PredictOptions) -> None:

@@ -57,8 +57,8 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     from plant_cli.inference.model import load_model
     from plant_cli.inference.top import Scoring
 
-    hashed, chosen = corpus.labels.hash, options.thresholds
-    thresholds = read_thresholds(folder, hashed) if chosen is None else find_chosen(context, chosen, hashed)
+    labels, chosen = corpus.labels, options.thresholds
+    thresholds = read_thresholds(folder, labels.hash, len(labels)) if chosen is None else find_chosen(context, chosen)
 
     model = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
     scoring = Scoring(name="texts", k=options.top_k, batch=options.batch, reporter=context.reporter, should_stop=lambda: context.stopping)

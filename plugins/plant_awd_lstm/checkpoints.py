@@ -12,6 +12,7 @@ from torch import Tensor
 
 from plant_awd_lstm.network import State
 from plant_awd_lstm.options import Direction
+from plant_cli.api import first_line
 from plant_cli.kit.files import replacing
 
 KEPT = 2
@@ -89,5 +90,5 @@ def load_checkpoint(folder: Path, direction: Direction, warn: Callable[[str], No
                 best=found["best"],
             )
         except Exception as error:  # whatever a damaged file makes of its reader
-            warn(f"the checkpoint {path} is damaged and is passed over ({type(error).__name__}: {str(error).splitlines()[0][:200]})")
+            warn(f"the checkpoint {path} is damaged and is passed over ({type(error).__name__}: {first_line(error)})")
     return None

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from plant_awd_lstm.network import LanguageModel
 from plant_awd_lstm.vocabulary import BEGIN, PAD, SPECIAL, UNKNOWN, Vocabulary
-from plant_cli.api import ArtefactError, DataError
+from plant_cli.api import ArtefactError, DataError, first_line
 from plant_cli.kit.files import read_json, read_tensors
 
 THEIR_SPECIAL = {"xxpad": PAD, "xxunk": UNKNOWN, "xxbos": BEGIN}
@@ -82,7 +82,7 @@ def read_published(path: Path) -> dict[str, Tensor]:
         found: Any = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # whatever a damaged file makes of its reader
         raise ArtefactError(
-            f"the published weights cannot be read as tensors alone: {str(error).splitlines()[0][:200]}",
+            f"the published weights cannot be read as tensors alone: {first_line(error)}",
             where=str(path),
             expected="safetensors, or a file of torch.save that holds a mapping of names to tensors and nothing else",
             todo=f"get the file again; if it holds other objects, reading it would run its code: {TO_SAFETENSORS}",

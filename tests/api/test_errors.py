@@ -1,6 +1,6 @@
-"""Hints from known names."""
+"""Hints from known names, and what others' errors say."""
 
-from plant_cli.api import near_names
+from plant_cli.api import first_line, near_names
 
 
 def test_near_names_are_found_whatever_their_case() -> None:
@@ -12,3 +12,9 @@ def test_near_names_are_found_whatever_their_case() -> None:
 def test_without_a_near_name_the_first_few_are_shown() -> None:
     assert near_names("x", [f"name {i:02}" for i in range(13)]) == f"known: {', '.join(f'name {i:02}' for i in range(12))}, …"
     assert near_names("x", []) == "none are known"
+
+
+def test_the_first_line_of_what_an_error_says() -> None:
+    assert first_line(ValueError("\n one\ntwo")) == "one"
+    assert first_line(ValueError("x" * 9_000)) == "x" * 200
+    assert first_line(ValueError(" ")) == first_line(ValueError()) == "ValueError"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -51,3 +52,10 @@ def test_a_table_without_titles_is_refused(tmp_path: Path) -> None:
 
 def test_tidying_keeps_the_schema() -> None:
     assert tidy_labels(pl.DataFrame({"label": [" a "], "extra": [1]})).schema == pl.Schema(SCHEMA)
+
+
+@pytest.mark.parametrize("column", ["title", "description", "deprecated"])
+def test_lists_where_one_text_belongs(tmp_path: Path, column: str) -> None:
+    (tmp_path / "v.jsonl").write_text(json.dumps({"label": "a", "title": "A", column: ["x"]}), encoding="utf-8")
+    with pytest.raises(DataError, match=f"the column '{column}' of the vocabulary holds lists"):
+        read_vocabulary_table(tmp_path / "v.jsonl", "", None, None)

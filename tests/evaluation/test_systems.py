@@ -37,35 +37,35 @@ def test_another_run_or_a_folder_of_one(tmp_path):
     assert locate(str(folder)) == Location(name=str(folder), run=tmp_path, tag="x")
 
 
-def test_a_system_of_the_run_knows_its_files_and_where_its_threshold_is_from(run, good):
+def test_a_system_of_the_run_knows_its_files_and_where_its_threshold_is_from(run, good, gold):
     predict, finetune = run.add_system("plain", good, threshold=0.25)
-    system = own_system("plain", predict, finetune, "test", "hash")
+    system = own_system("plain", predict, finetune, gold)
     assert (system.name, system.threshold, system.folder) == ("plain", 0.25, predict)
     assert system.predictions == predict / "predictions.parquet"
     assert system.origin == "threshold 0.25 tuned on validation micro-F1"
     assert system.cut == {}
 
 
-def test_a_threshold_next_to_zero_is_not_shown_as_zero(run, good):
-    assert own_system("x", *run.add_system("x", good, threshold=4.126e-10), "test", "hash").origin.startswith("threshold 4.13e-10 ")
+def test_a_threshold_next_to_zero_is_not_shown_as_zero(run, good, gold):
+    assert own_system("x", *run.add_system("x", good, threshold=4.126e-10), gold).origin.startswith("threshold 4.13e-10 ")
 
 
 @pytest.mark.parametrize("tag", [None, "x"])
-def test_a_system_of_another_run(run, good, tmp_path, tag):
+def test_a_system_of_another_run(run, good, gold, tmp_path, tag):
     run.add_system(tag, good, threshold=0.3)
     ours = tmp_path / "ours"
     record().write(ours)
     record().write(run.path / "corpus")
-    assert other_system("it", run.path, tag, "test", "hash", ours).threshold == 0.3
+    assert other_system("it", run.path, tag, gold, ours).threshold == 0.3
 
     record("other labels").write(run.path / "corpus")
     with pytest.raises(DataError, match="another gold test split: other gold labels of the documents"):
-        other_system("it", run.path, tag, "test", "hash", ours)
+        other_system("it", run.path, tag, gold, ours)
 
 
-def test_another_run_without_predictions_says_how_to_make_them(tmp_path):
+def test_another_run_without_predictions_says_how_to_make_them(gold, tmp_path):
     with pytest.raises(ArtefactError, match="'it' holds no predictions") as caught:
-        other_system("it", tmp_path, "x", "test", "hash", tmp_path)
+        other_system("it", tmp_path, "x", gold, tmp_path)
     assert caught.value.todo == f"plant predict --run {tmp_path} --tag x"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plant_cli.api import Interrupted, SilentReporter
+from plant_cli.api import ArtefactError, Interrupted, SilentReporter
 from plant_cli.corpus.analyser import PLAIN
 from plant_cli.inference.model import ScorerModel, Voices, load_voices, save_voices
 from plant_cli.inference.top import Scoring
@@ -60,3 +60,16 @@ def test_saved_and_loaded(model: ScorerModel, tmp_path: Path) -> None:
 def test_scoring_stops_when_it_is_asked_to(model: ScorerModel) -> None:
     with pytest.raises(Interrupted):
         model.score(TEXTS, Scoring(name="texts", k=4, batch=1, reporter=SilentReporter(), should_stop=lambda: True))
+
+
+@pytest.mark.parametrize("tensors", [{}, {"words": np.frombuffer(b"[", dtype=np.uint8)}])
+def test_damaged_arrays_of_a_scorer_are_refused(
+    model: ScorerModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tensors: dict[str, Any]
+) -> None:
+    _, labels = clinic()
+    corpus: Any = SimpleNamespace(labels=labels, analyser=PLAIN)
+    monkeypatch.setattr(type(model.scorers.scorers[0].scorer), "tensors", lambda _: tensors)
+    save_voices(model.voices, tmp_path, corpus, {})
+    with pytest.raises(ArtefactError, match="the scorer 'words' cannot be made again: ") as caught:
+        load_voices(tmp_path, labels, PLAIN, installed().resolve)
+    assert caught.value.where == str(tmp_path)

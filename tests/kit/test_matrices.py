@@ -41,3 +41,12 @@ def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "m.npz").write_bytes(content)
     with pytest.raises(ValueError, match=r"\w"):
         load_sparse(tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize(("indices", "indptr"), [([0, 2], [0, 1, 2]), ([0, -1], [0, 1, 2]), ([0, 1], [0, 9, 2])])
+def test_places_outside_of_the_matrix_are_refused(tmp_path: Path, indices: list[int], indptr: list[int]) -> None:
+    """Compiled code would read beyond its memory there."""
+    parts = {"data": np.ones(2), "indices": np.array(indices), "indptr": np.array(indptr)}
+    np.savez(tmp_path / "m.npz", format=np.array(b"csr"), shape=np.array([2, 2]), **parts)
+    with pytest.raises(ValueError, match="ind"):
+        load_sparse(tmp_path / "m.npz")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 
 from plant_cli.api import Documents
 from plant_cli.lexical.documents import (
@@ -82,3 +83,12 @@ def test_what_is_packed_is_unpacked() -> None:
     found = unpack_matrix("counts", pack_matrix("counts", counts))
     assert found.shape == counts.shape
     assert np.array_equal(found.toarray(), counts.toarray().astype(np.float32))
+
+
+@pytest.mark.parametrize(("part", "value"), [("indices", -1), ("indices", 2**30), ("indptr", 2**40)])
+def test_a_damaged_matrix_is_refused(part: str, value: int) -> None:
+    """Compiled code would read beyond its memory there."""
+    packed = pack_matrix("counts", number_words(WORDS).counts)
+    packed[f"counts.{part}"][1] = value
+    with pytest.raises(ValueError, match="ind"):
+        unpack_matrix("counts", packed)

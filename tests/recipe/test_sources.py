@@ -117,3 +117,9 @@ def test_the_recipe_of_a_run_must_be_text(tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").write_bytes(b"summary: caf\xe9\n")
     with pytest.raises(RecipeError, match="the recipe cannot be read"):
         read_run_recipe(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["x" * 5_000, "x/" * 5_000, "a\0b"])
+def test_a_name_that_no_file_can_have_is_no_recipe(name: str) -> None:
+    with pytest.raises(RecipeError, match="there is no recipe"):
+        find_recipe(name)

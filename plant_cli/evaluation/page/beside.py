@@ -13,7 +13,7 @@ from plant_cli.api.errors import ArtefactError, DataError, PlantError
 from plant_cli.api.metrics import MetricInput
 from plant_cli.api.reporting import Reporter
 from plant_cli.artefacts.metrics import Bound
-from plant_cli.artefacts.thresholds import read_thresholds
+from plant_cli.artefacts.thresholds import THRESHOLDS, read_thresholds
 from plant_cli.base.sizes import read_size
 from plant_cli.evaluation.comparison import Comparison
 from plant_cli.evaluation.conventions import CONVENTIONS, Convention
@@ -148,12 +148,13 @@ def _find(system: Evaluated, first: Evaluated, gold: Gold) -> System:
     found = (
         file_system(system.foreign, options.get("threshold"))
         if system.foreign is not None
-        else other_system(system.name, system.run, system.tag, gold.split, gold.label_hash, first.run / "corpus")
+        else other_system(system.name, system.run, system.tag, gold, first.run / "corpus")
     )
     if options.get("thresholds") is not None:
         path = Path(options["thresholds"])
         folder = next((system.run / name for name in system.record.inputs if system.stages[name].stage == "thresholds"), None)
-        chosen = read_thresholds(path.parent, gold.label_hash, path.name) if folder is None else read_thresholds(folder, gold.label_hash)
+        place = (path.parent, path.name) if folder is None else (folder, THRESHOLDS)
+        chosen = read_thresholds(place[0], gold.label_hash, gold.trained, place[1])
         return replace(found, threshold=chosen.value)
     given = options.get("threshold")
     return found if given is None else replace(found, threshold=float(given))

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from plant_cli.api import SPLITS, ComponentError, DataError, DataSection, Dataset, SplitName, near_names
+from plant_cli.api import SPLITS, ComponentError, DataError, DataSection, Dataset, SplitName, first_line, near_names
 from plant_cli.kit.tables import join_columns, text_columns
 from plant_datasets.formats.documents import SCHEMA, Reading
 from plant_datasets.formats.registration import HubOptions
@@ -82,12 +82,8 @@ def _open(path: Path, options: HubOptions) -> Any:
             return library.load_from_disk(str(path))
         return library.load_dataset(str(path), options.configuration, revision=options.revision)
     except Exception as error:
-        raise DataError(
-            f"the data set cannot be read: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
-            where=str(path),
-            expected="a folder that save_to_disk wrote, or the id of a data set of the hub that needs no code",
-            todo="check the path; without a network, name a folder",
-        ) from error
+        expected = "a folder that save_to_disk wrote, or the id of a data set of the hub that needs no code"
+        raise _unreadable(error, str(path), expected, "check the path; without a network, name a folder") from error
 
 
 def _map(table: Any, data: DataSection, where: str) -> pl.DataFrame:
@@ -99,7 +95,10 @@ def _map(table: Any, data: DataSection, where: str) -> pl.DataFrame:
             todo = "name the right one with --text-column or --labels-column"
             raise DataError(f"there is no column '{name}'", where=where, expected=expected, todo=todo)
     given = data.id_column or ("doc_id" if "doc_id" in features else None)
-    frame = pl.DataFrame(table.select_columns([*texts, data.labels_column, *([given] if given else [])]).to_dict())
+    try:
+        frame = pl.DataFrame(table.select_columns([*texts, data.labels_column, *([given] if given else [])]).to_dict())
+    except Exception as error:  # whatever a damaged file makes of its reader
+        raise _unreadable(error, where, "columns of one type each, texts in UTF-8", "copy or make the data set again") from error
     row = pl.int_range(1, pl.len() + 1).cast(pl.String)
     return frame.select(
         (pl.col(given).cast(pl.String) if given else row).alias("doc_id"),
@@ -115,3 +114,7 @@ def _names(column: pl.Series, feature: Any) -> pl.Series:
     rows = [([] if cell is None else cell if isinstance(cell, list) else [cell]) for cell in column.to_list()]
     named = [[str(names[value]) if names and isinstance(value, int) else str(value) for value in row if value is not None] for row in rows]
     return pl.Series(column.name, named, dtype=pl.List(pl.String))
+
+
+def _unreadable(error: Exception, where: str, expected: str, todo: str) -> DataError:
+    return DataError(f"the data set cannot be read: {first_line(error)}", where=where, expected=expected, todo=todo)

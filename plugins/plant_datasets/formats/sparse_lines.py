@@ -57,21 +57,27 @@ def parse_line(line: str) -> SparseLine:
         head, rest = "", line
     labels, column = [], 1
     for part in head.split(",") if head.strip() else []:
-        if not part.isdecimal():
-            raise Fault(f"'{part[:20]}' is no label number", column)
-        labels.append(int(part))
+        try:
+            labels.append(_read_number(part))
+        except ValueError as error:
+            raise Fault(f"'{part[:20]}' is no label number", column) from error
         column += len(part) + 1
     features, values = [], []
     for found in re.finditer(r"\S+", rest):
         number, colon, value = found[0].partition(":")
         try:
-            if not (colon and number.isdecimal()):
-                raise ValueError
+            features.append(_read_number(number if colon else ""))
             values.append(float(value))
         except ValueError as error:
             raise Fault(f"'{found[0][:20]}' is no feature:value", len(line) - len(rest) + found.start() + 1) from error
-        features.append(int(number))
     return SparseLine(labels, features, values)
+
+
+def _read_number(text: str) -> int:
+    """A number of digits alone; `ValueError` for anything else, and for more digits than Python takes."""
+    if not text.isdecimal():
+        raise ValueError(text)
+    return int(text)
 
 
 @dataclass

@@ -32,3 +32,13 @@ def test_numbers_of_classes_become_names_and_a_plain_data_set_is_split(tmp_path:
 def test_what_is_neither_a_folder_nor_on_the_hub() -> None:
     with pytest.raises(DataError, match="cannot be read"):
         huggingface_dataset.load(DataSection(path="nobody/nothing"), HubOptions())
+
+
+def test_texts_that_are_no_utf_8(tmp_path: Path) -> None:
+    rows = {"text": ["plain text"] * 3, "labels": [["a"]] * 3}
+    datasets.Dataset.from_dict(rows).save_to_disk(str(tmp_path / "one"))
+    arrow = next((tmp_path / "one").glob("*.arrow"))
+    arrow.write_bytes(arrow.read_bytes().replace(b"plain text", b"plain \x8aext"))
+    with pytest.raises(DataError, match="cannot be read: 'utf-8' codec") as caught:
+        huggingface_dataset.load(DataSection(path=str(tmp_path / "one")), HubOptions())
+    assert str(tmp_path / "one") in caught.value.where

@@ -20,7 +20,17 @@ def test_parsing(line: str, parsed: SparseLine) -> None:
     assert parse_line(line) == parsed
 
 
-@pytest.mark.parametrize(("line", "column"), [("1,x 1:1", 3), ("1 1:1 2", 7), ("1 1:y", 3), ("1 -1:2", 3)])
+@pytest.mark.parametrize(
+    ("line", "column"),
+    [
+        ("1,x 1:1", 3),
+        ("1 1:1 2", 7),
+        ("1 1:y", 3),
+        ("1 -1:2", 3),
+        pytest.param("1 " + "9" * 5_000 + ":1", 3, id="a feature of 5,000 digits"),
+        pytest.param("9" * 5_000 + " 1:1", 1, id="a label of 5,000 digits"),
+    ],
+)
 def test_faults_have_a_column(line: str, column: int) -> None:
     with pytest.raises(Fault) as caught:
         parse_line(line)
