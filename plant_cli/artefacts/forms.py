@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api.errors import ArtefactError
+from plant_cli.artefacts.integrity import require_recorded
 from plant_cli.base.files import replacing
 from plant_cli.base.parquet import panics_as_errors
 
@@ -34,6 +35,7 @@ def read_pairs(folder: Path) -> list[Pair]:
     path = folder / FORMS
     if not path.exists():
         return []
+    require_recorded(folder, FORMS)
     try:
         with panics_as_errors():
             return pl.read_parquet(path, glob=False).select("word", "form").rows()

@@ -70,7 +70,7 @@ def require_marked(path: Path, owner: str, todo: str, *, fully: bool = False) ->
 
 
 def is_whole(path: Path, owner: str, warn: Callable[[str], None]) -> bool:
-    """Whether a folder whose content can be made again is marked and whole; a warning names damage.
+    """Whether a folder whose content can be made again is marked and whole; every file is hashed, and a warning names damage.
 
     Args:
         path: its mark; without one the folder was never finished.
@@ -80,7 +80,7 @@ def is_whole(path: Path, owner: str, warn: Callable[[str], None]) -> bool:
     if not path.exists():
         return False
     try:
-        require_marked(path, owner, "")
+        require_marked(path, owner, "", fully=True)
     except ArtefactError as error:
         warn(f"{error.what}; {owner} are made again")
         return False

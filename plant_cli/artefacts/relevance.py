@@ -139,16 +139,19 @@ def apply_edits(matrix: csr_array, edits: Mapping[str, LabelEdits], labels: list
 
 def read_label_index(folder: Path) -> pl.DataFrame:
     """Columns `label, title, docs_with_label, kept`, in the order of the label index."""
+    require_recorded(folder, LABELS)
     return _read(folder / LABELS)
 
 
 def read_label_words(folder: Path, label: str) -> pl.DataFrame:
     """Rows of `mig.parquet` for one label, by rank, without edits."""
+    require_recorded(folder, MIG)
     return _read(folder / MIG, pl.col("label") == label)
 
 
 def read_vocabulary(folder: Path) -> pl.DataFrame:
     """Columns `word, docs_with_word`."""
+    require_recorded(folder, WORDS)
     return _read(folder / WORDS)
 
 

@@ -7,12 +7,15 @@ at which processes meet, as torch's launchers set them.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from plant_cli.api.errors import UsageError
 
 TOGETHER = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what torch's launchers set, and what meeting takes
 OWN = ("LOCAL_RANK", "LOCAL_WORLD_SIZE")
+FOREIGN = ("OMPI_COMM_WORLD_", "PMI_", "MV2_COMM_WORLD_", "MPI_LOCAL", "ACCELERATE_USE_")  # accelerate reads variables that begin so, too
 MOST_THREADS = 4096
 
 
@@ -54,6 +57,17 @@ def find_place() -> Place:
 def was_launched() -> bool:
     """Whether a launcher started this process."""
     return all(os.environ.get(name) for name in TOGETHER)
+
+
+@contextmanager
+def only_launched() -> Iterator[None]:
+    """Hide from libraries, in a process that no launcher started, the variables by which they would take it for one of several."""
+    left = [] if was_launched() else [name for name in os.environ if name in (*TOGETHER, *OWN) or name.startswith(FOREIGN)]
+    hidden = {name: os.environ.pop(name) for name in left}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
 
 
 def process_rank() -> int:

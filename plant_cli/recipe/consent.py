@@ -1,4 +1,4 @@
-"""Options that only the user may switch on, such as running code that comes with a model: files of a run folder do not count."""
+"""Options that only the user may give, such as running code that comes with a model: files of a run folder do not count."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from plant_cli.api import ArtefactError, Choice, Options, Spec
 from plant_cli.api.kinds import kind_of
 from plant_cli.api.options import consent_options
-from plant_cli.api.sections import SHARED_SECTIONS
+from plant_cli.api.sections import SHARED_SECTIONS, DataSection
 from plant_cli.recipe.components import component_kind
 from plant_cli.recipe.layers import Layer, merge
 
@@ -47,6 +47,11 @@ class Consent:
             value = getattr(options, name)
             if value != type(options).model_fields[name].default and not self._covers(chosen, options, name):
                 raise _unasked(spec, options, name, where)
+
+    def keep_named(self, data: DataSection) -> DataSection:
+        """The section without a file of rejects that somebody else named: whatever lies at its path would be replaced."""
+        named = self._said.get("data", {}).get("rejects")
+        return data if named is not None else data.model_copy(update={"rejects": None})
 
     def _covers(self, chosen: Choice, options: Options, name: str) -> bool:
         annotation: Any = type(options).model_fields[name].annotation

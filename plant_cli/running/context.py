@@ -111,7 +111,7 @@ class RunContext:
         self.force = request.force
         self.recorder = RecordingReporter(request.reporter)
         self.reporter: Reporter = self.recorder
-        self.data = step.data
+        self.data = consent.keep_named(step.data)
         self.model = step.model
         self.machine = step.machine
         self.inputs: dict[str, str] = {}
@@ -274,7 +274,7 @@ class RunContext:
     def _refuse_other_options(self, corpus: StoredCorpus) -> None:
         now = self.data.model_dump(mode="json")
         for key, before in corpus.record.source.items():
-            if key not in ("path", "dataset") and now.get(key) != before:
+            if key not in ("path", "dataset", "rejects") and now.get(key) != before:
                 raise ArtefactError(
                     f"the corpus of this run was prepared with {key} = {before!r}, not {now.get(key)!r}",
                     where=f"{corpus.folder}, data.{key}",

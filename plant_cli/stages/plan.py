@@ -102,9 +102,10 @@ def _corpus(context: StageContext, step: Step, recipe: str | None) -> Iterator[C
     if recipe is None and (context.run_path / "corpus" / SPLITS_FILE).exists():
         yield context.corpus()
         return
-    dataset = load_dataset(context, step.data)
+    data = step.data.model_copy(update={"rejects": context.data.rejects})  # a recipe that is only planned writes no file
+    dataset = load_dataset(context, data)
     with TemporaryDirectory() as folder:
-        yield prepare(dataset, step.data, Path(folder), step.machine.seed, context.reporter)
+        yield prepare(dataset, data, Path(folder), step.machine.seed, context.reporter)
 
 
 def _drop_idle(steps: list[Step]) -> list[Step]:

@@ -142,7 +142,8 @@ def open_reader(
     folder = session.run_path / CACHE / f"hidden-{name}-{key[:16]}"
     filled_in = None
     with _fill_alone(folder.parent, hardware, session):
-        if hardware.processes.any(not is_whole(folder / CACHE_MARK, f"the cached hidden states of {name}", session.reporter.warn)):
+        first, owner = hardware.processes.first, f"the cached hidden states of {name}"
+        if hardware.processes.any(first and not is_whole(folder / CACHE_MARK, owner, session.reporter.warn)):
             began = time.monotonic()
             _fill(folder, live, network.backbone.hidden_size, session, name)
             filled_in = time.monotonic() - began

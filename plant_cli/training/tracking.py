@@ -12,6 +12,7 @@ from accelerate import Accelerator
 from accelerate.tracking import LOGGER_TYPE_TO_CLASS, filter_trackers
 
 from plant_cli.api import ComponentError, near_names
+from plant_cli.parallel.environment import only_launched
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 PROJECT = "plant"
@@ -52,7 +53,7 @@ def open_tracker(name: str | None, folder: Path, config: Mapping[str, Any], *, c
 
 def _quietly(**arguments: Any) -> Accelerator:
     """An accelerator; what an engine says while it is set up goes where its log belongs."""
-    with redirect_stdout(sys.stderr):
+    with redirect_stdout(sys.stderr), only_launched():
         return Accelerator(**arguments)
 
 

@@ -1,5 +1,5 @@
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -171,11 +171,19 @@ def test_a_run_may_be_named_like_a_pattern(name: str, tmp_path: Path) -> None:
     assert len(read_vocabulary(tmp_path / name / "mig")) == 4
 
 
-@pytest.mark.parametrize("name", ["mig.parquet", "words.parquet", "labels.parquet"])
-def test_files_that_are_not_what_mig_recorded_are_refused(name: str, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("mig.parquet", lambda folder: read_label_words(folder, "A")),
+        ("words.parquet", read_vocabulary),
+        ("labels.parquet", read_label_index),
+    ],
+)
+def test_files_that_are_not_what_mig_recorded_are_refused(name: str, read: Callable[[Path], Any], folder: Path) -> None:
     record_outputs(folder, "mig")
     load_relevance(folder, Labels.hash)
     path = folder / name
     pl.read_parquet(path).write_parquet(path, metadata=pl.read_parquet_metadata(path), compression="uncompressed")
-    with pytest.raises(ArtefactError, match=f"the file '{name}' of the stage 'mig' is damaged, or was changed"):
-        load_relevance(folder, Labels.hash)
+    for reader in (lambda folder: load_relevance(folder, Labels.hash), read):
+        with pytest.raises(ArtefactError, match=f"the file '{name}' of the stage 'mig' is damaged, or was changed"):
+            reader(folder)

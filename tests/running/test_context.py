@@ -107,6 +107,27 @@ def test_other_data_options_in_a_later_stage_are_refused(prepared):
         prepared.run("beta", flags={"data": {"validation_share": 0.3}})
 
 
+def test_a_file_of_rejects_is_written_only_when_this_command_names_it(laboratory, tmp_path):
+    """A run folder that somebody passes on must not replace a file of ours."""
+    laboratory.data = tmp_path / "data.csv"
+    laboratory.data.write_text("text,labels,split\none,a,train\ntwo,a,test\n" + 'thr"ee,a,train,more,cells\n')
+    mine, other = tmp_path / "mine.tsv", tmp_path / "other.tsv"
+    laboratory.on["alpha"] = laboratory.on["beta"] = lambda context: context.corpus().split("test").doc_ids
+    laboratory.run("alpha", flags={"data": {"path": str(laboratory.data), "rejects": str(mine)}})
+    assert "more,cells" in mine.read_text()
+    other.write_text("precious")
+    for file in laboratory.path.rglob("*"):
+        if file.suffix in (".yaml", ".json"):
+            file.write_text(file.read_text().replace(str(mine), str(other)))
+    for act in (lambda: laboratory.run("beta"), lambda: laboratory.run("beta", resume=True), lambda: laboratory.run("alpha", force=True)):
+        act()
+        assert other.read_text() == "precious"
+    laboratory.run("run", options={"recipe": str(laboratory.path / "recipe.yaml")}, force=True)
+    assert other.read_text() == "precious"
+    laboratory.run("alpha", flags={"data": {"rejects": str(other)}}, force=True)
+    assert "more,cells" in other.read_text()
+
+
 def test_an_action_prepares_no_corpus(laboratory):
     laboratory.run("alpha")
     laboratory.on["look"] = lambda context: context.corpus()

@@ -9,7 +9,7 @@ from typing import Literal
 from accelerate import Accelerator
 
 from plant_cli.api import ComponentError, Reporter, UsageError
-from plant_cli.parallel.environment import process_count
+from plant_cli.parallel.environment import process_count, was_launched
 from plant_cli.parallel.strategies.data_parallel import DataParallel
 from plant_cli.parallel.strategies.strategy import Strategy, Trainable
 
@@ -20,7 +20,7 @@ def sharing_mode() -> Literal["whole", "fsdp", "deepspeed"]:
     Raises:
         ComponentError: DeepSpeed is not installed.
     """
-    if os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
+    if was_launched() and os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
         if find_spec("deepspeed") is None:
             raise ComponentError(
                 "the launch configuration asks for DeepSpeed, which is not installed",

@@ -47,6 +47,9 @@ def test_networks_are_spread_where_the_launcher_says_so_and_there_is_somebody_to
 def test_deepspeed_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
     monkeypatch.setattr(choice, "find_spec", lambda name: None)
+    assert sharing_mode() == "whole"  # a variable left behind, not a launcher's
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}.items():
+        monkeypatch.setenv(name, value)
     with pytest.raises(ComponentError, match="DeepSpeed, which is not installed") as caught:
         sharing_mode()
     assert "pip install deepspeed" in caught.value.todo
