@@ -48,8 +48,8 @@ def find_recipe(name: str, beside: Path | None = None) -> Path:
     if name in shipped:
         return shipped[name]
     raise RecipeError(
-        f"there is no recipe '{name}'",
-        where=str(path),
+        f"there is no recipe '{name:.200}'",
+        where=f"{path!s:.500}",
         expected=f"a YAML file, or a shipped recipe; {near_names(name, shipped)}",
         todo="`plant recipe list` shows the shipped recipes",
     )
