@@ -40,7 +40,7 @@ def shipped_recipes() -> dict[str, Path]:
 
 def find_recipe(name: str, beside: Path | None = None) -> Path:
     """The file of a recipe given as a path (relative to `beside`, else to the working directory) or by shipped name."""
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))  # unlike Path.expanduser, leaves the name of a user who is not there
     path = beside / path if beside is not None else path
     if os.path.isfile(path):  # unlike Path.is_file, false too for a name that is too long to be one
         return path

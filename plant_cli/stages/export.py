@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -83,7 +84,7 @@ def _load(context: StageContext, source: Path, corpus: Corpus) -> Network:
 
 def _writable(options: ExportOptions, *, force: bool) -> Path:
     """The folder to write; what is there is replaced only if it is an export, and only with --force."""
-    target = Path(options.folder).expanduser().absolute()
+    target = Path(os.path.expanduser(options.folder)).absolute()
     empty = not target.exists() or (target.is_dir() and not any(target.iterdir()))
     if empty or (force and (target / CARD).is_file()):
         return target

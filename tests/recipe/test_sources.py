@@ -119,7 +119,7 @@ def test_the_recipe_of_a_run_must_be_text(tmp_path: Path) -> None:
         read_run_recipe(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["x" * 5_000, "x/" * 5_000, "a\0b"])
+@pytest.mark.parametrize("name", ["x" * 5_000, "x/" * 5_000, "a\0b", "~nobody-of-that-name/x"])
 def test_a_name_that_no_file_can_have_is_no_recipe(name: str) -> None:
     with pytest.raises(RecipeError, match="there is no recipe") as caught:
         find_recipe(name)
