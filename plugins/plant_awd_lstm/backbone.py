@@ -110,10 +110,13 @@ class AwdLstmBackbone:
         wrong = ~torch.isfinite(hidden.detach()).all(-1) & mask
         if not bool(wrong.any()):
             return
-        document, token = (int(place) for place in wrong.nonzero()[0])
+        document = int(wrong.any(1).nonzero()[0])
+        places, backward = wrong[document].nonzero().flatten().tolist(), self.options.direction == "backward"
+        token = places[-1] if backward else places[0]  # the first that is read
+        step = int(mask[document].sum()) - token if backward else 1 + token  # after the mark of the beginning
         raise TrainingError(
             "the state that the language model carries through a document is not a number",
-            where=f"document {document + 1} of the batch, token {token + 1} (window {(token + 1) // self.options.window + 1})",
+            where=f"document {document + 1} of the batch, token {token + 1} (window {step // self.options.window + 1})",
             expected="finite hidden states",
             todo="lower --rate-backbone or --clip; if it happens at the first step, the language model itself is damaged: "
             "run plant pretrain-lm again with --force",

@@ -218,7 +218,11 @@ class Pretraining:
 
 @torch.no_grad()
 def perplexity(model: LanguageModel, documents: Sequence[IntArray], direction: Direction, *, batch: int, window: int) -> float:
-    """Perplexity over every token of the documents and the end of each; each document is read from its beginning, state carried."""
+    """Perplexity over every token of the documents and the end of each; each document is read from its beginning, state carried.
+
+    Raises:
+        TrainingError: it is not a number.
+    """
     model.eval()
     device = model.output_bias.device
     lost, count = 0.0, 0
@@ -230,4 +234,11 @@ def perplexity(model: LanguageModel, documents: Sequence[IntArray], direction: D
             states = list(outputs.states)
             lost += float(functional.cross_entropy(logits.flatten(0, 1).double(), targets.flatten(), reduction="sum", ignore_index=IGNORED))
         count += int(np.count_nonzero(part.targets != IGNORED))
+    if not math.isfinite(lost):
+        raise TrainingError(
+            f"the perplexity of the {direction} language model is not a number",
+            where="the validation documents",
+            expected="finite weights",
+            todo="lower --rate or --clip, then --force; published weights that hold such numbers cannot be used",
+        )
     return math.exp(min(700.0, lost / max(1, count)))

@@ -48,7 +48,7 @@ def import_weights(model: LanguageModel, vocabulary: Vocabulary, path: Path, wor
 
     Raises:
         ArtefactError: the file cannot be read, holds more than tensors, or lacks a weight.
-        DataError: a weight has another shape than the network's, or the list of words does not fit.
+        DataError: a weight has another shape than the network's, no place in it, or is not a number, or the list of words does not fit.
     """
     found = _rename(read_published(path), path)
     known = read_words(words)
@@ -56,6 +56,8 @@ def import_weights(model: LanguageModel, vocabulary: Vocabulary, path: Path, wor
     for name, parameter in wanted.items():
         if name not in (EMBEDDING, BIAS):
             _require_shape(name, found.get(name), list(parameter.shape), path)
+    _refuse_further_layers(found, wanted, path)
+    _require_finite(found, path)
     _require_shape(EMBEDDING, found[EMBEDDING], [len(known), wanted[EMBEDDING].shape[1]], path, rows=words)
     rows = _match(vocabulary, known)
     with torch.no_grad():
@@ -155,6 +157,28 @@ def _require_shape(name: str, found: Tensor | None, wanted: list[int], path: Pat
         expected=f"{wanted}" + (f": one row for each of the {wanted[0]:,} words of {rows}" if rows else ""),
         todo="set --embedding, --hidden and --layers to the published sizes, and give the list of words that came with the weights",
     )
+
+
+def _refuse_further_layers(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], path: Path) -> None:
+    name = next((name for name in sorted(found) if name not in wanted), None)
+    if name is not None:
+        raise DataError(
+            f"the published weights '{name}' have no place in this network",
+            where=str(path),
+            expected="as many layers as the network has",
+            todo="set --layers to the published number",
+        )
+
+
+def _require_finite(found: Mapping[str, Tensor], path: Path) -> None:
+    name = next((name for name, tensor in sorted(found.items()) if not bool(torch.isfinite(tensor).all())), None)
+    if name is not None:
+        raise DataError(
+            f"the published weights '{name}' hold what is not a finite number",
+            where=str(path),
+            expected="finite numbers",
+            todo="get the file again, or train from scratch without --weights",
+        )
 
 
 def _match(vocabulary: Vocabulary, known: list[str]) -> Tensor:

@@ -75,13 +75,15 @@ def test_what_lies_beyond_a_limit_is_counted(backbone: Callable[..., AwdLstmBack
     assert list(batch.dropped) == [9, 0]
 
 
-def test_a_state_that_is_not_a_number_is_told(backbone: Callable[..., AwdLstmBackbone]) -> None:
-    made = backbone(window=4)
+@pytest.mark.parametrize(("direction", "window"), [("forward", 2), ("backward", 3)])
+def test_a_state_that_is_not_a_number_is_told(backbone: Callable[..., AwdLstmBackbone], direction: str, window: int) -> None:
+    """The first token that is read: the sixth of thirteen, eighth from behind; the mark of the beginning goes before."""
+    made = backbone(window=4, direction=direction)
     with torch.no_grad():
         made.network.embedding.weight[made.vocabulary.rows["fever"]] = float("nan")
     with pytest.raises(TrainingError, match="not a number") as caught:
         made.encode(made.tokenize(["no cough", LONG]))
-    assert "document 2 of the batch, token 6 (window 2)" in caught.value.where
+    assert f"document 2 of the batch, token 6 (window {window})" in caught.value.where
 
 
 def test_it_says_what_it_reads_with(backbone: Callable[..., AwdLstmBackbone]) -> None:

@@ -74,6 +74,14 @@ def test_perplexity_is_that_of_a_plain_loop(tmp_path: Path) -> None:
         assert perplexity(model, OTHER, "forward", batch=batch, window=window) == pytest.approx(math.exp(lost / count), rel=1e-10)
 
 
+def test_a_perplexity_that_is_not_a_number_is_told(tmp_path: Path) -> None:
+    model = make(tmp_path).model
+    with torch.no_grad():
+        model.output_bias[0] = torch.nan
+    with pytest.raises(TrainingError, match="perplexity of the forward language model is not a number"):
+        perplexity(model, OTHER, "forward", batch=2, window=4)
+
+
 def test_without_epochs_the_start_is_kept(tmp_path: Path) -> None:
     training = make(tmp_path, epochs=0)
     before = {name: tensor.clone() for name, tensor in training.model.state_dict().items()}

@@ -112,6 +112,23 @@ def test_another_shape_is_refused_with_what_and_where(
         assert all(torch.equal(before[n], p) for n, p in model.named_parameters())
 
 
+@pytest.mark.parametrize(
+    ("name", "tensor", "message"),
+    [
+        ("0.rnns.2.weight_hh_l0_raw", torch.zeros(24, 6), "'encoder.layers.2.weight_hh' have no place in this network"),
+        ("0.rnns.1.module.bias_hh_l0", torch.full((24,), torch.nan), "'encoder.layers.1.bias_hh' hold what is not a finite number"),
+        ("0.encoder.weight", torch.full((6, 6), torch.inf), "'encoder.embedding.weight' hold what is not a finite number"),
+    ],
+)
+def test_more_layers_and_what_is_not_a_number_are_refused(
+    name: str, tensor: Tensor, message: str, model: LanguageModel, vocabulary: Vocabulary, words: Path, tmp_path: Path
+) -> None:
+    path = save("safetensors", {**fastai(), name: tensor}, tmp_path)
+    with pytest.raises(DataError, match=message) as caught:
+        import_weights(model, vocabulary, path, words)
+    assert str(path) in caught.value.where
+
+
 def test_a_list_of_words_of_another_length_is_refused(model: LanguageModel, vocabulary: Vocabulary, words: Path, tmp_path: Path) -> None:
     path = save("torch", fastai(rows=8), tmp_path)
     with pytest.raises(DataError, match=r"shape \[8, 6\], where this network needs \[6, 6\]") as caught:
