@@ -93,18 +93,20 @@ deepspeed_config: {{zero_stage: 2, gradient_accumulation_steps: 4, gradient_clip
 @pytest.mark.slow
 @pytest.mark.usefixtures("corpus")
 @pytest.mark.parametrize(
-    ("way", "told"),
+    ("way", "told", "decoder"),
     [
-        ("FSDP", "backbone and label tables are sharded over 2 processes"),
-        ("DEEPSPEED", "DeepSpeed steps the optimiser (processes: 2)"),
+        ("FSDP", "backbone and label tables are sharded over 2 processes", "label-attention"),
+        ("FSDP", "backbone and label tables are sharded over 2 processes", "{name: joint-laat, lstm: 8, inner: 8, prefix: 1, dropout: 0}"),
+        ("DEEPSPEED", "DeepSpeed steps the optimiser (processes: 2)", "label-attention"),
     ],
 )
 def test_what_does_not_fit_is_shared_between_processes(
-    launch: Launch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, told: str
+    launch: Launch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, told: str, decoder: str
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # two processes on processors, wherever this runs
     command = ["finetune", *BACKBONE, "--batch", "9", "--micro-batch", "3", "--precision", "fp32", "--epochs", "2"]
     command += ["--init", "random", "--unfreeze", "gradual", "--scorers", "none"]  # three micro-batches a step: one process has one less
+    command += ["--set", f"model.decoder={decoder}"]
     if way == "DEEPSPEED":
         pytest.importorskip("deepspeed", reason="DeepSpeed is not installed")
     run(launch, 1, *command, "--run", "one")

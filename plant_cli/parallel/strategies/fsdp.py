@@ -121,7 +121,7 @@ class _OriginalModule:
 
 
 def _copied(module: nn.Module) -> dict[str, Any]:
-    return {name: value.copy() if isinstance(value, dict) else value for name, value in vars(module).items()}
+    return {name: value.copy() if isinstance(value, dict | list) else value for name, value in vars(module).items()}  # an LSTM has a list
 
 
 def _move_state(optimizer: torch.optim.Optimizer, spread: dict[int, nn.Parameter]) -> None:
