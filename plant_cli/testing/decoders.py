@@ -6,14 +6,18 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from plant_cli.api import DecoderShape, DecoderSpec, FoldableDecoder, PairDecoder, PlantableDecoder, Reading, SparseDecoder
 from plant_cli.testing.specs import default_options
 
 HIDDEN, LABELS, LENGTHS = 64, 7, (9, 5, 1)
+LONG = (150, 80, 1)  # tokens of documents that are longer than what a decoder may read at a time
+WORDS = 12  # of the relevance table
 ROLES = {"attention", "value", "boost", "head"}
-RTOL, ATOL = 1e-4, 1e-5
+RTOL, ATOL = 1e-5, 1e-5
 MANY, BLOCK = 50_000, 16_384  # labels that are scored at once, and at a time
 
 
@@ -57,12 +61,12 @@ def padding_changes_nothing(spec: DecoderSpec) -> None:
     import torch
 
     decoder = _build(spec)
-    reading = _sample()
+    reading = _sample(LONG)
     filled = torch.where(reading.mask[..., None], reading.hidden, torch.full_like(reading.hidden, 7.0))
     longer = Reading(
-        hidden=torch.cat([filled, torch.full((len(LENGTHS), 4, HIDDEN), -3.0)], dim=1),
-        mask=torch.cat([reading.mask, torch.zeros(len(LENGTHS), 4, dtype=torch.bool)], dim=1),
-        words=torch.cat([reading.words, torch.full((len(LENGTHS), 4), -1)], dim=1),
+        hidden=torch.cat([filled, torch.full((len(LONG), 4, HIDDEN), -3.0)], dim=1),
+        mask=torch.cat([reading.mask, torch.zeros(len(LONG), 4, dtype=torch.bool)], dim=1),
+        words=torch.cat([reading.words, torch.full((len(LONG), 4), 0)], dim=1),
     )
     torch.testing.assert_close(decoder(longer), decoder(reading), rtol=RTOL, atol=ATOL)
 
@@ -72,7 +76,7 @@ def documents_stand_alone(spec: DecoderSpec) -> None:
     import torch
 
     decoder = _build(spec)
-    reading = _sample()
+    reading = _sample(LONG)
     order = torch.tensor([2, 0, 1])
     torch.testing.assert_close(decoder(reading.select(order)), decoder(reading)[order], rtol=RTOL, atol=ATOL)
     torch.testing.assert_close(decoder(reading.select(slice(1))), decoder(reading)[:1], rtol=RTOL, atol=ATOL)
@@ -249,17 +253,21 @@ def _build(spec: DecoderSpec, seed: int = 0, labels: int = LABELS) -> Any:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         prior = torch.linspace(0.01, 0.5, labels)
-        shape = DecoderShape(hidden=HIDDEN, labels=labels, prior=prior, label_ids=ids, parents=parents)
+        values = np.random.default_rng(0).random((labels, WORDS), dtype=np.float32)
+        relevance = csr_array(np.where(values > 0.7, values, np.float32(0)))
+        shape = DecoderShape(hidden=HIDDEN, labels=labels, prior=prior, label_ids=ids, parents=parents, relevance=relevance)
         decoder: Any = spec.build(default_options(spec), shape)
     return decoder.eval()
 
 
-def _sample() -> Reading:
+def _sample(lengths: tuple[int, ...] = LENGTHS) -> Reading:
     import torch
 
-    mask = torch.arange(max(LENGTHS))[None, :] < torch.tensor(LENGTHS)[:, None]
-    hidden = torch.randn(len(LENGTHS), max(LENGTHS), HIDDEN, generator=torch.Generator().manual_seed(5))
-    return Reading.of(hidden * mask[..., None], mask)
+    draw = torch.Generator().manual_seed(5)
+    mask = torch.arange(max(lengths))[None, :] < torch.tensor(lengths)[:, None]
+    hidden = torch.randn(len(lengths), max(lengths), HIDDEN, generator=draw)
+    words = torch.randint(-1, WORDS, mask.shape, generator=draw)
+    return Reading.of(hidden * mask[..., None], mask, words.masked_fill(~mask, -1))
 
 
 CHECKS = (
