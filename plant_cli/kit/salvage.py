@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from plant_cli.kit.rows import BadRows
+from plant_cli.kit.rows import BadRows, refuse_many
 from plant_cli.kit.text_tables import Place, find_separator_of
 
 _BOM = b"\xef\xbb\xbf"
@@ -26,6 +26,9 @@ def salvage(content: bytes, path: Path, bad: BadRows) -> bytes | None:
 
     Returns:
         The other rows; None if it is not single rows that are wrong (it is no table, or a quote is never closed).
+
+    Raises:
+        DataError: more than ten rows are not UTF-8: the whole file is in another encoding.
     """
     before = len(bad.rows)
     content = content.removeprefix(_BOM)
@@ -43,13 +46,15 @@ def salvage(content: bytes, path: Path, bad: BadRows) -> bytes | None:
 
 def keep_lines(content: bytes, place: Place, bad: BadRows) -> bytes:
     """The JSON objects among lines; the others go to `bad`."""
-    kept = []
+    kept, wrong = [], 0
     for number, line in enumerate(content.split(b"\n"), start=1):
         fault = _find_fault(line) if line.strip() else None
         if fault is None:
             kept.append(line)
         else:
             bad.add(place.path, place.lines + number, fault[0], line.decode("utf-8", "replace"), column=fault[1])
+            wrong += fault[0].endswith("is not UTF-8")
+            refuse_many(wrong, bad.rows[-1], "UTF-8")
     return b"\n".join(kept)
 
 
@@ -79,7 +84,7 @@ def keep_rows(content: bytes, separator: str, place: Place, bad: BadRows) -> byt
     csv.field_size_limit(2**31 - 1)
     out = io.StringIO(newline="")
     writer = csv.writer(out, delimiter=separator, lineterminator="\n")
-    columns = 0
+    columns = wrong = 0
     for line, record in _number_records(text, separator):
         columns = columns or len(record)
         raw = separator.join(record)
@@ -88,6 +93,8 @@ def keep_rows(content: bytes, separator: str, place: Place, bad: BadRows) -> byt
             why = f"byte 0x{ord(stray[0]) - 0xDC00:02x} is not UTF-8 (--encoding names another)"
             shown = raw.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
             bad.add(place.path, place.lines + line, why, shown, column=stray.start() + 1)
+            wrong += 1
+            refuse_many(wrong, bad.rows[-1], "UTF-8")
         elif len(record) > columns:
             bad.add(place.path, place.lines + line, f"{len(record)} fields, the header has {columns}", raw)
         else:

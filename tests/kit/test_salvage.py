@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from plant_cli.api import DataError
 from plant_cli.kit.rows import BadRows
 from plant_cli.kit.salvage import salvage
 
@@ -35,6 +36,13 @@ def test_records_of_csv() -> None:
     assert sound == b'text,labels\n"a\nb",x\ng,z\n'
     assert rows[0] == "x, line 4: 3 fields, the header has 2"
     assert rows[1].startswith("x, line 5, column 1: byte 0xe9 is not UTF-8")
+
+
+@pytest.mark.parametrize("content", [b"text,labels\n" + b"\xe9,x\n" * 11, b'{"a": "\xe9"}\n' * 11])
+def test_a_file_in_another_encoding_is_told_as_such(content: bytes) -> None:
+    with pytest.raises(DataError, match="the file is not UTF-8: it has more than 10 rows with bytes that are none") as caught:
+        saved(content)
+    assert "--encoding latin-1" in caught.value.todo
 
 
 @pytest.mark.parametrize("content", [b"[1, 2]", b"prose and more prose\nx\n", b"a,b\n1,2\n", b"a,b\n\x00,2\n"])
