@@ -220,7 +220,7 @@ def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut, 
     said = yes if target is None else pl.col("decision")
     shown = found if output is None else found.filter(pl.col("row") < SHOWN)
     documents = len(ids) if output is None else min(SHOWN, len(ids))
-    title = f"{len(ids)} texts" if documents == len(ids) else f"First {documents} of {len(ids)} texts"
+    title = ("1 text" if len(ids) == 1 else f"{len(ids)} texts") if documents == len(ids) else f"First {documents} of {len(ids)} texts"
     table = Table(
         title=title,
         columns=[

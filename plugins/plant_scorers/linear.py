@@ -181,7 +181,8 @@ class LinearScorer:
         found = []
         for first, last in zip(products.indptr[:-1], products.indptr[1:], strict=True):
             best = first + np.argsort(-products.data[first:last], kind="stable")[:SHOWN]
-            found.append(", ".join(self.vectoriser.name(int(products.indices[place])) for place in best if products.data[place] > 0))
+            names = [self.vectoriser.name(int(products.indices[place])) for place in best if products.data[place] > 0]
+            found.append(", ".join(dict.fromkeys(names)))  # a short word is an n-gram, too
         return found
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
