@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +11,22 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from plant_cli.api import DecoderShape, DecoderSpec, FoldableDecoder, PairDecoder, PlantableDecoder, Reading, SparseDecoder
+from plant_cli.api import DecoderShape, DecoderSpec, FoldableDecoder, PairDecoder, PlantableDecoder, Reading, SparseDecoder, WordDecoder
 from plant_cli.testing.specs import default_options
 
-HIDDEN, LABELS, LENGTHS = 64, 7, (9, 5, 1)
-LONG = (150, 80, 1)  # tokens of documents that are longer than what a decoder may read at a time
-WORDS = 12  # of the relevance table
+HIDDEN, LABELS = 64, 7
+LENGTHS, SHORT = (160, 80, 1), (9, 5, 1)  # tokens of the documents; 160 and 80 are more than a window of 72
+WORDS, RELEVANT = 200, 60  # words of the relevance table, and those of them that are relevant for a label
 ROLES = {"attention", "value", "boost", "head"}
 RTOL, ATOL = 1e-5, 1e-5
+PADDING = 100  # masked positions that are added
 MANY, BLOCK = 50_000, 16_384  # labels that are scored at once, and at a time
 
 
 def logits_have_their_shape(spec: DecoderSpec) -> None:
     """Logits [B, L], finite, for documents of one token too."""
-    logits = _build(spec)(_sample())
+    decoder = _build(spec)
+    logits = decoder(_sample(decoder))
     assert tuple(logits.shape) == (len(LENGTHS), LABELS), f"logits have shape {tuple(logits.shape)}"
     assert bool(logits.isfinite().all()), "some logits are not finite"
 
@@ -33,7 +36,7 @@ def some_labels_equal_their_columns(spec: DecoderSpec) -> None:
     import torch
 
     decoder, chosen = _build(spec), torch.tensor([5, 0, 3])
-    reading = _sample()
+    reading = _sample(decoder)
     torch.testing.assert_close(decoder(reading, chosen), decoder(reading)[:, chosen], rtol=RTOL, atol=ATOL)
 
 
@@ -41,7 +44,8 @@ def chosen_pairs_equal_all_of_them(spec: DecoderSpec) -> None:
     """A decoder that scores pairs gives what scoring all labels gives there, and the gradients of these pairs alone."""
     import torch
 
-    decoder, reading, labels = _build(spec), _sample(), torch.tensor([5, 0, 3])
+    decoder, labels = _build(spec), torch.tensor([5, 0, 3])
+    reading = _sample(decoder)
     can_choose = isinstance(decoder, PairDecoder)
     if not can_choose:
         pytest.skip("for decoders that score chosen pairs")
@@ -61,12 +65,13 @@ def padding_changes_nothing(spec: DecoderSpec) -> None:
     import torch
 
     decoder = _build(spec)
-    reading = _sample(LONG)
+    reading = _sample(decoder)
     filled = torch.where(reading.mask[..., None], reading.hidden, torch.full_like(reading.hidden, 7.0))
+    words = torch.where(reading.mask, reading.words, reading.words[:, :1])
     longer = Reading(
-        hidden=torch.cat([filled, torch.full((len(LONG), 4, HIDDEN), -3.0)], dim=1),
-        mask=torch.cat([reading.mask, torch.zeros(len(LONG), 4, dtype=torch.bool)], dim=1),
-        words=torch.cat([reading.words, torch.full((len(LONG), 4), 0)], dim=1),
+        hidden=torch.cat([filled, torch.full((len(LENGTHS), PADDING, HIDDEN), -3.0)], dim=1),
+        mask=torch.cat([reading.mask, torch.zeros(len(LENGTHS), PADDING, dtype=torch.bool)], dim=1),
+        words=torch.cat([words, words[:, :1].expand(-1, PADDING)], dim=1),
     )
     torch.testing.assert_close(decoder(longer), decoder(reading), rtol=RTOL, atol=ATOL)
 
@@ -76,10 +81,12 @@ def documents_stand_alone(spec: DecoderSpec) -> None:
     import torch
 
     decoder = _build(spec)
-    reading = _sample(LONG)
+    reading = _sample(decoder)
     order = torch.tensor([2, 0, 1])
     torch.testing.assert_close(decoder(reading.select(order)), decoder(reading)[order], rtol=RTOL, atol=ATOL)
-    torch.testing.assert_close(decoder(reading.select(slice(1))), decoder(reading)[:1], rtol=RTOL, atol=ATOL)
+    for number, length in enumerate(LENGTHS):
+        alone = decoder(reading.select(slice(number, number + 1), slice(length)))
+        torch.testing.assert_close(alone, decoder(reading)[number : number + 1], rtol=RTOL, atol=ATOL)
 
 
 def attention_sums_to_one(spec: DecoderSpec) -> None:
@@ -87,9 +94,9 @@ def attention_sums_to_one(spec: DecoderSpec) -> None:
     import torch
 
     decoder, chosen = _build(spec), torch.tensor([6, 2])
-    reading = _sample()
+    reading = _sample(decoder)
     weights, logs = decoder.attention(reading, chosen), decoder.rank(reading, chosen)
-    assert tuple(weights.shape) == tuple(logs.shape) == (len(LENGTHS), 2, max(LENGTHS))
+    assert tuple(weights.shape) == tuple(logs.shape) == (len(LENGTHS), 2, reading.mask.shape[1])
     torch.testing.assert_close(weights.sum(-1), torch.ones(len(LENGTHS), 2), rtol=RTOL, atol=ATOL)
     padding = ~reading.mask[:, None, :].expand_as(weights)
     assert not bool(weights[padding].any()), "padding is attended"
@@ -113,7 +120,7 @@ def ranking_trains_the_attention(spec: DecoderSpec) -> None:
     import torch
 
     decoder = _build(spec)
-    reading = _sample()
+    reading = _sample(decoder)
     ranks = decoder.rank(reading, torch.arange(LABELS))
     ranks[reading.mask[:, None, :].expand_as(ranks)].square().sum().backward()
     roles = decoder.parameter_roles()
@@ -129,7 +136,7 @@ def sparse_gradients_are_the_dense_ones(spec: DecoderSpec) -> None:
     has_tables = isinstance(sparse, SparseDecoder)
     if not has_tables:
         pytest.skip("for decoders with label tables")
-    reading = _sample()
+    reading = _sample(sparse)
     sparse.sparse = True
     for decoder in (dense, sparse):
         decoder(reading, chosen).square().sum().backward()
@@ -147,12 +154,12 @@ def a_document_without_tokens_gets_logits(spec: DecoderSpec) -> None:
     import torch
 
     decoder = _build(spec)
-    reading = _sample()
+    reading = _sample(decoder)
     reading.mask[1] = False
     logits, ranks = decoder(reading), decoder.rank(reading, torch.arange(LABELS))
     assert bool(logits.isfinite().all()), "a document without tokens has logits that are not finite"
     assert not bool(ranks.isnan().any()), "ranks of a document without tokens are not numbers"
-    torch.testing.assert_close(logits[0], decoder(_sample())[0], rtol=RTOL, atol=ATOL)
+    torch.testing.assert_close(logits[0], decoder(_sample(decoder))[0], rtol=RTOL, atol=ATOL)
     (logits.sum() + ranks[ranks.isfinite()].square().sum()).backward()
     for name, parameter in decoder.named_parameters():
         assert parameter.grad is None or bool(parameter.grad.isfinite().all()), f"the gradient of {name} is not finite"
@@ -162,26 +169,42 @@ def a_single_label_is_scored(spec: DecoderSpec) -> None:
     """A corpus with one label is a corpus."""
     import torch
 
-    decoder, reading = _build(spec, labels=1), _sample()
+    decoder = _build(spec, labels=1)
+    reading = _sample(decoder)
     assert tuple(decoder(reading).shape) == (len(LENGTHS), 1), "logits of one label have another shape than [B, 1]"
-    assert tuple(decoder.rank(reading, torch.zeros(1, dtype=torch.int64)).shape) == (len(LENGTHS), 1, max(LENGTHS))
+    assert tuple(decoder.rank(reading, torch.zeros(1, dtype=torch.int64)).shape) == (len(LENGTHS), 1, reading.mask.shape[1])
 
 
 def very_many_labels_equal_their_blocks(spec: DecoderSpec) -> None:
-    """Of 50,000 labels, all at once and block by block give the same logits."""
+    """Of 50,000 labels, all at once and block by block give the same logits; of short documents, which many labels can afford."""
     import torch
 
-    decoder, reading = _build(spec, labels=MANY), _sample()
+    decoder = _build(spec, labels=MANY)
+    reading = _sample(decoder, SHORT)
     with torch.no_grad():
         blocks = torch.split(torch.arange(MANY), BLOCK)
         torch.testing.assert_close(torch.cat([decoder(reading, block) for block in blocks], 1), decoder(reading), rtol=RTOL, atol=ATOL)
+
+
+def words_may_be_missing(spec: DecoderSpec) -> None:
+    """A run without a relevance table, and a document of words that the table does not have, are scored."""
+    import torch
+
+    without = _build(spec, relevance=False)
+    reading = Reading.of(_sample().hidden, _sample().mask)
+    assert bool(without(reading).isfinite().all()), "some logits are not finite without a relevance table"
+    decoder = _build(spec)
+    assert bool(decoder(reading).isfinite().all()), "some logits are not finite where no word is in the relevance table"
+    ranks = decoder.rank(reading, torch.arange(LABELS))
+    assert not bool(ranks.isnan().any()), "ranks are not numbers where no word is in the relevance table"
 
 
 def sharp_attention_stays_a_distribution(spec: DecoderSpec) -> None:
     """Hidden states of great size, whose scores overflow without the usual care, give finite logits and rows that sum to one."""
     import torch
 
-    decoder, reading = _build(spec), _sample()
+    decoder = _build(spec)
+    reading = _sample(decoder)
     great = Reading.of(1e3 * reading.hidden, reading.mask, reading.words)
     assert bool(decoder(great).isfinite().all()), "logits are not finite where scores are great"
     weights = decoder.attention(great, torch.arange(LABELS))
@@ -192,7 +215,8 @@ def half_precision_stays_near(spec: DecoderSpec) -> None:
     """Under bf16 products logits stay in fp32 and near, and attention, whose softmax is in fp32, sums to one."""
     import torch
 
-    decoder, reading = _build(spec), _sample()
+    decoder = _build(spec)
+    reading = _sample(decoder)
     exact = decoder(reading)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         coarse, weights = decoder(reading), decoder.attention(reading, torch.arange(LABELS))
@@ -206,7 +230,8 @@ def folding_changes_nothing(spec: DecoderSpec) -> None:
     """The folded form gives the same logits, of all labels and of chosen ones."""
     import torch
 
-    decoder, reading, chosen = _build(spec), _sample(), torch.tensor([5, 0, 3])
+    decoder, chosen = _build(spec), torch.tensor([5, 0, 3])
+    reading = _sample(decoder)
     can_fold = isinstance(decoder, FoldableDecoder)
     if not can_fold:
         pytest.skip("for decoders that can be folded")
@@ -220,7 +245,8 @@ def planted_tables_score_by_their_prototypes(spec: DecoderSpec) -> None:
     """A logit is +scale/2 where what is gathered is the label's prototype, and −scale/2 where it is the background."""
     import torch
 
-    decoder, reading = _build(spec), _sample()
+    decoder = _build(spec)
+    reading = _sample(decoder)
     can_plant = isinstance(decoder, PlantableDecoder)
     if not can_plant:
         pytest.skip("for decoders whose tables can be planted")
@@ -233,19 +259,21 @@ def planted_tables_score_by_their_prototypes(spec: DecoderSpec) -> None:
 
 
 def saved_weights_give_the_same_logits(spec: DecoderSpec) -> None:
-    """All that matters is in the state dict, which safetensors can hold."""
+    """All that matters is in the state dict, which safetensors can hold; a saved decoder is built without the relevance table."""
     import torch
     from safetensors.torch import load_file, save_file
 
-    decoder, other = _build(spec), _build(spec, seed=1)
+    decoder, other = _build(spec), _build(spec, seed=1, relevance=False)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "decoder.safetensors"
         save_file({name: tensor.contiguous() for name, tensor in decoder.state_dict().items()}, file)
         other.load_state_dict(load_file(file))
-    torch.testing.assert_close(other(_sample()), decoder(_sample()), rtol=0, atol=0)
+    reading = _sample(decoder)
+    torch.testing.assert_close(other(reading), decoder(reading), rtol=0, atol=0)
 
 
-def _build(spec: DecoderSpec, seed: int = 0, labels: int = LABELS) -> Any:
+def _build(spec: DecoderSpec, seed: int = 0, labels: int = LABELS, *, relevance: bool = True) -> Any:
+    """The decoder with its default options; `relevance`: of the words of a table, else the run has none."""
     import torch
 
     ids = [f"{number // 3:05d}.{number % 3}" for number in range(labels)]
@@ -253,21 +281,30 @@ def _build(spec: DecoderSpec, seed: int = 0, labels: int = LABELS) -> Any:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         prior = torch.linspace(0.01, 0.5, labels)
-        values = np.random.default_rng(0).random((labels, WORDS), dtype=np.float32)
-        relevance = csr_array(np.where(values > 0.7, values, np.float32(0)))
-        shape = DecoderShape(hidden=HIDDEN, labels=labels, prior=prior, label_ids=ids, parents=parents, relevance=relevance)
+        table = _relevance(labels) if relevance else None
+        shape = DecoderShape(hidden=HIDDEN, labels=labels, prior=prior, label_ids=ids, parents=parents, relevance=table)
         decoder: Any = spec.build(default_options(spec), shape)
     return decoder.eval()
 
 
-def _sample(lengths: tuple[int, ...] = LENGTHS) -> Reading:
+def _relevance(labels: int) -> csr_array:
+    """Relevance [L, V] in (0, 1] of as many words for each label, other ones for each."""
+    columns = (np.arange(labels)[:, None] * 11 + np.arange(RELEVANT) * 3) % WORDS
+    values = 1 - np.random.default_rng(6).random(columns.size, dtype=np.float32)
+    rows = np.arange(0, columns.size + 1, RELEVANT)
+    return csr_array((values, np.sort(columns).ravel(), rows), shape=(labels, WORDS))
+
+
+def _sample(decoder: object = None, lengths: Sequence[int] = LENGTHS) -> Reading:
+    """Documents of so many tokens. Their words, some outside the table, are given to a decoder that asks for them, as in a run."""
     import torch
 
     draw = torch.Generator().manual_seed(5)
     mask = torch.arange(max(lengths))[None, :] < torch.tensor(lengths)[:, None]
     hidden = torch.randn(len(lengths), max(lengths), HIDDEN, generator=draw)
-    words = torch.randint(-1, WORDS, mask.shape, generator=draw)
-    return Reading.of(hidden * mask[..., None], mask, words.masked_fill(~mask, -1))
+    words = torch.randint(-1, WORDS, mask.shape, generator=draw).masked_fill(~mask, -1)
+    asked = isinstance(decoder, WordDecoder) and decoder.needs_words
+    return Reading.of(hidden * mask[..., None], mask, words if asked else None)
 
 
 CHECKS = (
@@ -283,6 +320,7 @@ CHECKS = (
     a_document_without_tokens_gets_logits,
     a_single_label_is_scored,
     very_many_labels_equal_their_blocks,
+    words_may_be_missing,
     sharp_attention_stays_a_distribution,
     half_precision_stays_near,
     folding_changes_nothing,

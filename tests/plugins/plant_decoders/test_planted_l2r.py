@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 import torch
+from plant_decoders.inattention import k_largest, masked_softmax
 from plant_decoders.options import PlantedL2ROptions
 from plant_decoders.planted_l2r import PlantedL2R
+from plant_decoders.plugin import PLANTED_L2R
+from plant_decoders.word_ranking import StaticRelevance
 from scipy.sparse import csr_array, random_array
 from torch import Tensor
 
 from plant_cli.api import ArtefactError, ComponentError, DecoderShape, Reading
+from plant_cli.testing import decoders
 
 HIDDEN, LABELS, WORDS, LENGTHS = 6, 5, 11, (13, 7, 1, 4)
 RELEVANCE = csr_array(random_array((LABELS, WORDS), density=0.4, random_state=0, dtype="float32"))
@@ -230,3 +234,49 @@ def test_stages_on_another_backbone(clinic: Any) -> None:
     clinic("mig", "mig.k=50", "mig.min_df=4", force=True)
     with pytest.raises(ArtefactError, match="other words than the network"):
         clinic("predict", decoder, "model.decoder.state=false", "model.decoder.static_k=3", tag="stateless", force=True)
+
+
+def keep_padded_windows(decoder: PlantedL2R, evidence: Tensor, places: Any) -> Tensor:
+    """`_kept` that counts windows of padding as windows."""
+    gates = torch.sigmoid(decoder.gate[0] * evidence + decoder.gate[1])
+    left = torch.flip(torch.cumprod(torch.flip(1 - gates, [-1]), -1), [-1])
+    return gates * torch.cat([left[..., 1:], torch.ones_like(left[..., :1])], -1)
+
+
+def rank_padding(scores: Tensor, mask: Tensor, k: int | None, dropped: str) -> Tensor:
+    """`inattention` whose k best tokens may be padding."""
+    return masked_softmax(scores, k_largest(scores, torch.ones_like(mask), k) & mask)
+
+
+def divide_by_batch(decoder: PlantedL2R, places: Any, labels: Tensor) -> Tensor:
+    """`_static` that depends on the other documents."""
+    found = places.spread(decoder.relevance(places.distinct, labels, len(decoder.bias))) * places.mask
+    return found / found.amax().clamp_min(0.1)
+
+
+def begin_with_the_first_label(relevance: StaticRelevance, words: Tensor, labels: Tensor, total: int) -> Tensor:
+    """Relevance of other labels than those asked for."""
+    return WHOLE(relevance, words, torch.arange(len(labels)), total)
+
+
+WHOLE = StaticRelevance.forward
+
+
+@pytest.mark.parametrize(
+    ("check", "part", "wrong"),
+    [
+        (decoders.padding_changes_nothing, "PlantedL2R._kept", keep_padded_windows),
+        (decoders.padding_changes_nothing, "inattention", rank_padding),
+        (decoders.documents_stand_alone, "PlantedL2R._static", divide_by_batch),
+        (decoders.some_labels_equal_their_columns, "StaticRelevance.forward", begin_with_the_first_label),
+        (decoders.very_many_labels_equal_their_blocks, "StaticRelevance.forward", begin_with_the_first_label),
+        (decoders.saved_weights_give_the_same_logits, "StaticRelevance.sized", ()),
+    ],
+    ids=["window-of-padding", "padding-ranked", "other-documents", "other-labels", "other-labels-of-many", "not-saved"],
+)
+def test_conformance_checks_reach_what_is_planted(check: Any, part: str, wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The documents of the checks have words, and more tokens than a window; so a fault in what only they reach is found."""
+    check(PLANTED_L2R)
+    monkeypatch.setattr(f"plant_decoders.planted_l2r.{part}", wrong)
+    with pytest.raises((AssertionError, RuntimeError)):
+        check(PLANTED_L2R)
