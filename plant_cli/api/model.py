@@ -230,10 +230,6 @@ class GroupedDecoder(Protocol):
 
     groups: Tensor
 
-    def read_once(self, reading: Reading) -> Reading:
-        """What both levels share, computed: every other method takes it in place of the reading, and computes it no second time."""
-        ...
-
     def score_groups(self, reading: Reading) -> Tensor:
         """Logits [B, G] of the groups; a document has the groups of its labels."""
         ...

@@ -89,12 +89,9 @@ class FineTuning:
         reading = self.reader.read(rows)
         targets = torch.from_numpy(self.gold[rows].toarray().astype(np.float32)).to(reading.mask.device)
         with self.hardware.autocast():
-            grouped = self.network.decoder if isinstance(self.network.decoder, GroupedDecoder) else None
-            if grouped is not None:
-                reading = grouped.read_once(reading)
             loss = self._label_loss(reading, targets, rows, seed)
-            if grouped is not None:
-                loss = loss + group_loss(grouped, self.loss, reading, targets, seed)
+            if isinstance(self.network.decoder, GroupedDecoder):
+                loss = loss + group_loss(self.network.decoder, self.loss, reading, targets, seed)
             if self.anchor is not None and self.anchor.strength(epoch) > 0:
                 planted, _ = planted_loss(self.network, self.anchor.planter, self.anchor.loss, reading, rows, seed)
                 loss = loss + self.anchor.strength(epoch) * planted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -12,18 +12,6 @@ from plant_cli.api import ComponentError, DecoderShape, Reading
 from plant_decoders.laat import DEVIATION, TanhKeys, make_states, make_tables
 from plant_decoders.label_tables import normal_table, refuse_titles, take_rows
 from plant_decoders.options import JointLaatOptions
-
-
-@dataclass(frozen=True, kw_only=True)
-class JointReading(Reading):
-    """What both levels read.
-
-    Args:
-        hidden: the states [B, T, V] of the LSTM, or the backbone's.
-        groups: logits of the groups [B, G].
-    """
-
-    groups: Tensor
 
 
 class JointLaat(nn.Module):
@@ -67,32 +55,26 @@ class JointLaat(nn.Module):
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
         """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
-        read = self.read_once(reading)
+        read = self._read(reading)
         logits: Tensor = self.lower(read, labels) + self._show_groups(read, labels)
         return logits
 
     def score_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
         """Logits [B, l] of some pairs of document and label; see `plant_cli.api.PairDecoder`."""
-        read = self.read_once(reading)
+        read = self._read(reading)
         return self.lower.score_pairs(read, labels, wanted) + self._show_groups(read, labels)
 
-    def _show_groups(self, read: JointReading, labels: Tensor | None) -> Tensor:
+    def _show_groups(self, read: Reading, labels: Tensor | None) -> Tensor:
         """What the scores of the groups add to each label [B, l]."""
-        context = self.to_context(torch.sigmoid(read.groups))
+        context = self.to_context(torch.sigmoid(self.upper(read)))
         tables = take_rows(self.context, labels, sparse=self.sparse)
         shown: Tensor = (context @ tables.to(context.dtype).mT).float() if context.dtype != torch.float64 else context @ tables.mT
         return shown
 
-    def read_once(self, reading: Reading) -> JointReading:
-        """States and logits of the groups; see `plant_cli.api.GroupedDecoder`."""
-        if isinstance(reading, JointReading):
-            return reading
-        read = self._read(reading)
-        return JointReading(hidden=read.hidden, mask=read.mask, words=read.words, groups=self.upper(read))
-
     def score_groups(self, reading: Reading) -> Tensor:
         """Logits [B, G] of the groups."""
-        return self.read_once(reading).groups
+        logits: Tensor = self.upper(self._read(reading))
+        return logits
 
     def rank(self, reading: Reading, labels: Tensor) -> Tensor:
         """Log attention [B, l, T] of labels; −inf where masked."""
@@ -139,8 +121,6 @@ class JointLaat(nn.Module):
         return [*self.lower.label_tables(), self.context]
 
     def _read(self, reading: Reading) -> Reading:
-        if isinstance(reading, JointReading):
-            return reading
         hidden = self.dropout(reading.hidden.to(self.context.dtype))
         return replace(reading, hidden=hidden if self.states is None else self.states(hidden, reading.mask))
 

@@ -164,9 +164,6 @@ class Grouped:
 
     groups = torch.tensor([0, 0, 1, 1, 2, 2])
 
-    def read_once(self, reading: Reading) -> Reading:
-        return reading
-
     def score_groups(self, reading: Reading) -> Tensor:
         return reading.hidden[:, 0, :3]
 
@@ -185,7 +182,6 @@ def test_the_loss_of_groups_is_added(parts: Parts, monkeypatch: pytest.MonkeyPat
     plain, _ = step(parts, loss)(ROWS, epoch=0, seed=1)
     decoder = parts.network.decoder
     monkeypatch.setattr(type(decoder), "groups", Grouped.groups, raising=False)
-    monkeypatch.setattr(type(decoder), "read_once", lambda self, reading: reading, raising=False)
     monkeypatch.setattr(type(decoder), "score_groups", lambda self, reading: reading.hidden[:, 0, :3], raising=False)
     both, _ = step(parts, loss)(ROWS, epoch=0, seed=1)
     reading = parts.reader.read(ROWS)

@@ -21,7 +21,7 @@ from plant_cli.parallel.group import gather_full
 from plant_cli.parallel.strategies.data_parallel import DataParallel
 from plant_cli.parallel.strategies.strategy import Trainable
 
-METHODS = ("rank", "attention", "gather", "score_pairs", "rank_pairs", "read_once", "score_groups")
+METHODS = ("rank", "attention", "gather", "score_pairs", "rank_pairs")
 """Methods of a decoder that read its parameters, beside `forward`."""
 register_dataclass(Reading)  # so that FSDP finds the hidden states in what the decoder is given, and their gradients
 

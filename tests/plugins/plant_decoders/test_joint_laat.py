@@ -35,26 +35,6 @@ def test_equals_its_equations_with_gradients(build: Callable[..., Any], reading:
             assert (a is None and b is None) or torch.allclose(a, b, rtol=0, atol=1e-12)
 
 
-def test_a_step_reads_once_and_the_labels_see_the_groups_that_learn(build: Callable[..., Any], reading: Reading) -> None:
-    """In training, where dropout draws anew in each reading."""
-    decoder = build("joint-laat", SHAPE, lstm=3, dropout=0.5).train()
-    read_states, states = 0, decoder.states.forward
-
-    def count(*given: Any) -> Any:
-        nonlocal read_states
-        read_states += 1
-        return states(*given)
-
-    decoder.states.forward = count
-    once = decoder.read_once(reading)
-    first = decoder(once)
-    assert torch.equal(decoder(once), first)
-    assert torch.equal(decoder.score_groups(once), once.groups)
-    assert torch.equal(decoder.score_pairs(once, torch.arange(5), torch.ones(len(reading), 5, dtype=torch.bool)), first)
-    assert read_states == 1
-    assert not torch.equal(decoder(reading), decoder(reading))
-
-
 def test_labels_are_grouped_by_parent_or_by_the_beginning_of_their_ids(build: Callable[..., Any]) -> None:
     by_parent, by_prefix = build("joint-laat", SHAPE, lstm=0), build("joint-laat", SHAPE, lstm=0, prefix=2)
     assert isinstance(by_parent, GroupedDecoder)
