@@ -28,6 +28,7 @@ from plant_cli.api.model import (
     FoldableDecoder,
     GradedDecoder,
     GroupedDecoder,
+    GroupedReading,
     LabelLoss,
     PairDecoder,
     PlantableDecoder,

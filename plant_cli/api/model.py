@@ -70,6 +70,25 @@ class Reading:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class GroupedReading(Reading):
+    """A reading that a decoder of two levels has read on, and what it scored there; see `GroupedDecoder`.
+
+    Args:
+        hidden: the states that both levels attend to [B, T, V].
+        mask: as in the reading.
+        words: as in the reading.
+        group_logits: of the groups of labels [B, G].
+    """
+
+    group_logits: Tensor
+
+    def select(self, documents: slice | Tensor, tokens: slice = slice(None)) -> GroupedReading:
+        """Some of the documents, and of each some of the tokens; the groups were scored on all of them."""
+        some = Reading.select(self, documents, tokens)
+        return GroupedReading(hidden=some.hidden, mask=some.mask, words=some.words, group_logits=self.group_logits[documents])
+
+
 @runtime_checkable
 class Backbone(Protocol):
     """Reads text. Hidden states are those of content tokens only: special tokens and padding are left out or masked.
@@ -224,14 +243,17 @@ class PlantableDecoder(Protocol):
 class GroupedDecoder(Protocol):
     """A decoder that scores groups of labels too; stage 2 adds their loss to that of the labels. Optional.
 
+    Stage 2 reads a batch once: what `read_groups` gives, all other methods take in place of the reading, and do not read again. So both
+    losses see the same states, with the same values dropped.
+
     Attributes:
         groups: the group of each label, int64 [L].
     """
 
     groups: Tensor
 
-    def score_groups(self, reading: Reading) -> Tensor:
-        """Logits [B, G] of the groups; a document has the groups of its labels."""
+    def read_groups(self, reading: Reading) -> GroupedReading:
+        """The documents with logits [B, G] of the groups; a document has the groups of its labels."""
         ...
 
 

@@ -11,7 +11,17 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from plant_cli.api import DecoderShape, DecoderSpec, FoldableDecoder, PairDecoder, PlantableDecoder, Reading, SparseDecoder, WordDecoder
+from plant_cli.api import (
+    DecoderShape,
+    DecoderSpec,
+    FoldableDecoder,
+    GroupedDecoder,
+    PairDecoder,
+    PlantableDecoder,
+    Reading,
+    SparseDecoder,
+    WordDecoder,
+)
 from plant_cli.testing.specs import default_options
 
 HIDDEN, LABELS = 64, 7
@@ -241,6 +251,26 @@ def folding_changes_nothing(spec: DecoderSpec) -> None:
         torch.testing.assert_close(folded(reading, chosen), expected[:, chosen], rtol=RTOL, atol=ATOL)
 
 
+def groups_are_read_beside_labels(spec: DecoderSpec) -> None:
+    """What a decoder of two levels has read is scored and ranked like the reading itself, and not read again in training."""
+    import torch
+
+    decoder, chosen = _build(spec), torch.tensor([5, 0, 3])
+    reading = _sample(decoder)
+    has_groups = isinstance(decoder, GroupedDecoder)
+    if not has_groups:
+        pytest.skip("for decoders that score groups of labels")
+    read = decoder.read_groups(reading)
+    assert tuple(decoder.groups.shape) == (LABELS,), f"groups have shape {tuple(decoder.groups.shape)}, not one number a label"
+    assert tuple(read.group_logits.shape) == (len(LENGTHS), int(decoder.groups.max()) + 1), "group_logits have another shape than [B, G]"
+    torch.testing.assert_close(decoder(read), decoder(reading), rtol=RTOL, atol=ATOL)
+    torch.testing.assert_close(decoder(read, chosen), decoder(reading, chosen), rtol=RTOL, atol=ATOL)
+    torch.testing.assert_close(decoder.rank(read, chosen), decoder.rank(reading, chosen), rtol=RTOL, atol=ATOL)
+    decoder.train()
+    read = decoder.read_groups(reading)
+    torch.testing.assert_close(decoder(read), decoder(read), rtol=RTOL, atol=ATOL)
+
+
 def planted_tables_score_by_their_prototypes(spec: DecoderSpec) -> None:
     """A logit is +scale/2 where what is gathered is the label's prototype, and −scale/2 where it is the background."""
     import torch
@@ -324,6 +354,7 @@ CHECKS = (
     sharp_attention_stays_a_distribution,
     half_precision_stays_near,
     folding_changes_nothing,
+    groups_are_read_beside_labels,
     planted_tables_score_by_their_prototypes,
     saved_weights_give_the_same_logits,
 )

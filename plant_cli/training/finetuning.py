@@ -89,9 +89,12 @@ class FineTuning:
         reading = self.reader.read(rows)
         targets = torch.from_numpy(self.gold[rows].toarray().astype(np.float32)).to(reading.mask.device)
         with self.hardware.autocast():
-            loss = self._label_loss(reading, targets, rows, seed)
             if isinstance(self.network.decoder, GroupedDecoder):
-                loss = loss + group_loss(self.network.decoder, self.loss, reading, targets, seed)
+                reading = read = self.network.decoder.read_groups(reading)
+                of_groups = group_loss(self.network.decoder.groups, self.loss, read.group_logits, targets, seed)
+                loss = self._label_loss(reading, targets, rows, seed) + of_groups
+            else:
+                loss = self._label_loss(reading, targets, rows, seed)
             if self.anchor is not None and self.anchor.strength(epoch) > 0:
                 planted, _ = planted_loss(self.network, self.anchor.planter, self.anchor.loss, reading, rows, seed)
                 loss = loss + self.anchor.strength(epoch) * planted
@@ -123,18 +126,17 @@ def add_random(chosen: Tensor, count: int, draw: torch.Generator) -> Tensor:
     return chosen.scatter(1, noise.topk(min(count, chosen.shape[1]), dim=1).indices, True)
 
 
-def group_loss(decoder: GroupedDecoder, loss: LabelLoss, reading: Reading, targets: Tensor, seed: int) -> Tensor:
+def group_loss(groups: Tensor, loss: LabelLoss, logits: Tensor, targets: Tensor, seed: int) -> Tensor:
     """The loss over groups of labels; a document has the groups of its labels.
 
     Args:
-        decoder: scores the groups.
+        groups: the group of each label [L].
         loss: over labels; here over groups.
-        reading: the documents [B].
+        logits: of the groups [B, G].
         targets: 0/1 of the labels [B, L].
         seed: of the random negatives.
     """
-    logits = decoder.score_groups(reading)
-    of_groups = torch.zeros_like(logits).index_add_(1, decoder.groups, targets.to(logits.dtype)).clamp_max_(1.0)
+    of_groups = torch.zeros_like(logits).index_add_(1, groups, targets.to(logits.dtype)).clamp_max_(1.0)
     if not loss.hard_negatives:
         return loss(logits, of_groups)
     draw = torch.Generator(device=logits.device).manual_seed(seed)

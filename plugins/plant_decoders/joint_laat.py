@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from plant_cli.api import ComponentError, DecoderShape, Reading
+from plant_cli.api import ComponentError, DecoderShape, GroupedReading, Reading
 from plant_decoders.laat import DEVIATION, TanhKeys, make_states, make_tables
 from plant_decoders.label_tables import normal_table, refuse_titles, take_rows
 from plant_decoders.options import JointLaatOptions
@@ -18,7 +18,7 @@ class JointLaat(nn.Module):
     """logit_l = w_l · [v_l ; p] + b_l,  p = W_p sigmoid(logits of the groups); v_l, and the groups' logits, as in LAAT.
 
     Both levels read the same states, each with keys, queries and classifiers of its own. Training adds the loss of the groups
-    (`plant_cli.api.GroupedDecoder`): a document has the groups of its labels.
+    (`plant_cli.api.GroupedDecoder`): a document has the groups of its labels. Both losses see one pass over the batch (`read_groups`).
 
     Args:
         options: see `JointLaatOptions`.
@@ -55,26 +55,31 @@ class JointLaat(nn.Module):
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
         """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
-        read = self._read(reading)
+        read = self._read_groups(reading)
         logits: Tensor = self.lower(read, labels) + self._show_groups(read, labels)
         return logits
 
     def score_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
         """Logits [B, l] of some pairs of document and label; see `plant_cli.api.PairDecoder`."""
-        read = self._read(reading)
+        read = self._read_groups(reading)
         return self.lower.score_pairs(read, labels, wanted) + self._show_groups(read, labels)
 
-    def _show_groups(self, read: Reading, labels: Tensor | None) -> Tensor:
+    def _show_groups(self, read: GroupedReading, labels: Tensor | None) -> Tensor:
         """What the scores of the groups add to each label [B, l]."""
-        context = self.to_context(torch.sigmoid(self.upper(read)))
+        context = self.to_context(torch.sigmoid(read.group_logits))
         tables = take_rows(self.context, labels, sparse=self.sparse)
         shown: Tensor = (context @ tables.to(context.dtype).mT).float() if context.dtype != torch.float64 else context @ tables.mT
         return shown
 
-    def score_groups(self, reading: Reading) -> Tensor:
-        """Logits [B, G] of the groups."""
-        logits: Tensor = self.upper(self._read(reading))
-        return logits
+    def read_groups(self, reading: Reading) -> GroupedReading:
+        """The states of the documents, and logits [B, G] of the groups; see `plant_cli.api.GroupedDecoder`."""
+        return self._read_groups(reading)
+
+    def _read_groups(self, reading: Reading) -> GroupedReading:
+        if isinstance(reading, GroupedReading):
+            return reading
+        read = self._read(reading)
+        return GroupedReading(hidden=read.hidden, mask=read.mask, words=read.words, group_logits=self.upper(read))
 
     def rank(self, reading: Reading, labels: Tensor) -> Tensor:
         """Log attention [B, l, T] of labels; −inf where masked."""
@@ -121,6 +126,8 @@ class JointLaat(nn.Module):
         return [*self.lower.label_tables(), self.context]
 
     def _read(self, reading: Reading) -> Reading:
+        if isinstance(reading, GroupedReading):
+            return reading
         hidden = self.dropout(reading.hidden.to(self.context.dtype))
         return replace(reading, hidden=hidden if self.states is None else self.states(hidden, reading.mask))
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from plant_cli.api import DecoderShape, DecoderSpec, Reading
+from plant_cli.api import DecoderShape, DecoderSpec, GroupedReading, Reading
 from plant_cli.testing import decoders
 
 
@@ -61,6 +61,20 @@ class Averaging(nn.Module):
         return {"attention": [self.query]} if self.fault == "roles" else {"attention": [self.query], "head": [self.head]}
 
 
+class Grouped(Averaging):
+    """With two groups, and dropout; the fault is to read again what was read."""
+
+    groups = torch.tensor([0, 0, 0, 1, 1, 1, 1])
+
+    def read_groups(self, reading: Reading) -> GroupedReading:
+        hidden = nn.functional.dropout(reading.hidden, 0.5, self.training)
+        return GroupedReading(hidden=hidden, mask=reading.mask, words=reading.words, group_logits=hidden[:, 0, :2])
+
+    def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
+        again = self.fault == "again" or not isinstance(reading, GroupedReading)
+        return super().forward(self.read_groups(reading) if again else reading, labels)
+
+
 class Planted(Averaging):
     """With tables that can be planted; a bias is what the fault leaves out."""
 
@@ -91,12 +105,13 @@ class Planted(Averaging):
 OPTIONAL = (
     decoders.chosen_pairs_equal_all_of_them,
     decoders.sparse_gradients_are_the_dense_ones,
+    decoders.groups_are_read_beside_labels,
     decoders.planted_tables_score_by_their_prototypes,
 )
 
 
 def _decoder(fault: str = "") -> DecoderSpec:
-    kind = Planted if fault in ("planted", "planting") else Averaging
+    kind = {"planted": Planted, "planting": Planted, "grouped": Grouped, "again": Grouped}.get(fault, Averaging)
     return DecoderSpec(name="d", summary="D.", build=lambda options, shape: kind(shape, fault))
 
 
@@ -105,6 +120,7 @@ def test_decoders(stopped: Callable[[Any, Any, str], None]) -> None:
         if check not in OPTIONAL:
             check(_decoder())
     decoders.planted_tables_score_by_their_prototypes(_decoder("planted"))
+    decoders.groups_are_read_beside_labels(_decoder("grouped"))
     stopped(decoders.every_parameter_has_one_role, _decoder("roles"), "do not cover")
     for check, fault in (
         (decoders.attention_sums_to_one, "attention"),
@@ -119,6 +135,7 @@ def test_decoders(stopped: Callable[[Any, Any, str], None]) -> None:
         (decoders.half_precision_stays_near, "half"),
         (decoders.folding_changes_nothing, "fold"),
         (decoders.planted_tables_score_by_their_prototypes, "planting"),
+        (decoders.groups_are_read_beside_labels, "again"),
     ):
         with pytest.raises(AssertionError):
             check(_decoder(fault))

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from plant_decoders.joint_laat import JointLaat
+from plant_decoders.options import JointLaatOptions
 from plant_losses.label import Bce, Focal
 from plant_losses.options import BceOptions, FocalOptions
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from plant_cli.api import Reading, SilentReporter, Split
+from plant_cli.api import DecoderShape, GroupedReading, Reading, SilentReporter, Split
+from plant_cli.model import label_scores
 from plant_cli.model.candidates import Candidates
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.label_scores import score_pairs
@@ -159,31 +162,68 @@ def test_random_negatives_do_not_follow_what_was_drawn_before(parts: Parts) -> N
     assert len(losses) == 1
 
 
-class Grouped:
-    """Scores three groups of six labels."""
+GROUPS = torch.tensor([0, 0, 1, 1, 2, 2])
 
-    groups = torch.tensor([0, 0, 1, 1, 2, 2])
 
-    def score_groups(self, reading: Reading) -> Tensor:
-        return reading.hidden[:, 0, :3]
+def with_groups(reading: Reading) -> GroupedReading:
+    """Three groups, scored by the first token."""
+    return GroupedReading(hidden=reading.hidden, mask=reading.mask, words=reading.words, group_logits=reading.hidden[:, 0, :3])
 
 
 @pytest.mark.parametrize("hard", [0, 1])
 def test_groups_are_learned_from_the_labels_in_them(hard: int) -> None:
-    reading = Reading.of(torch.randn(2, 1, 4, generator=torch.Generator().manual_seed(0)), torch.ones(2, 1, dtype=torch.bool))
+    logits = torch.randn(2, 3, generator=torch.Generator().manual_seed(0))
     targets = torch.tensor([[1.0, 1, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0]])
     loss = Bce(BceOptions(hard_negatives=hard))
-    expected = loss(reading.hidden[:, 0, :3], torch.tensor([[1.0, 0, 0], [0, 1, 0]]))
-    torch.testing.assert_close(group_loss(Grouped(), loss, reading, targets, seed=0), expected)
+    expected = loss(logits, torch.tensor([[1.0, 0, 0], [0, 1, 0]]))
+    torch.testing.assert_close(group_loss(GROUPS, loss, logits, targets, seed=0), expected)
 
 
 def test_the_loss_of_groups_is_added(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     loss = Bce(BceOptions())
     plain, _ = step(parts, loss)(ROWS, epoch=0, seed=1)
     decoder = parts.network.decoder
-    monkeypatch.setattr(type(decoder), "groups", Grouped.groups, raising=False)
-    monkeypatch.setattr(type(decoder), "score_groups", lambda self, reading: reading.hidden[:, 0, :3], raising=False)
+    monkeypatch.setattr(type(decoder), "groups", GROUPS, raising=False)
+    monkeypatch.setattr(type(decoder), "read_groups", lambda self, reading: with_groups(reading), raising=False)
     both, _ = step(parts, loss)(ROWS, epoch=0, seed=1)
     reading = parts.reader.read(ROWS)
     targets = torch.from_numpy(GOLD[ROWS].toarray()).float()
-    torch.testing.assert_close(both, plain + group_loss(decoder, loss, reading, targets, seed=1))
+    torch.testing.assert_close(both, plain + group_loss(GROUPS, loss, reading.hidden[:, 0, :3], targets, seed=1))
+
+
+@pytest.mark.parametrize("way", ["once", "blocks", "sparse", "few candidates", "many candidates"])
+def test_a_batch_is_read_once_for_labels_and_groups(parts: Parts, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In training, where values are dropped, both losses see the same states, however labels are scored."""
+    monkeypatch.setattr(label_scores, "BLOCK", 2 if way == "blocks" else label_scores.BLOCK)
+    shape = DecoderShape(hidden=16, labels=6, parents=["a", "a", "b", "b", "c", "c"])
+    torch.manual_seed(0)
+    decoder = JointLaat(JointLaatOptions(lstm=5, inner=4, context=3, dropout=0.5), shape).train()
+    decoder.context.data *= 100  # labels listen to their groups
+    decoder.sparse = way == "sparse"
+    parts.network.decoder = decoder
+    lists = [np.arange(6) if row else np.arange(0) for row in range(3)]
+    candidates = Candidates(lists, 6) if way.endswith("candidates") else None
+    hard = 6 if way == "few candidates" else 5  # of 6 labels with 1 or 2 positives: all negatives
+    loss = Bce(BceOptions(hard_negatives=hard))
+    targets = torch.tensor(GOLD[ROWS].toarray(), dtype=torch.float32)
+
+    torch.manual_seed(1)
+    read = decoder.read_groups(parts.reader.read(ROWS))
+    expected = loss(decoder(read), targets, torch.ones_like(targets) > 0) + group_loss(GROUPS, loss, read.group_logits, targets, seed=1)
+    calls: list[int] = []
+    decoder.states.register_forward_hook(lambda *given: calls.append(1))
+    decoder.upper.register_forward_hook(lambda *given: calls.append(2))
+    torch.manual_seed(1)
+    tuning = FineTuning(parts.network, parts.reader, parts.split, loss, CPU, sparse=way == "sparse", candidates=candidates)
+    found, _ = tuning(ROWS, epoch=0, seed=1)
+    assert calls == [1, 2]
+    torch.testing.assert_close(found, expected)
+    found.backward()
+    assert all(parameter.grad is not None for parameter in decoder.parameters())
+
+
+def test_some_documents_keep_the_scores_of_their_groups() -> None:
+    reading = with_groups(Reading.of(torch.randn(3, 4, 5), torch.ones(3, 4, dtype=torch.bool)))
+    some = reading.select(slice(1, 3), slice(2))
+    assert some.hidden.shape == (2, 2, 5)
+    assert torch.equal(some.group_logits, reading.group_logits[1:3])

@@ -15,15 +15,16 @@ from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forwar
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.export import register_dataclass
 
-from plant_cli.api import Reading
+from plant_cli.api import GroupedReading, Reading
 from plant_cli.kit.quantization import can_be_sharded
 from plant_cli.parallel.group import gather_full
 from plant_cli.parallel.strategies.data_parallel import DataParallel
 from plant_cli.parallel.strategies.strategy import Trainable
 
-METHODS = ("rank", "attention", "gather", "score_pairs", "rank_pairs")
+METHODS = ("rank", "attention", "gather", "score_pairs", "rank_pairs", "read_groups")
 """Methods of a decoder that read its parameters, beside `forward`."""
-register_dataclass(Reading)  # so that FSDP finds the hidden states in what the decoder is given, and their gradients
+for kind in (Reading, GroupedReading):  # so that FSDP finds the hidden states in what the decoder is given, and their gradients
+    register_dataclass(kind)
 
 
 def blocks(backbone: nn.Module) -> list[nn.Module]:

@@ -20,10 +20,11 @@ TEXTS = [["fever a cough b c", "patient d"], ["a b c d e f g"], ["cough", "fever
 TARGETS = {"llama": ("q_proj", "v_proj"), "bert": ("query", "value")}
 
 
-def build(folder: Path, **options: Any) -> Any:
-    """A network on the model in `folder`, without dropout; its adapters do something from the start."""
+def build(folder: Path, lstm: int | None = None, **options: Any) -> Any:
+    """A network on the model in `folder`, without dropout; its adapters do something from the start. With `lstm`: on two levels."""
+    from plant_decoders.joint_laat import JointLaat
     from plant_decoders.label_attention import LabelAttention
-    from plant_decoders.options import LabelAttentionOptions
+    from plant_decoders.options import JointLaatOptions, LabelAttentionOptions
 
     from plant_cli.api import DecoderShape, ModelSection
     from plant_cli.corpus.labels import LabelTable
@@ -41,7 +42,10 @@ def build(folder: Path, **options: Any) -> Any:
     for part in backbone.network.modules():
         if isinstance(part, torch.nn.Dropout):
             part.p = 0.0
-    decoder = LabelAttention(LabelAttentionOptions(heads=2, pool=8, init_scale=0.5), DecoderShape(hidden=32, labels=7))
+    shape = DecoderShape(hidden=32, labels=7, parents=list("aabbccc"))
+    decoder: Any = LabelAttention(LabelAttentionOptions(heads=2, pool=8, init_scale=0.5), shape)
+    if lstm is not None:
+        decoder = JointLaat(JointLaatOptions(lstm=lstm, inner=8, context=4, dropout=0.0), shape)
     labels = LabelTable(ids=[str(i) for i in range(7)], titles=[None] * 7, train_counts=[1] * 7)
     return Network(backbone, decoder, ModelSection(), labels)
 
@@ -54,7 +58,7 @@ def held(tensors: Sequence[torch.Tensor]) -> int:
 
 def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dict[str, Any]:
     """Three micro-batches a step, two steps an epoch, unfrozen gradually; goes on from the checkpoint in `out`, if there is one."""
-    from plant_cli.api import MachineSection, Reading, SilentReporter
+    from plant_cli.api import GroupedDecoder, MachineSection, Reading, SilentReporter
     from plant_cli.model.hardware import choose_hardware
     from plant_cli.parallel.strategies.choice import choose_strategy, sharing_mode
     from plant_cli.training import checkpoints, unfreezing
@@ -77,8 +81,15 @@ def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dic
     strategy = choose_strategy(trained, accelerator, SilentReporter())
 
     def loss_of(number: int) -> torch.Tensor:
-        logits = network.decoder(Reading.of(*network.backbone.encode(network.backbone.tokenize(TEXTS[number]))))
-        return torch.nn.functional.softplus(torch.tensor([1.0, -1.0] * 3 + [1.0]) * logits).mean()  # whose gradient does not vanish
+        reading = Reading.of(*network.backbone.encode(network.backbone.tokenize(TEXTS[number])))
+        groups = 0.0
+        if isinstance(network.decoder, GroupedDecoder):
+            reading = network.decoder.read_groups(reading)
+            groups = torch.nn.functional.softplus(torch.tensor([1.0, -1.0, 1.0]) * reading.group_logits).mean()
+        logits = network.decoder(reading)
+        return (
+            groups + torch.nn.functional.softplus(torch.tensor([1.0, -1.0] * 3 + [1.0]) * logits).mean()
+        )  # whose gradient does not vanish
 
     groups = [replace(group, parameters=found) for group, found in zip(groups, strategy.groups, strict=True)]
     strategy.backward(loss_of(0) * 0.0, last=True)
@@ -146,7 +157,7 @@ def assert_same(found: dict[str, Any], expected: dict[str, Any], *, short: bool 
 
 
 CASES: dict[str, list[dict[str, Any]]] = {
-    "bert": [{"adapter": "full"}],
+    "bert": [{"adapter": "full"}, {"adapter": "full", "lstm": 0}, {"adapter": "full", "lstm": 4}],
     "llama": [{"adapter": "dora", "gradient_checkpointing": True}, {"adapter": "lora", "quantization": "nf4"}],
 }
 

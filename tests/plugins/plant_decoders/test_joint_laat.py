@@ -27,7 +27,7 @@ def test_equals_its_equations_with_gradients(build: Callable[..., Any], reading:
         groups.append(levels[0])
         logits.append(levels[1] + decoder.context @ (decoder.to_context.weight @ torch.sigmoid(levels[0])))
     parameters = list(decoder.parameters())
-    for ours, theirs in ((decoder(reading), torch.stack(logits)), (decoder.score_groups(reading), torch.stack(groups))):
+    for ours, theirs in ((decoder(reading), torch.stack(logits)), (decoder.read_groups(reading).group_logits, torch.stack(groups))):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
         upstream = torch.randn_like(ours)
         found, expected = (torch.autograd.grad(x, parameters, upstream, allow_unused=True, retain_graph=True) for x in (ours, theirs))
