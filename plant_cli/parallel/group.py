@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -122,6 +124,7 @@ def join_processes() -> Processes:
         try:
             _require_files(FILES + 2 * process_count())
             dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+            atexit.register(_close_group)
         except (RuntimeError, OSError) as error:  # of torch, or of gloo below it
             raise ResourceError(
                 f"the {process_count()} processes cannot be joined: {first_line(error)}",
@@ -130,6 +133,13 @@ def join_processes() -> Processes:
                 todo="raise `ulimit -n`, or name another main_process_port in the launch file; run the command again with --resume",
             ) from error
     return Processes(rank=process_rank(), count=process_count())
+
+
+def _close_group() -> None:
+    """End the threads of the process group before Python ends: one that drops a tensor of Python's later ends the process with SIGABRT."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
+        time.sleep(0.1)  # torch keeps the threads of a group that tensors were sharded in: let them drop their last ones now
 
 
 def _require_files(count: int) -> None:

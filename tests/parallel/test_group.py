@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import resource
+import socket
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -57,6 +60,43 @@ def test_processes_that_may_open_too_few_files_are_not_joined(monkeypatch: pytes
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert "ulimit -n" in raised.value.todo
     assert not torch.distributed.is_initialized()
+
+
+CLOSING = """
+import atexit, os, pathlib, sys
+def name_threads():
+    print(*(pathlib.Path(f"/proc/self/task/{number}/comm").read_text().strip() for number in os.listdir("/proc/self/task")))
+atexit.register(name_threads)  # what is registered first comes last
+from plant_cli.parallel.group import join_processes
+print(join_processes().gather(1.0))
+name_threads()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of threads are read from /proc")
+def test_threads_of_the_group_end_before_python_does() -> None:
+    """One that drops its last tensor while Python ends would end the process with SIGABRT, after all work is done."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "CUDA_VISIBLE_DEVICES": ""}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", CLOSING],
+            env={**os.environ, **meeting, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    for process in started:
+        said, problems = process.communicate(timeout=120)
+        assert process.returncode == 0, problems
+        gathered, before, after = said.splitlines()
+        assert gathered == "[1.0, 1.0]"
+        assert "gloo" in before
+        assert "gloo" not in after
 
 
 @pytest.mark.parametrize("kind", [torch.distributed.DistStoreError, torch.distributed.DistNetworkError, RuntimeError])
