@@ -69,6 +69,10 @@ class MergedCounting:
         vocabularies = {folder: _read_words(folder) for folder in records}
         words = merge_vocabularies(list(vocabularies.values()), min_df, keep)
         self._shards = [_ShardReader(folder, number_words(vocabulary, words)) for folder, vocabulary in vocabularies.items()]
+        first, *others = (len(shard.offsets) - 1 for shard in self._shards)
+        for folder, labels in zip(list(records)[1:], others, strict=True):
+            if labels != first:
+                raise damaged(folder / LABELS, f"it counts {labels:,} labels, the first shard {first:,}")
         self.margins = Margins(
             n_docs=sum(record.documents for record in records.values()),
             words=tuple(words["word"].to_list()),
@@ -92,7 +96,7 @@ class _ShardReader:
 
     def __init__(self, folder: Path, numbers: npt.NDArray[np.int32]) -> None:
         with _told_as_damage(folder / LABELS):
-            index = pl.read_parquet(folder / LABELS, glob=False).select(pl.col("docs_with_label", "pairs").cast(pl.Int64))
+            index = _require_counts(pl.read_parquet(folder / LABELS, glob=False).select(pl.col("docs_with_label", "pairs").cast(pl.Int64)))
             self.docs_with_label = index["docs_with_label"].to_numpy()
             self.offsets = np.concatenate([[0], np.cumsum(index["pairs"].to_numpy())])
         self._path = folder / COUNTS
@@ -102,7 +106,7 @@ class _ShardReader:
         """The pairs of labels `start` to `stop` whose words are in the common vocabulary."""
         first, last = int(self.offsets[start]), int(self.offsets[stop])
         with _told_as_damage(self._path):
-            rows = pl.scan_parquet(self._path, glob=False).slice(first, last - first).select(columns).collect()
+            rows = _require_counts(pl.scan_parquet(self._path, glob=False).slice(first, last - first).select(columns).collect())
             if not rows["label"].is_between(start, stop, closed="left").all():
                 raise ValueError("a pair stands where pairs of other labels belong")
             return rows.with_columns(self._numbers.gather(rows["word"]).alias("word")).filter(pl.col("word") >= 0)
@@ -120,7 +124,20 @@ class _ShardReader:
 
 def _read_words(folder: Path) -> pl.DataFrame:
     with _told_as_damage(folder / WORDS):
-        return pl.read_parquet(folder / WORDS, glob=False).select(pl.col("word").cast(pl.String), pl.col("docs_with_word").cast(pl.Int64))
+        words = pl.read_parquet(folder / WORDS, glob=False).select(pl.col("word").cast(pl.String), pl.col("docs_with_word").cast(pl.Int64))
+        _require_counts(words.select("docs_with_word"))
+        return words
+
+
+def _require_counts(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame itself, if there is a count in every place.
+
+    Raises:
+        ValueError: one is missing or negative.
+    """
+    if not all(frame.select((pl.all() >= 0).fill_null(False).all()).row(0)):
+        raise ValueError("a count is missing or negative")
+    return frame
 
 
 @contextmanager

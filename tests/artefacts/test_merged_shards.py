@@ -129,14 +129,47 @@ def test_a_damaged_file_is_told_even_if_its_record_fits(name: str, tmp_path: Pat
         assert caught.value.where == str(folder / name)
 
 
+def rewrite(folder: Path, name: str, change: Any) -> None:
+    """Change a table of a shard, and its record so that it fits."""
+    table = pl.read_parquet(folder / name)
+    change(table).write_parquet(folder / name)
+    record = json.loads((folder / "shard.json").read_text())
+    (folder / "shard.json").write_text(json.dumps({**record, "files": {**record["files"], name: hash_file(folder / name)}}))
+
+
 def test_pairs_of_other_labels_are_told(tmp_path: Path) -> None:
     texts, gold = draw_corpus(3, 20)
     (folder,) = write_shards(tmp_path, texts, gold, 1)
-    counts = pl.read_parquet(folder / "counts.parquet")
-    counts.with_columns(label=pl.col("label") + 1).write_parquet(folder / "counts.parquet")
-    record = json.loads((folder / "shard.json").read_text())
-    (folder / "shard.json").write_text(
-        json.dumps({**record, "files": {**record["files"], "counts.parquet": hash_file(folder / "counts.parquet")}})
-    )
+    rewrite(folder, "counts.parquet", lambda counts: counts.with_columns(label=pl.col("label") + 1))
     with pytest.raises(ArtefactError, match="damaged"):
         open_shards([folder], with_occurrences=False, min_df=1, **HASHES).count(0, 5)
+
+
+@pytest.mark.parametrize("value", [None, -1])
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("counts.parquet", "both"),
+        ("counts.parquet", "word"),
+        ("counted-words.parquet", "docs_with_word"),
+        ("counted-labels.parquet", "pairs"),
+        ("counted-labels.parquet", "docs_with_label"),
+    ],
+)
+def test_a_count_that_is_missing_or_negative_is_told(name: str, column: str, value: int | None, tmp_path: Path) -> None:
+    texts, gold = draw_corpus(3, 20)
+    (folder,) = write_shards(tmp_path, texts, gold, 1)
+    last = pl.int_range(pl.len()) == pl.len() - 1
+    rewrite(folder, name, lambda table: table.with_columns(pl.when(last).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)))
+    with pytest.raises(ArtefactError, match="the counts of a shard are damaged") as caught:
+        open_shards([folder], with_occurrences=False, min_df=1, **HASHES).count(0, 5)
+    assert caught.value.where == str(folder / name)
+
+
+def test_shards_with_other_numbers_of_labels_are_told(tmp_path: Path) -> None:
+    texts, gold = draw_corpus(3, 20)
+    folders = write_shards(tmp_path, texts, gold, 2)
+    rewrite(folders[1], "counted-labels.parquet", lambda table: table.head(3))
+    with pytest.raises(ArtefactError, match="damaged") as caught:
+        open_shards(folders, with_occurrences=False, min_df=1, **HASHES)
+    assert caught.value.where == str(folders[1] / "counted-labels.parquet")
