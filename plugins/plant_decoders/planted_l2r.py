@@ -56,9 +56,10 @@ class PlantedL2R(nn.Module):
 
     A = softmax(H Uᵀ) is learned; S is the relevance of each token's word; P = softmax of the L2R model f(label, word), which stage 1
     trains. S and P look at their k best tokens alone (inattention). W weighs what a label gathers, and its sum is the window's
-    evidence q_n. The state keeps the evidence of the windows before: D_n = D_n−1 + z_n (q_n − D_n−1), z_n = sigmoid(a q_n + c), so that
-    a window that speaks for the label counts more than one that does not. (The sum over dimensions is linear, so one number for
-    each label carries all of the vector's state that a logit can see.) Without state a document is one window, and D_1 = q_1.
+    evidence q_n. The state is the mean of the windows so far, weighed by exp(a q_n): D_n = D_n−1 + z_n (V_n − D_n−1) with
+    z_n = exp(a q_n) / Σ_m≤n exp(a q_m), so that a window that speaks for the label counts more than one that does not. (The sum over
+    dimensions is linear, so one number for each label carries all of the vector's state that a logit can see, and the last state is
+    a softmax over windows.) Without state a document is one window, and D_1 = V_1.
 
     Args:
         options: see `PlantedL2ROptions`.
@@ -96,7 +97,7 @@ class PlantedL2R(nn.Module):
             torch.logit(shape.prior.float(), eps=PRIOR_MARGIN) if use_prior and shape.prior is not None else torch.zeros(labels)
         )
         self.shares = nn.Parameter(torch.zeros(len(PARTS)))
-        self.gate = nn.Parameter(torch.tensor([1.0, 0.0]))
+        self.window_sharpness = nn.Parameter(torch.ones(()))
 
     @property
     def needs_words(self) -> bool:
@@ -136,7 +137,7 @@ class PlantedL2R(nn.Module):
 
         Without differentiable attention the learned part is the attention.
         """
-        ranker, head = list(self.ranker.parameters()), [self.bias, self.shares, self.gate]
+        ranker, head = list(self.ranker.parameters()), [self.bias, self.shares, self.window_sharpness]
         if self.options.differentiable:
             return {"attention": ranker, "boost": [self.queries, self.boost], "head": head}
         return {"attention": [self.queries], "boost": [self.boost], "head": [*head, *ranker]}
@@ -200,10 +201,7 @@ class PlantedL2R(nn.Module):
         return (mixed * places.fold(values).to(mixed.dtype)).sum(-1)
 
     def _kept(self, evidence: Tensor, places: Places) -> Tensor:
-        """How much of each window's evidence is left in the last state [B, l, n]: z_n times what later windows leave of it."""
+        """How much of each window's evidence is left in the last state [B, l, n]: the weight of its window among all of them."""
         if not self.options.state:
             return torch.ones_like(evidence)
-        there = places.mask.any(-1)
-        gates = torch.sigmoid(self.gate[0] * evidence + self.gate[1]) * there
-        left = torch.flip(torch.cumprod(torch.flip(1 - gates, [-1]), -1), [-1])  # of window n after windows n, n + 1, …
-        return gates * torch.cat([left[..., 1:], torch.ones_like(left[..., :1])], -1)
+        return masked_softmax(self.window_sharpness * evidence, places.mask.any(-1))

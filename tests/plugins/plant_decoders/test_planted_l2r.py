@@ -82,15 +82,16 @@ def plain(decoder: PlantedL2R, given: Reading) -> Tensor:
     for document, length in enumerate(LENGTHS):
         for label in range(LABELS):
             size = options.window if options.state else length
-            state = torch.zeros(HIDDEN, dtype=torch.float64)
+            state, total = torch.zeros(HIDDEN, dtype=torch.float64), 0.0
             for start in range(0, length, size):
                 places = range(start, min(start + size, length))
                 hidden = [given.hidden[document, t] for t in places]
                 weights = attend(decoder, label, hidden, [int(given.words[document, t]) for t in places])
                 gathered = sum(w * h for w, h in zip(weights, hidden, strict=True))
                 value = gathered * decoder.boost[label] if options.boost else gathered
-                gate = torch.sigmoid(decoder.gate[0] * value.sum() + decoder.gate[1]) if options.state else 1.0
-                state = state + gate * (value - state)  # the whole vector
+                weight = torch.exp(decoder.window_sharpness * value.sum())
+                total = total + weight
+                state = state + weight / total * (value - state)  # the whole vector
             rows.append(state.sum() + decoder.bias[label])
     return torch.stack(rows).view(len(LENGTHS), LABELS)
 
@@ -158,14 +159,15 @@ def test_stage_1_sees_the_l2r_model_and_nothing_else() -> None:
 def plain_attention(decoder: PlantedL2R, given: Reading, document: int, label: int) -> Tensor:
     """What each token's value counts in the last state, as a share."""
     options, length = decoder.options, LENGTHS[document]
-    size, found = options.window if options.state else length, torch.zeros(0, dtype=torch.float64)
+    size, found, total = options.window if options.state else length, torch.zeros(0, dtype=torch.float64), 0.0
     for start in range(0, length, size):
         hidden = list(given.hidden[document, start : min(start + size, length)])
         weights = torch.stack(attend(decoder, label, hidden, given.words[document, start : start + len(hidden)].tolist()))
         gathered = weights @ torch.stack(hidden)
         evidence = (gathered * decoder.boost[label] if options.boost else gathered).sum()
-        gate = torch.sigmoid(decoder.gate[0] * evidence + decoder.gate[1]) if options.state else torch.ones(())
-        found = torch.cat([found * (1 - gate), weights * gate])
+        weight = torch.exp(decoder.window_sharpness * evidence)
+        total = total + weight
+        found = torch.cat([found * (1 - weight / total), weights * weight / total])
     return found / found.sum() if float(found.sum()) > 0 else torch.full_like(found, 1 / length)
 
 
@@ -238,9 +240,7 @@ def test_stages_on_another_backbone(clinic: Any) -> None:
 
 def keep_padded_windows(decoder: PlantedL2R, evidence: Tensor, places: Any) -> Tensor:
     """`_kept` that counts windows of padding as windows."""
-    gates = torch.sigmoid(decoder.gate[0] * evidence + decoder.gate[1])
-    left = torch.flip(torch.cumprod(torch.flip(1 - gates, [-1]), -1), [-1])
-    return gates * torch.cat([left[..., 1:], torch.ones_like(left[..., :1])], -1)
+    return torch.softmax(decoder.window_sharpness * evidence, -1)
 
 
 def rank_padding(scores: Tensor, mask: Tensor, k: int | None, dropped: str) -> Tensor:
