@@ -1,4 +1,4 @@
-"""Where in a text it stands that a label applies: the attention of a network, or the words that scorers name."""
+"""Where in a text it stands that a label applies: the attention of a network, and the words that scorers name."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def find_evidence(
     labels: Sequence[Sequence[int]],
     reporter: Reporter,
 ) -> list[list[TextEvidence]]:
-    """The evidence for some labels of each text: attention where the model has a network, else the words that its scorers name.
+    """The evidence for some labels of each text: attention where the model has a network, and the words that its scorers name.
 
     Args:
         folder: of the stage `finetune`.
@@ -61,19 +61,23 @@ def find_evidence(
     voices = load_voices(folder, corpus.labels, corpus.analyser, component)
     reasons = [_explain(voices, text, own) for text, own in zip(texts, labels, strict=True)]
     words = [_place_words(corpus.analyser, text) for text in texts]
-    if not has_network(folder):
-        return [
-            [TextEvidence(spans=spans, weights=_find_named(found, why), reason=why) for why in whys]
-            for (found, spans), whys in zip(words, reasons, strict=True)
+    named = [[_find_named(found, why) for why in whys] for (found, _), whys in zip(words, reasons, strict=True)]
+    weights = named
+    if has_network(folder):
+        attention = _read_attention(folder, corpus, component, machine, relevance, texts, labels, reporter)
+        weights = [
+            [_join(add_to_words(tokens, of_tokens, spans), of_names) for of_tokens, of_names in zip(of_text, own, strict=True)]
+            for (_, spans), (tokens, of_text), own in zip(words, attention, named, strict=True)
         ]
-    attention = _read_attention(folder, corpus, component, machine, relevance, texts, labels, reporter)
     return [
-        [
-            TextEvidence(spans=spans, weights=add_to_words(tokens, weights, spans), reason=why)
-            for weights, why in zip(of_text, whys, strict=True)
-        ]
-        for (_, spans), (tokens, of_text), whys in zip(words, attention, reasons, strict=True)
+        [TextEvidence(spans=spans, weights=weight, reason=why) for weight, why in zip(own, whys, strict=True)]
+        for (_, spans), own, whys in zip(words, weights, reasons, strict=True)
     ]
+
+
+def _join(attention: npt.NDArray[np.float64], named: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The mean of attention on words and of the words that are named, both as shares [n]; attention where none is named."""
+    return (attention + named / named.sum()) / 2 if named.any() else attention
 
 
 def _explain(voices: Voices | None, text: str, labels: Sequence[int]) -> list[str]:

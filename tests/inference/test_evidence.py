@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plant_cli.api import Request, SilentReporter
-from plant_cli.inference.evidence import _find_named, add_to_words, find_evidence
+from plant_cli.inference.evidence import _find_named, _join, add_to_words, find_evidence
 from plant_cli.registry import installed
 from plant_cli.running.runner import RequestRunner
 
@@ -23,6 +23,12 @@ def test_words_that_reasons_name_count_and_names_of_scorers_do_not() -> None:
     reason = "titles +2.1 (“Acute fever”: fever); words +0.8 (chest pain, chills)"
     assert _find_named(["titles", "fever", "pain", "acute", "cough"], reason).tolist() == [0, 1, 1, 1, 0]
     assert _find_named(["a"], "").tolist() == [0]
+
+
+def test_attention_and_named_words_count_the_same() -> None:
+    attention = np.array([0.6, 0.2, 0.1, 0.1])
+    assert _join(attention, np.array([0.0, 1.0, 0.0, 1.0])).tolist() == pytest.approx([0.3, 0.35, 0.05, 0.3])
+    assert _join(attention, np.zeros(4)).tolist() == attention.tolist()
 
 
 @pytest.mark.parametrize("network", [True, False])

@@ -36,7 +36,7 @@ class Found:
     """What speaks for some labels of some texts; see `plant_cli.inference.evidence`.
 
     Args:
-        network: whether it is attention; else words that scorers name.
+        network: whether it is attention, too; else only words that scorers name.
         texts: of each text, for each of its labels: spans of words [n, 2], how much each speaks for it [n], and the reason in words.
     """
 
@@ -195,10 +195,10 @@ def _show(gold: Gold, text: str, chosen: Chosen, piece: Piece | None) -> Evidenc
 
 
 def _lay_out(system: Evaluated, shown: Sequence[ShownDocument] = (), *, network: bool = False, missing: str = "") -> Section:
-    marks = "the words that its attention weighs most" if network else "the words that its scorers name as reasons"
+    attended = "that its attention weighs most or " if network else ""
     text = [
         f"Documents of the {system.metrics.split} split, evenly spaced from the highest F1 to the lowest, with labels of {system.name}: "
-        f"{marks} are marked, the stronger the more.",
+        f"the words {attended}that its scorers name as reasons are marked, the stronger the more.",
         "This section holds passages of documents: make the report with --documents 0 if they must not be passed on.",
     ]
     why = missing or ("" if shown else "No document has a label or was assigned one, so that none is shown.")
