@@ -62,9 +62,9 @@ class CorpusCache:
     """Corpora in memory: the steps of one command read a corpus once."""
 
     def __init__(self) -> None:
-        self._corpora: dict[str, Corpus] = {}
+        self._corpora: dict[str, StoredCorpus] = {}
 
-    def take(self, data: DataSection, load: Callable[[], Corpus]) -> Corpus:
+    def take(self, data: DataSection, load: Callable[[], StoredCorpus]) -> StoredCorpus:
         """The corpus of a data section, loaded if it is not there yet."""
         key = hash_json(write_out(data, None))
         if key not in self._corpora:
@@ -141,6 +141,10 @@ class RunContext:
 
     def corpus(self) -> Corpus:
         """See `StageContext.corpus`."""
+        return self.open_corpus()
+
+    def open_corpus(self) -> StoredCorpus:
+        """The same, with what the run keeps of it."""
         run = self._require_run("corpus")
         return self._corpora_cache.take(self.data, lambda: self._load_corpus(run))
 
@@ -149,7 +153,7 @@ class RunContext:
         run = self._require_run("stage")
         tag = find_input_tag(run, stage, tag, self.tag)
         folder = run.stage(stage, tag)
-        record = folder.require(todo=command_for(stage, tag, self.run_path))
+        record = folder.require(todo=command_for(stage, tag, self.run_path) + self._name_corpus(run))
         for name, reasons in trace_stale(folder.name, run).items():
             self._warn_stale(run, name, reasons)
         self.inputs[folder.name] = folder.output_hash(record)
@@ -194,6 +198,10 @@ class RunContext:
         self._perform(stage, tag, options or {})
         return self.input(stage, tag)
 
+    def _name_corpus(self, run: Run) -> str:
+        """The corpus as an argument, while no stage has finished and the run has no recipe to find it by."""
+        return "" if self.data.path is None or run.recipe_path.exists() else f" {shlex.quote(self.data.path)}"
+
     def _warn_stale(self, run: Run, name: str, reasons: list[str]) -> None:
         record = run.folder(name).record()
         if record is not None and name not in self._warned:
@@ -218,7 +226,7 @@ class RunContext:
 
         return load_dataset(self, self.data)
 
-    def _load_corpus(self, run: Run) -> Corpus:
+    def _load_corpus(self, run: Run) -> StoredCorpus:
         if run.header.data_hash is None and not self._spec.writes:
             raise ArtefactError(
                 f"the run '{run.path}' has no corpus yet",
@@ -231,13 +239,7 @@ class RunContext:
         from plant_cli.corpus.store import open_corpus
 
         if self.data == DataSection() and not run.recipe_path.exists():
-            raise ArtefactError(
-                "the run has lost its recipe, which says where its corpus lies",
-                where=str(run.recipe_path),
-                expected="the file as `plant` wrote it",
-                todo="restore it, or name the corpus again, with --set data.path=PATH or the argument of `plant mig` "
-                f"(it stands in {run.corpus_path / 'splits.json'}, under source)",
-            )
+            raise _without_recipe(run)
         corpus = open_corpus(run.corpus_path, self._dataset)
         self._refuse_other_options(corpus)
         self._warn_other_words(corpus)
@@ -262,9 +264,16 @@ class RunContext:
                 f"words of this run were counted with {', '.join(changed)}: some may be reduced otherwise than when relevance was counted"
             )
 
-    def _prepare_corpus(self, run: Run) -> Corpus:
+    def _prepare_corpus(self, run: Run) -> StoredCorpus:
         from plant_cli.corpus.prepare import prepare
 
+        if self.data == DataSection() and not any(folder.is_done() for folder in run.stages()):
+            raise UsageError(
+                f"there is no run in '{run.path}', and no corpus was named to start one with",
+                where=str(run.path.absolute()),
+                expected="the folder of a run, or a corpus: a table, or a folder of train, validation and test tables",
+                todo="name the folder of your run with --run DIR, or start one with `plant mig CORPUS`, such as `plant mig data.parquet`",
+            )
         dataset = self._dataset()
         corpus = prepare(dataset, self.data, run.corpus_path, self.machine.seed, self.reporter)
         sources = {str(path): hash_file(path) for path in map(_absolute, dataset.files) if path.is_file()}
@@ -281,6 +290,20 @@ class RunContext:
                     expected="the same options of the section `data` in every stage of a run",
                     todo="leave the option out, or start another run with --run DIR",
                 )
+
+
+def _without_recipe(run: Run) -> ArtefactError:
+    """Nothing says where the run's corpus lies: its recipe was removed, or there was none yet."""
+    lost = any(folder.is_done() for folder in run.stages())
+    return ArtefactError(
+        "the run has lost its recipe, which says where its corpus lies"
+        if lost
+        else "no corpus was named, and no stage of this run has finished, whose recipe would name it",
+        where=str(run.recipe_path),
+        expected="the file as `plant` wrote it" if lost else "the corpus, until the first stage has finished",
+        todo=("restore it, or name the corpus again, " if lost else "name the corpus again, ")
+        + f"with the argument of `plant mig` or --set data.path=PATH (it stands in {run.corpus_path / 'splits.json'}, under source)",
+    )
 
 
 def _absolute(path: str) -> Path:

@@ -19,6 +19,7 @@ from plant_cli.recipe.sources import load_recipe, parse_command, read_run_recipe
 from plant_cli.recipe.steps import Step, check_sections, join_tag, resolve_step, resolve_steps
 from plant_cli.running.attempt import attempt
 from plant_cli.running.context import CorpusCache, RunContext, command_for
+from plant_cli.running.named_corpus import refuse_other_corpus
 from plant_cli.running.seeds import repeat
 from plant_cli.runs.changes import find_changes, refuse_changed_sources
 from plant_cli.runs.folder import HEADER_NAME, Run
@@ -212,12 +213,14 @@ class RequestRunner:
         self._require_consent(step)
         with self._named_shortages(resumes=True), self._hold(step.name) as run:
             folder = run.stage(step.spec.name, step.tag)
+            context = self._context(step, run, folder.path, resume=False)
+            refuse_other_corpus(context, run)
             before = self._record(folder)
             start = self._decide(step, folder, before, run, pass_over=pass_over)
             if start == "pass over" and before is not None:
                 self.request.reporter.note(f"{step.name}: unchanged, passed over")
                 return _report(step, Result(summary=before.summary), None)
-            context = self._context(step, run, folder.path, resume=start == "resume")
+            context.resume = start == "resume"
             started = time.perf_counter()
             result = attempt(context, step, folder, run)
             return _report(step, result, started)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
 import plant_cli
-from plant_cli.api import ArtefactError, UsageError
+from plant_cli.api import ArtefactError, Interrupted, PlantError, UsageError
 from plant_cli.artefacts.guard import FORMAT
 from plant_cli.artefacts.records import STAGE_FILE, RunHeader, read_record
-from plant_cli.base.files import TEMPORARY, write_json
+from plant_cli.base.files import TEMPORARY, remove, write_json
 from plant_cli.base.names import NAME_RULE, names_folder
 from plant_cli.runs.lock import LOCK_NAME, hold_lock
 from plant_cli.runs.stage import StageFolder
@@ -31,6 +31,8 @@ class Run:
     def hold(cls, path: Path, purpose: str) -> Iterator[Run]:
         """Be the only writer of a run inside the block; it is opened, or made, once nobody else writes.
 
+        A run that was made for the block is removed again where an error a person can put right ends the block with nothing to keep.
+
         Args:
             path: the run folder.
             purpose: what is done, for the message that others get: "finetune".
@@ -40,9 +42,32 @@ class Run:
             ArtefactError: another process writes to the run (the message says which), or its header is damaged or of a newer format.
         """
         _refuse_other(path)
+        was_there = path.exists()
         path.mkdir(parents=True, exist_ok=True)
         with hold_lock(path, purpose):
-            yield cls.create(path)
+            is_new = not (path / HEADER_NAME).exists()
+            run = cls.create(path)
+            try:
+                yield run
+            except Interrupted:
+                raise
+            except PlantError:
+                if is_new:
+                    run._remove_empty(folder_too=not was_there)
+                raise
+
+    def _remove_empty(self, *, folder_too: bool) -> None:
+        """Remove a run that holds nothing but its header and records of stages that failed."""
+        with suppress(OSError):  # the run may be gone itself, and its own error is the one to tell
+            stages = [entry for entry in self.path.iterdir() if entry.name not in (HEADER_NAME, LOCK_NAME)]
+            if any(entry.name != STAGE_FILE for stage in stages for entry in stage.iterdir()):
+                return
+            for stage in stages:
+                remove(stage)
+            (self.path / HEADER_NAME).unlink(missing_ok=True)
+            (self.path / LOCK_NAME).unlink(missing_ok=True)
+            if folder_too:
+                self.path.rmdir()
 
     @classmethod
     def create(cls, path: Path) -> Run:

@@ -49,6 +49,8 @@ def hold_lock(folder: Path, purpose: str, wait: float = 0.0, should_stop: Callab
             if time.monotonic() >= until:
                 raise _held(path, _read_holder(handle))
             time.sleep(PAUSE)
+        if not path.exists():  # its holder has just removed a run that held nothing, and this one opened the file before
+            raise _held(path, {})
         holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": _now(), "purpose": purpose}
         os.ftruncate(handle, 0)
         os.pwrite(handle, json.dumps(holder).encode(), 0)

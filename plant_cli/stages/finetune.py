@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from plant_cli.api import BackboneSpec, Column, Result, StageContext, StageSpec, Table, UsageError
+from plant_cli.api import ArtefactError, BackboneSpec, Column, Result, StageContext, StageSpec, Table, UsageError
 from plant_cli.model.design import find_design
 from plant_cli.running.session import open_session
 from plant_cli.training.options import FinetuneOptions
@@ -29,8 +30,11 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     corpus = context.corpus()
     if not options.network:
         return _fit_scorers(context, options)
-    relevance = context.input("mig") if options.needs_relevance else context.find_input("mig")
-    planted = context.input("pretrain-attn", options.planted) if options.init == "planted" else None
+    with _naming_other_ways():
+        planting = options.init == "planted"
+        lacks_planted = planting and context.find_input("pretrain-attn", options.planted) is None  # which needs relevance first
+        relevance = context.input("mig") if options.needs_relevance or lacks_planted else context.find_input("mig")
+        planted = context.input("pretrain-attn", options.planted) if planting else None
 
     # Imports torch, which takes seconds: what is missing is said before.
     from plant_cli.model.languages import warn_of_languages
@@ -56,6 +60,16 @@ def _fit_scorers(context: StageContext, options: FinetuneOptions) -> Result:
 
     given = ScorerInputs(corpus=context.corpus(), machine=context.machine, session=open_session(context), component=context.component)
     return _report_scorers(score_alone(given, options), options, context.machine.seed)
+
+
+@contextmanager
+def _naming_other_ways() -> Iterator[None]:
+    """Where an earlier stage is not there: say what needs none."""
+    try:
+        yield
+    except ArtefactError as error:
+        error.todo += "; `plant finetune --no-network` needs no earlier stage"
+        raise
 
 
 def _refuse_useless_sharpness(options: FinetuneOptions) -> None:

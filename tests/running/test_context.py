@@ -7,10 +7,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from plant_cli.api import ArtefactError, Choice, ComponentError, DatasetSpec
+from plant_cli.api import ArtefactError, Choice, ComponentError, DatasetSpec, Request, UsageError
 from plant_cli.base.files import read_json, write_json
 from plant_cli.base.hashing import hash_file
+from plant_cli.registry import installed
 from plant_cli.running.context import DEFAULT_RUN, command_for
+from plant_cli.running.runner import run_stage
 
 
 @pytest.fixture
@@ -169,3 +171,35 @@ def test_a_run_that_lost_its_recipe_says_so(prepared):
     with pytest.raises(ArtefactError, match="the run has lost its recipe") as caught:
         prepared.run("look")
     assert "--set data.path=PATH" in caught.value.todo
+
+
+@pytest.fixture
+def real(tmp_path):
+    """Run a real stage in a run that is not there yet: `real("mig", corpus)`; `.path` is the run."""
+
+    def run(name, path=None):
+        flags = {} if path is None else {"data": {"path": str(path)}}
+        return run_stage(Request(registry=installed(), run_path=run.path, flags=flags), name)
+
+    run.path = tmp_path / "new"
+    return run
+
+
+def test_a_run_in_which_nothing_has_finished_never_had_a_recipe(real, laboratory):
+    with pytest.raises(ArtefactError) as caught:
+        real("pretrain-attn", laboratory.data)
+    assert caught.value.todo == f"plant mig --run {real.path} {laboratory.data}"
+    with pytest.raises(ArtefactError, match="no stage of this run has finished") as caught:
+        real("mig")
+    assert "lost" not in caught.value.what
+    assert "lost" not in caught.value.todo
+    real("mig", laboratory.data)
+
+
+@pytest.mark.parametrize("stage", ["mig", "pretrain-attn", "finetune", "predict", "eval"])
+def test_a_mistyped_run_is_told_and_not_made(real, stage):
+    with pytest.raises(UsageError, match="no corpus was named to start one with") as caught:
+        real(stage)
+    assert caught.value.what.startswith(f"there is no run in '{real.path}'")
+    assert "--run DIR" in caught.value.todo
+    assert not real.path.exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import plant_cli
-from plant_cli.api import ArtefactError, UsageError
+from plant_cli.api import ArtefactError, Interrupted, UsageError
 from plant_cli.artefacts.records import StageRecord
 from plant_cli.base.files import read_json, write_json
 from plant_cli.runs.folder import Run
@@ -99,3 +99,50 @@ def test_holding_leaves_nothing_in_a_folder_that_is_no_run(tmp_path: Path) -> No
     with pytest.raises(UsageError, match="not a run folder"), Run.hold(tmp_path, "mig"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def _fail_at(path: Path, error: Exception, make_record: Callable[..., StageRecord], *left: str) -> None:
+    """An attempt at a stage in a run that is made for it; it leaves these files and fails."""
+
+    def attempt() -> None:
+        with Run.hold(path, "mig") as run:
+            run.stage("mig").begin(make_record("mig"))
+            for name in left:
+                (run.path / name).touch()
+            raise error
+
+    with pytest.raises(type(error)):
+        attempt()
+
+
+MISTYPED = UsageError("no corpus", where="here", expected="one", todo="name it")
+
+
+def test_a_failed_command_leaves_no_run_in_which_nothing_was_done(tmp_path: Path, make_record: Callable[..., StageRecord]) -> None:
+    _fail_at(tmp_path / "mistyped", MISTYPED, make_record)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "mine").mkdir()
+    _fail_at(tmp_path / "mine", MISTYPED, make_record)
+    assert [path.name for path in tmp_path.rglob("*")] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("error", "left"),
+    [
+        (MISTYPED, ("mig/counts.parquet",)),
+        (MISTYPED, ("notes.txt",)),
+        (Interrupted("stopped", where="here", expected="more", todo="go on"), ()),
+        (ZeroDivisionError("a bug"), ()),
+    ],
+)
+def test_a_failed_command_removes_nothing_that_may_be_wanted(
+    tmp_path: Path, make_record: Callable[..., StageRecord], error: Exception, left: tuple[str, ...]
+) -> None:
+    _fail_at(tmp_path / "run", error, make_record, *left)
+    assert all((tmp_path / "run" / name).exists() for name in ("run.json", "mig/stage.json", *left))
+
+
+def test_a_run_that_was_there_stays_when_a_command_fails(tmp_path: Path, make_record: Callable[..., StageRecord]) -> None:
+    Run.create(tmp_path / "run")
+    _fail_at(tmp_path / "run", MISTYPED, make_record)
+    assert (tmp_path / "run" / "run.json").exists()

@@ -136,3 +136,16 @@ def test_a_file_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest
         pytest.fail("it went on without a lock")
     assert caught.value.where == str(tmp_path / ".lock")
     assert caught.value.exit_code == 6
+
+
+def test_a_lock_that_its_holder_took_away_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever opened the lock of a run that was just removed must not work on as if it were there."""
+    take = fcntl.flock
+
+    def remove_and_take(handle: int, operation: int) -> None:
+        (tmp_path / LOCK_NAME).unlink(missing_ok=True)
+        take(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", remove_and_take)
+    with pytest.raises(ArtefactError, match="another process is writing"), hold_lock(tmp_path, "mig"):
+        raise AssertionError("it is held")

@@ -152,6 +152,12 @@ def test_a_missing_stage_says_which_command_makes_it(trained: Clinic) -> None:
     assert "plant mig" in caught.value.todo
 
 
+def test_a_network_without_earlier_stages_names_the_first_of_them_and_what_needs_none(trained: Clinic) -> None:
+    with pytest.raises(ArtefactError, match="'mig' has not run") as caught:
+        trained.run("finetune")
+    assert "`plant finetune --no-network` needs no earlier stage" in caught.value.todo
+
+
 def test_a_missing_device_is_told(trained: Clinic) -> None:
     trained.run("mig")
     with pytest.raises(ResourceError, match="cuda:7"):
