@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from plant_cli.api import ArtefactError, Interrupted, PlantError, RecipeError, Request, Result, StageSpec, StepResult, UsageError
+from plant_cli.api import ArtefactError, Interrupted, PlantError, RecipeError, Request, Result, StageSpec, StepResult
 from plant_cli.api.sections import SHARED_SECTIONS
-from plant_cli.artefacts.records import STAGE_FILE, StageRecord
+from plant_cli.artefacts.records import StageRecord
 from plant_cli.recipe.components import find_choices
 from plant_cli.recipe.consent import Consent
 from plant_cli.recipe.layers import Layer, merge
@@ -20,6 +20,7 @@ from plant_cli.recipe.steps import Step, check_sections, join_tag, resolve_step,
 from plant_cli.running.attempt import attempt
 from plant_cli.running.context import CorpusCache, RunContext, command_for
 from plant_cli.running.named_corpus import refuse_other_corpus
+from plant_cli.running.refusals import lost_record, refusal
 from plant_cli.running.seeds import repeat
 from plant_cli.runs.changes import find_changes, refuse_changed_sources
 from plant_cli.runs.folder import HEADER_NAME, Run
@@ -129,7 +130,7 @@ class RequestRunner:
             folder = run.stage(name, tag)
             record = folder.record()
             if record is None and folder.holds_work():
-                raise _lost_record(folder, command_for(name, tag, self.request.run_path))
+                raise lost_record(folder, command_for(name, tag, self.request.run_path))
             if record is None or record.status != "done" or self._asked_changes(record, step, run):
                 self._write(step, pass_over=False)
 
@@ -246,50 +247,13 @@ class RequestRunner:
         if self.request.force or not (done or folder.holds_work()):
             return "fresh"
         if record is None:
-            raise _lost_record(folder, command_for(step.spec.name, step.tag, self.request.run_path))
+            raise lost_record(folder, command_for(step.spec.name, step.tag, self.request.run_path))
         if not done and self.request.resume and not changes:
             return "resume"
-        raise _refusal(
-            folder, record, changes, resume=self.request.resume, keep_both="" if pass_over else ", or with --tag NAME to keep both"
-        )
+        raise refusal(folder, record, changes, run, resume=self.request.resume, one_of_many=pass_over)
 
 
 def _report(step: Step, result: Result, started: float | None) -> StepResult:
     """The result of a step; `started` is the clock when it began, None if it was passed over."""
     seconds = 0.0 if started is None else time.perf_counter() - started
     return StepResult(name=step.name, writes=step.spec.writes, result=result, unchanged=started is None, seconds=seconds)
-
-
-def _lost_record(folder: StageFolder, command: str) -> ArtefactError:
-    return ArtefactError(
-        f"the stage '{folder.name}' has lost its record, so that nobody knows what its files were made with",
-        where=str(folder.path / STAGE_FILE),
-        expected="the file as `plant` wrote it",
-        todo=f"restore it, or make the stage again: {command} --force",
-    )
-
-
-def _refusal(folder: StageFolder, record: StageRecord, changes: Sequence[str], *, resume: bool, keep_both: str) -> UsageError:
-    """Why a stage does not start: what is in its folder, and which flag replaces or continues it."""
-    where = f"{folder.path}: {'; '.join(changes[:5])}" if changes else str(folder.path)
-    if record.status == "done":
-        return UsageError(
-            f"the stage '{folder.name}' is finished" + (", with other options or inputs than those asked for now" if changes else ""),
-            where=where,
-            expected="a stage that has not run" if not changes else "the same options and inputs, to pass over it",
-            todo=f"repeat the command with --force to replace it{keep_both}",
-        )
-    if resume:
-        return UsageError(
-            f"the stage '{folder.name}' cannot be continued with other options or inputs than it was begun with",
-            where=where,
-            expected="the same options and inputs",
-            todo="leave the changed options out, or start afresh with --force instead of --resume",
-        )
-    state = f"failed: {record.error}" if record.status == "failed" else "was interrupted"
-    return UsageError(
-        f"the stage '{folder.name}' {state}",
-        where=where,
-        expected="--resume or --force",
-        todo="repeat the command with --resume to continue it, or with --force to start afresh",
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from plant_cli.api import DataError, MetricSpec, Result, StageContext, StageSpec, UsageError, option
 from plant_cli.base.files import write_json
+from plant_cli.base.names import with_tag
 from plant_cli.base.sizes import read_size
 from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.gates import check_gates, parse_gates
@@ -28,7 +30,7 @@ SHOWN = ("P@1", "P@5", "nDCG@5", "R@50", "micro-F1", "macro-F1")  # in the recor
 
 COMPARE = "plant finetune --init random --tag baseline, then plant significance finetune finetune-baseline"
 DECIDE = "plant thresholds --target precision=0.9 says what can be assigned without a person; plant report makes a page of all figures"
-"""What to do next; the second after scorers without a network, which have no training to compare."""
+"""What to do next where the run has no other system; the second after scorers without a network, which have no training to compare."""
 
 
 class EvalOptions(ScoringOptions):
@@ -58,7 +60,8 @@ def run(context: StageContext, options: EvalOptions) -> Result:
     gates = parse_gates(options.require)
     evaluation, conditions, predictions = _evaluate(context, options, required=[gate.metric for gate in gates])
     parts = _measure_parts(context, options, conditions, evaluation.scores)
-    result = _write(context.folder, evaluation, conditions, parts, _measure_reliability(conditions, predictions))
+    next_step = _suggest_next(context, options, conditions.system, parts)
+    result = _write(context.folder, evaluation, conditions, parts, _measure_reliability(conditions, predictions), next_step)
     check_gates(gates, {name: score.value for name, score in evaluation.scores.items()}, str(context.folder))
     return result
 
@@ -101,7 +104,7 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
             level=options.level,
             generator=np.random.default_rng(context.machine.seed),
             advance=task.advance,
-            remedy=_keep_scores(context, system, options.split),
+            remedy=_keep_scores(system, options.split),
         )
     conditions = Conditions(
         convention=convention,
@@ -153,7 +156,7 @@ def _measure_reliability(conditions: Conditions, predictions: Predictions) -> Re
 
 
 def _find(context: StageContext, options: EvalOptions, gold: Gold) -> System:
-    from plant_cli.evaluation.systems import describe_list, file_system, find_chosen, find_thresholds, own_system
+    from plant_cli.evaluation.systems import describe_list, file_system, find_chosen, find_judged_tag, find_thresholds, own_system
 
     if options.threshold is not None and options.thresholds is not None:
         raise UsageError(
@@ -166,8 +169,9 @@ def _find(context: StageContext, options: EvalOptions, gold: Gold) -> System:
     if options.predictions is not None:
         foreign = file_system(Path(options.predictions), options.threshold)
         return foreign if chosen is None else replace(foreign, threshold=chosen.value, origin=describe_list(chosen.objective))
-    predict = context.ensure("predict", context.tag, {"split": options.split})
-    tuned = find_thresholds(predict, lambda: context.input("finetune", context.tag))
+    tag = find_judged_tag(context)
+    predict = context.ensure("predict", tag, {"split": options.split})
+    tuned = find_thresholds(predict, lambda: context.input("finetune", tag))
     system = own_system("finetune" if tuned != predict else "average", predict, tuned, gold)
     if chosen is not None:
         return replace(system, threshold=chosen.value, origin=describe_list(chosen.objective))
@@ -176,16 +180,41 @@ def _find(context: StageContext, options: EvalOptions, gold: Gold) -> System:
     return replace(system, threshold=options.threshold, origin=f"threshold {options.threshold:g} given")
 
 
-def _keep_scores(context: StageContext, system: System, split: str) -> str:
+def _keep_scores(system: System, split: str) -> str:
     """What to do to have the metrics that need every score, without the path of the run: a copied run has the same results."""
     if system.folder is None:
         return "another tool's predictions hold no others"
-    tag = f" --tag {context.tag}" if context.tag else ""
     other = "" if split == "test" else f" --split {split}"
-    return f"`plant predict{tag}{other} --auc --force` in this run keeps them all"
+    from plant_cli.runs.stage import StageFolder
+
+    record = StageFolder(system.folder).record()
+    command = with_tag("plant predict", None if record is None else record.tag)
+    return f"`{command}{other} --auc --force` in this run keeps them all"
 
 
-def _write(folder: Path, evaluation: Evaluation, conditions: Conditions, parts: Parts, reliability: Reliabilities) -> Result:
+def _suggest_next(context: StageContext, options: EvalOptions, system: System, parts: Parts) -> str:
+    """What to do next, with systems that this run has."""
+    from plant_cli.evaluation.reliability import NETWORK
+    from plant_cli.runs.folder import Run
+    from plant_cli.runs.seeds import split_seed
+
+    records = [(folder.name, folder.record()) for folder in Run.open(context.run_path).stages()]
+    trained = [name for name, record in records if record is not None and record.stage == "finetune" and record.status == "done"]
+    own = "finetune" if system.folder is None else system.folder.name.replace("predict", "finetune", 1)
+    if system.folder is None:
+        own = shlex.quote(str(options.predictions))
+    elif own not in trained:  # an average has no network of its own
+        own = own.removeprefix("finetune-")
+    others = [name for name in trained if name != own and split_seed(name)[1] is None]
+    if others:
+        first = "finetune" if "finetune" in others else others[0]
+        return "plant significance " + " ".join((first, own) if own != "finetune" else (own, first))
+    return DECIDE if parts and NETWORK not in parts else COMPARE
+
+
+def _write(
+    folder: Path, evaluation: Evaluation, conditions: Conditions, parts: Parts, reliability: Reliabilities, next_step: str
+) -> Result:
     from plant_cli.evaluation import report
     from plant_cli.evaluation.details import write_documents, write_labels
     from plant_cli.evaluation.parts import make_parts_table, parts_as_json
@@ -208,7 +237,7 @@ def _write(folder: Path, evaluation: Evaluation, conditions: Conditions, parts: 
             *([make_parts_table(parts, evaluation.scores, report.describe_conditions(conditions))] if parts else []),
         ],
         data=content,
-        next_step=DECIDE if parts and NETWORK not in parts else COMPARE,
+        next_step=next_step,
         summary={name: evaluation.scores[name].value for name in SHOWN if name in evaluation.scores},
     )
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from plant_cli.api import ArtefactError, BackboneSpec, Column, Result, StageContext, StageSpec, Table, UsageError
+from plant_cli.base.names import with_tag
 from plant_cli.model.design import find_design
 from plant_cli.running.session import open_session
 from plant_cli.training.options import FinetuneOptions
@@ -52,14 +53,14 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
         planted=planted,
     )
     warn_of_languages(given.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
-    return _report(finetune(given, options), options, context.machine.seed)
+    return _report(finetune(given, options), options, context.machine.seed, context.tag)
 
 
 def _fit_scorers(context: StageContext, options: FinetuneOptions) -> Result:
     from plant_cli.training.scoring import ScorerInputs, score_alone
 
     given = ScorerInputs(corpus=context.corpus(), machine=context.machine, session=open_session(context), component=context.component)
-    return _report_scorers(score_alone(given, options), options, context.machine.seed)
+    return _report_scorers(score_alone(given, options), options, context.machine.seed, context.tag)
 
 
 @contextmanager
@@ -92,7 +93,7 @@ def _refuse_useless_start(options: FinetuneOptions) -> None:
         )
 
 
-def _report(reached: FineTuned, options: FinetuneOptions, seed: int) -> Result:
+def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | None) -> Result:
     outcome, quality = reached.training, reached.quality
     recalls = [name for name in outcome.kept if name.startswith("shortlist")]
     alone = [f"{FIGURES[0]} of the network"] if reached.scorers else []
@@ -114,7 +115,7 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int) -> Result:
         tables.append(_list_parts("Each part alone (validation)", reached.parts, {name: figures[name] for name in FIGURES}, [said]))
     return Result(
         tables=tables,
-        next_step="plant eval --bootstrap 1000",
+        next_step=f"{with_tag('plant eval', tag)} --bootstrap 1000",
         summary={
             **figures,
             "scorers": _list_scorers(reached.scorers),
@@ -130,7 +131,7 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int) -> Result:
     )
 
 
-def _report_scorers(reached: Scored, options: FinetuneOptions, seed: int) -> Result:
+def _report_scorers(reached: Scored, options: FinetuneOptions, seed: int, tag: str | None) -> Result:
     seconds = ", ".join(f"{name} {value:.1f} s" for name, value in reached.scorers.seconds.items())
     notes = [_describe_threshold(reached.threshold, options), _describe_calibration(reached.calibrated), f"fitted: {seconds}"]
     if reached.split == "train":
@@ -139,7 +140,7 @@ def _report_scorers(reached: Scored, options: FinetuneOptions, seed: int) -> Res
     notes.append(f"{reached.conditions}; seed {seed}")
     return Result(
         tables=[_list_parts(f"Scorers ({reached.split})", reached.parts, reached.figures, notes)],
-        next_step="plant eval --bootstrap 1000",
+        next_step=f"{with_tag('plant eval', tag)} --bootstrap 1000",
         summary={
             **reached.figures,
             "scorers": _list_scorers(reached.scorers),

@@ -24,6 +24,7 @@ from plant_cli.api import (
     choice,
     option,
 )
+from plant_cli.base.names import with_tag
 from plant_cli.base.sizes import SIZE_PATTERN, read_size
 
 if TYPE_CHECKING:
@@ -256,8 +257,10 @@ def _describe(context: StageContext, corpus: Corpus, margins: Margins, kept: npt
     columns, silent = [Column(name=name, kind="count") for name in figures], np.flatnonzero(kept == 0)
     named = ", ".join(corpus.labels.ids[i] for i in silent[:SHOWN_WORDS]) + (", …" if len(silent) > SHOWN_WORDS else "")
     notes = [f"no word indicates {named}: a label of every document, or one with rare words alone (--min-df)"] if len(silent) else []
+    tag = context.tag
+    next_step = with_tag("plant pretrain-attn" if tag is None else f"plant pretrain-attn --relevance {tag}", tag)
     size = Table(title="Relevance", columns=columns, rows=[list(figures.values())], notes=notes)
-    return Result(tables=[size, _sample(context, corpus, kept)], next_step="plant pretrain-attn", summary=figures)
+    return Result(tables=[size, _sample(context, corpus, kept)], next_step=next_step, summary=figures)
 
 
 def _sample(context: StageContext, corpus: Corpus, kept: npt.NDArray[np.int64]) -> Table:

@@ -21,6 +21,7 @@ from plant_cli.api import (
     choice,
     option,
 )
+from plant_cli.base.names import with_tag
 from plant_cli.base.sizes import SIZE_PATTERN, read_size
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     decisions = None if chosen is None else chosen.decide(top.labels, top.scores)
     write_predictions(context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels, decisions)
     write_parts(context.folder, {name: (part.labels, part.scores) for name, part in top.parts.items()}, split, corpus.labels)
-    return _report(top, split, corpus)
+    return _report(top, split, corpus, context.tag)
 
 
 def _find_chosen(context: StageContext, options: PredictOptions) -> Thresholds | None:
@@ -195,12 +196,11 @@ def _average(context: StageContext, options: PredictOptions) -> Result:
     top = replace(found, labels=found.labels[:, :k], scores=found.scores[:, :k])
     decisions = None if chosen is None else chosen.decide(top.labels, top.scores)
     write_predictions(context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels, decisions)
-    result = _report(top, split, corpus)
+    result = _report(top, split, corpus, context.tag)
     said = f"mean {options.mean} of {', '.join(options.systems)}; threshold {value:.3g} tuned on validation {options.tune}"
     return replace(
         result,
         tables=[replace(table, notes=[*table.notes, said]) for table in result.tables],
-        next_step=f"plant eval{f' --tag {context.tag}' if context.tag else ''} --bootstrap 1000",
         summary={**result.summary, "average": {name: str(folder) for name, folder, _ in systems}, "threshold": value},
     )
 
@@ -306,7 +306,7 @@ def _require_every_score(options: PredictOptions) -> None:
         )
 
 
-def _report(top: TopLabels, split: Split, corpus: Corpus) -> Result:
+def _report(top: TopLabels, split: Split, corpus: Corpus, tag: str | None) -> Result:
     from plant_cli.model.cuts import cut_summary
 
     names = [f"{label} {title or ''}".strip() for label, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)]
@@ -327,7 +327,7 @@ def _report(top: TopLabels, split: Split, corpus: Corpus) -> Result:
     recall = {} if top.shortlist_recall is None else {f"shortlist recall@{kept}": top.shortlist_recall}
     return Result(
         tables=[table],
-        next_step="plant eval --bootstrap 1000",
+        next_step=f"{with_tag('plant eval', tag)} --bootstrap 1000",
         summary={"documents": len(split), "labels_kept": kept, **recall, **cut_summary({split.name: top.cut})},
     )
 

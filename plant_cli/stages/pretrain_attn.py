@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plant_cli.api import BackboneSpec, Column, Result, StageContext, StageSpec, Table
+from plant_cli.base.names import with_tag
 from plant_cli.model.design import find_design
 from plant_cli.running.session import open_session
 from plant_cli.training.options import PretrainOptions
@@ -34,7 +35,7 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
         statistics=statistics,
     )
     warn_of_languages(given.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
-    return _report(plant_attention(given, options, statistics), _describe(corpus, context.machine.seed))
+    return _report(plant_attention(given, options, statistics), _describe(corpus, context.machine.seed), context.tag)
 
 
 def _describe(corpus: Corpus, seed: int) -> str:
@@ -43,7 +44,7 @@ def _describe(corpus: Corpus, seed: int) -> str:
     return f"{counted}; convention: gains 2^relevance - 1, documents without such words left out; seed {seed}"
 
 
-def _report(reached: Planted, said: str) -> Result:
+def _report(reached: Planted, said: str, tag: str | None) -> Result:
     outcome, name = reached.training, reached.measure
     rows = [[str(e["epoch"] or "start"), e["loss"], e[name], e[f"random {name}"], e["tau"]] for e in outcome.history]
     kept = "start" if outcome.best_epoch < 0 else f"epoch {outcome.best_epoch + 1}"
@@ -58,7 +59,7 @@ def _report(reached: Planted, said: str) -> Result:
     best = outcome.kept
     return Result(
         tables=[table],
-        next_step="plant finetune",
+        next_step=with_tag("plant finetune" if tag is None else f"plant finetune --planted {tag}", tag),
         summary={
             name: best[name],
             f"random {name}": best[f"random {name}"],

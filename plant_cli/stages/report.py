@@ -112,7 +112,7 @@ def _gather(context: StageContext, options: ReportOptions, systems: list[Evaluat
 
 
 def _find_evidence(context: StageContext, system: Evaluated, texts: Sequence[str], labels: Sequence[Sequence[int]]) -> Found:
-    folder = context.input("finetune", system.tag)
+    folder = context.input("finetune", system.system_tag)
 
     # Imports torch where there is a network, which takes seconds: what is missing is said before.
     from plant_cli.evaluation.page.documents import Found

@@ -10,6 +10,7 @@ from pydantic import field_validator
 
 from plant_cli.api import ArtefactError, DataError, Options, Result, SplitName, StageContext, StageSpec, UsageError, option
 from plant_cli.base.files import write_json
+from plant_cli.base.names import with_tag
 from plant_cli.evaluation.options import FEWEST, refuse_too_few
 from plant_cli.evaluation.targets import FORM, parse_targets
 
@@ -81,20 +82,29 @@ def run(context: StageContext, options: ThresholdOptions) -> Result:
     content = as_json(outcomes, golds, decision, given, positives)
     write_thresholds(context.folder, decision.assign.values.tolist(), str(aim), gold.label_hash, decision.review.tolist())
     write_json(context.folder / "decisions.json", content)
-    use = f"--thresholds {context.folder.name}"
     return Result(
         tables=make_tables(outcomes, golds, decision, given, positives),
         data=content,
-        next_step=f"plant suggest new.csv {use}, or plant eval {use} --tag decided",
+        next_step=_suggest_next(context, location),
         summary={"target": str(aim), "automatic": outcomes["validation"].automatic.value},
     )
 
 
+def _suggest_next(context: StageContext, location: Location) -> str:
+    """How the thresholds are used, by commands for the same system."""
+    use = f"--thresholds {context.folder.name}"
+    if location.file is not None:
+        return f"plant eval --predictions {shlex.quote(location.name)} {use} --tag decided"
+    suggest = f"{with_tag('plant suggest new.csv', location.tag)} {use}"
+    return f"{suggest}, or plant eval {use} --tag decided" if location.tag is None else suggest
+
+
 def _locate(context: StageContext, options: ThresholdOptions) -> Location:
-    from plant_cli.evaluation.systems import Location, locate
+    from plant_cli.evaluation.systems import Location, find_judged_tag, locate
 
     if options.system is None:
-        return Location(name="finetune" + (f"-{context.tag}" if context.tag else ""), tag=context.tag)
+        tag = find_judged_tag(context)
+        return Location(name="finetune" + (f"-{tag}" if tag else ""), tag=tag)
     location = locate(options.system)
     if location.run is not None:
         raise UsageError(

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from plant_cli.api import ComponentError, DataError, GateFailed, RecipeError, Request, SilentReporter, UsageError
+from plant_cli.api import ArtefactError, ComponentError, DataError, GateFailed, RecipeError, Request, SilentReporter, UsageError
 from plant_cli.registry import installed
 from plant_cli.running.runner import run_stage
 
@@ -54,6 +54,52 @@ def test_a_tag_evaluates_its_own_system(played, tmp_path):
     assert content["metrics"]["P@1"]["value"] == 0.5
     assert content["metrics"]["P@2"]["value"] == 0.75
     assert content["metrics"]["P@1"]["low"] < 0.5 < content["metrics"]["P@1"]["high"]
+
+
+def test_a_tag_of_no_system_judges_the_one_without_a_tag_again(played, tmp_path):
+    first = played("eval", bootstrap=0)
+    second = played("eval", tag="gate", bootstrap=0, threshold=0.85)
+    assert second.data["metrics"]["P@1"] == first.data["metrics"]["P@1"]
+    assert second.data["threshold"] == "threshold 0.85 given"
+    record = json.loads((tmp_path / "run" / "eval-gate" / "stage.json").read_text())
+    assert sorted(record["inputs"]) == ["finetune", "predict"]
+    assert not (tmp_path / "run" / "predict-gate").exists()
+
+
+def test_a_mistyped_tag_never_judges_another_system(played, tmp_path):
+    with pytest.raises(UsageError, match="no system of this run has the tag 'baselin'") as caught:
+        played("eval", tag="baselin", bootstrap=0)
+    assert caught.value.expected == "did you mean 'baseline'?"
+    for tag in ("baseline-seed2", "seed2"):  # a seed that was not trained
+        with pytest.raises(ArtefactError, match=f"'finetune-{tag}' has not run"):
+            played("eval", tag=tag, bootstrap=0)
+
+
+def test_a_second_judgement_of_a_seed_is_of_that_seed(played, tmp_path):
+    played("finetune", tag="seed2")
+    played("eval", tag="gate-seed2", bootstrap=0)
+    record = json.loads((tmp_path / "run" / "eval-gate-seed2" / "stage.json").read_text())
+    assert sorted(record["inputs"]) == ["finetune-seed2", "predict-seed2"]
+
+
+def test_what_to_do_next_compares_systems_that_there_are(played, tmp_path):
+    assert played("eval", bootstrap=0).next_step == "plant significance finetune finetune-baseline"
+    assert played("eval", tag="baseline", bootstrap=0).next_step == "plant significance finetune finetune-baseline"
+    path = str(tmp_path / "run" / "predict" / "predictions.parquet")
+    assert played("eval", tag="tool", predictions=path, bootstrap=0).next_step == f"plant significance finetune {path}"
+    played("finetune", run="alone")
+    assert played("eval", run="alone", bootstrap=0).next_step.startswith("plant finetune --init random --tag baseline")
+
+
+def test_metrics_that_need_all_scores_name_the_predictions_that_are_judged(played):
+    for tag, named in (
+        (None, "`plant predict --auc"),
+        ("gate", "`plant predict --auc"),
+        ("baseline", "`plant predict --tag baseline --auc"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            played("eval", tag=tag, bootstrap=0, metric=["macro-AUC"])
+        assert named in caught.value.todo
 
 
 def test_another_tools_file_with_a_threshold(played, tmp_path):

@@ -24,6 +24,12 @@ from plant_cli.registry import installed
 from plant_cli.running.runner import run_stage
 
 
+def test_a_variant_leads_to_the_same_variant(clinic: Any) -> None:
+    assert clinic("mig", tag="control").next_step == "plant pretrain-attn --relevance control --tag control"
+    planted = clinic("pretrain-attn", "pretrain-attn.relevance=control", tag="control")
+    assert planted.next_step == "plant finetune --planted control --tag control"
+
+
 def test_it_leaves_attention_and_history_and_no_backbone(clinic: Any) -> None:
     clinic("mig")
     result = clinic("pretrain-attn", "pretrain-attn.epochs=2")

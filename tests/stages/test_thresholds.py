@@ -56,6 +56,21 @@ def test_targets_side_by_side(clinic, decided):
     assert clinic("suggest", "suggest.text=fever", f"suggest.thresholds={path}").tables
 
 
+def test_a_tag_of_no_system_is_another_target_of_the_one_without_a_tag(clinic, decided):
+    assert decided("target=[f1]", tag="loose").data["system"] == "finetune"
+
+
+def test_what_to_do_next_is_for_the_same_system(clinic, decided):
+    """As it stands it can be typed: no command is named that would judge, or load, another one."""
+    assert clinic("finetune", ALONE, tag="baseline").next_step == "plant eval --tag baseline --bootstrap 1000"
+    assert clinic("predict", tag="baseline").next_step == "plant eval --tag baseline --bootstrap 1000"
+    own = "plant suggest new.csv --thresholds thresholds, or plant eval --thresholds thresholds --tag decided"
+    assert decided("target=[f1]").next_step == own
+    assert clinic("eval", "eval.thresholds=thresholds", "eval.bootstrap=0", tag="decided").data["threshold"].startswith("thresholds for")
+    theirs = "plant suggest new.csv --tag baseline --thresholds thresholds-baseline"
+    assert decided("target=[f1]", tag="baseline").next_step == theirs
+
+
 @pytest.mark.parametrize("target", ["f1", "macro-f1", "recall=0.8"])
 def test_other_targets(decided, target):
     result = decided(f"target=[{target}]", "review=0")

@@ -148,7 +148,7 @@ def _find(system: Evaluated, first: Evaluated, gold: Gold) -> System:
     found = (
         file_system(system.foreign, options.get("threshold"))
         if system.foreign is not None
-        else other_system(system.name, system.run, system.tag, gold, first.run / "corpus")
+        else other_system(system.name, system.run, system.system_tag, gold, first.run / "corpus")
     )
     if options.get("thresholds") is not None:
         path = Path(options["thresholds"])

@@ -15,6 +15,7 @@ from plant_cli.artefacts.corpus import CorpusRecord
 from plant_cli.artefacts.integrity import require_recorded
 from plant_cli.artefacts.metrics import MetricsRecord, read_metrics
 from plant_cli.artefacts.records import StageRecord
+from plant_cli.base.names import with_tag
 from plant_cli.base.writing import count
 from plant_cli.evaluation.systems import locate
 from plant_cli.runs.folder import Run
@@ -56,6 +57,19 @@ class Evaluated:
         return f"-{self.tag}" if self.tag else ""
 
     @property
+    def system_tag(self) -> str | None:
+        """The tag of the stages that it judges: one system may be judged twice, under a tag that no other stage has."""
+        return self.tag if self.predicted is None else self.predicted.tag
+
+    @property
+    def predicted(self) -> StageRecord | None:
+        """The record of the predictions that it judges; None for another tool's."""
+        if self.foreign is not None:
+            return None
+        read = [self.stages[name] for name in self.record.inputs if name in self.stages]
+        return next((record for record in read if record.stage == "predict"), None)
+
+    @property
     def folder(self) -> Path:
         """Of the evaluation."""
         return self.run / f"eval{self.suffix}"
@@ -81,7 +95,7 @@ class Evaluated:
     @property
     def trained(self) -> StageRecord | None:
         """The record of its own training; None for another tool, and for an average of systems, which were trained each by itself."""
-        return self.stages.get(f"finetune{self.suffix}")
+        return self.stages.get("finetune" if self.system_tag is None else f"finetune-{self.system_tag}")
 
     @property
     def seed(self) -> int:
@@ -94,7 +108,7 @@ class Evaluated:
 
     def command(self, stage: str, flags: str = "") -> str:
         """The command that runs one of its stages."""
-        return f"plant {stage}" + (f" --tag {self.tag}" if self.tag else "") + (f" {flags}" if flags else "")
+        return with_tag(f"plant {stage}", self.tag if stage == "eval" else self.system_tag) + (f" {flags}" if flags else "")
 
     def read_labels(self) -> pl.DataFrame:
         """`per_label.tsv`: a row for each label, with counts, precision, recall, F1 and its interval."""

@@ -42,7 +42,7 @@ def describe_systems(systems: Sequence[Evaluated]) -> Table:
 def _describe_untrained(system: Evaluated) -> str:
     if system.foreign is not None:
         return f"another tool ({system.foreign.name})"
-    predicted = system.stages.get(f"predict{system.suffix}")
+    predicted = system.predicted
     members = {} if predicted is None else predicted.summary.get("average") or {}
     return f"average of {', '.join(members)}" if members else "not trained in this run"
 

@@ -93,3 +93,11 @@ def test_names_that_mean_nothing_here(evaluate, tmp_path):
         read_evaluated([str(file)], tmp_path / "run")
     with pytest.raises(ArtefactError):
         read_evaluated(["finetune"], tmp_path / "nowhere")
+
+
+def test_a_second_judgement_under_a_tag_of_its_own_is_of_the_same_system(evaluate):
+    first, second = evaluate("gate")
+    assert (second.tag, second.system_tag, second.folder.name) == ("gate", None, "eval-gate")
+    assert second.trained == first.trained is not None
+    assert second.command("eval") == "plant eval --tag gate"
+    assert second.command("predict") == "plant predict"

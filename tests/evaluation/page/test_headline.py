@@ -56,7 +56,9 @@ def test_what_is_not_defined_is_a_dash(systems):
 def test_what_was_not_trained_here_says_what_it_is(systems):
     predict = systems[0].stages["predict"]
     members = predict.model_copy(update={"summary": {"average": {"finetune": "a", "baseline": "b"}}})
-    average = replace(systems[0], tag="ens", stages={**systems[0].stages, "predict-ens": members})
+    members = members.model_copy(update={"tag": "ens"})
+    record = systems[0].record.model_copy(update={"tag": "ens", "inputs": {"predict-ens": "hash"}})
+    average = replace(systems[0], tag="ens", record=record, stages={**systems[0].stages, "predict-ens": members})
     tool = replace(systems[0], tag="tool", record=systems[0].record.model_copy(update={"options": {"predictions": "/x/omikuji.parquet"}}))
     rows = describe_systems([average, tool]).rows
     assert [row[2] for row in rows] == ["average of finetune, baseline", "another tool (omikuji.parquet)"]

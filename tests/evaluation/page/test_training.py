@@ -36,7 +36,10 @@ def test_curves_are_the_recorded_epochs(trained):
 
 
 def test_an_average_has_no_training_of_its_own(trained):
-    average = replace(trained[0], tag="ensemble")  # its stages are those of its members
+    record = trained[0].record.model_copy(update={"tag": "ensemble", "inputs": {"predict-ensemble": "hash"}})
+    predict = trained[0].stages["predict"].model_copy(update={"tag": "ensemble"})
+    stages = {**trained[0].stages, "predict-ensemble": predict}  # those of its members, too
+    average = replace(trained[0], tag="ensemble", record=record, stages=stages)
     assert average.trained is None
     assert average.read_history("finetune") == []
     assert list(write_training([average]).figures) == []
