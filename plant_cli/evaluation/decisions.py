@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from plant_cli.api.output import Cell, Column, Table
-from plant_cli.artefacts.thresholds import REVIEW
+from plant_cli.artefacts.thresholds import ASSIGN, REVIEW
 from plant_cli.evaluation.bands import Decision, Figure, Outcome
 from plant_cli.evaluation.conventions import CONVENTIONS, ConventionName
 from plant_cli.evaluation.cuts import ENOUGH, OWN
 from plant_cli.evaluation.gold import Gold, describe_gold
+from plant_cli.evaluation.targets import Aim, parse_targets
 
 VALIDATION = "validation"
 BOUNDS = ("", " low", " high")
@@ -104,8 +105,10 @@ def _show(split: str, outcome: Outcome, gold: Gold, given: Circumstances) -> Tab
 
 
 def _notes(split: str, outcome: Outcome, gold: Gold, given: Circumstances) -> list[str]:
+    aim = parse_targets(given.target.split())
     shown, load = _percent(outcome.automatic), outcome.bands[REVIEW].labels.value or 0.0
     return [
+        *_describe_missed(aim, outcome, given),
         f"{shown} of the labels shown are assigned without a person; {load:.3g} labels of a document are to be reviewed, and "
         f"{_percent(outcome.untouched)} of the documents have none",
         "assign: without a person; review: a person looks; reject: listed, but not shown",
@@ -122,6 +125,28 @@ def _notes(split: str, outcome: Outcome, gold: Gold, given: Circumstances) -> li
         if given.replicates
         else f"no intervals (--bootstrap 0); seed {given.seed}",
     ]
+
+
+def _describe_missed(aim: Aim, outcome: Outcome, given: Circumstances) -> list[str]:
+    """The targets that are not reached on this split, and what is reached; nothing is said of an interval that was not drawn."""
+    assign, review = outcome.bands[ASSIGN], outcome.bands[REVIEW]
+    reached = {"precision": assign.precision, "recall": assign.recall}
+    missed = []
+    for target, figure in ((aim.assign, reached.get(aim.assign.measure)), (aim.review, _add(assign.recall, review.recall))):
+        if target is None or target.least is None or figure is None:
+            continue
+        if figure.value is None:
+            missed.append(f"NOT REACHED: {target}; no label is assigned")
+        elif figure.value < target.least:
+            inside = figure.high is not None and figure.high >= target.least
+            within = f", though the {100 * given.level:g}% interval holds it" if inside else ""
+            missed.append(f"NOT REACHED: {target}; here it is {100 * figure.value:.1f}%{within}")
+    return missed
+
+
+def _add(assigned: Figure, reviewed: Figure) -> Figure:
+    """The recall of all that is shown, without an interval: those of the parts do not add up."""
+    return Figure(value=(assigned.value or 0.0) + (reviewed.value or 0.0))
 
 
 def _list_groups(decision: Decision, positives: Sequence[int], given: Circumstances, validation: Gold) -> Table:

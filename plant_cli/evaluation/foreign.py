@@ -236,7 +236,7 @@ def _read_long(path: Path) -> Foreign | None:
         typed = frame.select(pl.col("doc_id").cast(pl.String), pl.col("label").cast(pl.String), pl.col("score").cast(pl.Float64))
     except pl.exceptions.PolarsError as error:
         raise _bad("a score is no number, or a label no text", str(path), "columns doc_id, label and score") from error
-    rows = typed.group_by("doc_id", maintain_order=True).agg(labels=pl.col("label"), scores=pl.col("score"))
+    rows = typed.group_by("doc_id", maintain_order=True).agg(labels=pl.col("label").drop_nulls(), scores=pl.col("score").drop_nulls())
     return Foreign(form="a table with a pair in each row", frame=rows)
 
 

@@ -194,8 +194,8 @@ def _parse_lists(frame: pl.DataFrame, name: str, path: Path) -> pl.Series:
             raise DataError(
                 f"the {name} are not a list of {what} in JSON: {cell[:60]}",
                 where=f"{path}, column {name}, row {row}",
-                expected=f"a list in each cell, such as {example}; `plant suggest -O x.csv` writes them so",
-                todo="write the lists as JSON, or the table as Parquet or JSON lines",
+                expected=f"a list in each cell, such as {example}",
+                todo="write the lists as JSON, the table as Parquet or JSON lines, or a row for each pair: doc_id, label, score",
             )
         lists.append(values)
     return pl.Series(name, lists, dtype=pl.List(dtype))

@@ -37,8 +37,8 @@ class SuggestOptions(Options):
     id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).")
     output: str | None = option(
         None,
-        "Write doc_id, labels, titles (where there are any), scores, assigned and what was asked for to this table (.csv, .tsv, .jsonl, "
-        ".parquet).",
+        "Write the suggestions to this table. In .csv and .tsv each has a row of its own (doc_id, rank, label, title, score, threshold, "
+        "assigned); in .jsonl and .parquet each document has one, with lists.",
         short="-O",
         min_length=1,
     )
@@ -198,17 +198,39 @@ def _suggestions(ids: list[str], top: TopLabels, thresholds: Thresholds, corpus:
 
 
 def _write(found: pl.DataFrame, output: Path, ids: list[str], *, titled: bool, decided: bool = False, explained: bool = False) -> None:
-    """One row a document, best labels first; a document without suggestions has empty lists."""
+    """What was suggested, best labels first, in the form of the table: see `_list_pairs` and `_list_documents`."""
+    from plant_cli.kit.tables import output_format, write_table
+
+    in_rows = output_format(output) in (".csv", ".tsv")  # where a list in a cell is of no use to a person or a spreadsheet
+    shape = _list_pairs if in_rows else _list_documents
+    write_table(shape(found, ids, titled=titled, decided=decided, explained=explained), output)
+
+
+def _list_pairs(found: pl.DataFrame, ids: list[str], *, titled: bool, decided: bool, explained: bool) -> pl.DataFrame:
+    """A row for each document and label; a document without suggestions has one with nothing but its id."""
     import polars as pl
 
-    from plant_cli.kit.tables import write_table
+    asked = {"title": titled, "decision": decided, "why": explained}
+    names = ("doc_id", "rank", "label", "title", "score", "threshold", "assigned", "decision", "why")
+    ranked = found.drop("doc_id").with_columns(
+        rank=pl.int_range(1, pl.len() + 1).over("row"),
+        threshold=pl.when(pl.col("threshold").is_finite()).then("threshold"),  # none: the label is never assigned
+    )
+    documents = pl.DataFrame({"row": range(len(ids)), "doc_id": ids}, schema={"row": pl.Int64, "doc_id": pl.String})
+    whole = documents.join(ranked, on="row", how="left", maintain_order="left_right")
+    return whole.select(name for name in names if asked.get(name, True))
+
+
+def _list_documents(found: pl.DataFrame, ids: list[str], *, titled: bool, decided: bool, explained: bool) -> pl.DataFrame:
+    """A row for each document with lists, which are empty for one without suggestions."""
+    import polars as pl
 
     columns = {"label": "labels", **({"title": "titles"} if titled else {}), "score": "scores", "assigned": "assigned"}
     columns |= {**({"decision": "decisions"} if decided else {}), **({"why": "why"} if explained else {})}
     lists = found.group_by("row", maintain_order=True).agg(pl.col(one).alias(many) for one, many in columns.items())
     documents = pl.DataFrame({"row": range(len(ids)), "doc_id": ids}, schema={"row": pl.Int64, "doc_id": pl.String})
     whole = documents.join(lists, on="row", how="left", maintain_order="left").drop("row")
-    write_table(whole.with_columns(pl.col(name).fill_null([]) for name in columns.values()), output)
+    return whole.with_columns(pl.col(name).fill_null([]) for name in columns.values())
 
 
 def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut, target: str | None, *, explained: bool) -> Result:
@@ -233,7 +255,7 @@ def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut, 
             *([Column(name="why")] if explained else []),
         ],
         rows=[
-            [*names, _round(score), _round(threshold) if threshold < float("inf") else None, decision, *([why] if explained else [])]
+            [*names, _round(score), _round(threshold) if threshold < float("inf") else "never", decision, *([why] if explained else [])]
             for *names, score, threshold, decision, why in shown.select(
                 "doc_id", "label", pl.col("title").fill_null(""), "score", "threshold", said, "why"
             ).iter_rows()
@@ -243,6 +265,7 @@ def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut, 
             "assigned: the score reaches the threshold tuned on validation; scores are probabilities, calibrated on validation"
             if target is None
             else f"decision: by thresholds for {target}, chosen on validation; review: a person should look",
+            *(["never: no threshold of the label reaches the target on validation"] if found["threshold"].is_infinite().any() else []),
             *(["why: what each scorer adds to the log-odds of an average label, and by what"] if explained else []),
         ],
     )

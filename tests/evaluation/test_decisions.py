@@ -1,10 +1,11 @@
 """Decisions as tables and JSON."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from plant_cli.evaluation.bands import decide, find_bands, measure_bands
+from plant_cli.evaluation.bands import Figure, decide, find_bands, measure_bands
 from plant_cli.evaluation.decisions import Circumstances, as_json, make_tables
 from plant_cli.evaluation.predictions import read_predictions
 from plant_cli.evaluation.targets import parse_targets
@@ -46,3 +47,32 @@ def test_json_holds_all_figures(given):
         "never_assigned": 0,
     }
     assert (content["seed"], content["level"], content["target"]) == (3, 0.9, "precision=0.75")
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("precision=0.9", ["NOT REACHED: precision=0.9; here it is 70.0%, though the 90% interval holds it"]),
+        ("precision=0.95", ["NOT REACHED: precision=0.95; here it is 70.0%"]),
+        ("precision=0.7", []),
+        ("recall=0.5", ["NOT REACHED: recall=0.5; here it is 40.0%"]),
+        ("precision=0.6 recall=0.8", ["NOT REACHED: recall=0.8; here it is 75.0%"]),
+        ("f1", []),
+    ],
+)
+def test_a_target_that_is_not_reached_is_told(given, target, said):
+    assert _missed(given, target, 0.7) == said
+
+
+def test_nothing_assigned_reaches_no_precision(given):
+    assert _missed(given, "precision=0.9", None) == ["NOT REACHED: precision=0.9; no label is assigned"]
+
+
+def _missed(given, target, precision):
+    outcomes, golds, decision, circumstances, positives = given
+    bands = dict(outcomes["validation"].bands)
+    bands["assign"] = replace(bands["assign"], precision=Figure(value=precision, low=0.5, high=0.92), recall=Figure(value=0.4))
+    bands["review"] = replace(bands["review"], recall=Figure(value=0.35))
+    outcomes = {"validation": replace(outcomes["validation"], bands=bands)}
+    tables = make_tables(outcomes, golds, decision, replace(circumstances, target=target), positives)
+    return [note for note in tables[0].notes if note.startswith("NOT REACHED")]

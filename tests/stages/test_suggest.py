@@ -86,10 +86,26 @@ def test_titles_and_what_is_assigned_stand_in_the_file(trained: Any, tmp_path: P
     row = found.row(0, named=True)
     assert row["titles"] == [cells[2] for cells in shown.tables[0].rows]
     assert row["assigned"] == [cells[5] == "yes" for cells in shown.tables[0].rows]
-    cells = pl.read_csv(tmp_path / "out.csv").row(0, named=True)
-    assert list(cells) == columns
-    assert json.loads(cells["titles"]) == row["titles"]
-    assert json.loads(cells["assigned"]) == row["assigned"]
+    pairs = pl.read_csv(tmp_path / "out.csv")
+    assert pairs.columns == ["doc_id", "rank", "label", "title", "score", "threshold", "assigned"]
+    assert pairs["rank"].to_list() == [1, 2, 3]
+    assert pairs["label"].to_list() == row["labels"]
+    assert pairs["title"].to_list() == row["titles"]
+    assert pairs["score"].to_list() == pytest.approx(row["scores"])
+    assert pairs["assigned"].to_list() == row["assigned"]
+
+
+def test_a_table_of_pairs_has_a_row_for_a_document_without_suggestions(tmp_path: Path) -> None:
+    rows = [(0, "a", "flu", None, 0.5, 0.25, True, "assign", ""), (0, "a", "cold", None, 0.4, float("inf"), False, "review", "")]
+    names = ["row", "doc_id", "label", "title", "score", "threshold", "assigned", "decision", "why"]
+    found = pl.DataFrame(rows, schema=names, schema_overrides={"title": pl.String}, orient="row")
+    _write(found, tmp_path / "out.tsv", ["a", "b"], titled=False, decided=True)
+    assert (tmp_path / "out.tsv").read_text().splitlines() == [
+        "doc_id\trank\tlabel\tscore\tthreshold\tassigned\tdecision",
+        "a\t1\tflu\t0.5\t0.25\ttrue\tassign",
+        "a\t2\tcold\t0.4\t\tfalse\treview",
+        "b\t\t\t\t\t\t",
+    ]
 
 
 def test_a_corpus_without_titles_gives_a_file_without_them(tmp_path: Path) -> None:
@@ -103,7 +119,7 @@ def test_a_corpus_without_titles_gives_a_file_without_them(tmp_path: Path) -> No
     }
 
 
-@pytest.mark.parametrize("name", ["out.parquet", "out.jsonl"])
+@pytest.mark.parametrize("name", ["out.parquet", "out.jsonl", "out.csv", "out.tsv"])
 def test_the_file_is_read_by_eval(trained: Any, tmp_path: Path, name: str) -> None:
     test = generate(documents=120, labels=12, seed=3).splits["test"].collect()
     test.select("doc_id", "text").write_parquet(tmp_path / "new.parquet")

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from plant_cli.api import ArtefactError, DataError, RecipeError, UsageError
+from tests.artefacts.conftest import record_again
 
 ALONE = "finetune.network=false"
 
@@ -54,6 +55,17 @@ def test_targets_side_by_side(clinic, decided):
     assert clinic("suggest", "suggest.text=fever", "suggest.thresholds=thresholds-loose").tables
     path = clinic.path / "thresholds-loose" / "thresholds.json"
     assert clinic("suggest", "suggest.text=fever", f"suggest.thresholds={path}").tables
+
+
+def test_a_label_that_is_never_assigned_says_so(clinic, decided):
+    decided("target=[f1]")
+    path = clinic.path / "thresholds" / "thresholds.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"value": [None] * len(content["value"])}))
+    record_again(path.parent)
+    table = clinic("suggest", "suggest.text=fever", "suggest.thresholds=thresholds").tables[0]
+    assert {row[4] for row in table.rows} == {"never"}
+    assert any(note.startswith("never: ") for note in table.notes)
 
 
 def test_a_tag_of_no_system_is_another_target_of_the_one_without_a_tag(clinic, decided):
