@@ -7,13 +7,20 @@ import io
 import json
 import math
 import sys
-from collections.abc import Callable
-from typing import Any, TextIO
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO
 
-from plant_cli.api import Result, Table
+from plant_cli.api import Column, Result, Table
 from plant_cli.api.output import Cell
 from plant_cli.base.escapes import printable, printable_cell
 from plant_cli.base.writing import NUMBERS, format_row, write_latex, write_markdown
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+GAP = 2  # blanks between columns
+LINE = 28  # characters of a text that are kept on one line where a terminal is narrow
 
 
 def show(result: Result, form: str, *, quiet: bool = False, stream: TextIO | None = None) -> None:
@@ -31,28 +38,88 @@ def show(result: Result, form: str, *, quiet: bool = False, stream: TextIO | Non
 
 def _show_on_terminal(result: Result, out: TextIO) -> None:
     from rich.console import Console
-    from rich.table import Table as RichTable
     from rich.text import Text
 
     console = Console(file=out)  # rich heeds NO_COLOR
     for table in result.tables:
-        drawn = RichTable(
-            title=Text(printable(table.title)) if table.title else None,
-            title_justify="left",
-            title_style="bold",
-            box=None,
-            header_style="bold",
-            pad_edge=False,
-        )
-        for column in table.columns:
-            justify: Any = "right" if column.kind in NUMBERS else "left"
-            drawn.add_column(Text(printable_cell(column.name)), justify=justify, overflow="fold")  # nothing is cut off on a narrow terminal
-        for row in table.rows:
-            drawn.add_row(*(Text(text) for text in format_row(table, row)))
-        console.print(drawn)
+        names, rows = [printable_cell(column.name) for column in table.columns], [format_row(table, row) for row in table.rows]
+        needs = [_need(column, [name, *cells]) for column, name, *cells in zip(table.columns, names, *rows, strict=True)]
+        for number, kept in enumerate(_fit_columns(needs, console.width)):
+            if number:
+                console.print()
+            console.print(_draw(table, names, rows, kept, needs, console.width, titled=not number))
         for note in table.notes:
             console.print(Text(printable(note), style="dim"))
         console.print()
+
+
+@dataclass(frozen=True)
+class Need:
+    """How many characters a column takes: at least, with its words below one another, and on one line."""
+
+    least: int
+    whole: int
+
+
+def _need(column: Column, cells: Sequence[str]) -> Need:
+    """Only names, and long texts, are broken between words: a number stays whole."""
+    whole = max(map(_width, cells))
+    words = max((_width(word) for word in cells[0].split()), default=0)
+    body = max(map(_width, cells[1:]), default=0)
+    return Need(max(words, body if column.kind in NUMBERS else min(body, LINE)), whole)
+
+
+def _width(text: str) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _fit_columns(needs: Sequence[Need], width: int) -> Iterator[list[int]]:
+    """Places of columns that fit beside one another; those that do not stand in a part below, behind the first column once more."""
+    if not needs:
+        return
+    kept, taken = [0], needs[0].least
+    for place, need in enumerate(needs[1:], start=1):
+        if len(kept) > 1 and taken + GAP + need.least > width:
+            yield kept
+            kept, taken = [0], needs[0].least
+        kept.append(place)
+        taken += GAP + need.least
+    yield kept
+
+
+def _draw(
+    table: Table,
+    names: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    kept: Sequence[int],
+    needs: Sequence[Need],
+    width: int,
+    *,
+    titled: bool,
+) -> RichTable:
+    """Some columns of a table; those of numbers are as narrow as they can be where not all of it fits on a line."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    drawn = RichTable(
+        title=Text(printable(table.title)) if table.title and titled else None,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        header_style="bold",
+        pad_edge=False,
+    )
+    narrow = sum(needs[place].whole for place in kept) + GAP * (len(kept) - 1) > width
+    for place in kept:
+        numbers = table.columns[place].kind in NUMBERS
+        fixed = needs[place].least if narrow and numbers else None
+        justify: Any = "right" if numbers else "left"
+        drawn.add_column(Text(names[place]), justify=justify, width=fixed, overflow="fold")  # nothing is cut off on a narrow terminal
+    for row in rows:
+        drawn.add_row(*(Text(row[place]) for place in kept))
+    return drawn
 
 
 def _plain(result: Result) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 
 import pytest
 
@@ -101,3 +102,42 @@ def test_what_steers_a_terminal_is_written_out_on_one_and_kept_in_a_file(form: s
     assert "\x1b[31mred" not in terminal.getvalue()
     assert "\x1b[2J" not in terminal.getvalue()
     assert ("\x1b[31mred" in file.getvalue()) == (form in ("csv", "tsv"))
+
+
+WIDE = Table(
+    title="",
+    columns=[Column(name="metric"), *(Column(name=f"figure number {n}", kind="points") for n in range(8)), Column(name="in words")],
+    rows=[(f"P@{k}", *(0.1 * k + 0.01 * n for n in range(8)), f"{k} of (+1.0, [0.5, 1.5])") for k in (1, 5)],
+)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
+def test_a_table_that_is_too_wide_stands_in_parts_with_whole_numbers(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    lines = _draw(monkeypatch, WIDE, width)
+    assert max(map(len, lines)) <= width
+    for row in WIDE.rows:
+        found = " ".join(line for line in lines if line.startswith(str(row[0])))
+        words = [word for word in found.split() if word != row[0]]
+        assert words == [*(f"{100 * value:.1f}" for value in row[1:-1] if isinstance(value, float)), *str(row[-1]).split()]
+    parts = sum(line.startswith("P@1") for line in lines)
+    assert parts == {40: 3, 60: 2, 80: 2, 100: 1, 200: 1}[width]
+
+
+def test_long_texts_are_broken_between_words_and_make_no_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "words of a title that is longer than a line of a small terminal can be"
+    table = Table(
+        title="", columns=[Column(name="label"), Column(name="title"), Column(name="score", kind="exact")], rows=[("E11", text, 0.123)]
+    )
+    lines = _draw(monkeypatch, table, 50)
+    assert [line.split()[0] for line in lines[:2]] == ["label", "E11"]
+    assert "0.123" in lines[1]
+    assert " ".join(" ".join(lines[1:]).replace("E11", "").replace("0.123", "").split()) == text
+
+
+def _draw(monkeypatch: pytest.MonkeyPatch, table: Table, width: int) -> list[str]:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = _Terminal()
+    show(Result(tables=[table]), "table", stream=terminal)
+    return [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in terminal.getvalue().splitlines() if line.strip()]
