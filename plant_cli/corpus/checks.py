@@ -73,7 +73,11 @@ def find_repeated_ids(frames: Frames) -> Iterator[Finding]:
     if repeated.height:
         yield Finding(
             what="documents share their id with another, or have none",
-            where=show_some([f"'{d}' in {s} row {r}" for r, d, s in repeated.head(_SHOWN + 1).iter_rows()], repeated.height),
+            where=show_some(
+                [f"{'no id' if d is None else repr(d)}, document {r} of {s}" for r, d, s in repeated.head(_SHOWN + 1).iter_rows()],
+                repeated.height,
+                between="; ",
+            ),
             count=repeated.height,
             expected="an id for each document, over all splits",
             todo="name another column with --id-column, or drop the repeated documents",
@@ -223,6 +227,6 @@ def _leak(shared: pl.DataFrame, what: str) -> Iterator[Finding]:
         )
 
 
-def show_some(examples: list[str], total: int) -> str:
+def show_some(examples: list[str], total: int, between: str = ", ") -> str:
     """The first few examples, and how many there are in all."""
-    return ", ".join(examples[:_SHOWN]) + (f", … ({total:,} in all)" if total > _SHOWN else "")
+    return between.join(examples[:_SHOWN]) + (f"{between}… ({total:,} in all)" if total > _SHOWN else "")

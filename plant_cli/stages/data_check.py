@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from plant_cli.api import (
     Choice,
     Column,
     DataError,
+    DataSection,
     MachineSection,
     Options,
     Result,
@@ -23,6 +25,8 @@ from plant_cli.api import (
 )
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from plant_cli.api import Dataset
     from plant_cli.corpus.checks import Finding
     from plant_cli.corpus.digest_files import Digested
@@ -63,13 +67,49 @@ def check(context: StageContext, options: CheckOptions) -> Result:
         rows=[(f.level, f.count, f.what, f.where, f.todo) for f in findings],
         notes=[] if findings else ["nothing was found wrong"],
     )
-    written = [] if options.fix is None else _fix(context, dataset, Path(options.fix))
-    wrong = [finding for finding in findings if finding.level == "fatal" or (options.strict and finding.level == "warning")]
+    content = {"findings": [asdict(finding) for finding in findings], "written": list[str]()}
+    wrong = _choose_wrong(findings, strict=options.strict)
+    if options.fix is None:
+        failure = _fail(len(wrong), str(name), "see what the table says; --fix writes a cleaned copy") if wrong else None
+        return Result(tables=[table], data=content, failure=failure)
+    written, changes = _fix(context, dataset, Path(options.fix))
+    failure = _judge_copy(context, options)
+    content["written"] = [str(path) for path in written]
     return Result(
-        tables=[table],
-        data={"findings": [asdict(finding) for finding in findings], "written": [str(path) for path in written]},
-        failure=_fail(len(wrong), str(name), fixed=options.fix is not None) if wrong else None,
+        tables=[table, _count_changes(changes, options.fix)],
+        data=content,
+        next_step=None if failure else f"plant mig {shlex.quote(options.fix)}",
+        failure=failure,
     )
+
+
+def _choose_wrong(findings: Iterable[Finding], *, strict: bool) -> list[Finding]:
+    """What makes the command fail."""
+    return [finding for finding in findings if finding.level == "fatal" or (strict and finding.level == "warning")]
+
+
+def _judge_copy(context: StageContext, options: CheckOptions) -> DataError | None:
+    """What is still wrong with the cleaned copy, read as whoever goes on with it reads it."""
+    from plant_cli.corpus.digest_files import digest_all
+    from plant_cli.corpus.loading import load_dataset
+
+    path = str(options.fix)
+    try:
+        copy = load_dataset(context, DataSection(path=path))
+        left = _choose_wrong(_examine(context, copy, digest_all(copy, context.reporter), None), strict=options.strict)
+    except DataError as error:  # nothing is left of it
+        return error
+    return _fail(len(left), path, f"put right by hand what the copy still has: {'; '.join(map(str, left))}") if left else None
+
+
+def _count_changes(changes: pl.DataFrame, path: str) -> Table:
+    """How often what was put right; changes that name another document are counted together."""
+    import polars as pl
+
+    kind = pl.col("change").str.replace(r"^was called .*", "got an id of its own").str.replace(r" repeats .*, which", " repeats one that")
+    counted = changes.group_by(kind, maintain_order=True).len()
+    columns = [Column(name="what was put right"), Column(name="documents", kind="count")]
+    return Table(title=f"Changes in {path}", columns=columns, rows=list(counted.iter_rows()), notes=[] if len(counted) else ["nothing"])
 
 
 def _examine(context: StageContext, dataset: Dataset, known: Digested, chosen: Choice | None) -> Iterator[Finding]:
@@ -99,7 +139,7 @@ def _examine(context: StageContext, dataset: Dataset, known: Digested, chosen: C
     yield from find_cut_texts(texts, spec.load(settings, MachineSection(device="cpu")), spec.name)
 
 
-def _fix(context: StageContext, dataset: Dataset, output: Path) -> list[Path]:
+def _fix(context: StageContext, dataset: Dataset, output: Path) -> tuple[list[Path], pl.DataFrame]:
     """Write the cleaned copy and the list of changes; this holds the whole corpus in memory."""
     import polars as pl
 
@@ -116,7 +156,7 @@ def _fix(context: StageContext, dataset: Dataset, output: Path) -> list[Path]:
     for path in (*written, listed):
         context.reporter.note(f"wrote {path}")
     context.reporter.note(f"{changes.height:,} changes, listed in {listed}")
-    return [*written, listed]
+    return [*written, listed], changes
 
 
 def _keep_evidence(dataset: Dataset, pairs: object) -> Dataset:
@@ -130,13 +170,8 @@ def _keep_evidence(dataset: Dataset, pairs: object) -> Dataset:
     return replace(dataset, evidence=dataset.evidence.join(pairs.lazy(), on=["doc_id", "label"], how="semi", maintain_order="left"))
 
 
-def _fail(count: int, where: str, *, fixed: bool) -> DataError:
-    return DataError(
-        f"{count} checks found something wrong",
-        where=where,
-        expected="a corpus that passes all of them",
-        todo="use the cleaned copy, and look at its changes" if fixed else "see what the table says; --fix writes a cleaned copy",
-    )
+def _fail(count: int, where: str, todo: str) -> DataError:
+    return DataError(f"{count} checks found something wrong", where=where, expected="a corpus that passes all of them", todo=todo)
 
 
 SPECS = (

@@ -36,7 +36,7 @@ def test_nothing_is_found_in_a_sound_corpus(frames: dict[SplitName, pl.DataFrame
 def test_repeated_ids_are_named_with_their_rows() -> None:
     finding = only(checks.find_repeated_ids, train=[("a", LONG, []), ("b", LONG, []), ("a", LONG, [])], test=[("b", LONG, [])])
     assert (finding.level, finding.count) == ("fatal", 4)
-    assert finding.where == "'a' in train row 1, 'a' in train row 3, 'b' in train row 2, 'b' in test row 1"
+    assert finding.where == "'a', document 1 of train; 'a', document 3 of train; 'b', document 2 of train; 'b', document 1 of test"
     assert finding.to_error().what == "4 documents share their id with another, or have none"
     assert "--id-column" in finding.to_error().todo
 

@@ -83,6 +83,48 @@ def test_a_cleaned_copy_passes_and_every_change_is_listed(spoilt: Path, tmp_path
     assert [finding for finding in again.data["findings"] if finding["level"] == "warning"] == []
 
 
+def test_a_corpus_that_was_repaired_is_no_failure_and_says_how(tmp_path: Path) -> None:
+    path, clean = tmp_path / "x.csv", tmp_path / "clean.csv"
+    rows = [
+        "a,a text of some length,x,train",
+        "a,another text of some length, x ,test",
+        "b,,x,test",
+        "c,another text of some length,x,test",
+    ]
+    path.write_text("doc_id,text,labels,split\n" + "\n".join(rows) + "\n")
+    assert check(path).failure is not None
+    result = check(path, fix=str(clean))
+    assert result.failure is None
+    assert result.next_step == f"plant mig {clean}"
+    assert dict(result.tables[1].rows) == {
+        "labels trimmed, repeated and empty ones removed": 1,
+        "left out: it has no text": 1,
+        "left out: it repeats one that has its labels now": 1,
+        "got an id of its own": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [("b,,x,train\n", "the corpus holds no documents"), ("b,a text of some length,,train\nc,,x,train\n", "1 checks found something wrong")],
+)
+def test_a_copy_that_is_still_not_sound_is_a_failure(tmp_path: Path, rows: str, said: str) -> None:
+    (tmp_path / "x.csv").write_text(f"doc_id,text,labels,split\n{rows}")
+    result = check(tmp_path / "x.csv", fix=str(tmp_path / "clean.csv"))
+    assert result.tables[0].rows
+    assert result.failure is not None
+    assert (result.failure.exit_code, result.failure.what) == (4, said)
+    assert result.failure.where == str(tmp_path / "clean.csv")
+
+
+def test_strict_judges_the_copy_as_strictly(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("doc_id,text,labels,split\na,a text of some length,x,train\nb,another text of some length,,train\n")
+    assert check(tmp_path / "x.csv", fix=str(tmp_path / "a.csv")).failure is None
+    strict = check(tmp_path / "x.csv", fix=str(tmp_path / "b.csv"), strict=True).failure
+    assert strict is not None
+    assert "documents have no label" in strict.todo
+
+
 def test_a_backbone_to_compare_with(clinic: Path) -> None:
     findings = check(clinic, backbone="tiny").data["findings"]
     assert all("twice" not in finding["what"] for finding in findings)
