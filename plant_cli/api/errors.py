@@ -105,4 +105,4 @@ def near_names(name: str, known: Iterable[str]) -> str:
     if close:
         return "did you mean " + " or ".join(repr(n) for n in close) + "?"
     shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-    return f"known: {shown}" if shown else "none are known"
+    return f"one of {shown}" if shown else "none are known"

@@ -10,7 +10,7 @@ import polars as pl
 from scipy.sparse import csr_array
 
 from plant_cli.api.corpus import LabelIndex
-from plant_cli.api.errors import DataError, near_names
+from plant_cli.api.errors import DataError
 from plant_cli.api.metrics import Hierarchy
 from plant_cli.api.reporting import Reporter
 from plant_cli.corpus.frames import trim
@@ -99,7 +99,7 @@ def _read_parents(path: Path) -> dict[str, list[str]]:
         raise DataError(
             f"the table has no column '{wanted}'",
             where=f"{path}, columns {', '.join(frame.columns)}",
-            expected=f"{FORM}; {near_names(wanted, frame.columns)}",
+            expected=FORM,
             todo="rename the columns",
         )
     if given == "parents" and frame.schema[given] == pl.String:

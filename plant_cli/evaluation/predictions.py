@@ -165,10 +165,11 @@ def _read_frame(path: Path) -> pl.DataFrame:
     frame = collect(scan_table(path), str(path))
     for name in ("doc_id", "labels", "scores"):
         if name not in frame.columns:
+            near = near_names(name, map(shorten, frame.columns))
             raise DataError(
                 f"the predictions have no column '{name}'",
                 where=f"{path}, columns {show_names(frame.columns)}",
-                expected=f"{FORM}; {near_names(name, map(shorten, frame.columns))}",
+                expected=f"{FORM}; {near}" if "did you mean" in near else FORM,
                 todo=f"rename the column to '{name}'",
             )
     frame = frame.with_columns(_parse_lists(frame, name, path) for name in ("labels", "scores") if frame.schema[name] == pl.String)

@@ -14,6 +14,12 @@ from plant_datasets.label_cells import find_separator, parse_labels
 from plant_datasets.layout import ALIASES
 
 SAMPLE = 500  # rows
+HOLDS = {
+    "--text-column": "a column with the text of each document",
+    "--labels-column": "a column with the labels of each document",
+    "--split-column": "a column that says train, validation or test",
+    "--id-column": "a column with an id for each document",
+}
 REPEATED = 0.8  # labels recur: at least this share of distinct ones among all is a column of something else
 
 
@@ -29,11 +35,13 @@ def missing_column(name: str, flag: str, table: pl.LazyFrame, data: DataSection,
     """
     columns = table.collect_schema().names()
     guessed = _guess_flags(table, data, str(path))
+    near = near_names(name, map(shorten, columns))
+    without = "" if flag != "--labels-column" or flag in guessed else "; where there is none, add it: models learn from labelled documents"
     return DataError(
         f"there is no column '{name}'",
         where=f"{path}, columns {show_names(columns)}",
-        expected=near_names(name, map(shorten, columns)),
-        todo=f"name the right one with {flag}" + (f"; by what is in the columns perhaps {guessed}" if guessed else ""),
+        expected=near if "did you mean" in near else HOLDS.get(flag, "a column of that name"),  # all names stand in `where`
+        todo=f"name the right one with {flag}" + (f"; by what is in the columns perhaps {guessed}" if guessed else "") + without,
     )
 
 

@@ -10,7 +10,7 @@ def test_near_names_are_found_whatever_their_case() -> None:
 
 
 def test_without_a_near_name_the_first_few_are_shown() -> None:
-    assert near_names("x", [f"name {i:02}" for i in range(13)]) == f"known: {', '.join(f'name {i:02}' for i in range(12))}, …"
+    assert near_names("x", [f"name {i:02}" for i in range(13)]) == f"one of {', '.join(f'name {i:02}' for i in range(12))}, …"
     assert near_names("x", []) == "none are known"
 
 

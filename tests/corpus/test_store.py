@@ -74,7 +74,7 @@ def test_an_unknown_split_and_an_unknown_label_are_named(dataset: Dataset, tmp_p
     assert caught.value.expected == "one of train"
     with pytest.raises(DataError) as caught:
         corpus.labels.position("B2")
-    assert caught.value.expected == "known: A9, B1, C1"
+    assert caught.value.expected == "one of A9, B1, C1"
 
 
 @pytest.mark.parametrize("name", ["labels.parquet", "statistics.json"])

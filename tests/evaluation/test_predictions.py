@@ -150,7 +150,7 @@ def test_many_unknown_labels_are_warned_of_with_near_names(gold, save, good):
     assert read_predictions(path, gold, reporter).unknown == 3
     assert reporter.warnings == [
         "3 of 10 predicted labels are unknown to the corpus: each keeps its rank and counts as wrong "
-        f"({path}: 'nowhere', 'B'; for 'nowhere': known: a, b, c, d, x, y)"
+        f"({path}: 'nowhere', 'B'; for 'nowhere': one of a, b, c, d, x, y)"
     ]
 
 

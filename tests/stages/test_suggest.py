@@ -140,7 +140,7 @@ def test_the_ids_of_the_runs_corpus_are_not_lost(clinic: Any, listener: Listener
     assert not out.exists()
     with pytest.raises(DataError, match="no column 'number'") as caught:
         clinic("suggest", flags={"suggest": {"path": str(table), "id_column": "number"}})
-    assert "as --id-column says; known: CASE_ID, text" in caught.value.expected
+    assert "as --id-column says; one of CASE_ID, text" in caught.value.expected
     given = {"path": str(table), "output": str(out), "id_column": "CASE_ID"}
     clinic("suggest", flags={"suggest": given}, reporter=listener)
     assert pl.read_parquet(out)["doc_id"].to_list() == ["17", "4"]

@@ -133,7 +133,7 @@ def fail(path: Path, **columns: str) -> PlantError:
         ({"text_column": "texts"}, "did you mean 'text'?", "--text-column"),
         ({"labels_column": "label"}, "did you mean 'labels'?", "--labels-column"),
         ({"id_column": "docid"}, "did you mean 'doc_id'?", "--id-column"),
-        ({"split_column": "fold"}, "known: doc_id, labels, split, text", "--split-column"),
+        ({"split_column": "fold"}, "a column that says train, validation or test", "--split-column"),
     ],
 )
 def test_a_missing_column_is_named_with_the_near_one_and_the_flag(
@@ -146,6 +146,13 @@ def test_a_missing_column_is_named_with_the_near_one_and_the_flag(
     assert "columns doc_id, text, labels, split" in error.where
     assert error.expected == expected
     assert flag in error.todo
+
+
+def test_a_corpus_without_labels_says_what_is_missing_and_names_no_column_twice(tmp_path: Path) -> None:
+    write_table(pl.DataFrame(ROWS).select("doc_id", "text", "split"), tmp_path / "data.parquet")
+    error = fail(tmp_path / "data.parquet")
+    assert error.expected == "a column with the labels of each document"
+    assert error.todo.startswith("name the right one with --labels-column; where there is none, add it")
 
 
 def test_a_misspelt_split_column_is_no_reason_to_split_randomly(tmp_path: Path) -> None:
