@@ -44,7 +44,7 @@ from plant_cli.api.options import Choice, NoOptions, Options, choice, option
 from plant_cli.api.output import Column, Result, Table
 from plant_cli.api.reporting import Reporter, SilentReporter, Task
 from plant_cli.api.request import Request, Runner, StepResult
-from plant_cli.api.scorers import Documents, FittedScorer, Scorer, ScorerInput
+from plant_cli.api.scorers import Documents, FittedScorer, Reason, Scorer, ScorerInput
 from plant_cli.api.sections import DataSection, MachineSection, ModelSection
 from plant_cli.api.shortlists import Shortlist, ShortlistInput
 from plant_cli.api.signals import Counts

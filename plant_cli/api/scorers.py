@@ -22,7 +22,7 @@ class Documents:
     """Documents, each cut into words once, however many scorers read them.
 
     Args:
-        vocabulary: distinct words of the documents, as the corpus counts them [W].
+        vocabulary: distinct words, as the corpus counts them [W]; after `take` also words that only other documents have.
         numbers: the words of all documents in order, each by its number, int32 [T].
         ends: where each document begins in `numbers`, and where the last one ends, int64 [B + 1].
     """
@@ -98,6 +98,19 @@ class ScorerInput:
     reporter: Reporter
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reason:
+    """What speaks for one label.
+
+    Args:
+        text: in a few words: words of the document, a title, a training document; empty: nothing does.
+        words: the words of the document that it names, as `Documents.vocabulary` spells them.
+    """
+
+    text: str
+    words: Sequence[str] = ()
+
+
 class Scorer(Protocol):
     """Scores labels for documents. What it learned is arrays, so that it is saved without pickle."""
 
@@ -114,8 +127,8 @@ class Scorer(Protocol):
         """
         ...
 
-    def explain(self, document: Documents, labels: Sequence[int]) -> Sequence[str]:
-        """What speaks for some labels, in a few words each: words of the document, a title, a training document; empty: nothing does.
+    def explain(self, document: Documents, labels: Sequence[int]) -> Sequence[Reason]:
+        """What speaks for some labels, the same whatever documents this one was taken from.
 
         Args:
             document: one document.

@@ -21,6 +21,7 @@ PREDICTIONS = "predictions.parquet"
 VALIDATION = "validation.parquet"  # what a trained model said of validation, calibrated without each document's own part
 INDICES = "label_indices"
 PARTS = "parts"  # folder of the predictions by each part of a model alone
+NETWORK, SCORERS, WHOLE = "network", "scorers together", "all together"  # what parts are called, beside the names of scorers
 
 
 def write_predictions(

@@ -10,7 +10,7 @@ import numpy as np
 
 from plant_cli.api.output import Cell, Column, Table
 from plant_cli.api.reporting import Reporter
-from plant_cli.artefacts.predictions import list_parts
+from plant_cli.artefacts.predictions import WHOLE, list_parts
 from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.families import Families
 from plant_cli.evaluation.gold import Gold
@@ -19,7 +19,6 @@ from plant_cli.evaluation.score import Score, evaluate
 
 SHOWN = ("P@1", "P@5", "PSP@5", "R@10[1-5]")
 MEASURED = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@5", "R@10", "R@50", "R@10[1-5]", "R@50[1-5]")
-WHOLE = "all together"
 
 
 def measure_parts(

@@ -20,7 +20,6 @@ CONVENTION = (
     "ECE: the distance of mean probability and share that is right, averaged over listed pairs of document and label in "
     f"{BINS} bins of equal width; all documents count, pairs that no list holds do not"
 )
-WHOLE, NETWORK = "all together", "network"
 
 
 def measure_reliability(predictions: Predictions, gold: Gold, *, replicates: int, level: float, seed: int) -> dict[str, Any] | None:

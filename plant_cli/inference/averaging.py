@@ -19,8 +19,8 @@ import torch
 
 from plant_cli.api import LabelIndex, Split, SplitName
 from plant_cli.artefacts.scores import writing_scores
-from plant_cli.inference.scoring import top_labels
-from plant_cli.inference.top import Keep, TopLabels
+from plant_cli.inference.scoring import add_logits
+from plant_cli.inference.top import Keep, TopCollector, TopLabels
 from plant_cli.model.cuts import Cut
 
 Mean = Literal["probabilities", "logits"]
@@ -128,13 +128,8 @@ def join_mean(before: Logits, logits: Logits, count: int, mean: Mean) -> Logits:
 
 def best_labels(kept: ScoreFile, documents: int, labels: int, k: int) -> TopLabels:
     """The k best labels of each document, ties by index."""
-    k = min(k, labels)
-    found, scores, assigned = np.zeros((documents, k), dtype=np.int64), np.zeros((documents, k)), 0
-    step = max(1, NUMBERS // labels)
+    collected, step = TopCollector(documents, min(k, labels)), max(1, NUMBERS // labels)
     for start in range(0, documents, step):
         rows = np.arange(start, min(start + step, documents))
-        logits = torch.from_numpy(kept.read(rows))
-        best, values = top_labels(logits, k)
-        found[rows], scores[rows] = best.numpy(), torch.sigmoid(values.double()).numpy()
-        assigned += int((logits >= 0).sum())
-    return TopLabels(labels=found, scores=scores, assigned_share=assigned / max(1, documents * labels))
+        add_logits(collected, rows, torch.from_numpy(kept.read(rows)))
+    return collected.done()

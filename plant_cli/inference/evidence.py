@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +9,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import Analyser, Corpus, MachineSection, Reporter
+from plant_cli.api import Analyser, Corpus, MachineSection, Reason, Reporter
 from plant_cli.inference.model import Voices, has_network, load_voices
 from plant_cli.inference.reasons import explain_labels
 from plant_cli.model.design import ComponentLookup
-
-_NAMED = re.compile(r"[^\s,;:()“”+]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +58,7 @@ def find_evidence(
     voices = load_voices(folder, corpus.labels, corpus.analyser, component)
     reasons = [_explain(voices, text, own) for text, own in zip(texts, labels, strict=True)]
     words = [_place_words(corpus.analyser, text) for text in texts]
-    named = [[_find_named(found, why) for why in whys] for (found, _), whys in zip(words, reasons, strict=True)]
+    named = [[_mark_words(found, why.words) for why in whys] for (found, _), whys in zip(words, reasons, strict=True)]
     weights = named
     if has_network(folder):
         attention = _read_attention(folder, corpus, component, machine, relevance, texts, labels, reporter)
@@ -70,20 +67,21 @@ def find_evidence(
             for (_, spans), (tokens, of_text), own in zip(words, attention, named, strict=True)
         ]
     return [
-        [TextEvidence(spans=spans, weights=weight, reason=why) for weight, why in zip(own, whys, strict=True)]
+        [TextEvidence(spans=spans, weights=weight, reason=why.text) for weight, why in zip(own, whys, strict=True)]
         for (_, spans), own, whys in zip(words, weights, reasons, strict=True)
     ]
 
 
 def _join(attention: npt.NDArray[np.float64], named: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The mean of attention on words and of the words that are named, both as shares [n]; attention where none is named."""
-    return (attention + named / named.sum()) / 2 if named.any() else attention
+    """The mean of attention on words and of the words that are named, both as shares [n]; one alone where the other is 0 throughout."""
+    shares = [part / part.sum() for part in (attention, named) if part.any()]
+    return np.mean(shares, axis=0) if shares else attention
 
 
-def _explain(voices: Voices | None, text: str, labels: Sequence[int]) -> list[str]:
-    if voices is None or voices.scorers is None or not labels:
-        return [""] * len(labels)
-    return explain_labels(voices.scorers, [text], np.array([labels], dtype=np.int64))[0]
+def _explain(voices: Voices | None, text: str, labels: Sequence[int]) -> list[Reason]:
+    if voices is None:
+        return [Reason(text="")] * len(labels)
+    return explain_labels(voices, [text], np.array([labels], dtype=np.int64))[0]
 
 
 def _place_words(analyser: Analyser, text: str) -> tuple[list[str], npt.NDArray[np.int64]]:
@@ -91,10 +89,10 @@ def _place_words(analyser: Analyser, text: str) -> tuple[list[str], npt.NDArray[
     return [word for word, _, _ in found], np.array([[start, end] for _, start, end in found], dtype=np.int64).reshape(-1, 2)
 
 
-def _find_named(words: Sequence[str], reason: str) -> npt.NDArray[np.float64]:
-    """1 for each word of a text that a reason names within its brackets, else 0."""
-    named = {word.lower() for part in reason.split("; ") for word in _NAMED.findall(part.partition("(")[2])}
-    return np.array([float(word in named) for word in words], dtype=np.float64)
+def _mark_words(words: Sequence[str], named: Sequence[str]) -> npt.NDArray[np.float64]:
+    """1 for each word of a text that is named, else 0."""
+    known = set(named)
+    return np.array([word in known for word in words], dtype=np.float64)
 
 
 def _read_attention(
@@ -110,17 +108,16 @@ def _read_attention(
     """Of each text the spans of its tokens [T, 2], and the attention of each label on them [T]."""
     import torch
 
-    from plant_cli.artefacts.relevance import read_vocabulary
+    from plant_cli.inference.texts import load_network_with_words
     from plant_cli.model.hardware import choose_hardware
-    from plant_cli.model.network import load_network
     from plant_cli.model.reading import LiveReader, tokenize
     from plant_cli.model.token_words import find_token_words
 
     hardware = choose_hardware(machine)
-    network = load_network(folder, component, machine, corpus.labels, corpus.sizes["train"]).to(hardware.device).eval()
+    network, vocabulary = load_network_with_words(folder, corpus, component, machine, relevance)
+    network.to(hardware.device).eval()
     tokens = tokenize(network, texts, reporter, "documents")
-    mig = relevance() if network.needs_words else None
-    words = None if mig is None else find_token_words(texts, tokens, read_vocabulary(mig)["word"].to_list(), corpus.analyser)
+    words = find_token_words(texts, tokens, vocabulary, corpus.analyser) if network.needs_words else None
     reader = LiveReader(network, tokens, hardware, words)
     found: list[tuple[npt.NDArray[np.int64], list[npt.NDArray[np.float64]]]] = []
     with torch.no_grad(), hardware.autocast(), reporter.progress("attention", len(texts), "documents") as task:

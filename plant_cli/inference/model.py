@@ -22,8 +22,6 @@ from plant_cli.model.design import ComponentLookup
 from plant_cli.runs.session import never
 
 BATCH = 64  # documents whose scores for all labels are held at a time
-NETWORK = "network"
-TOGETHER = "scorers together"
 
 
 @dataclass(frozen=True, kw_only=True)

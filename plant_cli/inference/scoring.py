@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from plant_cli.api import Interrupted, Reading
-from plant_cli.inference.top import Keep, Scoring, TopLabels, distinct_probabilities
+from plant_cli.inference.top import Scoring, TopCollector, TopLabels
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.label_scores import score_all, score_pairs
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader, Rows, lengths, sorted_batches
-from plant_cli.parallel.group import Processes
 
 Mix = Callable[[Rows, Tensor], Tensor]
 """From rows [b] and the network's logits for them [b, L] to the logits that count [b, L]."""
@@ -27,26 +24,20 @@ def keep_logits(rows: Rows, logits: Tensor) -> Tensor:
     return logits
 
 
-class _Collected:
-    """The best labels collected so far; `keep` is given all logits of each batch."""
+def add_logits(collected: TopCollector, rows: Rows, logits: Tensor, candidates: Tensor | None = None) -> None:
+    """Take the best of the logits [b, L] of some documents, found where these are.
 
-    def __init__(self, documents: int, k: int, keep: Keep | None) -> None:
-        self.keep = keep
-        self.labels = np.zeros((documents, k), dtype=np.int64)
-        self.scores = np.zeros((documents, k), dtype=np.float64)
-        self.counts = np.zeros(2, dtype=np.int64)  # pairs with a probability of at least one half, all pairs that were scored
-
-    def add(self, rows: npt.NDArray[np.int64], logits: Tensor, candidates: Tensor | None) -> None:
-        found, values = top_labels(logits, self.labels.shape[1])
-        self.labels[rows], self.scores[rows] = found.cpu().numpy(), distinct_probabilities(values.double().cpu().numpy())
-        self.counts += int((logits >= 0).sum()), logits.numel() if candidates is None else int(candidates.sum())
-        if self.keep is not None:
-            self.keep(rows, logits.cpu().numpy())
-
-    def done(self, processes: Processes) -> TopLabels:
-        processes.add_arrays(self.labels, self.scores, self.counts)  # each has the rows of its share, and zeros elsewhere
-        assigned, pairs = self.counts.tolist()
-        return TopLabels(labels=self.labels, scores=self.scores, assigned_share=assigned / max(1, pairs))
+    Args:
+        collected: takes them; its `keep` is given all logits.
+        rows: the documents [b].
+        logits: on any device.
+        candidates: the pairs that were scored, bool [b, L]; None: all.
+    """
+    best, values = top_labels(logits, collected.labels.shape[1])
+    pairs = logits.numel() if candidates is None else int(candidates.sum())
+    collected.take(rows, best.cpu().numpy(), values.cpu().numpy(), assigned=int((logits >= 0).sum()), pairs=pairs)
+    if collected.keep is not None:
+        collected.keep(rows, logits.cpu().numpy())
 
 
 def top_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -90,7 +81,9 @@ def score_documents(
     network.eval()
     mixes = mixes or {WHOLE: keep_logits}
     sizes, stopping = lengths(reader.tokens), False
-    collected = {name: _Collected(len(sizes), min(scoring.k, network.labels), None if i else scoring.keep) for i, name in enumerate(mixes)}
+    collected = {
+        name: TopCollector(len(sizes), min(scoring.k, network.labels), None if i else scoring.keep) for i, name in enumerate(mixes)
+    }
     with scoring.reporter.progress(f"scoring {scoring.name}", len(sizes), "documents") as task:
         for rows in hardware.processes.share(sorted_batches(sizes, scoring.batch)):
             if stopping := scoring.should_stop():
@@ -100,7 +93,7 @@ def score_documents(
             with hardware.autocast():
                 logits = _score(network, reading, candidates)
             for name, mix in mixes.items():  # one mixture is in memory at a time
-                collected[name].add(rows, mix(rows, logits), candidates)
+                add_logits(collected[name], rows, mix(rows, logits), candidates)
             task.advance(len(rows) * hardware.processes.count)
     if hardware.processes.any(stopping):
         raise Interrupted(
@@ -109,4 +102,6 @@ def score_documents(
             expected="all documents scored",
             todo="run the same command again with --resume",
         )
-    return {name: found.done(hardware.processes) for name, found in collected.items()}
+    for found in collected.values():  # each process has the rows of its share, and zeros elsewhere
+        hardware.processes.add_arrays(found.labels, found.scores, found.counts)
+    return {name: found.done() for name, found in collected.items()}

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from plant_cli.api import Analyser, Corpus, MachineSection
 from plant_cli.artefacts.model import require_words
+from plant_cli.artefacts.predictions import NETWORK
 from plant_cli.artefacts.relevance import read_vocabulary
-from plant_cli.inference.model import NETWORK, Voices, score_parts
+from plant_cli.inference.model import Voices, score_parts
 from plant_cli.inference.scorers import ScoredDocuments
 from plant_cli.inference.scoring import WHOLE, Mix, keep_logits, score_documents
 from plant_cli.inference.top import Scoring, TopLabels
@@ -113,9 +114,29 @@ def load_network_model(
         ArtefactError: the network was made for another order of labels, or cannot be read.
     """
     hardware = choose_hardware(machine)
-    network = load_network(folder, component, machine, corpus.labels, corpus.sizes["train"])
-    words = relevance() if network.needs_words else None
-    vocabulary = () if words is None else read_vocabulary(words)["word"].to_list()
-    if network.needs_words:
-        require_words(folder, vocabulary, words or "a run without relevance")
+    network, vocabulary = load_network_with_words(folder, corpus, component, machine, relevance)
     return NetworkModel(network, voices, hardware, corpus.analyser, vocabulary)
+
+
+def load_network_with_words(
+    folder: Path, corpus: Corpus, component: ComponentLookup, machine: MachineSection, relevance: Callable[[], Path | None]
+) -> tuple[Network, Sequence[str]]:
+    """The trained network of a `finetune` folder, and the words of the relevance table that it was trained with; none if it needs none.
+
+    Args:
+        folder: of the stage.
+        corpus: the run's corpus.
+        component: finds backbone and decoder.
+        machine: where it is to run.
+        relevance: gives the run's folder `mig`, if it has one; asked only if the decoder looks at words.
+
+    Raises:
+        ArtefactError: the network was made for another order of labels, for other words, or cannot be read.
+    """
+    network = load_network(folder, component, machine, corpus.labels, corpus.sizes["train"])
+    if not network.needs_words:
+        return network, ()
+    mig = relevance()
+    words = () if mig is None else read_vocabulary(mig)["word"].to_list()
+    require_words(folder, words, mig or "a run without relevance")
+    return network, words

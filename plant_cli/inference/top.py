@@ -82,16 +82,27 @@ class TopCollector:
         self.keep = keep
         self.labels = np.zeros((documents, k), dtype=np.int64)
         self.scores = np.zeros((documents, k), dtype=np.float64)
-        self.counts = np.zeros(2, dtype=np.int64)  # pairs with a probability of at least one half, all pairs
+        self.counts = np.zeros(2, dtype=np.int64)  # pairs with a probability of at least one half, all that were scored
 
     def add(self, rows: Rows, logits: npt.NDArray[np.float32]) -> None:
         """Take the best of the logits [b, L] of some documents [b]; a smaller index wins every tie."""
-        k = self.labels.shape[1]
-        best = np.argsort(-logits, axis=1, kind="stable")[:, :k]
-        self.labels[rows], self.scores[rows] = best, distinct_probabilities(np.take_along_axis(logits, best, axis=1).astype(np.float64))
-        self.counts += int((logits >= 0).sum()), logits.size
+        best = np.argsort(-logits, axis=1, kind="stable")[:, : self.labels.shape[1]]
+        self.take(rows, best, np.take_along_axis(logits, best, axis=1), assigned=int((logits >= 0).sum()), pairs=logits.size)
         if self.keep is not None:
             self.keep(rows, logits)
+
+    def take(self, rows: Rows, best: npt.NDArray[np.int64], logits: npt.NDArray[np.float32], *, assigned: int, pairs: int) -> None:
+        """Take labels that were found to be the best.
+
+        Args:
+            rows: documents [b].
+            best: their best labels [b, k], best first.
+            logits: of these labels [b, k].
+            assigned: pairs of these documents and any label with a probability of at least one half.
+            pairs: those that were scored.
+        """
+        self.labels[rows], self.scores[rows] = best, distinct_probabilities(logits.astype(np.float64))
+        self.counts += assigned, pairs
 
     def done(self) -> TopLabels:
         """What was collected."""

@@ -7,7 +7,6 @@ without itself is y_i − (M Y)_i / M_ii (Allen 1974; Rifkin and Lippert 2007, N
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,14 +16,12 @@ import numpy.typing as npt
 from scipy.linalg.lapack import spotrf, spotri
 from scipy.sparse import csr_array, vstack
 
-from plant_cli.lexical.scores import average_ndcg, choose_best, cut_rows, keep_best, score_blocks
+from plant_cli.lexical.scores import choose_best, cut_rows, keep_best
 from plant_cli.lexical.similarity import Similarity, mirror
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.integer[Any]]
 STRENGTH = 0.3
-STRENGTHS = (0.1, 0.3, 1.0, 3.0)
-CUT_OFF = 10  # ranks that count when a strength is chosen
 TERMS = 1000  # weights kept of a label
 SAMPLED = 8  # one column in so many is looked at first, to see how large the weights that are kept are
 
@@ -86,18 +83,6 @@ def score_ridge(similarity: Floats, inverse: Floats, gold: csr_array) -> Floats:
     """
     scores: Floats = (csr_array(gold.T).astype(np.float32) @ (similarity @ inverse).T).T
     return scores
-
-
-def choose_strength(kernel: Floats, gold: csr_array, strengths: Sequence[float] = STRENGTHS) -> tuple[float, dict[float, float]]:
-    """The strength of highest nDCG@10 of the exact leave-one-out scores, and this figure for each.
-
-    Args:
-        kernel: of the training documents [N, N].
-        gold: their labels, csr [N, L] of ones.
-        strengths: to choose from; the first wins a tie.
-    """
-    figures = {strength: _judge(invert_kernel(kernel, strength), gold) for strength in strengths}
-    return max(figures, key=lambda strength: figures[strength]), figures
 
 
 def weigh_terms(train: Similarity, inverse: Floats, gold: csr_array, kept: int = TERMS, *, without: Ints | None = None) -> csr_array:
@@ -220,10 +205,3 @@ def solve_ridge(documents: csr_array, right: Floats, strength: float = STRENGTH,
         direction *= squares / np.maximum(former, np.finfo(np.float32).tiny)
         direction += residual
     return found
-
-
-def _judge(inverse: Floats, gold: csr_array) -> float:
-    def score(block: slice) -> Floats:
-        return leave_out_ridge(inverse[block], np.arange(block.start, block.stop), gold)
-
-    return average_ndcg(score_blocks(*gold.shape, score, CUT_OFF), gold, CUT_OFF)

@@ -86,24 +86,6 @@ def list_pairs(matrix: csr_array) -> Ints:
     return keys
 
 
-def average_ndcg(scores: Scores, gold: csr_array, k: int) -> float:
-    """Mean nDCG@k over the documents with any label; 0 if none has one.
-
-    Args:
-        scores: of B documents.
-        gold: their labels, csr [B, L] of ones, columns ascending.
-        k: ranks that count.
-    """
-    ranked = scores.rank(k)
-    rows = np.repeat(np.arange(len(ranked)), k)
-    hits = (ranked >= 0) & (find_pairs(gold, rows, ranked.ravel()) >= 0).reshape(ranked.shape)
-    discounts: npt.NDArray[np.float64] = np.reciprocal(np.log2(np.arange(2, k + 2, dtype=np.float64)))
-    totals = np.minimum(np.diff(gold.indptr), k)
-    ideal = np.concatenate([np.zeros(1), np.cumsum(discounts)])[totals]
-    gains: npt.NDArray[np.float64] = hits @ discounts
-    return float(np.divide(gains, ideal, out=gains * 0, where=totals > 0).sum()) / max(1, int((totals > 0).sum()))
-
-
 def keep_best(values: Floats | csr_array, k: int = KEPT) -> Scores:
     """The k best labels of each document; a smaller index wins every tie.
 

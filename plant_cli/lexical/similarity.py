@@ -100,11 +100,6 @@ def find_twins(matrix: csr_array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
     return firsts[order], place[sets]
 
 
-def multiply_all(train: csr_array) -> Floats:
-    """Dot products [N, N] float32 of all pairs of training documents, csr [N, V]: the linear kernel."""
-    return Similarity(train).square()
-
-
 def mirror(lower: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Copy the lower triangle of a square matrix onto its upper one, in place."""
     for block in cut_rows(len(lower), SIDE, SIDE * SIDE):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from scipy.sparse import csr_array
 
-from plant_cli.api import Options, Reporter, ShortlistInput, ShortlistSpec
+from plant_cli.api import ComponentError, Options, Reporter, ShortlistInput, ShortlistSpec
 from plant_cli.corpus.words import count_words
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.label_scores import score_all
@@ -78,6 +78,9 @@ def propose(
         statistics: of train; the shortlist is built from them.
         splits: texts, one a document, by the name of the split.
         reporter: where progress goes.
+
+    Raises:
+        ComponentError: the shortlist breaks a promise.
     """
     spec, options = shortlist
     table = statistics.table
@@ -96,10 +99,35 @@ def propose(
         with reporter.progress(f"shortlist {spec.name}: {name}", len(texts), "documents") as task:
             for start in range(0, len(texts), BATCH):
                 part = texts[start : start + BATCH]
-                found.extend(built.propose(part, count_words(part, columns, statistics.analyser)))
+                proposals = built.propose(part, count_words(part, columns, statistics.analyser))
+                found.extend(_checked(spec.name, proposals, len(part), len(statistics.docs_with_label)))
                 task.advance(len(part))
         proposed[name] = Candidates(found, len(statistics.docs_with_label))
     return proposed
+
+
+def _checked(name: str, proposals: Sequence[Rows], documents: int, labels: int) -> list[Rows]:
+    """Proposals that are what a shortlist promised."""
+    found = [np.asarray(own) for own in proposals]
+    if len(found) != documents:
+        raise _broken(name, f"proposes labels for {len(found)} documents, not {documents}")
+    for own in found:
+        if own.ndim != 1 or (own.size and not np.issubdtype(own.dtype, np.integer)):
+            raise _broken(name, f"proposes {own.dtype} of shape {own.shape} for a document")
+        if own.size and not 0 <= own.min() <= own.max() < labels:
+            raise _broken(name, f"proposes label {own.min() if own.min() < 0 else own.max()}")
+        if len(np.unique(own)) != len(own):
+            raise _broken(name, "proposes a label twice")
+    return [own.astype(np.int64) for own in found]
+
+
+def _broken(name: str, what: str) -> ComponentError:
+    return ComponentError(
+        f"the shortlist '{name}' {what}",
+        where=f"option shortlist, '{name}'",
+        expected="for each document distinct rows of the label index, as whole numbers in one array",
+        todo="choose another shortlist, or tell its author",
+    )
 
 
 @torch.no_grad()

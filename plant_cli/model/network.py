@@ -43,7 +43,8 @@ class Network(nn.Module):
         seed: the seed that fresh weights were drawn with.
         keeps_backbone: whether the backbone is saved even if it was not trained: nothing but the run holds its weights.
 
-    `word_hash` is that of the relevance table's words, set by training for a decoder that looks at words.
+    `needs_words` says whether the decoder looks at the words of documents (`Reading.words`); `word_hash` is that of the relevance table's
+    words, set by training for such a decoder.
     """
 
     decoder: DecoderModule
@@ -61,6 +62,7 @@ class Network(nn.Module):
         super().__init__()
         self.keeps_backbone = keeps_backbone
         self.word_hash: str | None = None
+        self.needs_words = isinstance(decoder, WordDecoder) and decoder.needs_words
         self.backbone = backbone
         self.backbone_module = backbone.module()
         self.decoder = cast("DecoderModule", decoder)
@@ -68,11 +70,6 @@ class Network(nn.Module):
         self.labels = len(labels)
         self.label_hash = labels.hash
         self.seed = seed
-
-    @property
-    def needs_words(self) -> bool:
-        """Whether the decoder looks at the words of documents (`Reading.words`)."""
-        return isinstance(self.decoder, WordDecoder) and self.decoder.needs_words
 
     def freeze_backbone(self) -> None:
         """Keep the backbone as it is: no gradients, no dropout."""

@@ -144,9 +144,9 @@ def _measure_parts(context: StageContext, options: EvalOptions, conditions: Cond
 
 def _measure_reliability(conditions: Conditions, predictions: Predictions) -> Reliabilities:
     """Of the whole, and of the network alone where its predictions were kept; empty if the scores are no probabilities."""
-    from plant_cli.artefacts.predictions import list_parts
+    from plant_cli.artefacts.predictions import NETWORK, WHOLE, list_parts
     from plant_cli.evaluation.predictions import read_predictions
-    from plant_cli.evaluation.reliability import NETWORK, WHOLE, measure_reliability
+    from plant_cli.evaluation.reliability import measure_reliability
 
     alone = list_parts(conditions.system.folder).get(NETWORK) if conditions.system.folder else None
     read = {WHOLE: predictions, **({NETWORK: read_predictions(alone, conditions.gold)} if alone else {})}
@@ -194,7 +194,7 @@ def _keep_scores(system: System, split: str) -> str:
 
 def _suggest_next(context: StageContext, options: EvalOptions, system: System, parts: Parts) -> str:
     """What to do next, with systems that this run has."""
-    from plant_cli.evaluation.reliability import NETWORK
+    from plant_cli.artefacts.predictions import NETWORK
     from plant_cli.runs.folder import Run
     from plant_cli.runs.seeds import split_seed
 
@@ -215,11 +215,12 @@ def _suggest_next(context: StageContext, options: EvalOptions, system: System, p
 def _write(
     folder: Path, evaluation: Evaluation, conditions: Conditions, parts: Parts, reliability: Reliabilities, next_step: str
 ) -> Result:
+    from plant_cli.artefacts.predictions import NETWORK, WHOLE
     from plant_cli.evaluation import report
     from plant_cli.evaluation.details import write_documents, write_labels
     from plant_cli.evaluation.parts import make_parts_table, parts_as_json
     from plant_cli.evaluation.predictions import keep_documents
-    from plant_cli.evaluation.reliability import NETWORK, WHOLE, describe
+    from plant_cli.evaluation.reliability import describe
 
     content = report.as_json(evaluation, conditions)
     content |= {key: reliability[name] for key, name in (("calibration", WHOLE), ("calibration_network", NETWORK)) if name in reliability}

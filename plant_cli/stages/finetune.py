@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from plant_cli.training.scoring import Scored
     from plant_cli.training.stage2 import FineTuned
 
-FIGURES = ("MAP", "P@5", "micro-F1", "macro-F1")
-
 
 def run(context: StageContext, options: FinetuneOptions) -> Result:
     """Fine-tune, keep the best epoch on validation, and tune the decision threshold there; or fit scorers alone."""
@@ -94,6 +92,8 @@ def _refuse_useless_start(options: FinetuneOptions) -> None:
 
 
 def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | None) -> Result:
+    from plant_cli.training.judging import FIGURES
+
     outcome, quality = reached.training, reached.quality
     recalls = [name for name in outcome.kept if name.startswith("shortlist")]
     alone = [f"{FIGURES[0]} of the network"] if reached.scorers else []
@@ -155,10 +155,11 @@ def _list_scorers(fitted: Training | None) -> list[str]:
 
 
 def _list_parts(title: str, parts: Mapping[str, Mapping[str, float]], whole: Mapping[str, float], notes: Sequence[str]) -> Table:
+    from plant_cli.artefacts.predictions import WHOLE
+    from plant_cli.training.judging import FIGURES
+
     columns = [Column(name="part"), *(Column(name=name, kind="points") for name in FIGURES)]
-    rows: list[list[Cell]] = [
-        [name, *(figures[figure] for figure in FIGURES)] for name, figures in {**parts, "all together": whole}.items()
-    ]
+    rows: list[list[Cell]] = [[name, *(figures[figure] for figure in FIGURES)] for name, figures in {**parts, WHOLE: whole}.items()]
     return Table(title=title, columns=columns, rows=rows, notes=notes)
 
 

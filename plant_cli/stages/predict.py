@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 SHOWN = 5  # documents, and labels of each, in the table
 SCRATCH = "validation-scores"  # while an average is made
-TUNED = 100  # labels of each validation document among which its threshold is looked for, at least
 
 
 class PredictOptions(Options):
@@ -181,10 +180,11 @@ def _average(context: StageContext, options: PredictOptions) -> Result:
     from plant_cli.evaluation.gold import join_gold
     from plant_cli.evaluation.thresholds import tune_threshold
     from plant_cli.inference.averaging import Member, average_splits
+    from plant_cli.training.judging import KEPT
 
     members = [Member(name=name, load=partial(_load, context, options, name, folder, mig)) for name, folder, mig in systems]
     folders = {name: context.folder if name == options.split else context.folder / SCRATCH for name in splits}
-    best = average_splits(members, splits, corpus.labels, folders, options.mean, max(options.top_k, TUNED))
+    best = average_splits(members, splits, corpus.labels, folders, options.mean, max(options.top_k, KEPT))
     for folder in folders.values():
         if folder != context.folder or not options.auc:
             remove_scores(folder)

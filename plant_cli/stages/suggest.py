@@ -84,7 +84,7 @@ def _explain(model: TrainedModel, texts: list[str], top: TopLabels) -> list[list
             expected="a model that was trained with scorers",
             todo="leave --why out, or train with `plant finetune --scorers words,titles,neighbours,linear --force`",
         )
-    return explain_labels(model.voices.scorers, texts, top.labels)
+    return [[reason.text for reason in own] for own in explain_labels(model.voices, texts, top.labels)]
 
 
 def _writable(options: SuggestOptions, *, force: bool) -> Path | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from plant_cli.api import ScorerSpec, SilentReporter
+from plant_cli.api import Reason, ScorerSpec, SilentReporter
 from plant_cli.testing.specs import default_options
 
 if TYPE_CHECKING:
@@ -107,11 +107,23 @@ def left_out_scores_have_the_same_form(spec: ScorerSpec) -> None:
 
 
 def reasons_are_one_for_each_label(spec: ScorerSpec) -> None:
-    """`explain` gives one text for each label, empty where nothing speaks for it."""
+    """`explain` gives one reason for each label, without text where nothing speaks for it, and names words of the document only."""
     for text in TEXTS:
         found = list(_fit(spec).scorer.explain(read_sample([text]), [2, 0]))
         assert len(found) == 2, f"{len(found)} reasons for 2 labels"
-        assert all(isinstance(reason, str) for reason in found), "a reason is no text"
+        assert all(isinstance(reason, Reason) for reason in found), "a reason is no Reason"
+        assert all(set(reason.words) <= set(text.split()) for reason in found), "a reason names words that the document does not have"
+
+
+def reasons_stand_alone(spec: ScorerSpec) -> None:
+    """`explain` says the same of a document, whatever others it was read with."""
+    import numpy as np
+
+    scorer, together, labels = _fit(spec).scorer, read_sample(TEXTS), range(len(TITLES))
+    for row, text in enumerate(TEXTS):
+        alone = list(scorer.explain(read_sample([text]), labels))
+        beside = list(scorer.explain(together.take(np.array([row])), labels))
+        assert alone == beside, f"other reasons for {text!r} alone than beside others"
 
 
 @cache
@@ -135,4 +147,5 @@ CHECKS = (
     what_was_learned_is_arrays,
     left_out_scores_have_the_same_form,
     reasons_are_one_for_each_label,
+    reasons_stand_alone,
 )

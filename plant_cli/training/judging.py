@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from plant_cli.api import Metric, MetricValue
 
 FAMILIES = ("map", "precision", "f1")
-SHOWN = ("MAP", "P@5", "micro-F1", "macro-F1")
+FIGURES = ("MAP", "P@5", "micro-F1", "macro-F1")
+KEPT = 100  # labels of each document that are judged, and among which thresholds are looked for
 OBJECTIVES: tuple[Objective, ...] = ("micro-F1", "macro-F1")
 FIGURE, RESAMPLES, LEVEL = "MAP", 1000, 0.95
 Family = tuple[MetricSpec, Options]
@@ -51,7 +52,7 @@ class Judge:
         split: the validation split.
         labels: the label index.
         documents: training documents.
-        families: of metrics, with their options; between them they give `SHOWN`.
+        families: of metrics, with their options; between them they give `FIGURES`.
         objective: what the threshold maximises.
     """
 
@@ -77,7 +78,7 @@ class Judge:
     def figures(self, top: TopLabels) -> dict[str, float]:
         """MAP, P@5, micro-F1 and macro-F1, as fractions."""
         found = {objective: self._measure(top, objective) for objective in OBJECTIVES}
-        return {name: compute_value(found[name if name in found else self.objective][name]) for name in SHOWN}
+        return {name: compute_value(found[name if name in found else self.objective][name]) for name in FIGURES}
 
     def gain(self, top: TopLabels, other: TopLabels) -> Gain:
         """What some scores gain on others in MAP."""

@@ -18,10 +18,9 @@ from plant_cli.inference.top import TopLabels
 from plant_cli.lexical.calibration import describe_reliability
 from plant_cli.model.design import ComponentLookup
 from plant_cli.runs.session import Session
-from plant_cli.training.judging import Judge, find_families
+from plant_cli.training.judging import KEPT, Judge, find_families
 from plant_cli.training.options import FinetuneOptions
 
-KEPT = 100
 ALONE = (1.0,)  # weight of the scorers where validation says nothing
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from plant_cli.api import LabelLoss, LossSpec, PlantableDecoder, UsageError
+from plant_cli.artefacts.predictions import NETWORK, SCORERS
 from plant_cli.inference.calibration import Calibrated
-from plant_cli.inference.model import NETWORK, TOGETHER, save_voices
+from plant_cli.inference.model import save_voices
 from plant_cli.inference.scorers import ScoredDocuments
 from plant_cli.inference.scorers import Training as ScorerTraining
 from plant_cli.model.candidates import measure_recall
@@ -97,7 +98,7 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     gain = None
     if scored is not None:
         scorers_alone = rank_scored(judge, scored)[1]
-        parts = {NETWORK: judge.figures(judged.alone), **judge_parts(judge, scored), TOGETHER: judge.figures(scorers_alone)}
+        parts = {NETWORK: judge.figures(judged.alone), **judge_parts(judge, scored), SCORERS: judge.figures(scorers_alone)}
         gain = judge.gain(judged.whole, scorers_alone)
     save_voices(voices, given.session.folder, given.corpus, describe(judged.calibrated, parts, scorers))
     return FineTuned(

@@ -17,10 +17,9 @@ from plant_cli.model.candidates import Candidates
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.label_scores import score_all
 from plant_cli.model.network import Network
-from plant_cli.training.judging import Judge
+from plant_cli.training.judging import KEPT, Judge
 from plant_cli.training.materials import Material
 
-KEPT = 100
 ALONE, BESIDE = (1.0,), (0.0, 1.0)  # weights of network and scorers where validation says nothing
 
 

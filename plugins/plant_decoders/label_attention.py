@@ -6,20 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from plant_cli.api import ComponentError, DecoderShape, Reading
 from plant_cli.kit.attention import gather_sharpened, gather_states, label_attention, log_attention, pooling_matrix
-from plant_decoders.label_tables import fill_up, fill_up_pairs
+from plant_decoders.label_tables import fill_up, fill_up_pairs, find_directions, label_bias, take_rows
 from plant_decoders.options import LabelAttentionOptions
-
-PRIOR_MARGIN = 1e-6
-"""Shares of documents are kept this far from 0 and 1, so that their log-odds are finite."""
-
-SMALLEST_SHARE = 0.01
-"""A label whose documents are like all others has next to no direction of its own: its length counts as this share of the median."""
-TINY = 1e-12
-"""Squared length where even the median is zero."""
 
 
 class LabelAttention(nn.Module):
@@ -55,7 +46,7 @@ class LabelAttention(nn.Module):
         self.boost_scale = nn.Parameter(torch.ones(labels, hidden))
         self.boost_shift = nn.Parameter(torch.zeros(labels, hidden))
         self.projection = nn.Parameter(torch.empty(options.pool).uniform_(-1, 1) * options.pool**-0.5)
-        self.bias = nn.Parameter(_initial_bias(shape)) if options.prior_bias else None
+        self.bias = label_bias(shape, prior=True) if options.prior_bias else None
         self.register_buffer("pooling", pooling_matrix(hidden, options.pool).float(), persistent=False)
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
@@ -76,12 +67,12 @@ class LabelAttention(nn.Module):
 
     def terms(self, labels: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """What does not depend on the document: queries and directions of values [l, H], and what every document adds [l]."""
-        boost_scale, boost_shift = self._rows(self.boost_scale, labels), self._rows(self.boost_shift, labels)
+        boost_scale, boost_shift = (take_rows(table, labels, sparse=self.sparse) for table in (self.boost_scale, self.boost_shift))
         with torch.autocast(boost_scale.device.type, enabled=False):  # in fp32: the biases, the shift of the boost
             per_dimension = self.projection @ self.get_buffer("pooling")
             constant = boost_scale @ (per_dimension * self.to_output.bias) + boost_shift @ per_dimension
         if self.bias is not None:
-            constant = constant + self._rows(self.bias, labels)
+            constant = constant + take_rows(self.bias, labels, sparse=self.sparse)
         return self.to_query(self._queries(labels)), boost_scale @ (per_dimension.unsqueeze(1) * self.to_output.weight), constant
 
     def fold(self) -> FoldedLabelAttention:
@@ -147,15 +138,12 @@ class LabelAttention(nn.Module):
             background: the same on any documents [L, H].
             scale: logits between the background and the prototype.
         """
-        difference = prototypes - background
-        squares = difference.square().sum(1)
-        directions = difference / squares.clamp_min(max(SMALLEST_SHARE * squares.median().item(), TINY)).unsqueeze(1)
         for linear in (self.to_value, self.to_output):
             nn.init.eye_(linear.weight)
             nn.init.zeros_(linear.bias)
         self.projection.fill_(len(self.projection) ** -0.5)
         per_dimension = self.projection @ self.get_buffer("pooling")
-        self.boost_scale.copy_(scale * directions / per_dimension)
+        self.boost_scale.copy_(scale * find_directions(prototypes, background) / per_dimension)
         at_background = self.boost_scale * background + scale / (2 * per_dimension.sum())
         self.boost_shift.copy_(-at_background)
         if self.bias is not None:
@@ -183,7 +171,7 @@ class LabelAttention(nn.Module):
         return dropped
 
     def _queries(self, labels: Tensor | None) -> Tensor:
-        queries = self._rows(self.queries, labels)
+        queries = take_rows(self.queries, labels, sparse=self.sparse)
         return queries if self.query_basis is None else queries @ self.query_basis
 
     def _set_queries(self, queries: Tensor) -> None:
@@ -193,13 +181,6 @@ class LabelAttention(nn.Module):
         factors, basis = _factorise(queries, len(self.query_basis))
         self.queries.copy_(factors)
         self.query_basis.copy_(basis)
-
-    def _rows(self, table: Tensor, labels: Tensor | None) -> Tensor:
-        if labels is None:
-            return table
-        if table.dim() == 1:
-            return table.gather(0, labels, sparse_grad=self.sparse)
-        return functional.embedding(labels, table, sparse=self.sparse)
 
 
 class FoldedLabelAttention(nn.Module):
@@ -234,12 +215,6 @@ def _check_heads(heads: int, hidden: int) -> None:
             expected=f"one of {', '.join(map(str, near))}",
             todo=f"--set model.decoder.heads={near[-1]}",
         )
-
-
-def _initial_bias(shape: DecoderShape) -> Tensor:
-    if shape.prior is None:
-        return torch.zeros(shape.labels)
-    return torch.logit(shape.prior.float(), eps=PRIOR_MARGIN)
 
 
 def _initial_queries(options: LabelAttentionOptions, shape: DecoderShape) -> tuple[Tensor, Tensor | None]:

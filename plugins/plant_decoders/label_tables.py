@@ -12,6 +12,11 @@ from plant_cli.kit.padding import LABEL_MULTIPLE, round_up
 PRIOR_MARGIN = 1e-6
 """Shares of documents are kept this far from 0 and 1, so that their log-odds are finite."""
 
+SMALLEST_SHARE = 0.01
+"""A label whose documents are like all others has next to no direction of its own: its length counts as this share of the median."""
+TINY = 1e-12
+"""Squared length where even the median is zero."""
+
 
 def normal_table(rows: int, columns: int, deviation: float) -> nn.Parameter:
     """A table [rows, columns] of normal numbers."""
@@ -37,6 +42,18 @@ def take_rows(table: Tensor, labels: Tensor | None, *, sparse: bool) -> Tensor:
     if table.dim() == 1:
         return table.gather(0, labels, sparse_grad=sparse)
     return functional.embedding(labels, table, sparse=sparse)
+
+
+def find_directions(prototypes: Tensor, background: Tensor) -> Tensor:
+    """D / d·d of each label, d = prototype − background [L, V]: its product with d is 1.
+
+    Args:
+        prototypes: what the label's attention gathers on its own documents, on average [L, V].
+        background: the same on any documents [L, V].
+    """
+    difference = prototypes - background
+    squares = difference.square().sum(1)
+    return difference / squares.clamp_min(max(SMALLEST_SHARE * squares.median().item(), TINY)).unsqueeze(1)
 
 
 def fill_up(labels: Tensor) -> Tensor:

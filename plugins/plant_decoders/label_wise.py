@@ -9,12 +9,7 @@ from torch import Tensor, nn
 
 from plant_cli.api import Reading
 from plant_cli.kit.attention import single_head_attention, single_head_log_attention, single_head_sharpened, single_head_states
-from plant_decoders.label_tables import fill_up, fill_up_pairs, take_rows
-
-SMALLEST_SHARE = 0.01
-"""A label whose documents are like all others has next to no direction of its own: its length counts as this share of the median."""
-TINY = 1e-12
-"""Squared length where even the median is zero."""
+from plant_decoders.label_tables import fill_up, fill_up_pairs, find_directions, take_rows
 
 
 class LabelWise(nn.Module):
@@ -87,10 +82,7 @@ class LabelWise(nn.Module):
             background: the same on any documents [L, V].
             scale: logits between the background and the prototype.
         """
-        difference = prototypes - background
-        squares = difference.square().sum(1)
-        smallest = max(SMALLEST_SHARE * squares.median().item(), TINY)
-        self.vectors.copy_(scale * difference / squares.clamp_min(smallest).unsqueeze(1))
+        self.vectors.copy_(scale * find_directions(prototypes, background))
         self.bias.copy_(-(self.vectors * background).sum(1) - scale / 2)
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:

@@ -12,11 +12,9 @@ from torch.utils.checkpoint import checkpoint
 
 from plant_cli.api import ComponentError, DecoderShape, Reading
 from plant_decoders.inattention import inattention, k_largest, masked_log_softmax, masked_softmax
+from plant_decoders.label_tables import label_bias
 from plant_decoders.options import PlantedL2ROptions
 from plant_decoders.word_ranking import DotProduct, StaticRelevance, TwoLayers
-
-PRIOR_MARGIN = 1e-6
-"""Shares of documents are kept this far from 0 and 1, so that their log-odds are finite."""
 
 ELEMENTS = {"cpu": 1 << 24, "cuda": 1 << 28}
 """Numbers that are held at a time for a block of labels."""
@@ -92,10 +90,7 @@ class PlantedL2R(nn.Module):
         random = torch.randn(labels, hidden) * options.init_scale
         self.queries = nn.Parameter(random if shape.queries is None else shape.queries.detach().float().clone())
         self.boost = nn.Parameter(torch.randn(labels, hidden) * options.init_scale)
-        use_prior = options.prior_bias and shape.prior is not None
-        self.bias = nn.Parameter(
-            torch.logit(shape.prior.float(), eps=PRIOR_MARGIN) if use_prior and shape.prior is not None else torch.zeros(labels)
-        )
+        self.bias = label_bias(shape, prior=options.prior_bias)
         self.shares = nn.Parameter(torch.zeros(len(PARTS)))
         self.window_sharpness = nn.Parameter(torch.ones(()))
 

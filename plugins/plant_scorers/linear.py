@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
-from plant_cli.api import ComponentError, Documents, FittedScorer, ScorerInput
+from plant_cli.api import ComponentError, Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit.lexical import (
     count_documents,
     cut_folds,
@@ -28,9 +28,9 @@ from plant_cli.kit.lexical import (
     weigh_terms,
 )
 from plant_scorers.options import LinearOptions
+from plant_scorers.reasons import name_largest
 from plant_scorers.vectors import Train, Vectoriser
 
-SHOWN = 3  # words of an explanation
 COEFFICIENTS = 1 << 27  # of training documents that are kept, at most: 2 bytes each on disk, 4 in memory
 
 
@@ -174,16 +174,10 @@ class LinearScorer:
         pruned = multiply_signed(self.vectoriser.transform(documents), self.weights).matrix
         return [pruned] if self.whole is None else [pruned, self.whole.score(documents)]
 
-    def explain(self, document: Documents, labels: Sequence[int]) -> list[str]:
-        """The terms of the document that add most to the score."""
-        vector = self.vectoriser.transform(document)
-        products = csr_array(self.weights[list(labels)].multiply(vector))
-        found = []
-        for first, last in zip(products.indptr[:-1], products.indptr[1:], strict=True):
-            best = first + np.argsort(-products.data[first:last], kind="stable")[:SHOWN]
-            names = [self.vectoriser.name(int(products.indices[place])) for place in best if products.data[place] > 0]
-            found.append(", ".join(dict.fromkeys(names)))  # a short word is an n-gram, too
-        return found
+    def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
+        """The words of the document that add most to the score, each with its n-grams."""
+        products = csr_array(self.weights[list(labels)].multiply(self.vectoriser.transform(document)))
+        return name_largest(self.vectoriser.credit_words(document, products), document.vocabulary)
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """See `Scorer.tensors`."""

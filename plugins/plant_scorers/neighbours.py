@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from plant_cli.api import Documents, FittedScorer, ScorerInput
+from plant_cli.api import Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit.lexical import (
     cut_leads,
     leave_out_neighbours,
@@ -24,7 +24,7 @@ from plant_cli.kit.lexical import (
 from plant_scorers.options import NeighboursOptions
 from plant_scorers.vectors import Train
 
-SHOWN = 2  # training documents of an explanation
+SHOWN = 2  # training documents of a reason
 
 
 def fit(options: NeighboursOptions, given: ScorerInput) -> FittedScorer:
@@ -79,16 +79,17 @@ class NeighbourScorer:
 
         return score_blocks(len(rows), max(self.gold.shape), score).matrix[:, : self.gold.shape[1]]
 
-    def explain(self, document: Documents, labels: Sequence[int]) -> list[str]:
+    def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """The nearest training documents that have the label."""
         view = self.views[0]
         similar = view.similarity.multiply(view.vectoriser.transform(document))[0]
         by_label = csr_array(self.gold.T)
         return [self._explain(similar, by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]) for label in labels]
 
-    def _explain(self, similar: npt.NDArray[np.float32], having: npt.NDArray[np.int32]) -> str:
+    def _explain(self, similar: npt.NDArray[np.float32], having: npt.NDArray[np.int32]) -> Reason:
         near = having[np.argsort(-similar[having], kind="stable")[:SHOWN]]
-        return ", ".join(f"{self.doc_ids[row]} ({similar[row]:.2f})" for row in near if similar[row] > 0)
+        found = ", ".join(f"{self.doc_ids[row]} ({similar[row]:.2f})" for row in near if similar[row] > 0)
+        return Reason(text=f"similar to {found}" if found else "")
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """See `Scorer.tensors`."""

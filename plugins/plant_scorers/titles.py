@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from plant_cli.api import Documents, FittedScorer, ScorerInput
+from plant_cli.api import Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit.lexical import (
     count_documents,
     count_pieces,
@@ -106,24 +106,25 @@ class TitleScorer:
         shape = (int(owners[-1]) + 1 if len(owners) else 0, self.labels)
         return score_passages(self._transform(passages, pieces), owners, self.vectors, self.label_of, shape).matrix
 
-    def explain(self, document: Documents, labels: Sequence[int]) -> list[str]:
+    def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """The title that fits best, with the words of the document that are alike."""
         vector = self._transform(document, self._cut(document))
-        return [self._explain(document, vector, label) for label in labels]
+        words = [document.vocabulary[number] for number in np.unique(document.numbers)]
+        return [self._explain(words, vector, label) for label in labels]
 
-    def _explain(self, document: Documents, vector: csr_array, label: int) -> str:
+    def _explain(self, words: Sequence[str], vector: csr_array, label: int) -> Reason:
         first, last = np.searchsorted(self.label_of, [label, label + 1])
         cosines = (self.vectors[first:last] @ vector.T).toarray()[:, 0] if first < last else np.zeros(0)
         if not cosines.any():
-            return ""
+            return Reason(text="")
         title = self.titles[first + int(cosines.argmax())]
-        found = dict.fromkeys(word for part in title.split() if (word := self._nearest(part, document.vocabulary)))
-        return f"“{title}”" + (f": {', '.join(found)}" if found else "")
+        found = dict.fromkeys(word for part in title.split() if (word := self._nearest(part, words)))
+        return Reason(text=f"“{title}”" + (f": {', '.join(found)}" if found else ""), words=tuple(found))
 
-    def _nearest(self, part: str, vocabulary: Sequence[str]) -> str:
+    def _nearest(self, part: str, words: Sequence[str]) -> str:
         """The word of the document that shares most n-grams with a word of the title; none: too few are shared."""
         wanted = set(cut_word(part))
-        shares = {word: len(wanted & set(cut_word(word))) / len(wanted) for word in vocabulary}
+        shares = {word: len(wanted & set(cut_word(word))) / len(wanted) for word in words}
         best = max(shares, key=lambda word: shares[word], default="")
         return best if best and shares[best] >= SHARED else ""
 

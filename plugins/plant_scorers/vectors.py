@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array, eye_array, hstack
 
 from plant_cli.api import Documents
 from plant_cli.kit.lexical import (
@@ -93,12 +93,22 @@ class Vectoriser:
         words = len(self.words)
         return join_views([unit_rows(csr_array(part)) for part in ([kept[:, :words], kept[:, words:]] if self.pieces else [kept])])
 
-    def name(self, term: int) -> str:
-        """The term of a column as a person reads it; an n-gram with dots where it leaves the word."""
-        if term < len(self.words):
-            return self.words[term]
-        piece = self.pieces[term - len(self.words)]
-        return f"{'' if piece.startswith(' ') else '…'}{piece.strip()}{'' if piece.endswith(' ') else '…'}"
+    def credit_words(self, document: Documents, products: csr_array) -> csr_array:
+        """What each word of a document adds by itself and by its n-grams, csr [k, W]; words that share an n-gram share what it adds.
+
+        Args:
+            document: one document with W words in its vocabulary.
+            products: what its terms add, csr [k, V + G].
+        """
+        words, pieces = self._places
+        own = np.array([words.get(word, -1) for word in document.vocabulary], dtype=np.int64)
+        terms = choose_columns(eye_array(len(own), format="csr"), own, len(words))
+        if pieces:
+            terms = hstack([terms, cut_vocabulary(document, pieces)], format="csr")
+        counted = csr_array(diags_array(document.counts.toarray()[0]) @ terms)
+        all_of_them = counted.sum(axis=0)
+        shares = csr_array(counted @ diags_array(np.divide(1, all_of_them, where=all_of_them > 0, out=np.zeros(len(all_of_them)))))
+        return csr_array(products @ shares.T)
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """As arrays."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from plant_cli.api import Counts, Documents, FittedScorer, ScorerInput
+from plant_cli.api import Counts, Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit.lexical import (
     count_documents,
     count_known,
@@ -28,9 +28,9 @@ from plant_cli.kit.lexical import (
 )
 from plant_cli.kit.relevance import mutual_information
 from plant_scorers.options import WordsOptions
+from plant_scorers.reasons import name_largest
 
 Integers = npt.NDArray[np.int64]
-SHOWN = 3  # words of an explanation
 
 
 def positive_information(both: Integers, word: Integers, label: Integers, documents: int) -> npt.NDArray[np.float64]:
@@ -81,15 +81,9 @@ class WordScorer:
         """See `Scorer.score`; one view."""
         return [score_words(self._transform(documents), self.relevance, unit=False).matrix]
 
-    def explain(self, document: Documents, labels: Sequence[int]) -> list[str]:
+    def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """The words of the document that add most to the cosine."""
-        vector = self._transform(document)
-        products = csr_array(self.relevance[list(labels)].multiply(vector))
-        found = []
-        for first, last in zip(products.indptr[:-1], products.indptr[1:], strict=True):
-            best = first + np.argsort(-products.data[first:last], kind="stable")[:SHOWN]
-            found.append(", ".join(self.words[products.indices[place]] for place in best if products.data[place] > 0))
-        return found
+        return name_largest(csr_array(self.relevance[list(labels)].multiply(self._transform(document))), self.words)
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """See `Scorer.tensors`."""

@@ -67,3 +67,11 @@ def test_certain_networks_keep_their_order() -> None:
     np.testing.assert_allclose(join_mean(certain, certain, 1, "probabilities"), certain, rtol=1e-6)
     both = join_mean(certain, -certain, 1, "probabilities")
     np.testing.assert_allclose(both, np.zeros((1, 4)), atol=1e-6)
+
+
+def test_different_logits_never_have_the_same_score() -> None:
+    kept = Kept()
+    kept.values[:] = np.array([45, 38, 38, 46, 0, -1, -2], dtype=np.float32)
+    top = best_labels(kept, 5, 7, 4)
+    assert top.labels[0].tolist() == [3, 0, 1, 2]
+    assert top.scores[0, 0] > top.scores[0, 1] > top.scores[0, 2] == top.scores[0, 3]

@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from plant_cli.api import Choice, ComponentError, Documents, FittedScorer, NoOptions, ScorerInput, ScorerSpec, SilentReporter, Split
+from plant_cli.api import (
+    Choice,
+    ComponentError,
+    Documents,
+    FittedScorer,
+    NoOptions,
+    Reason,
+    ScorerInput,
+    ScorerSpec,
+    SilentReporter,
+    Split,
+)
 from plant_cli.corpus.analyser import PLAIN
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.inference.scorers import Training, fit_scorers, read_words
@@ -63,8 +74,8 @@ class Played:
     def score(self, documents: Documents) -> list[csr_array]:
         return [csr_array(np.tile(self.values, (len(documents), 1)).astype(np.float32))]
 
-    def explain(self, document: Documents, labels: Sequence[int]) -> list[str]:
-        return [""] * len(labels)
+    def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
+        return [Reason(text="")] * len(labels)
 
     def tensors(self) -> Mapping[str, Any]:
         return {"values": self.values}
@@ -126,7 +137,8 @@ def test_a_label_is_found_by_each_of_its_names() -> None:
     assert plain is not None
     assert best(found, ["pyrexia", "fever and chills", "crural", "cough at night"]) == [0, 0, 2, 3]
     [scorer] = found.scorers.scorers
-    assert scorer.scorer.explain(read_words(["high pyrexia"], PLAIN), [0, 1]) == ["“pyrexia”: pyrexia", ""]
+    reasons = scorer.scorer.explain(read_words(["high pyrexia"], PLAIN), [0, 1])
+    assert reasons == [Reason(text="“pyrexia”: pyrexia", words=("pyrexia",)), Reason(text="")]
     [whole] = [view.matrix.toarray() for view in scorer.score(read_words(["fever and chills"], PLAIN), 4)][:1]
     assert whole[0, 0] == pytest.approx(1, abs=1e-5)  # another name takes nothing from the one that fits
     assert whole[0, 1] == 0  # without any name there is nothing to compare with

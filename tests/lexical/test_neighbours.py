@@ -8,7 +8,7 @@ from lexical.conftest import Drawn
 from scipy.sparse import csr_array
 
 from plant_cli.lexical.neighbours import leave_out_neighbours, score_neighbours
-from plant_cli.lexical.similarity import multiply_all
+from plant_cli.lexical.similarity import Similarity
 from plant_cli.lexical.vectors import unit_rows
 
 
@@ -28,7 +28,7 @@ def test_shares_are_those_of_a_plain_loop(drawn: Drawn, neighbours: int, power: 
 
 
 def test_leaving_out_is_searching_among_the_others(drawn: Drawn) -> None:
-    kernel, gold = multiply_all(unit_rows(drawn.counts)), drawn.gold.toarray()
+    kernel, gold = Similarity(unit_rows(drawn.counts)).square(), drawn.gold.toarray()
     rows = np.array([3, 7, 20])
     found = leave_out_neighbours(kernel[rows], rows, drawn.gold, 5).toarray()
     for row, scores in zip(rows, found, strict=True):

@@ -10,9 +10,9 @@ from scipy.sparse import csr_array
 
 from plant_cli.lexical import ridge
 from plant_cli.lexical import similarity as squares
-from plant_cli.lexical.ridge import choose_strength, invert_kernel, leave_out_ridge, merge_twins, score_ridge, solve_ridge, weigh_terms
-from plant_cli.lexical.scores import average_ndcg, keep_best, multiply_best
-from plant_cli.lexical.similarity import Similarity, multiply_all
+from plant_cli.lexical.ridge import invert_kernel, leave_out_ridge, merge_twins, score_ridge, solve_ridge, weigh_terms
+from plant_cli.lexical.scores import multiply_best
+from plant_cli.lexical.similarity import Similarity
 from plant_cli.lexical.vectors import unit_rows
 
 Floats = npt.NDArray[np.float64]
@@ -34,14 +34,14 @@ def vectors(drawn: Drawn) -> tuple[csr_array, Floats, Floats]:
 def test_scores_are_those_of_the_normal_equations(drawn: Drawn, strength: float) -> None:
     train, exact, gold = vectors(drawn)
     others = unit_rows(draw(1, documents=6).counts)
-    found = score_ridge(Similarity(train).multiply(others), invert_kernel(multiply_all(train), strength), drawn.gold)
+    found = score_ridge(Similarity(train).multiply(others), invert_kernel(Similarity(train).square(), strength), drawn.gold)
     np.testing.assert_allclose(found, plain_scores(exact, gold, others.toarray(), strength), atol=1e-4)
 
 
 @pytest.mark.parametrize("strength", [0.05, 0.3, 3.0])
 def test_leaving_out_is_solving_anew_without_the_document(drawn: Drawn, strength: float) -> None:
     train, exact, gold = vectors(drawn)
-    inverse = invert_kernel(multiply_all(train), strength)
+    inverse = invert_kernel(Similarity(train).square(), strength)
     rows = np.array([0, 3, 5, 29])
     for row, found in zip(rows, leave_out_ridge(inverse[rows], rows, drawn.gold), strict=True):
         others = np.delete(np.arange(30), row)
@@ -51,14 +51,14 @@ def test_leaving_out_is_solving_anew_without_the_document(drawn: Drawn, strength
 def test_a_second_kernel_is_added(drawn: Drawn) -> None:
     train, exact, gold = vectors(drawn)
     states = np.random.default_rng(0).normal(size=(30, 4))
-    kernel = multiply_all(train) + np.float32(0.5) * (states @ states.T).astype(np.float32)
+    kernel = Similarity(train).square() + np.float32(0.5) * (states @ states.T).astype(np.float32)
     found = leave_out_ridge(invert_kernel(kernel)[[7]], np.array([7]), drawn.gold)
     joined, others = np.hstack([exact, np.sqrt(0.5) * states]), np.delete(np.arange(30), 7)
     np.testing.assert_allclose(found, plain_scores(joined[others], gold[others], joined[[7]], 0.3), atol=1e-4)
 
 
 def test_the_inverse_is_whole_in_blocks_of_any_size(drawn: Drawn, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = multiply_all(unit_rows(drawn.counts))
+    kernel = Similarity(unit_rows(drawn.counts)).square()
     before = kernel.copy()
     for side in (7, 30, 1024):
         monkeypatch.setattr(squares, "SIDE", side)
@@ -85,7 +85,7 @@ def test_weights_of_terms_score_as_the_kernel_does(drawn: Drawn, labels_at_a_tim
 
 def test_the_largest_weights_of_each_label_are_kept_with_their_signs(drawn: Drawn) -> None:
     train = unit_rows(drawn.counts)
-    inverse = invert_kernel(multiply_all(train))
+    inverse = invert_kernel(Similarity(train).square())
     whole = weigh_terms(Similarity(train), inverse, drawn.gold, kept=99).toarray()
     pruned = weigh_terms(Similarity(train), inverse, drawn.gold, kept=4).toarray()
     for row, full in zip(pruned, whole, strict=True):
@@ -96,7 +96,7 @@ def test_the_largest_weights_of_each_label_are_kept_with_their_signs(drawn: Draw
 @pytest.mark.parametrize("without", [[4], [0, 3, 5, 29]])
 def test_weights_without_documents_are_those_of_a_regression_on_the_others(drawn: Drawn, without: list[int]) -> None:
     train, exact, gold = vectors(drawn)
-    found = weigh_terms(Similarity(train), invert_kernel(multiply_all(train)), drawn.gold, kept=99, without=np.array(without))
+    found = weigh_terms(Similarity(train), invert_kernel(Similarity(train).square()), drawn.gold, kept=99, without=np.array(without))
     others = np.delete(np.arange(30), without)
     plain = plain_scores(exact[others], gold[others], np.eye(exact.shape[1]), 0.3).T
     np.testing.assert_allclose(found.toarray(), plain, atol=1e-4)
@@ -107,7 +107,7 @@ def test_the_largest_weights_are_found_among_terms_with_equal_columns(drawn: Dra
     monkeypatch.setattr(ridge, "SAMPLED", sampled)
     places = np.concatenate([np.arange(25), [7, 7, 3, 20, 20, 20]])
     train = csr_array(unit_rows(drawn.counts)[:, places])
-    inverse = invert_kernel(multiply_all(train))
+    inverse = invert_kernel(Similarity(train).square())
     whole = weigh_terms(Similarity(train), inverse, drawn.gold, kept=99).toarray()
     pruned = weigh_terms(Similarity(train), inverse, drawn.gold, kept=3).toarray()
     for row, full in zip(pruned, whole, strict=True):
@@ -123,18 +123,6 @@ def test_labels_of_the_same_documents_are_solved_once(drawn: Drawn) -> None:
     assert (none.shape, len(nothing)) == ((3, 0), 0)
 
 
-def test_the_strength_chosen_has_the_best_left_out_ranking(drawn: Drawn) -> None:
-    train, exact, gold = vectors(drawn)
-    figures = {}
-    for strength in (0.1, 1.0, 30.0):
-        others = [np.delete(np.arange(30), row) for row in range(30)]
-        left_out = [plain_scores(exact[keep], gold[keep], exact[[row]], strength)[0] for row, keep in enumerate(others)]
-        figures[strength] = average_ndcg(keep_best(np.array(left_out, dtype=np.float32)), drawn.gold, 10)
-    chosen, found = choose_strength(multiply_all(train), drawn.gold, tuple(figures))
-    assert found == pytest.approx(figures, abs=1e-3)
-    assert chosen == max(figures, key=lambda strength: figures[strength])
-
-
 def test_conjugate_gradients_solve_the_same_system(drawn: Drawn) -> None:
     train, exact, gold = vectors(drawn)
     right = np.hstack([gold, np.eye(30)[:, [3, 8]]]).astype(np.float32)
@@ -142,7 +130,7 @@ def test_conjugate_gradients_solve_the_same_system(drawn: Drawn) -> None:
     np.testing.assert_allclose(found, np.linalg.solve(exact @ exact.T + 0.3 * np.eye(30), right), atol=1e-4)
     np.testing.assert_allclose(
         leave_out_ridge(found[:, -2:].T, np.array([3, 8]), drawn.gold),
-        leave_out_ridge(invert_kernel(multiply_all(train))[[3, 8]], np.array([3, 8]), drawn.gold),
+        leave_out_ridge(invert_kernel(Similarity(train).square())[[3, 8]], np.array([3, 8]), drawn.gold),
         atol=1e-3,
     )
     assert not solve_ridge(train, np.zeros((30, 2), dtype=np.float32)).any()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 from lexical.conftest import Drawn, draw
 from scipy.sparse import csr_array
 
-from plant_cli.lexical.scores import average_ndcg, choose_best, cut_rows, find_pairs, keep_best, multiply_best, score_blocks
+from plant_cli.lexical.scores import choose_best, cut_rows, find_pairs, keep_best, multiply_best, score_blocks
 
 
 @given(st.lists(st.integers(0, 4), max_size=12), st.integers(1, 6), st.randoms())
@@ -76,16 +74,3 @@ def test_blocks_cover_all_rows_once_and_hold_few_pairs() -> None:
     assert [row for block in blocks for row in range(block.start, block.stop)] == list(range(10))
     assert all((block.stop - block.start) * 3 <= 7 for block in blocks)
     assert [block.stop - block.start for block in cut_rows(2, 100, 7)] == [1, 1]
-
-
-def test_ndcg_is_that_of_a_plain_loop(drawn: Drawn) -> None:
-    values = np.random.default_rng(2).random(drawn.gold.shape).astype(np.float32)
-    gold, total, counted = drawn.gold.toarray(), 0.0, 0
-    for row, wanted in zip(values, gold, strict=True):
-        if wanted.any():
-            order = sorted(range(len(row)), key=lambda label: -row[label])[:4]
-            gain = sum(1 / math.log2(rank + 2) for rank, label in enumerate(order) if wanted[label])
-            total += gain / sum(1 / math.log2(rank + 2) for rank in range(min(4, int(wanted.sum()))))
-            counted += 1
-    assert average_ndcg(keep_best(values, 4), drawn.gold, 4) == pytest.approx(total / counted)
-    assert average_ndcg(keep_best(values, 4), csr_array(drawn.gold.shape), 4) == 0.0

@@ -7,7 +7,7 @@ import pytest
 from lexical.conftest import Drawn, draw
 from scipy.sparse import csr_array
 
-from plant_cli.lexical.similarity import Similarity, find_twins, multiply_all
+from plant_cli.lexical.similarity import Similarity, find_twins
 from plant_cli.lexical.vectors import unit_rows
 
 
@@ -40,11 +40,11 @@ def test_equal_columns_are_multiplied_once(drawn: Drawn) -> None:
 
 
 def test_the_kernel_is_symmetric_with_ones_for_documents_of_length_one(drawn: Drawn) -> None:
-    kernel = multiply_all(unit_rows(drawn.counts))
+    kernel = Similarity(unit_rows(drawn.counts)).square()
     np.testing.assert_allclose(kernel, kernel.T, atol=1e-7)
     np.testing.assert_allclose(kernel.diagonal(), drawn.counts.sum(axis=1) > 0, atol=1e-6)
 
 
 def test_no_documents_and_no_terms_have_empty_products() -> None:
     assert Similarity(csr_array((0, 4), dtype=np.float32)).multiply(csr_array((2, 4), dtype=np.float32)).shape == (2, 0)
-    assert not multiply_all(csr_array((3, 0), dtype=np.float32)).any()
+    assert not Similarity(csr_array((3, 0), dtype=np.float32)).square().any()

@@ -10,8 +10,8 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from plant_cli.api import SilentReporter
-from plant_cli.model.candidates import Candidates, measure_recall
+from plant_cli.api import ComponentError, SilentReporter
+from plant_cli.model.candidates import Candidates, _checked, measure_recall
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
 
@@ -47,3 +47,25 @@ def test_further_pairs_join_and_recall_of_gold_is_their_share() -> None:
     assert found.recall(gold) == 0.25
     assert joined.recall(gold) == 0.75
     assert found.recall(csr_array((3, 4))) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("proposals", "said"),
+    [
+        ([[0]], "labels for 1 documents, not 2"),
+        ([[0], [4]], "label 4"),
+        ([[-1], [0]], "label -1"),
+        ([[0.5], [0]], "float64"),
+        ([[1, 1], [0]], "a label twice"),
+        ([[[0]], [0]], r"shape \(1, 1\)"),
+    ],
+)
+def test_a_shortlist_that_breaks_its_promise_is_named(proposals: list[Any], said: str) -> None:
+    with pytest.raises(ComponentError, match=f"the shortlist 'broken' proposes .*{said}"):
+        _checked("broken", [np.array(own) for own in proposals], 2, 4)
+
+
+def test_proposals_are_taken_in_any_order_and_width() -> None:
+    found = _checked("sound", [np.array([3, 0], dtype=np.int32), np.array([])], 2, 4)
+    assert [own.tolist() for own in found] == [[3, 0], []]
+    assert all(own.dtype == np.int64 for own in found)

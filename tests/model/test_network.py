@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 import torch
+from plant_decoders.label_attention import LabelAttention
+from plant_decoders.options import LabelAttentionOptions
 
-from plant_cli.api import ArtefactError, Reading
+from plant_cli.api import ArtefactError, DecoderShape, Reading, WordDecoder
 from plant_cli.artefacts.model import read_description
 from plant_cli.corpus.labels import LabelTable
-from plant_cli.model.network import restore_network, save_network, title_queries
+from plant_cli.model.network import Network, restore_network, save_network, title_queries
 
 Make = Callable[..., Any]
 
@@ -100,3 +102,18 @@ def test_title_queries_are_means_of_hidden_states_whatever_the_batch(small_netwo
     assert torch.allclose(together, alone, atol=1e-6)
     hidden, _ = backbone.encode(backbone.tokenize(["b"]))
     assert torch.allclose(together[1], hidden[0].mean(0), atol=1e-6)
+
+
+def test_a_folded_decoder_still_gets_its_words(small_network: Make) -> None:
+    plain = small_network()
+
+    class Looking(LabelAttention):
+        needs_words = True
+
+    decoder = Looking(LabelAttentionOptions(heads=2, pool=8), DecoderShape(hidden=16, labels=4))
+    index = LabelTable(ids=list("abcd"), titles=[None] * 4, train_counts=[1] * 4)
+    looking = Network(plain.backbone, decoder, plain.section, index)
+    for network, expected in ((plain, False), (looking, True)):
+        network.fold_decoder()
+        assert not isinstance(network.decoder, WordDecoder)
+        assert network.needs_words is expected

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from plant_cli.api import Documents, FittedScorer, NoOptions, ScorerInput, ScorerSpec
+from plant_cli.api import Documents, FittedScorer, NoOptions, Reason, ScorerInput, ScorerSpec
 from plant_cli.testing import scorers
 
 
@@ -27,8 +27,9 @@ class Lengths:
             values[0, 0] = np.inf
         return [csr_array(values if self.fault != "shape" else values[:, :2])]
 
-    def explain(self, document: Documents, labels: Sequence[int]) -> list[str]:
-        return ["its length"] * (1 if self.fault == "reasons" else len(labels))
+    def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
+        words = {"foreign": ("elsewhere",), "batch": tuple(document.vocabulary)}.get(self.fault, ())
+        return [Reason(text="its length", words=words)] * (1 if self.fault == "reasons" else len(labels))
 
     def tensors(self) -> Mapping[str, Any]:
         return {"labels": np.array([self.labels])}
@@ -54,3 +55,5 @@ def test_scorers(stopped: Callable[[Any, Any, str], None]) -> None:
     stopped(scorers.what_was_learned_is_arrays, _scorer("load"), "after loading")
     stopped(scorers.left_out_scores_have_the_same_form, _scorer("left out"), "left-out scores are")
     stopped(scorers.reasons_are_one_for_each_label, _scorer("reasons"), "reasons for 2 labels")
+    stopped(scorers.reasons_are_one_for_each_label, _scorer("foreign"), "words that the document does not have")
+    stopped(scorers.reasons_stand_alone, _scorer("batch"), "other reasons")

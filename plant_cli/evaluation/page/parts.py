@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from plant_cli.api.output import Cell, Column, Table
 from plant_cli.artefacts.metrics import Bound
+from plant_cli.artefacts.predictions import WHOLE
 from plant_cli.evaluation.page.charts import Axis, Figure, Section
 from plant_cli.evaluation.page.evaluated import Evaluated
 from plant_cli.evaluation.page.headline import UNIT, draw_bounds, show_bound
-from plant_cli.evaluation.parts import SHOWN, WHOLE
+from plant_cli.evaluation.parts import SHOWN
 
 
 def write_parts(systems: Sequence[Evaluated]) -> Section:

@@ -29,5 +29,7 @@ def test_beginnings_are_a_view_of_their_own() -> None:
 def test_reasons_name_training_documents_that_have_the_label() -> None:
     given = sample_input()
     reason = fit(NeighboursOptions(), given).scorer.explain(read_sample(["fever and cough"]), [0])[0]
+    assert not reason.words
+    assert reason.text.startswith("similar to ")
     having = {given.doc_ids[row] for row in given.gold.toarray()[:, 0].nonzero()[0]}
-    assert {part.split(" (")[0] for part in reason.split(", ")} <= having
+    assert {part.split(" (")[0] for part in reason.text.removeprefix("similar to ").split(", ")} <= having

@@ -7,6 +7,7 @@ import pytest
 from plant_scorers.options import TitlesOptions
 from plant_scorers.titles import TitleScorer, fit
 
+from plant_cli.api import Reason
 from plant_cli.testing.scorers import read_sample, sample_input
 
 
@@ -41,4 +42,11 @@ def test_other_names_of_a_label_count_too() -> None:
 def test_reasons_show_the_title_and_the_words_that_are_alike() -> None:
     scorer = fit(TitlesOptions(), sample_input()).scorer
     assert isinstance(scorer, TitleScorer)
-    assert scorer.explain(read_sample(["her armbroken and feverish"]), [0, 2]) == ["“fever”: feverish", ""]
+    found = scorer.explain(read_sample(["her armbroken and feverish"]), [0, 2])
+    assert found == [Reason(text="“fever”: feverish", words=("feverish",)), Reason(text="")]
+
+
+def test_reasons_name_no_words_of_other_documents() -> None:
+    scorer = fit(TitlesOptions(), sample_input()).scorer
+    both = read_sample(["feverish and fevers", "fever"])
+    assert scorer.explain(both.take(np.array([0])), [0]) == [Reason(text="“fever”: feverish", words=("feverish",))]

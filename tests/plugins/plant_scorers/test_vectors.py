@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from plant_scorers.vectors import Train, Vectoriser
+from scipy.sparse import csr_array
 
+from plant_cli.kit.lexical import cut_word
 from plant_cli.testing.scorers import TEXTS, TRAIN, read_sample
 
 
@@ -45,8 +47,24 @@ def test_vectors_are_made_once_for_all_that_ask_for_them() -> None:
     np.testing.assert_array_equal(loaded.similarity.train.toarray(), first.similarity.train.toarray())
 
 
-def test_terms_are_named_as_a_person_reads_them() -> None:
-    vectoriser, _ = Vectoriser.fit(read_sample(["ab fever"]), pieces=True)
-    names = [vectoriser.name(term) for term in range(len(vectoriser.idf))]
-    assert names[:2] == ["ab", "fever"]
-    assert {"fev…", "…ver", "…eve…"} <= set(names[2:])
+@pytest.mark.parametrize("pieces", [False, True])
+def test_what_terms_add_is_shared_by_the_words_that_have_them(pieces: bool) -> None:
+    vectoriser, _ = Vectoriser.fit(read_sample(["fever fevers ab", "cough"]), pieces=pieces)
+    document = read_sample(["other", "fever fever feverish ab"]).take(np.array([1]))
+    vector = vectoriser.transform(document)
+    weights = np.random.default_rng(0).random((2, vector.shape[1]))
+    products = vector.toarray() * weights
+    found = vectoriser.credit_words(document, csr_array(products)).toarray()
+    expected = np.zeros((2, len(document.vocabulary)))
+    for label in range(2):
+        for number, word in enumerate(document.vocabulary):
+            times = {"other": 0, "fever": 2, "feverish": 1, "ab": 1}[word]
+            if word in vectoriser.words:
+                expected[label, number] += products[label, vectoriser.words.index(word)]
+            for place, piece in enumerate(vectoriser.pieces):
+                counts = {other: cut_word(other).count(piece) for other in document.vocabulary}
+                of_all = 2 * counts["fever"] + counts["feverish"] + counts["ab"]
+                if times * counts[word]:
+                    expected[label, number] += products[label, len(vectoriser.words) + place] * times * counts[word] / of_all
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(found.sum(axis=1), products.sum(axis=1), atol=1e-6)
