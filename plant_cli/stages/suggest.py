@@ -65,6 +65,7 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     top = model.score(texts, scoring)
     reasons = _explain(model, texts, top) if options.why else None
     found = _suggestions(ids, top, thresholds, corpus, reasons)
+    found = found.filter(~found["row"].is_in([row for row, text in enumerate(texts) if not text.strip()]))
     if options.assigned:
         found = found.filter("assigned")
     if output is not None:
@@ -132,7 +133,7 @@ def _texts(context: StageContext, options: SuggestOptions) -> tuple[list[str], l
     texts = frame.select(join_columns(names).alias("text"))["text"].cast(str).fill_null("")
     empty = int((texts.str.strip_chars() == "").sum())
     if empty:
-        context.reporter.warn(f"{empty} of {len(frame)} texts are empty: their suggestions mean nothing")
+        context.reporter.warn(f"{empty} of {len(frame)} texts are empty: nothing is suggested for them")
     return ids, texts.to_list()
 
 

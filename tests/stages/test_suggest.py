@@ -182,6 +182,16 @@ def test_only_assigned_labels_if_asked_for_and_documents_without_any_stay(traine
     assert pl.read_ndjson(tmp_path / "some.jsonl")["doc_id"].to_list() == ["1", "2", "3"]
 
 
+def test_nothing_is_suggested_for_an_empty_text(trained: Any, listener: Listener, tmp_path: Path) -> None:
+    table = tmp_path / "new.jsonl"
+    pl.DataFrame({"doc_id": ["a", "b", "c"], "text": ["fever", " ", None]}).write_ndjson(table)
+    trained(path=str(table), output=str(tmp_path / "found.jsonl"), reporter=listener)
+    found = pl.read_ndjson(tmp_path / "found.jsonl")
+    assert found["doc_id"].to_list() == ["a", "b", "c"]
+    assert [bool(labels) for labels in found["labels"].to_list()] == [True, False, False]
+    assert listener.warnings == ["2 of 3 texts are empty: nothing is suggested for them"]
+
+
 def test_columns_of_other_types_and_gaps_in_them_are_read(trained: Any, tmp_path: Path) -> None:
     table = tmp_path / "new.parquet"
     pl.DataFrame({"doc_id": [7, None, 9], "text": [39, 40, None]}).write_parquet(table)
