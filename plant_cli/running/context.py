@@ -222,7 +222,7 @@ class RunContext:
         return self._run
 
     def _dataset(self) -> Dataset:
-        from plant_cli.corpus.loading import load_dataset
+        from plant_cli.running.loading import load_dataset
 
         return load_dataset(self, self.data)
 

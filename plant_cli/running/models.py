@@ -55,7 +55,7 @@ class OpenModel:
     reporter: Reporter
 
     def suggest(self, texts: Sequence[str], *, k: int = 10, batch: int = 16) -> list[list[Suggestion]]:
-        """The k best labels of each text, best first.
+        """The k best labels of each text, best first; none for an empty text.
 
         Args:
             texts: any number.
@@ -63,8 +63,8 @@ class OpenModel:
             batch: texts scored at once; less needs less memory.
         """
         top = self.network.score(texts, Scoring(name="texts", k=k, batch=batch, reporter=self.reporter))
-        found = zip(top.labels.tolist(), top.scores.tolist(), self.thresholds.select(top.labels).tolist(), strict=True)
-        return [[self._name(*one) for one in zip(*columns, strict=True)] for columns in found]
+        found = zip(texts, top.labels.tolist(), top.scores.tolist(), self.thresholds.select(top.labels).tolist(), strict=True)
+        return [[self._name(*one) for one in zip(*columns, strict=True)] if text.strip() else [] for text, *columns in found]
 
     def _name(self, label: int, score: float, threshold: float) -> Suggestion:
         return Suggestion(label=self.labels.ids[label], title=self.labels.titles[label], score=score, threshold=threshold)

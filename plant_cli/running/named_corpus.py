@@ -27,7 +27,7 @@ def refuse_other_corpus(context: RunContext, run: Run) -> None:
     if named is None or run.header.data_hash is None:
         return
     from plant_cli.artefacts.corpus import NEW_RUN, SPLITS_FILE, CorpusRecord
-    from plant_cli.corpus.loading import ANY, load_dataset
+    from plant_cli.running.loading import ANY, load_dataset
 
     source = CorpusRecord.read(run.corpus_path).source
     before = source.get("path")

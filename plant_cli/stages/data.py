@@ -218,7 +218,7 @@ def convert(context: StageContext, options: ConvertOptions) -> Result:
 
 
 def _load(context: StageContext, data: DataSection) -> Dataset:
-    from plant_cli.corpus.loading import load_dataset
+    from plant_cli.running.loading import load_dataset
 
     dataset = load_dataset(context, data)
     for remark in dataset.remarks:

@@ -51,7 +51,7 @@ def check(context: StageContext, options: CheckOptions) -> Result:
     """Repeated ids, equal and nearly equal texts, leaks between splits, odd and unknown labels, wrong encodings, languages, lengths."""
     from plant_cli.corpus.checks import LEVELS
     from plant_cli.corpus.digest_files import digest_all, read_digest_files
-    from plant_cli.corpus.loading import load_dataset
+    from plant_cli.running.loading import load_dataset
 
     dataset = load_dataset(context, context.data.model_copy(update={"strict": context.data.strict or options.strict}))
     for remark in dataset.remarks:
@@ -91,7 +91,7 @@ def _choose_wrong(findings: Iterable[Finding], *, strict: bool) -> list[Finding]
 def _judge_copy(context: StageContext, options: CheckOptions) -> DataError | None:
     """What is still wrong with the cleaned copy, read as whoever goes on with it reads it."""
     from plant_cli.corpus.digest_files import digest_all
-    from plant_cli.corpus.loading import load_dataset
+    from plant_cli.running.loading import load_dataset
 
     path = str(options.fix)
     try:

@@ -40,8 +40,8 @@ def _read(context: StageContext, path: str, titles: dict[str, str]) -> pl.DataFr
     import polars as pl
 
     from plant_cli.corpus.frames import read_frames, tidy
-    from plant_cli.corpus.loading import load_dataset
     from plant_cli.corpus.titles import read_titles
+    from plant_cli.running.loading import load_dataset
 
     dataset = load_dataset(context, context.data.model_copy(update={"path": path}))
     for remark in dataset.remarks:

@@ -68,8 +68,8 @@ def _compare(card: DatasetCard, found: Mapping[str, int] | None) -> list[Table]:
 
 def _count(context: StageContext, name: str, path: str) -> dict[str, int]:
     from plant_cli.corpus.frames import count_documents
-    from plant_cli.corpus.loading import load_dataset
     from plant_cli.corpus.vocabulary import find_used
+    from plant_cli.running.loading import load_dataset
 
     dataset: Dataset = load_dataset(context, context.data.model_copy(update={"path": path, "dataset": Choice(name=name)}))
     for remark in dataset.remarks:

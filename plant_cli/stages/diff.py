@@ -42,7 +42,7 @@ def run(context: StageContext, options: DiffOptions) -> Result:
     from plant_cli.evaluation.foreign import read_numbering
     from plant_cli.evaluation.gold import read_gold
     from plant_cli.evaluation.predictions import build_input, read_predictions
-    from plant_cli.evaluation.systems import find_system
+    from plant_cli.running.systems import find_system
 
     gold = read_gold(context.corpus(), options.split)
     inputs = []

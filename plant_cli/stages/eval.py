@@ -156,7 +156,8 @@ def _measure_reliability(conditions: Conditions, predictions: Predictions) -> Re
 
 
 def _find(context: StageContext, options: EvalOptions, gold: Gold) -> System:
-    from plant_cli.evaluation.systems import describe_list, file_system, find_chosen, find_judged_tag, find_thresholds, own_system
+    from plant_cli.evaluation.systems import describe_list, file_system, find_thresholds, own_system
+    from plant_cli.running.systems import find_chosen, find_judged_tag
 
     if options.threshold is not None and options.thresholds is not None:
         raise UsageError(

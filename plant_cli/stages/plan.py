@@ -96,8 +96,8 @@ def _steps(context: StageContext, recipe: str | None) -> list[Step]:
 def _corpus(context: StageContext, step: Step, recipe: str | None) -> Iterator[Corpus]:
     """The run's corpus if it has one and no recipe says otherwise, else one that is prepared in a temporary folder."""
     from plant_cli.artefacts.corpus import SPLITS_FILE
-    from plant_cli.corpus.loading import load_dataset
     from plant_cli.corpus.prepare import prepare
+    from plant_cli.running.loading import load_dataset
 
     if recipe is None and (context.run_path / "corpus" / SPLITS_FILE).exists():
         yield context.corpus()

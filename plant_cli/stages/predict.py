@@ -133,7 +133,7 @@ def _find_chosen(context: StageContext, options: PredictOptions) -> Thresholds |
     """The thresholds by which a column of decisions is added; None: none is."""
     if options.thresholds is None:
         return None
-    from plant_cli.evaluation.systems import find_chosen
+    from plant_cli.running.systems import find_chosen
 
     return find_chosen(context, options.thresholds)
 

@@ -129,7 +129,7 @@ def _measure(context: StageContext, options: SignificanceOptions, name: str, gol
     from plant_cli.evaluation.foreign import read_numbering
     from plant_cli.evaluation.hierarchy import find_hierarchy
     from plant_cli.evaluation.measurement import Measure, measure_system
-    from plant_cli.evaluation.systems import find_system
+    from plant_cli.running.systems import find_system
 
     measure = Measure(
         families=families,

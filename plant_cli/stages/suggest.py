@@ -53,9 +53,9 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
 
     # Imports torch, which takes seconds: what is missing is said before.
     from plant_cli.artefacts.thresholds import read_thresholds
-    from plant_cli.evaluation.systems import find_chosen
     from plant_cli.inference.model import load_model
     from plant_cli.inference.top import Scoring
+    from plant_cli.running.systems import find_chosen
 
     labels, chosen = corpus.labels, options.thresholds
     thresholds = read_thresholds(folder, labels.hash, len(labels)) if chosen is None else find_chosen(context, chosen)

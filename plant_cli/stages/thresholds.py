@@ -100,7 +100,8 @@ def _suggest_next(context: StageContext, location: Location) -> str:
 
 
 def _locate(context: StageContext, options: ThresholdOptions) -> Location:
-    from plant_cli.evaluation.systems import Location, find_judged_tag, locate
+    from plant_cli.evaluation.systems import Location, locate
+    from plant_cli.running.systems import find_judged_tag
 
     if options.system is None:
         tag = find_judged_tag(context)

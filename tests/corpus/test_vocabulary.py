@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 
 from plant_cli.api import DataError, DataSection, Dataset, SilentReporter
-from plant_cli.corpus.loading import load_dataset
 from plant_cli.corpus.prepare import prepare
 from plant_cli.corpus.store import open_corpus
 from plant_cli.corpus.vocabulary import align, apply_vocabulary, find_used, read_vocabulary
 from plant_cli.corpus.vocabulary_tables import tidy_labels
 from plant_cli.registry import installed
+from plant_cli.running.loading import load_dataset
 from plant_cli.testing.contexts import make_context
 
 HEADING = "label,title,description,alternatives,parents,deprecated,replaced_by\n"

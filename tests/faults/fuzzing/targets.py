@@ -64,8 +64,8 @@ def _corpora() -> st.SearchStrategy[Files]:
 
 
 def _read_corpus(files: Files, folder: Path, **section: str) -> None:
-    from plant_cli.corpus.loading import load_dataset
     from plant_cli.corpus.prepare import prepare
+    from plant_cli.running.loading import load_dataset
 
     data = DataSection(path=section.pop("path", next(iter(files))), **section)
     context = make_context(folder / "run" / "stage", components=installed())
@@ -130,8 +130,8 @@ def _formats(draw: st.DrawFn) -> Files:
 
 
 def _read_format(files: Files, folder: Path) -> None:
-    from plant_cli.corpus.loading import load_dataset
     from plant_cli.corpus.prepare import prepare
+    from plant_cli.running.loading import load_dataset
 
     name = files["format"].decode()
     (folder / "format").unlink()

@@ -13,9 +13,9 @@ import pytest
 
 from plant_cli.api import Choice, ComponentError, DataError, DataSection, Dataset, DatasetSpec, SilentReporter, UsageError
 from plant_cli.api.reporting import Task
-from plant_cli.corpus.loading import find_formats, load_dataset
 from plant_cli.kit import blocks_of_text, tables
 from plant_cli.registry import installed
+from plant_cli.running.loading import find_formats, load_dataset
 from plant_cli.testing.contexts import make_context
 
 SPECS = installed().specs(DatasetSpec)
