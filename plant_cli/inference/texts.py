@@ -23,7 +23,7 @@ from plant_cli.model.cuts import measure_cut
 from plant_cli.model.design import ComponentLookup
 from plant_cli.model.hardware import Hardware, choose_hardware
 from plant_cli.model.network import Network, load_network
-from plant_cli.model.reading import LiveReader, Rows, tokenize
+from plant_cli.model.reading import HiddenReader, LiveReader, Rows, tokenize
 from plant_cli.model.token_words import find_token_words
 
 
@@ -54,7 +54,8 @@ class NetworkModel:
         scored = self.voices.scorers.read(texts, scoring.reporter, scoring.name) if self.voices and self.voices.scorers else None
         tokens = tokenize(self.network, texts, scoring.reporter, scoring.name, evidence=scoring.evidence)
         words = find_token_words(texts, tokens, self.vocabulary, self.analyser) if self.network.needs_words else None
-        reader = LiveReader(self.network, tokens, self.hardware, words)
+        live = LiveReader(self.network, tokens, self.hardware, words)
+        reader = live if scoring.cached is None else scoring.cached(live)
         mixes: dict[str, Mix] = {WHOLE: mix_voices(self.voices, scored)}
         parts: dict[str, TopLabels] = {}
         if scoring.parts and scored is not None:
@@ -65,7 +66,7 @@ class NetworkModel:
         recall = self._measure_recall(reader, scoring)
         return replace(whole, shortlist_recall=recall, cut=measure_cut(tokens, scoring.evidence), parts=found | parts)
 
-    def _measure_recall(self, reader: LiveReader, scoring: Scoring) -> float | None:
+    def _measure_recall(self, reader: HiddenReader, scoring: Scoring) -> float | None:
         """The share of the best labels that a shortlist kept; None without one."""
         if scoring.candidates is None:
             return None

@@ -16,6 +16,7 @@ from plant_cli.runs.session import never
 
 if TYPE_CHECKING:  # imports torch
     from plant_cli.model.candidates import Candidates
+    from plant_cli.model.reading import HiddenReader, LiveReader
 
 Rows = npt.NDArray[np.int64]
 Keep = Callable[[Rows, npt.NDArray[np.float32]], None]
@@ -56,6 +57,7 @@ class Scoring:
         should_stop: true once the user asked to stop.
         evidence: gold spans of the texts, to be looked for beyond what a network reads.
         parts: whether each part's own best labels are wanted, too.
+        cached: gives a reader of states that are kept on disk for one that runs the backbone; None: it is run.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Scoring:
     should_stop: Callable[[], bool] = never
     evidence: Evidence | None = None
     parts: bool = False
+    cached: Callable[[LiveReader], HiddenReader] | None = None
 
 
 class TopCollector:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from plant_cli.api import Backbone, BackboneSpec, Choice, DecoderSpec, MachineSection, ModelSection, Options, Spec
 from plant_cli.api.components import SpecT
@@ -53,11 +53,6 @@ class Design:
         if spec.start is None or getattr(options, spec.start.option) is not None:
             return self
         return replace(self, start=stage_folder(spec.start.stage))
-
-    def describe_backbone(self) -> dict[str, Any]:
-        """The backbone's name and all its options, given or not, as plain JSON."""
-        chosen = self.section.backbone
-        return {"name": chosen.name, **chosen.options}
 
 
 def find_design(section: ModelSection, component: ComponentLookup) -> Design:

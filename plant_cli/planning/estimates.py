@@ -93,15 +93,18 @@ def estimate(
     hardware = machine.hardware
     network, probe = sketch.network, Probe(sketch=sketch, job=job, documents=documents, hardware=hardware, timed=timed)
     kept = documents.mean * network.backbone.hidden_size * hardware.dtype.itemsize
-    cacheable = bool(job.roles) and sketch.fixed and job.documents * kept <= job.cache_limit * 1e9
+    cacheable = sketch.fixed and job.documents * kept <= job.cache_limit * 1e9
     source: Source = "cached" if cacheable else "frozen" if network.backbone_is_frozen else "trained"
     cost = probe.measure(source)
     padding = documents.padding(job.micro_batch)
     positions = job.documents * job.epochs / (1 - padding)
     operations, seconds = (positions * figure for figure in cost.each(job.micro_batch))
+    activations = cost.memory(job.micro_batch)
     if cacheable and not filled:
-        once = probe.measure("reading").each(job.micro_batch)
+        reading = probe.measure("reading")
+        once = reading.each(job.micro_batch)
         operations, seconds = operations + job.read * once[0], seconds + job.read * once[1]
+        activations = activations if job.roles else max(activations, reading.memory(job.micro_batch))
     sharing = sharing if job.roles else replace(sharing, sharded=False)
     learned, changed = sharing.share(sketch.learning), sharing.share(sketch.changed)
     memory = {
@@ -111,7 +114,7 @@ def estimate(
         "gradients": learned,
         "optimiser": MOMENTS * learned,
         "best": changed,
-        "activations": cost.memory(job.micro_batch) + sketch.unpacked,
+        "activations": activations + sketch.unpacked,
     }
     disk = {
         "cache": int(job.read * kept) if cacheable else 0,

@@ -25,7 +25,8 @@ class Job:
         model, machine: sections of the recipe.
         kind: ranking words (stage 1), assigning labels (stage 2), or scoring without training.
         documents: that an epoch trains on, or that are scored.
-        read: documents whose hidden states a cache holds: those of train and validation.
+        split: which documents these are, for stages that share what a cache holds of them.
+        read: documents whose hidden states a cache holds: those of train and validation, or those that are scored.
         roles: parts of the network that are trained; none when scoring.
         epochs: at most.
         drawn_epochs: the same of a decoder whose queries cannot start from a regression; None: as many.
@@ -42,6 +43,7 @@ class Job:
     machine: MachineSection
     kind: Literal["rank", "label", "score"]
     documents: int
+    split: str = "train"
     read: int = 0
     roles: frozenset[str] = frozenset()
     epochs: int = 1

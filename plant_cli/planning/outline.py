@@ -35,7 +35,7 @@ class Outline:
         parts: backbone, adapter, label tables and so on.
         changed: bytes of what training changes in any epoch.
         learning: bytes of what it changes in the last epoch.
-        fixed: whether the backbone stays as it is in every epoch.
+        fixed: whether the backbone stays as it is in every epoch; when scoring, whether no stage trained it.
         unpacked: bytes of the largest weight that is held in 4 or 8 bits, in the format in which it computes; 0 if there is none.
     """
 
@@ -80,13 +80,14 @@ def outline(find: ComponentLookup, job: Job, labels: LabelIndex) -> Outline:
     parts = _parts(network, short)
     for parameter in short:
         parameter.data = parameter.data.to(torch.bfloat16)  # the format in which they compute
+    read_alike = network.backbone_is_frozen or bool(job.roles)  # what another stage trained is read as it is now
     changed, learning = job.unfreeze(network)
     return Outline(
         network=network,
         parts=parts,
         changed=size_of(changed),
         learning=size_of(learning),
-        fixed=not {id(p) for p in changed} & {id(p) for p in network.backbone_module.parameters()},
+        fixed=read_alike and not {id(p) for p in changed} & {id(p) for p in network.backbone_module.parameters()},
         unpacked=max(map(size_of_one, short), default=0),
     )
 

@@ -66,7 +66,7 @@ class Planner:
 
 
 def _reader(job: Job) -> str:
-    return hash_json([job.model.backbone.to_recipe(), job.machine.seed])
+    return hash_json([job.model.backbone.to_recipe(), job.machine.seed, job.split])
 
 
 def free_memory(hardware: Hardware, sharing: Sharing) -> int:

@@ -178,7 +178,9 @@ def _job(context: StageContext, step: Step, corpus: Corpus, *, relevance: bool) 
         micro_batch=options.micro_batch,
     )
     if not isinstance(options, PretrainOptions | FinetuneOptions):
-        return replace(job, documents=sizes.get(options.split, 0), every_score=options.auc)
+        scored = sizes.get(options.split, 0)
+        limit = options.cache_limit
+        return replace(job, documents=scored, split=options.split, read=scored, cache_limit=limit, every_score=options.auc)
     read = sizes["train"] + sizes.get("validation", 0)
     gold = corpus.split("train").gold
     job = replace(job, documents=sizes["train"], read=read, cache_limit=options.cache_limit)

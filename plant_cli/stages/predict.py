@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from plant_cli.artefacts.thresholds import Thresholds
     from plant_cli.inference.top import Keep, TopLabels
     from plant_cli.model.cuts import Cut
+    from plant_cli.model.reading import HiddenReader, LiveReader
     from plant_cli.runs.folder import Run
 
 SHOWN = 5  # documents, and labels of each, in the table
@@ -63,6 +64,11 @@ class PredictOptions(Options):
         path=True,
     )
     auc: bool = option(False, "Keep the score of every label, 4 bytes each, so that `plant eval` can report AUC.")
+    cache_limit: float = option(
+        8.0,
+        "Disk for the cached hidden states of the split, in GB (frozen backbones only): other systems and seeds of the run read them, too.",
+        ge=0,
+    )
     auc_disk: str = option("20GB", "Disk space that these scores, or those of an average, may take, such as 500MB.", pattern=SIZE_PATTERN)
 
     @property
@@ -117,6 +123,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
         should_stop=lambda: context.stopping,
         evidence=split.evidence,
         parts=True,
+        cached=_find_cache(context, options, split.name) if has_network(folder) else None,
     )
     if options.auc:
         with writing_scores(context.folder, split.doc_ids, len(corpus.labels), corpus.labels.hash) as kept:
@@ -127,6 +134,17 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     write_predictions(context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels, decisions)
     write_parts(context.folder, {name: (part.labels, part.scores) for name, part in top.parts.items()}, split, corpus.labels)
     return _report(top, split, corpus, context.tag)
+
+
+def _find_cache(context: StageContext, options: PredictOptions, split: str) -> Callable[[LiveReader], HiddenReader]:
+    """What reads the split from the run's cache."""
+    from plant_cli.model.cache import StateCache
+    from plant_cli.running.session import open_session
+
+    cache = StateCache(
+        session=open_session(context), data_hash=context.corpus().data_hash, limit=options.cache_limit, batch=options.micro_batch
+    )
+    return partial(cache.open, split=split)
 
 
 def _find_chosen(context: StageContext, options: PredictOptions) -> Thresholds | None:
@@ -247,6 +265,7 @@ def _load(
             keep=keep,
             should_stop=lambda: context.stopping,
             evidence=split.evidence,
+            cached=_find_cache(context, options, name),
         )
         return model.score(split.texts, scoring).cut
 

@@ -25,15 +25,19 @@ from plant_cli.api import (
 )
 from plant_cli.artefacts.model import read_description, require_words
 from plant_cli.base.hashing import hash_strings
+from plant_cli.model.cache import StateCache
 from plant_cli.model.cuts import cut_summary, measure_cut
 from plant_cli.model.design import ComponentLookup, Design, find_design
 from plant_cli.model.hardware import Hardware, choose_hardware
 from plant_cli.model.network import Network, assemble, restore_network
-from plant_cli.model.reading import HiddenReader, Rows, lengths, tokenize
+from plant_cli.model.reading import HiddenReader, LiveReader, Rows, lengths, tokenize
 from plant_cli.model.token_words import find_token_words
 from plant_cli.model.word_statistics import WordStatistics
 from plant_cli.runs.session import Session
-from plant_cli.training.cache import CachePolicy, open_reader
+from plant_cli.training.options import TrainingOptions
+
+FORWARD_ALONE = 2
+"""Documents that fit in memory where nothing is kept for gradients, for each that fits in training."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,13 +91,13 @@ class Setup:
         return cut_summary({name: measure_cut(found.reader.tokens, found.split.evidence) for name, found in materials.items()})
 
 
-def set_up(given: Inputs, *, freeze_backbone: bool, cache_limit: float, titles: bool = False) -> Setup:
+def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, titles: bool = False) -> Setup:
     """Build the network, with what was planted, and tokenise train and validation; states of a frozen backbone are cached.
 
     Args:
         given: what the stage works from.
+        options: of the stage: how much is in memory at once, and how much may be cached.
         freeze_backbone: keep the backbone as it is.
-        cache_limit: disk that the hidden states of one split may take, in GB.
         titles: whether the titles of labels are training documents, too.
 
     Raises:
@@ -116,15 +120,17 @@ def set_up(given: Inputs, *, freeze_backbone: bool, cache_limit: float, titles: 
         _restore_planted(network, given.planted, given)
     if freeze_backbone:
         network.freeze_backbone()
-    policy = CachePolicy(backbone=given.design.describe_backbone(), data_hash=corpus.data_hash, limit=cache_limit)
+    cache = StateCache(
+        session=given.session, data_hash=corpus.data_hash, limit=options.cache_limit, batch=FORWARD_ALONE * options.micro_batch
+    )
     train, validation = (given.corpus.split(name) for name in SPLITS[:2])
     if titles:
         train = add_titles(train, corpus.labels, given.session.reporter)
     return Setup(
         network=network,
         hardware=hardware,
-        train=_open("train with titles" if titles else "train", train, given, network, hardware, policy),
-        validation=_open("validation", validation, given, network, hardware, policy),
+        train=_open("train with titles" if titles else "train", train, given, network, hardware, cache),
+        validation=_open("validation", validation, given, network, hardware, cache),
     )
 
 
@@ -175,10 +181,8 @@ def _settle(component: tuple[Spec, Options], free: Sequence[str]) -> tuple[Spec,
     return spec, options.model_dump(exclude=set(free) if isinstance(spec, DecoderSpec) else None)
 
 
-def _open(name: str, split: Split, given: Inputs, network: Network, hardware: Hardware, policy: CachePolicy) -> Material:
+def _open(name: str, split: Split, given: Inputs, network: Network, hardware: Hardware, cache: StateCache) -> Material:
     tokens = tokenize(network, split.texts, given.session.reporter, name, evidence=split.evidence)
     vocabulary = given.statistics.table.words if given.statistics else ()
     words = find_token_words(split.texts, tokens, vocabulary, given.corpus.analyser) if network.needs_words else None
-    return Material(
-        split=split, reader=open_reader(network, tokens, hardware, policy, given.session, name=name.replace(" ", "-"), words=words)
-    )
+    return Material(split=split, reader=cache.open(LiveReader(network, tokens, hardware, words), name.replace(" ", "-")))

@@ -55,7 +55,7 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
     """
     _refuse_nothing(given, known)
     loss = rank_loss(*given.component(LossSpec, options.loss))
-    setup = set_up(given, freeze_backbone=options.freeze_backbone, cache_limit=options.cache_limit, titles=options.title_documents)
+    setup = set_up(given, options, freeze_backbone=options.freeze_backbone, titles=options.title_documents)
     network, hardware, train = setup.network, setup.hardware, setup.train
     planter = Planter(
         known.table,

@@ -82,7 +82,7 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     """
     loss = label_loss(*given.component(LossSpec, options.loss))
     scorers, scored = fit_beside(given, options)
-    setup = set_up(given, freeze_backbone=False, cache_limit=options.cache_limit)
+    setup = set_up(given, options, freeze_backbone=False)
     shortlisted = shortlist_labels(given, options, setup, loss, scored)
     step = _make_step(given, options, setup, loss, shortlisted)
     monitor = _make_monitor(given, options, setup, scored, shortlisted)

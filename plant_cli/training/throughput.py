@@ -11,10 +11,10 @@ import torch
 from plant_cli.base.memory import peak_memory_gb
 from plant_cli.measuring.counting import count_operations
 from plant_cli.measuring.rates import matrix_rate
+from plant_cli.model.cache import CachedReader
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader, Rows, lengths
-from plant_cli.training.cache import CachedReader
 from plant_cli.training.loop import BatchLoss, TrainingResult
 
 

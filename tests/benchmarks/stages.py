@@ -29,9 +29,9 @@ from plant_cli.registry import installed
 STAGES = ("pretrain-attn", "finetune")
 PARTS = {
     "plant_cli.training.materials.tokenize": "tokenising",
-    "plant_cli.training.cache._fill": "encoder reads, once",
+    "plant_cli.model.cache._fill": "encoder reads, once",
     "plant_cli.model.reading.LiveReader.read": "encoder reads, in training",
-    "plant_cli.training.cache.CachedReader.read": "hidden states from the cache",
+    "plant_cli.model.cache.CachedReader.read": "hidden states from the cache",
     "plant_cli.training.planting.Planter.__init__": "words of documents",
     "plant_cli.training.planting.Planter.choose_items": "lists",
     "plant_cli.training.planting.Planter.score_words": "scores of words",

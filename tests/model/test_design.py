@@ -14,11 +14,10 @@ from plant_cli.registry import installed
 
 def test_designs_are_equal_however_few_options_are_named() -> None:
     short = find_design(ModelSection(backbone=Choice(name="tiny")), installed().resolve)
-    options = short.describe_backbone()
-    whole = find_design(ModelSection(backbone=Choice.model_validate(options)), installed().resolve)
-    assert options["name"] == "tiny"
-    assert options["hidden"] > 0
-    assert (short.backbone, short.decoder) == (whole.backbone, whole.decoder)
+    whole = find_design(short.section, installed().resolve)
+    assert short.section.backbone.name == "tiny"
+    assert short.section.backbone.options["hidden"] > 0
+    assert whole == short
 
 
 def test_an_unknown_component_is_refused() -> None:

@@ -34,7 +34,15 @@ def test_what_is_frozen_in_the_last_epoch_has_no_gradient() -> None:
     head = outline(installed().resolve, make_job(epochs=1, schedule=Schedule(gradual=True)), LABELS)
     assert 0 < head.learning < head.changed
     scoring = outline(installed().resolve, make_job(roles=frozenset()), LABELS)
-    assert (scoring.learning, scoring.changed, scoring.fixed) == (0, 0, True)
+    assert (scoring.learning, scoring.changed) == (0, 0)
+
+
+def test_a_backbone_reads_alike_unless_a_stage_trains_it() -> None:
+    frozen = ModelSection(backbone={"name": "minilm"}, decoder="label-attention")
+    found = {name: outline(installed().resolve, make_job(**values), LABELS).fixed for name, values in {
+        "trained": {}, "scored after training": {"roles": frozenset()}, "frozen": {"model": frozen}, "scored": {"model": frozen, "roles": frozenset()},
+    }.items()}  # fmt: skip
+    assert found == {"trained": False, "scored after training": False, "frozen": True, "scored": True}
 
 
 def test_a_backbone_that_needs_values_is_refused() -> None:

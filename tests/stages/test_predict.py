@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import polars as pl
 import pytest
 from plant_datasets.synthetic_clinic.generator import generate
 from sklearn.metrics import roc_auc_score
+from transformers import BertConfig
 
 from plant_cli.api import ArtefactError, DataError, ResourceError, SilentReporter, UsageError
 from plant_cli.base.files import read_json
+from plant_cli.model.reading import LiveReader
 
 
 @pytest.fixture
@@ -233,3 +236,21 @@ def test_what_cannot_be_averaged_is_refused_at_once(pair: Any, tmp_path: Path) -
         average(pair, "predict.shortlist=words", tag="y")
     with pytest.raises(ResourceError, match="every score"):
         average(pair, "predict.auc_disk=1KB", tag="z")
+
+
+def test_systems_with_one_frozen_backbone_read_the_documents_once(
+    clinic: Any, small_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backbone = f"model.backbone={{name: hf-encoder, model: {small_model(BertConfig)}, max_tokens: 16, adapter: none}}"
+    clinic("mig")
+    for tag, rate in ((None, 0.001), ("other", 0.01)):
+        clinic("finetune", backbone, "finetune.init=random", "finetune.epochs=1", f"finetune.rate_head={rate}", tag=tag)
+    clinic("predict", "predict.cache_limit=0")
+    live = read(clinic)
+    clinic("predict", force=True)
+    assert read(clinic).equals(live)
+    monkeypatch.setattr(LiveReader, "read", lambda *given: pytest.fail("read again"))
+    clinic("predict", tag="other")
+    clinic("predict", force=True)
+    assert read(clinic).equals(live)
+    assert not read(clinic, "predict-other").equals(live)

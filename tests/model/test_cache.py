@@ -16,13 +16,13 @@ import pytest
 import torch
 
 from plant_cli.api import BackboneSpec, Choice, Interrupted, ModelSection, SilentReporter
+from plant_cli.model import cache
+from plant_cli.model.cache import CachedReader, StateCache
 from plant_cli.model.design import find_design
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import HiddenReader, LiveReader, tokenize
 from plant_cli.registry import installed
 from plant_cli.runs.session import Session
-from plant_cli.training import cache
-from plant_cli.training.cache import CachedReader, CachePolicy, open_reader
 
 TEXTS = ["a fever", "a cough and a fever and much more to be said about it all", "", "leg", "word " * 30]
 FP32 = Hardware(device=torch.device("cpu"), dtype=torch.float32)
@@ -43,9 +43,9 @@ def frozen(small_network: Callable[..., Any]) -> Any:
 
 
 def opened(network: Any, session: Session, hardware: Hardware = FP32, limit: float = 1.0, data: str = "d") -> HiddenReader:
-    tokens = tokenize(network, TEXTS, SilentReporter(), "train")
-    backbone = find_design(network.section, installed().resolve).describe_backbone()
-    return open_reader(network, tokens, hardware, CachePolicy(backbone=backbone, data_hash=data, limit=limit), session, name="train")
+    network.section = find_design(network.section, installed().resolve).section
+    live = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "train"), hardware)
+    return StateCache(session=session, data_hash=data, limit=limit, batch=2).open(live, "train")
 
 
 @pytest.mark.parametrize(("hardware", "tolerance"), [(FP32, 1e-6), (BF16, 0.02)])
@@ -120,9 +120,16 @@ def test_a_damaged_one_is_told_and_written_again(frozen: Any, session: Session, 
 
 def test_what_is_too_large_or_learns_is_read_live(frozen: Any, session: Session, small_network: Callable[..., Any]) -> None:
     assert isinstance(opened(frozen, session, limit=1e-9), LiveReader)
-    assert "computed again in every epoch" in session.reporter.notes[0]
+    assert "computed again each time" in session.reporter.notes[0]
     assert isinstance(opened(small_network(), session), LiveReader)
     assert not (session.run_path / "cache").exists()
+
+
+def test_a_batch_is_as_large_as_memory_allows(frozen: Any, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, sizes = LiveReader.read, []
+    monkeypatch.setattr(LiveReader, "read", lambda reader, rows: sizes.append(len(rows)) or read(reader, rows))
+    opened(frozen, session)
+    assert sizes == [2, 2, 1]
 
 
 def test_an_interrupted_cache_counts_for_nothing(frozen: Any, session: Session) -> None:
@@ -162,7 +169,7 @@ def test_a_full_disk_is_an_error_and_not_the_death_of_the_process(frozen: Any, s
     folder = session.run_path / "cache" / "hidden"
     monkeypatch.setattr(cache, "STATES", str(full))  # an absolute path wins over the folder
     with pytest.raises(OSError, match="No space left") as caught:
-        cache._fill(folder, LiveReader(frozen, tokens, FP32), 16, session, "train")
+        cache._fill(folder, LiveReader(frozen, tokens, FP32), session, "train", 2)
     assert caught.value.errno == errno.ENOSPC
     assert not (folder / "done.json").exists()
 

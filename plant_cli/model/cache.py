@@ -1,4 +1,4 @@
-"""Hidden states of a frozen backbone, computed once and kept on disk: later epochs cost only the label attention."""
+"""Hidden states of a frozen backbone, computed once and kept on disk: later epochs, stages and seeds cost only the label attention."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import hashlib
 import math
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +21,6 @@ from plant_cli.base.files import remove
 from plant_cli.base.hashing import hash_json
 from plant_cli.base.padding import TOKEN_MULTIPLE, round_up
 from plant_cli.model.hardware import Hardware
-from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader, LiveReader, Rows, lay_out_words, lengths, sorted_batches
 from plant_cli.runs.lock import hold_lock
 from plant_cli.runs.session import Session
@@ -76,78 +74,68 @@ class CachedReader:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CachePolicy:
-    """What hidden states may be cached, and under which key.
+class StateCache:
+    """The hidden states that a run keeps.
+
+    They lie in the run folder. Their key is made of backbone, weights, tokenizer, precision and data, so that stages and seeds that read
+    the same share them; half-written ones are written again. Several runs may share one folder `cache` through links: one of them
+    fills it at a time, and the others wait and take what it left.
 
     Args:
-        backbone: the backbone's name with all its options.
+        session: of the stage.
         data_hash: of the corpus.
         limit: disk that the states of one split may take, in GB.
+        batch: documents that the backbone reads at once.
     """
 
-    backbone: Mapping[str, Any]
+    session: Session
     data_hash: str
     limit: float
+    batch: int
 
+    def open(self, live: LiveReader, split: str) -> HiddenReader:
+        """A cached reader for a frozen backbone whose states fit the limit, else the live one.
 
-def open_reader(
-    network: Network,
-    tokens: TokenBatch,
-    hardware: Hardware,
-    policy: CachePolicy,
-    session: Session,
-    *,
-    name: str,
-    words: Sequence[Rows] | None = None,
-) -> HiddenReader:
-    """A cached reader for a frozen backbone whose states fit the limit, else a live one.
+        Args:
+            live: reads the documents of the split.
+            split: its name.
 
-    The cache lies in the run folder. Its key is made of backbone, weights, tokenizer, precision and data, so that stages and seeds
-    that read the same share it; a half-written one is written again. Several runs may share one folder `cache` through links: one of
-    them fills it at a time, and the others wait and take what it left.
+        Raises:
+            Interrupted: the user stopped the command while the cache was filled.
+        """
+        network, hardware, session = live.network, live.hardware, self.session
+        total = int(lengths(live.tokens).sum())
+        size_gb = total * network.backbone.hidden_size * _stored(hardware).itemsize / 1e9
+        if not network.backbone_is_frozen or total == 0:
+            return live
+        if size_gb > self.limit:
+            session.reporter.note(
+                f"hidden states of {split} would take {size_gb:.1f} GB (limit {self.limit:g} GB): they are computed again each time"
+            )
+            return live
+        folder = session.run_path / CACHE / f"hidden-{split}-{self._key(live, split, total)[:16]}"
+        filled_in = None
+        with _fill_alone(folder.parent, hardware, session):
+            first, owner = hardware.processes.first, f"the cached hidden states of {split}"
+            if hardware.processes.any(first and not is_whole(folder / CACHE_MARK, owner, session.reporter.warn)):
+                began = time.monotonic()
+                _fill(folder, live, session, split, self.batch)
+                filled_in = time.monotonic() - began
+        return CachedReader(folder, live.tokens, network.backbone.hidden_size, hardware, filled_in, live.words)
 
-    Args:
-        network: whose backbone reads.
-        tokens: the documents of the split.
-        hardware: where the backbone runs.
-        policy: the limit, and what the key is made of.
-        session: of the stage.
-        name: of the split.
-        words: row of each token's word in the relevance table, [T] for each document; None where the decoder needs none.
-
-    Raises:
-        Interrupted: the user stopped the command while the cache was filled.
-    """
-    live = LiveReader(network, tokens, hardware, words)
-    total = int(lengths(tokens).sum())
-    size_gb = total * network.backbone.hidden_size * _stored(hardware).itemsize / 1e9
-    if not network.backbone_is_frozen or total == 0:
-        return live
-    if size_gb > policy.limit:
-        session.reporter.note(
-            f"hidden states of {name} would take {size_gb:.1f} GB (limit {policy.limit:g} GB): they are computed again in every epoch"
+    def _key(self, live: LiveReader, split: str, total: int) -> str:
+        network, chosen = live.network, live.network.section.backbone
+        return hash_json(
+            {
+                "backbone": {"name": chosen.name, **chosen.options},
+                "tokenizer": network.backbone.tokenizer_hash,
+                "dtype": str(live.hardware.dtype),
+                "data": self.data_hash,
+                "split": split,
+                "tokens": total,
+                "weights": fingerprint_weights(network.backbone_module),
+            }
         )
-        return live
-    key = hash_json(
-        {
-            "backbone": dict(policy.backbone),
-            "tokenizer": network.backbone.tokenizer_hash,
-            "dtype": str(hardware.dtype),
-            "data": policy.data_hash,
-            "split": name,
-            "tokens": total,
-            "weights": fingerprint_weights(network.backbone_module),
-        }
-    )
-    folder = session.run_path / CACHE / f"hidden-{name}-{key[:16]}"
-    filled_in = None
-    with _fill_alone(folder.parent, hardware, session):
-        first, owner = hardware.processes.first, f"the cached hidden states of {name}"
-        if hardware.processes.any(first and not is_whole(folder / CACHE_MARK, owner, session.reporter.warn)):
-            began = time.monotonic()
-            _fill(folder, live, network.backbone.hidden_size, session, name)
-            filled_in = time.monotonic() - began
-    return CachedReader(folder, tokens, network.backbone.hidden_size, hardware, filled_in, words)
 
 
 def fingerprint_weights(module: nn.Module) -> str:
@@ -176,8 +164,8 @@ def _fill_alone(cache: Path, hardware: Hardware, session: Session) -> Iterator[N
 
 
 @torch.no_grad()
-def _fill(folder: Path, live: LiveReader, hidden: int, session: Session, name: str) -> None:
-    processes = live.hardware.processes
+def _fill(folder: Path, live: LiveReader, session: Session, name: str, batch: int) -> None:
+    processes, hidden = live.hardware.processes, live.network.backbone.hidden_size
     if processes.first:
         remove(folder)
         folder.mkdir(parents=True)
@@ -190,7 +178,7 @@ def _fill(folder: Path, live: LiveReader, hidden: int, session: Session, name: s
     progress = session.reporter.progress(f"reading {name} once with the frozen backbone", len(sizes), "documents")
     # written, not mapped: on a full disk a write raises an error, and a mapped page ends the process
     with (folder / STATES).open("r+b") as states, progress as task:
-        for rows in processes.share(sorted_batches(sizes, 16)):
+        for rows in processes.share(sorted_batches(sizes, batch)):
             if session.should_stop():
                 break
             encoded = live.read(rows).hidden
