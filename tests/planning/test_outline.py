@@ -18,8 +18,8 @@ ROLES = frozenset({"head", "boost", "value", "attention", "backbone"})
 
 def make_job(**values: object) -> Job:
     model = ModelSection(backbone={"name": "tiny", "hidden": 16, "heads": 2, "layers": 2, "buckets": 64}, decoder="label-attention")
-    given = {"kind": "label", "documents": 9, "roles": ROLES, "batch": 8, "micro_batch": 4}
-    return Job(model=model, machine=MachineSection(), **(given | values))  # type: ignore[arg-type]
+    given = {"model": model, "kind": "label", "documents": 9, "roles": ROLES, "batch": 8, "micro_batch": 4}
+    return Job(machine=MachineSection(), **(given | values))  # type: ignore[arg-type]
 
 
 def test_nothing_has_values_and_all_has_a_size() -> None:
@@ -38,11 +38,11 @@ def test_what_is_frozen_in_the_last_epoch_has_no_gradient() -> None:
 
 
 def test_a_backbone_reads_alike_unless_a_stage_trains_it() -> None:
-    frozen = ModelSection(backbone={"name": "minilm"}, decoder="label-attention")
-    found = {name: outline(installed().resolve, make_job(**values), LABELS).fixed for name, values in {
-        "trained": {}, "scored after training": {"roles": frozenset()}, "frozen": {"model": frozen}, "scored": {"model": frozen, "roles": frozenset()},
-    }.items()}  # fmt: skip
-    assert found == {"trained": False, "scored after training": False, "frozen": True, "scored": True}
+    frozen = {"model": ModelSection(backbone="minilm", decoder="label-attention")}
+    scored = {"roles": frozenset()}
+    jobs = {"trained": {}, "trained and scored": scored, "frozen": frozen, "frozen and scored": frozen | scored}
+    found = {name: outline(installed().resolve, make_job(**values), LABELS).fixed for name, values in jobs.items()}
+    assert found == {"trained": False, "trained and scored": False, "frozen": True, "frozen and scored": True}
 
 
 def test_a_backbone_that_needs_values_is_refused() -> None:
