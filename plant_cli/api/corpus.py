@@ -82,7 +82,7 @@ class DatasetCard:
 
 
 class LabelIndex(Protocol):
-    """The labels of train in sorted order: row number = label index everywhere."""
+    """The labels of train, and with `zero_shot` of the table of titles, in sorted order: row number = label index everywhere."""
 
     @property
     def ids(self) -> Sequence[str]:
@@ -111,7 +111,7 @@ class LabelIndex(Protocol):
 
     @property
     def train_counts(self) -> Sequence[int]:
-        """Training documents of each label, at least 1."""
+        """Training documents of each label: at least 1, or 0 of labels that have a title alone (`DataSection.zero_shot`)."""
         ...
 
     @property

@@ -58,7 +58,7 @@ class MetricInput:
             assigned if its score is high enough).
         scores: their scores [N, K] (probabilities), −inf where nothing was predicted.
         gold: csr [N, L + U] of 0/1, int64.
-        train_counts: training documents of each label [L + U]: at least 1 for the first L, 0 for the last U.
+        train_counts: training documents of each label [L + U]: 0 for the last U, and for those of the first L that have a title alone.
         train_documents: number of training documents.
         threshold: a label is assigned when its score is at least this: one number, or one per label [L + U].
         settings: where conventions differ.

@@ -28,6 +28,11 @@ class DataSection(Options):
         path=True,
     )
     vocabulary_language: str | None = option(None, "Language of the vocabulary's titles, such as de (default: en, else the most frequent).")
+    zero_shot: bool = option(
+        False,
+        "Index labels that have a title but no training document, too: the scorer titles can suggest them. Deprecated ones are left out. "
+        "Only for models without a network.",
+    )
     evidence: str | None = option(
         None, "A table of gold evidence: doc_id, label, start, end in characters (default: an evidence file beside the corpus).", path=True
     )

@@ -188,8 +188,10 @@ class ScorerSpec(Spec):
         fit: `fit(options, given) -> FittedScorer`; sees training documents and names of labels only.
         load: `load(options, tensors) -> Scorer`: the scorer again, from its own `tensors()`.
         needs_names: true if it says nothing where no label has a name: it is then left out with a note.
+        zero_shot: true if it scores labels that no training document has, too.
     """
 
     fit: Callable[[Any, ScorerInput], FittedScorer]
     load: Callable[[Any, Mapping[str, npt.NDArray[Any]]], Scorer]
     needs_names: bool = False
+    zero_shot: bool = False

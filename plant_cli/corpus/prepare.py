@@ -53,8 +53,10 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
     _report(findings, reporter)
     held_out = [] if "validation" in source else _hold_out(source["train"], section, seed, reporter)
     frames = _apart(source, held_out)
-    labels = _index_labels(frames, titles)
-    warn_untitled(labels, titles, reporter)
+    labels = _index_labels(frames, titles, zero_shot=section.zero_shot)
+    warn_untitled(labels.filter(pl.col("train_count") > 0), titles, reporter)
+    if section.zero_shot:
+        _report_zero_shot(labels, reporter)
     excluded = read_excluded(dataset, source, reporter)
     outputs = write_tables(folder, labels, evidence, asdict(describe(frames)), excluded)
     CorpusRecord(
@@ -95,9 +97,25 @@ def _apart(source: Frames, held_out: list[str]) -> dict[SplitName, pl.DataFrame]
     return parts | {name: frame for name, frame in source.items() if name != "train"}
 
 
-def _index_labels(frames: Frames, titles: pl.DataFrame) -> pl.DataFrame:
-    """Labels of train, sorted: the columns of `titles`, and the documents of each split that have them."""
-    table = count_labels(frames["train"]).select("label").join(titles, on="label", how="left", maintain_order="left")
+def _report_zero_shot(labels: pl.DataFrame, reporter: Reporter) -> None:
+    """Say how many labels have a title alone; warn if none has, for then the option does nothing."""
+    count = int((labels["train_count"] == 0).sum())
+    if count:
+        reporter.note(f"zero-shot: {count:,} labels have a title but no training document; the scorer titles can suggest them")
+    else:
+        reporter.warn("zero-shot: the table of titles has no label beside those of train (--vocabulary names a larger one)")
+
+
+def _index_labels(frames: Frames, titles: pl.DataFrame, *, zero_shot: bool) -> pl.DataFrame:
+    """Labels of train, sorted: the columns of `titles`, and the documents of each split that have them.
+
+    With `zero_shot` labels that have a title alone are among them, unless they are deprecated.
+    """
+    indexed = count_labels(frames["train"]).select("label")
+    if zero_shot:
+        titled = titles.filter(pl.col("title").is_not_null() & ~pl.col("deprecated")).select("label")
+        indexed = pl.concat([indexed, titled]).unique().sort("label")
+    table = indexed.join(titles.drop("deprecated"), on="label", how="left", maintain_order="left")
     for name in SPLITS:
         counts = count_labels(frames.get(name, frames["train"].clear())).select("label", pl.col("count").alias(f"{name}_count"))
         table = table.join(counts, on="label", how="left", maintain_order="left")

@@ -13,12 +13,12 @@ from plant_cli.corpus.frames import trim
 from plant_cli.corpus.vocabulary_tables import SCHEMA, tidy_labels
 from plant_cli.kit.tables import collect
 
-COLUMNS = ("label", "title", "description", "alternatives", "parents")
+COLUMNS = ("label", "title", "description", "alternatives", "parents", "deprecated")
 _ENOUGH = 0.5  # of the labels have a title: with fewer, the table may write its labels in another way
 
 
 def read_titles(dataset: Dataset, reporter: Reporter) -> pl.DataFrame:
-    """`label`, `title` (null where it is empty), `description`, `alternatives` and `parents`, each label once; a note names a label with
+    """`label`, `title` (null where it is empty) and the other `COLUMNS`, each label once; a note names a label with
     several titles.
 
     Raises:

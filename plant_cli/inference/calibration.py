@@ -167,7 +167,7 @@ def calibrate(
     """
     right = find_pairs(gold, pairs.rows, pairs.labels) >= 0
     counts = train_counts[pairs.labels] - (right if left_out else 0)
-    used = counts > 0
+    used = counts > 0 if left_out else np.ones(len(counts), dtype=np.bool_)
     knots = KNOTS if by_frequency else (1.0,)
     fold = np.random.default_rng(0).permutation(pairs.shape[0]) % FOLDS
     ranges = RANGES if by_frequency else (1,)

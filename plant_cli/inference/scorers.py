@@ -195,7 +195,8 @@ def fit_scorers(
             task.advance(1)
     if not fitted:
         return None
-    return _weigh(fitted, given, analyser, seconds, missing)
+    zero_shot = {spec.name: spec.zero_shot for spec, _ in chosen}
+    return _weigh(fitted, given, analyser, seconds, missing, zero_shot)
 
 
 def load_scorers(
@@ -345,16 +346,18 @@ def _weigh(
     analyser: Analyser,
     seconds: Mapping[str, float],
     missing: Mapping[str, str],
+    zero_shot: Mapping[str, bool],
 ) -> Training:
     counts = np.bincount(given.gold.indices, minlength=given.gold.shape[1]).astype(np.int64)
     candidates = gather_candidates([view for _, views in fitted.values() for view in views])
     gold = csr_array(given.gold[given.rows])
     ends = [0, *accumulate(len(views) for _, views in fitted.values())]
+    able = [zero_shot[name] for name, (_, views) in fitted.items() for _ in views]
     alone = {
-        name: fit_fusion(candidates.take(range(first, last)), gold, counts, left_out=True)
+        name: fit_fusion(candidates.take(range(first, last)), gold, counts, left_out=True, zero_shot=able[first:last])
         for name, first, last in zip(fitted, ends[:-1], ends[1:], strict=True)
     }
-    fusion = next(iter(alone.values())) if len(alone) == 1 else fit_fusion(candidates, gold, counts, left_out=True)
+    fusion = next(iter(alone.values())) if len(alone) == 1 else fit_fusion(candidates, gold, counts, left_out=True, zero_shot=able)
     scorers = FusedScorers(
         scorers=[scorer for scorer, _ in fitted.values()], fusion=fusion, alone=alone, train_counts=counts, analyser=analyser
     )

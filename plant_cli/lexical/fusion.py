@@ -7,6 +7,10 @@ ln n between a few knots.
 It is learned from scores of documents that the scorers were not fitted on, or from leave-one-out scores of train. There a label of a
 document has one training document less than it says, and with none left it takes no part: to each of its own documents, a label
 of n + 1 documents is what a label of n is to a new one (the argument of Good and Turing).
+
+Labels that no training document has are scored by their names alone. Their weights are learned from labels of one document, which are
+what such labels are to a document that is left out; a document has as many of the former as of the latter (Good and Turing again), and
+they are shared among as many labels as there are of each, so the offset changes by ln (N₁ / N₀).
 """
 
 from __future__ import annotations
@@ -61,7 +65,7 @@ class Fusion:
     """How much each scorer counts.
 
     Args:
-        knots: training documents at which weights are given, rising [K].
+        knots: training documents at which weights are given, rising; 0, if it is there, is no neighbour of the others [K].
         weights: logits for a score one standard deviation higher, of each scorer at each knot [S, K].
         bias: logits of a label of average scores at each knot [K].
     """
@@ -109,21 +113,39 @@ def fit_fusion(
     train_counts: Ints,
     *,
     left_out: bool,
+    zero_shot: Sequence[bool] = (),
     knots: Sequence[float] = KNOTS,
     penalty: float = PENALTY,
 ) -> Fusion:
     """Weights by penalised logistic regression over the candidates of documents with known labels.
 
-    Where nothing is to be learned from (one training document), every scorer counts alike.
+    Where nothing is to be learned from (one training document), every scorer counts alike. Where some labels have no training document,
+    the weights have a knot 0.
 
     Args:
         candidates: of B documents.
         gold: their labels, csr [B, L] of ones, columns ascending.
         train_counts: training documents of each label [L].
         left_out: the scores are leave-one-out scores of training documents.
+        zero_shot: whether each scorer scores labels without training documents [S] (default: none does).
         knots: training documents at which weights are learned, rising, ≥ 1.
         penalty: on the sum of squared weights, against the mean loss of a document.
     """
+    found = _fit_known(candidates, gold, train_counts, left_out, knots, penalty)
+    if train_counts.all():
+        return found
+    weights, bias = _fit_unknown(candidates, gold, train_counts, zero_shot, penalty)
+    return Fusion(
+        knots=np.concatenate([[0.0], found.knots]),
+        weights=np.concatenate([weights[:, None], found.weights], axis=1),
+        bias=np.concatenate([[bias], found.bias]),
+    )
+
+
+def _fit_known(
+    candidates: Candidates, gold: csr_array, train_counts: Ints, left_out: bool, knots: Sequence[float], penalty: float
+) -> Fusion:
+    """For labels of training documents; see `fit_fusion`."""
     scorers = candidates.values.shape[1]
     right = find_pairs(gold, candidates.rows, candidates.labels) >= 0
     counts = train_counts[candidates.labels] - (right if left_out else 0)
@@ -135,6 +157,22 @@ def fit_fusion(
     found = fit_logistic(design, right[used], penalty * candidates.shape[0])
     by_scorer = found.reshape(-1, len(knots))
     return Fusion(knots=np.asarray(knots, dtype=np.float64), weights=by_scorer[:-1], bias=by_scorer[-1])
+
+
+def _fit_unknown(
+    candidates: Candidates, gold: csr_array, train_counts: Ints, zero_shot: Sequence[bool], penalty: float
+) -> tuple[Floats, float]:
+    """Weights [S] and offset for labels of no training document, from labels of one: the scorers that can tell without it are asked alone."""
+    able = np.zeros(candidates.values.shape[1], dtype=np.bool_)
+    able[: len(zero_shot)] = zero_shot
+    weights, once = np.zeros(len(able)), train_counts[candidates.labels] == 1
+    right = find_pairs(gold, candidates.rows[once], candidates.labels[once]) >= 0
+    if not right.any():
+        weights[able] = 1.0 / max(1, int(able.sum()))
+        return weights, UNTAUGHT
+    design = np.concatenate([candidates.values[once][:, able], np.ones((len(right), 1))], axis=1)
+    *weights[able], bias = fit_logistic(design, right, penalty * candidates.shape[0])
+    return weights, float(bias + np.log((train_counts == 1).sum() / (train_counts == 0).sum()))
 
 
 def fuse_rows(fusion: Fusion, candidates: Candidates, train_counts: Ints, rows: Ints) -> npt.NDArray[np.float32]:
@@ -229,7 +267,13 @@ def _loss(x: Floats, right: npt.NDArray[np.bool_], coefficients: Floats, start: 
 
 
 def hat_weights(counts: npt.NDArray[np.int64], knots: Sequence[float] | Floats) -> Floats:
-    """How much each knot counts at some training frequencies [P, K]: linear in ln n between knots, constant beyond them."""
+    """How much each knot counts at some training frequencies [P, K]: linear in ln n between knots, constant beyond them.
+
+    A knot 0 counts for labels of no training document, and nothing else does; without it these count as labels of one.
+    """
+    if knots[0] == 0:
+        none = counts == 0
+        return np.concatenate([none[:, None], hat_weights(counts, knots[1:]) * ~none[:, None]], axis=1)
     at, logs = np.log(np.maximum(counts, 1)), np.log(np.asarray(knots, dtype=np.float64))
     return np.stack([np.interp(at, logs, unit) for unit in np.eye(len(logs))], axis=1)
 

@@ -82,7 +82,7 @@ def bend_pairs(curves: Curves, logits: Floats, counts: Ints) -> Floats:
     """Logits of pairs [P] by the curves of their labels' training documents [P]."""
     bent = np.array(logits, dtype=np.float64)
     for curve, end in zip(curves, _ends(curves), strict=True):
-        inside = (counts >= curve.least) & (counts < end)
+        inside = (np.maximum(counts, 1) >= curve.least) & (np.maximum(counts, 1) < end)
         bent[inside] = curve.bend(bent[inside])
     return bent
 
@@ -91,7 +91,7 @@ def bend_labels(curves: Curves, logits: npt.NDArray[np.float32], train_counts: I
     """Logits of all labels [B, L] by the curves of their training documents [L]."""
     bent = np.array(logits, dtype=np.float32)
     for curve, end in zip(curves, _ends(curves), strict=True):
-        inside = np.flatnonzero((train_counts >= curve.least) & (train_counts < end))
+        inside = np.flatnonzero((np.maximum(train_counts, 1) >= curve.least) & (np.maximum(train_counts, 1) < end))
         bent[:, inside] = curve.bend(bent[:, inside].astype(np.float64))
     return bent
 

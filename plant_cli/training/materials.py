@@ -22,6 +22,7 @@ from plant_cli.api import (
     Spec,
     Split,
     TracedBackbone,
+    UsageError,
 )
 from plant_cli.artefacts.model import read_description, require_words
 from plant_cli.base.hashing import hash_strings
@@ -102,9 +103,11 @@ def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, ti
 
     Raises:
         ArtefactError: the planted network is another one, or cannot be read.
+        UsageError: some labels have no training document.
         Interrupted: the user stopped the command while hidden states were cached.
     """
     corpus = given.corpus
+    require_documents(corpus.labels)
     hardware = choose_hardware(given.machine)
     relevance = given.statistics.table.matrix if given.statistics else None
     network = assemble(given.design, given.machine, corpus.labels, corpus.sizes["train"], relevance=relevance).to(hardware.device)
@@ -132,6 +135,22 @@ def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, ti
         train=_open("train with titles" if titles else "train", train, given, network, hardware, cache),
         validation=_open("validation", validation, given, network, hardware, cache),
     )
+
+
+def require_documents(labels: LabelIndex) -> None:
+    """Refuse labels without training documents: a network would learn that they are never right.
+
+    Raises:
+        UsageError: there are such labels.
+    """
+    count = sum(number == 0 for number in labels.train_counts)
+    if count:
+        raise UsageError(
+            f"{count:,} of the {len(labels):,} labels have no training document (--zero-shot), and a network learns from documents alone",
+            where="the run's corpus, option zero_shot",
+            expected="a model of scorers, of which titles needs no training document, or labels of train alone",
+            todo="plant finetune --no-network; or a run of its own without --zero-shot",
+        )
 
 
 def add_titles(split: Split, labels: LabelIndex, reporter: Reporter) -> Split:

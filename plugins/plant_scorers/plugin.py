@@ -80,6 +80,7 @@ def plant_register_scorers() -> Sequence[ScorerSpec]:
             fit=_fit_titles,
             load=_load_titles,
             needs_names=True,
+            zero_shot=True,
         ),
         ScorerSpec(
             name="neighbours",

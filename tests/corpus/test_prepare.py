@@ -115,3 +115,28 @@ def test_parents_reach_the_label_index(parents: list[object], tmp_path: Path) ->
     labels = prepare(given, SECTION, tmp_path, 0, SilentReporter()).labels
     assert list(labels.ids) == ["a1", "a2", "b"]
     assert [next(iter(above), None) for above in labels.parents] == ["A", "A", None]
+
+
+def test_zero_shot_labels_have_a_title_and_no_training_document(dataset: Dataset, tmp_path: Path) -> None:
+    titles = pl.LazyFrame(
+        {
+            "label": ["A9", "B1", "Y0", "Z0", "old", "none", "Q0"],
+            "title": ["Fracture", "Fever", "Yaws", "Zoster", "Gout", None, "Q fever"],
+            "deprecated": [False, False, None, False, True, False, False],
+        }
+    )
+    reporter = SilentReporter()
+    corpus = prepare(replace(dataset, labels=titles), DataSection(path="x.parquet", zero_shot=True), tmp_path, 0, reporter)
+    assert list(corpus.labels.ids) == ["A9", "B1", "C1", "Q0", "Y0", "Z0"]
+    assert list(corpus.labels.train_counts) == [1, 2, 1, 0, 0, 0]
+    assert "zero-shot: 3 labels have a title but no training document; the scorer titles can suggest them" in reporter.notes
+    test = corpus.split("test")
+    assert test.gold.toarray().tolist() == [[0, 1, 0, 0, 0, 1], [0, 0, 0, 0, 1, 1]]
+    assert test.unseen_labels == []
+
+
+def test_zero_shot_without_further_titles_warns(dataset: Dataset, tmp_path: Path) -> None:
+    reporter = SilentReporter()
+    corpus = prepare(replace(dataset, labels=None), DataSection(path="x.parquet", zero_shot=True), tmp_path, 0, reporter)
+    assert list(corpus.labels.ids) == ["A9", "B1", "C1"]
+    assert any("has no label beside those of train (--vocabulary names a larger one)" in warning for warning in reporter.warnings)

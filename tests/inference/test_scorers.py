@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -185,3 +186,20 @@ def test_what_the_weights_are_learned_from_is_the_same_with_the_same_seed() -> N
 
 def test_words_are_those_of_the_corpus() -> None:
     assert read_words(["Fever-free, 3 days"], PLAIN).vocabulary == ("fever", "free", "days")
+
+
+def test_titles_propose_labels_that_no_training_document_has() -> None:
+    split, labels = clinic()
+    wide = replace(split, gold=csr_array((split.gold.data, split.gold.indices, split.gold.indptr), shape=(40, 6)))
+    more = LabelTable(
+        ids=[*labels.ids, "e", "f"], titles=[*labels.titles, "stone in the kidney", "gout"], train_counts=[*labels.train_counts, 0, 0]
+    )
+    chosen = [installed().resolve(ScorerSpec, Choice(name=name)) for name in NAMES]
+    found = fit_scorers(chosen, wide, more, PLAIN, SilentReporter(), seed=0)
+    assert found is not None
+    scored = found.scorers.read(["patient with a stone in the left kidney", "fever and chills"], SilentReporter(), "test")
+    logits = scored.logits(np.arange(2))
+    assert np.isfinite(logits).all()
+    assert logits[0, 4] > logits[0, 5]
+    assert logits[1].argmax() == 0
+    assert scored.logits_alone("titles", np.arange(2))[0].argmax() == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -178,3 +179,38 @@ def test_a_document_of_one_candidate_says_how_far_it_stands_out() -> None:
     found = gather_candidates([alone])
     assert found.values.tolist() == [[pytest.approx(1)]]
     assert found.floors.tolist() == [[pytest.approx(-1)]]
+
+
+def test_labels_without_documents_are_weighed_as_those_that_lose_their_only_one() -> None:
+    """By a plain logistic regression on the labels of one document; the offset shares as many right labels among as many as there are."""
+    chance = np.random.default_rng(0)
+    gold = np.zeros((40, 30), dtype=np.int64)
+    gold[np.arange(10), np.arange(10)] = 1  # ten labels of one document; those from 20 on have none
+    gold[:, 10:20] = chance.random((40, 10)) < 0.3
+    counts, right = gold.sum(axis=0), csr_array(gold)
+    candidates = gather_candidates([drawn_scores(right, seed, 2.0) for seed in (0, 1)])
+    found = fit_fusion(candidates, right, counts, left_out=True, zero_shot=[False, True])
+    assert found.knots.tolist() == [0, *KNOTS]
+    once = counts[candidates.labels] == 1
+    design = np.stack([candidates.values[once, 1], np.ones(once.sum())], axis=1)
+    weight, bias = fit_logistic(design, gold[candidates.rows[once], candidates.labels[once]] == 1, 0.03 * 40)
+    np.testing.assert_allclose(found.weights[:, 0], [0, weight])
+    assert found.bias[0] == pytest.approx(bias + math.log(10 / 10))
+    rare = fuse_rows(found, candidates, counts, np.arange(40))[:, 25]
+    listed = {(row, label): value for row, label, value in zip(candidates.rows, candidates.labels, candidates.values[:, 1], strict=True)}
+    expected = [weight * listed.get((row, 25), candidates.floors[row, 1]) + found.bias[0] for row in range(40)]
+    np.testing.assert_allclose(rare, expected, rtol=1e-5)
+
+
+def test_labels_of_documents_are_weighed_alike_with_and_without_labels_of_none() -> None:
+    gold = csr_array((np.random.default_rng(0).random((30, 12)) < 0.3).astype(np.int64))
+    counts = gold.toarray().sum(axis=0)
+    candidates = gather_candidates([drawn_scores(gold, 0, 2.0)])
+    plain = fit_fusion(candidates, gold, counts, left_out=True)
+    wide = csr_array((gold.data, gold.indices, gold.indptr), shape=(30, 15))
+    more = replace(candidates, shape=(30, 15))
+    found = fit_fusion(more, wide, np.pad(counts, (0, 3)), left_out=True, zero_shot=[True])
+    assert plain.knots.tolist() == list(KNOTS)
+    np.testing.assert_allclose(found.weights[:, 1:], plain.weights)
+    np.testing.assert_allclose(found.bias[1:], plain.bias)
+    np.testing.assert_allclose(fuse_rows(found, more, np.pad(counts, (0, 3)), np.arange(30))[:, :12], fuse_rows(plain, candidates, counts, np.arange(30)))

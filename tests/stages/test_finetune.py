@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,11 @@ import polars as pl
 import pytest
 import torch
 from clinic import Clinic, Interrupting, weights
+from laboratory import CLINIC
 
 from plant_cli.api import ArtefactError, Interrupted, Request, ResourceError, SilentReporter, TrainingError, UsageError
 from plant_cli.artefacts.relevance import load_relevance
+from plant_cli.base.files import read_json
 from plant_cli.corpus import store
 from plant_cli.corpus.frames import read_frame
 from plant_cli.model import word_statistics
@@ -220,3 +223,42 @@ def test_it_is_told_whether_the_network_is_worth_its_time(low: float, said: str)
     note = _describe_gain(Gain(difference=0.01, low=low, high=0.02))
     assert said in note
     assert f"MAP +1.0 points [{100 * low:.1f}, 2.0]" in note
+
+
+@pytest.fixture
+def titled(tmp_path: Path) -> Callable[..., Any]:
+    """Runs stages on a corpus whose test documents have a label that train has not, but the table of titles."""
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    signs = {"a": "fever and chills", "b": "fracture of the arm", "c": "stone in the kidney"}
+    for name, count, labels in (("train", 12, "ab"), ("validation", 4, "abc"), ("test", 3, "c")):
+        own = [labels[row % len(labels)] for row in range(count)]
+        rows = {"doc_id": [f"{name} {row}" for row in range(count)], "labels": [[label] for label in own]}
+        texts = [f"patient {row} has a {signs[label]}" for row, label in enumerate(own)]
+        pl.DataFrame({**rows, "text": texts}).write_parquet(folder / f"{name}.parquet")
+    pl.DataFrame({"label": list(signs), "title": list(signs.values())}).write_parquet(folder / "labels.parquet")
+
+    def run(stage: str, *sets: str) -> Any:
+        given = [f"data.path={folder}", "data.zero_shot=true", "finetune.network=false", *CLINIC[1:], *sets]
+        return run_stage(Request(registry=installed(), run_path=tmp_path / "run", sets=given, reporter=SilentReporter()), stage)
+
+    run.path = tmp_path / "run"  # type: ignore[attr-defined]
+    return run
+
+
+def test_scorers_alone_suggest_labels_that_have_a_title_and_no_training_document(titled: Any) -> None:
+    titled("finetune")
+    titled("predict")
+    found = pl.read_parquet(titled.path / "predict" / "predictions.parquet")
+    assert {"a", "b", "c"} == set(found["labels"].explode())
+    titled("eval", "eval.bootstrap=20")
+    bins = read_json(titled.path / "eval" / "metrics.json", "the metrics")["bins"]
+    assert bins["0"]["R@10"]["value"] == 1.0
+    why = titled("suggest", "suggest.text=a stone in the left kidney", "suggest.why=true", "suggest.top_k=3")
+    assert any("stone in the kidney" in str(row) for row in why.tables[0].rows)
+
+
+def test_a_network_is_refused_labels_without_training_documents(titled: Any) -> None:
+    with pytest.raises(UsageError, match="1 of the 3 labels have no training document") as caught:
+        titled("finetune", "finetune.network=true", "finetune.init=random")
+    assert "--no-network" in caught.value.todo

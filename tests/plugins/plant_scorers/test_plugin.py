@@ -19,6 +19,7 @@ SPECS = {spec.name: spec for spec in plant_register_scorers()}
 def test_four_scorers_by_name() -> None:
     assert list(SPECS) == ["words", "titles", "neighbours", "linear"]
     assert [name for name, spec in SPECS.items() if spec.needs_names] == ["titles"]
+    assert [name for name, spec in SPECS.items() if spec.zero_shot] == ["titles"]
 
 
 @pytest.mark.parametrize("name", list(SPECS))
