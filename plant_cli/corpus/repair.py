@@ -77,7 +77,9 @@ def _drop_empty(parts: Parts) -> tuple[Parts, pl.DataFrame]:
 def _join_repeated(parts: Parts) -> tuple[Parts, pl.DataFrame]:
     kept, changes = {}, []
     for name, part in parts.items():
-        keyed = part.with_columns(key=TEXT_KEY).with_columns(first=pl.col("doc_id").first().over("key"), row=pl.int_range(pl.len()).over("key"))
+        keyed = part.with_columns(key=TEXT_KEY).with_columns(
+            first=pl.col("doc_id").first().over("key"), row=pl.int_range(pl.len()).over("key")
+        )
         union = pl.col("labels").drop_nulls().unique(maintain_order=True).alias("joined")
         joined = keyed.join(keyed.explode("labels").group_by("key").agg(union), on="key", how="left", maintain_order="left")
         joined = joined.with_columns(pl.col("joined").fill_null(pl.lit([], dtype=pl.List(pl.String))))

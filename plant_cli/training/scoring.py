@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from plant_cli.api import Corpus, DataError, Interrupted, MachineSection, ScorerSpec, Split
 from plant_cli.inference.calibration import Calibrated, Pairs, calibrate, list_scored
@@ -94,7 +93,7 @@ def score_alone(given: Given, options: FinetuneOptions) -> Scored:
         raise _nothing_left(given)
     corpus, folder = given.corpus, given.session.folder
     has_validation = scored is not None
-    split = corpus.split("validation") if has_validation else _take(corpus.split("train"), scorers)
+    split = corpus.split("validation") if has_validation else corpus.split("train").take(scorers.taught)
     found = scored or scorers.left_out
     judge = make_judge(given, options, split)
     counts = judge.train_counts[: len(corpus.labels)]
@@ -210,17 +209,6 @@ def _make_check(session: Session) -> Callable[[], None]:
             )
 
     return check
-
-
-def _take(train: Split, scorers: Training) -> Split:
-    rows = scorers.taught
-    return Split(
-        name="train",
-        doc_ids=[train.doc_ids[row] for row in rows],
-        texts=[train.texts[row] for row in rows],
-        gold=csr_array(train.gold[rows]),
-        unseen=csr_array((len(rows), 0), dtype=train.gold.dtype),
-    )
 
 
 def _nothing_left(given: Given) -> DataError:

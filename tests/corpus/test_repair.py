@@ -67,7 +67,9 @@ def test_a_sound_corpus_is_left_as_it_is() -> None:
     assert all(parts[name].equals(part) for name, part in frames.items())  # type: ignore[index]
 
 
-TEXTS = st.sampled_from(["fever and cough", "Fever, and cough", "", "a broken \x01arm", "an old hip again", "dizzy for a week", "?!", " ?!", "\U0001f600"])
+TEXTS = st.sampled_from(
+    ["fever and cough", "Fever, and cough", "", "a broken \x01arm", "an old hip again", "dizzy for a week", "?!", " ?!", "\U0001f600"]
+)
 IDS = st.sampled_from(["a", "b", "a-2", None])
 ROWS = st.lists(st.tuples(IDS, TEXTS, st.lists(st.sampled_from(["x", " X", "y  z", "y z", ""]), max_size=3)))
 MENDED = ("share their id", "empty text", "another split holds", "occurs twice in their split", "only by case", "control characters")
