@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -157,13 +157,9 @@ def _fix(context: StageContext, dataset: Dataset, output: Path) -> tuple[list[Pa
     return [*written, listed], changes
 
 
-def _keep_evidence(dataset: Dataset, pairs: object) -> Dataset:
+def _keep_evidence(dataset: Dataset, pairs: pl.DataFrame) -> Dataset:
     """The dataset with the spans of those documents and labels that are left."""
-    from dataclasses import replace
-
-    import polars as pl
-
-    if dataset.evidence is None or not isinstance(pairs, pl.DataFrame):
+    if dataset.evidence is None:
         return dataset
     return replace(dataset, evidence=dataset.evidence.join(pairs.lazy(), on=["doc_id", "label"], how="semi", maintain_order="left"))
 
