@@ -12,7 +12,16 @@ import polars as pl
 import pytest
 
 from plant_cli.api.errors import ArtefactError, UsageError
-from plant_cli.base.files import read_json, remove, remove_temporaries, replacing, replacing_folder, require_free, write_json
+from plant_cli.base.files import (
+    read_json,
+    remove,
+    remove_temporaries,
+    replacing,
+    replacing_folder,
+    require_free,
+    write_json,
+    write_json_lines,
+)
 
 
 def test_a_json_value_survives_the_round_trip(tmp_path: Path) -> None:
@@ -222,3 +231,8 @@ def test_only_force_replaces_and_only_what_is_of_the_same_kind(tmp_path: Path, f
         with pytest.raises(UsageError, match=f"the output is a {other.name}") as caught:
             require_free(other, force=force, folder=folder)
         assert "--force" not in caught.value.todo
+
+
+def test_json_lines_hold_a_value_each(tmp_path: Path) -> None:
+    write_json_lines(tmp_path / "history.jsonl", [{"epoch": 1, "loss": None}, {"epoch": 2, "loss": 0.5}])
+    assert (tmp_path / "history.jsonl").read_text() == '{"epoch": 1, "loss": null}\n{"epoch": 2, "loss": 0.5}\n'
