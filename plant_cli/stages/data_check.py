@@ -133,7 +133,7 @@ def _examine(context: StageContext, dataset: Dataset, known: Digested, chosen: C
         yield from find_languages(texts, None)
         return
     spec, settings = context.component(BackboneSpec, chosen)
-    yield from find_languages(texts, spec)
+    yield from find_languages(texts, spec, context.components(BackboneSpec))
     yield from find_cut_texts(texts, spec.load(settings, MachineSection(device="cpu")), spec.name)
 
 

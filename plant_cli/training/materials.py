@@ -16,6 +16,7 @@ from plant_cli.api import (
     Corpus,
     DecoderSpec,
     LabelIndex,
+    LossSpec,
     MachineSection,
     Options,
     Reporter,
@@ -48,6 +49,7 @@ class Inputs:
         component: finds losses, metrics and shortlists.
         statistics: relevance of words for labels, with counts; None if the run has none.
         planted: folder of the stage 1 that stage 2 starts from; None for a random start.
+        losses: all that are installed, which a message names.
     """
 
     corpus: Corpus
@@ -57,6 +59,7 @@ class Inputs:
     component: ComponentLookup
     statistics: WordStatistics | None = None
     planted: Path | None = None
+    losses: Sequence[LossSpec] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,6 +23,13 @@ class MiniLMOptions(FrozenOptions):
     window: int | None = option(256, "Positions of one window; the model was trained on up to 256.", ge=8, le=512)
 
 
+def is_installed() -> bool:
+    """Whether the package with the weights is there."""
+    from importlib.util import find_spec
+
+    return find_spec(PACKAGE) is not None
+
+
 def weights_folder() -> Path:
     """Where the installed package keeps the model.
 
@@ -74,5 +81,6 @@ def plant_register_backbones() -> Sequence[BackboneSpec]:
             source="Wang et al. 2020, arXiv:2002.10957; sentence-transformers/all-MiniLM-L6-v2",
             load=load,
             languages=("en",),
+            is_installed=is_installed,
         )
     ]
