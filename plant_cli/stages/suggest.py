@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from plant_cli.artefacts.thresholds import Thresholds
     from plant_cli.inference.model import TrainedModel
     from plant_cli.inference.top import TopLabels
-    from plant_cli.model.cuts import Cut
+    from plant_cli.model.truncation import Cut
 
 SHOWN = 5  # documents in the table when the rest is in a file
 
@@ -235,7 +235,7 @@ def _list_documents(found: pl.DataFrame, ids: list[str], *, titled: bool, decide
 def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut, target: str | None, *, explained: bool) -> Result:
     import polars as pl
 
-    from plant_cli.model.cuts import cut_summary
+    from plant_cli.model.truncation import cut_summary
 
     yes = pl.when("assigned").then(pl.lit("yes")).otherwise(pl.lit("no"))
     said = yes if target is None else pl.col("decision")

@@ -26,12 +26,12 @@ from plant_cli.api import (
 )
 from plant_cli.artefacts.model import read_description, require_words
 from plant_cli.base.hashing import hash_strings
-from plant_cli.model.cuts import cut_summary, measure_cut
 from plant_cli.model.design import ComponentLookup, Design, find_design
 from plant_cli.model.hardware import Hardware, choose_hardware
 from plant_cli.model.network import Network, assemble, restore_network
 from plant_cli.model.reading import HiddenReader, Rows, lengths, tokenize
 from plant_cli.model.token_words import find_token_words
+from plant_cli.model.truncation import cut_summary, measure_cut
 from plant_cli.model.word_statistics import WordStatistics
 from plant_cli.runs.session import Session
 from plant_cli.training.cache import CachePolicy, open_reader
