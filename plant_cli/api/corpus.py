@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -140,6 +140,11 @@ class Evidence:
     labels: Sequence[str]
     spans: npt.NDArray[np.int64]
 
+    def take(self, rows: npt.NDArray[np.int64]) -> Evidence:
+        """The spans of some documents of the split, as of a split that holds them in this order."""
+        places, kept = _follow(rows, self.rows)
+        return Evidence(rows=places, labels=[self.labels[place] for place in kept], spans=self.spans[kept])
+
 
 @dataclass(frozen=True, kw_only=True)
 class Excluded:
@@ -152,6 +157,11 @@ class Excluded:
 
     rows: npt.NDArray[np.int64]
     labels: Sequence[str]
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Excluded:
+        """The pairs of some documents of the split, as of a split that holds them in this order."""
+        places, kept = _follow(rows, self.rows)
+        return Excluded(rows=places, labels=[self.labels[place] for place in kept])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,6 +190,28 @@ class Split:
 
     def __len__(self) -> int:
         return len(self.doc_ids)
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Split:
+        """Some of its documents with all that is known of them, in the order of these rows, none of which repeats."""
+        chosen = rows.tolist()
+        return replace(
+            self,
+            doc_ids=[self.doc_ids[row] for row in chosen],
+            texts=[self.texts[row] for row in chosen],
+            gold=self.gold[rows],
+            unseen=self.unseen[rows],
+            evidence=None if self.evidence is None else self.evidence.take(rows),
+            excluded=None if self.excluded is None else self.excluded.take(rows),
+        )
+
+
+def _follow(taken: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[int]]:
+    """Where entries of these rows [n] stand once some documents were taken: the new rows, rising, and which entries they are."""
+    import numpy as np
+
+    place = {row: new for new, row in enumerate(taken.tolist())}
+    found = sorted((place[row], entry) for entry, row in enumerate(rows.tolist()) if row in place)
+    return np.array([new for new, _ in found], dtype=np.int64), [entry for _, entry in found]
 
 
 class Analyser(Protocol):

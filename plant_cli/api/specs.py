@@ -79,11 +79,13 @@ class BackboneSpec(Spec):
         languages: ISO 639-1 codes of the languages that its default model was trained on (None: not declared). Training warns if
             the documents are in another language, and names the backbones that declare it.
         start: for a backbone that starts from what a stage of the run made, such as a vocabulary of the corpus's own words.
+        is_installed: whether the package with its weights is installed, without reading them; None where no package has them.
     """
 
     load: Callable[[Any, MachineSection], Backbone]
     languages: tuple[str, ...] | None = None
     start: BackboneStart | None = None
+    is_installed: Callable[[], bool] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

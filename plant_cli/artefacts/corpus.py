@@ -10,7 +10,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from plant_cli.api.corpus import SplitName
+from plant_cli.api.corpus import SPLITS, SplitName
 from plant_cli.api.errors import ArtefactError
 from plant_cli.artefacts.integrity import examine_file
 from plant_cli.base.files import read_json, replacing, write_json
@@ -125,6 +125,14 @@ class CorpusRecord(BaseModel):
     def data_hash(self) -> str:
         """One hash of documents, labels and splits: equal for equal corpora, wherever they were read from."""
         return hash_json(self.model_dump(mode="json", include={"splits", "held_out"}))
+
+    @property
+    def sizes(self) -> dict[SplitName, int]:
+        """How many documents each split has for its reader, in the order train, validation, test: those held out are no longer in train."""
+        counts = {name: record.documents for name, record in self.splits.items()}
+        if self.held_out:
+            counts |= {"train": counts["train"] - len(self.held_out), "validation": len(self.held_out)}
+        return {name: counts[name] for name in SPLITS if name in counts}
 
     def write(self, folder: Path) -> None:
         """Write splits.json."""

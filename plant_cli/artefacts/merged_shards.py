@@ -11,12 +11,12 @@ import numpy.typing as npt
 import polars as pl
 from scipy.sparse import csr_array
 
-from plant_cli.api.errors import ArtefactError, UsageError, first_line
+from plant_cli.api.errors import ArtefactError, first_line
 from plant_cli.artefacts.guard import require_same
 from plant_cli.artefacts.shards import COUNTS, LABELS, RECORD, WORDS, ShardRecord, damaged, read_record
 from plant_cli.base.parquet import panics_as_errors
 from plant_cli.relevance.counting import CACHED_PAIRS, Ints, Margins, Pairs
-from plant_cli.relevance.shard import Shard
+from plant_cli.relevance.shard import require_whole
 from plant_cli.relevance.vocabulary import merge_vocabularies, number_words
 
 
@@ -55,7 +55,7 @@ def open_shards(
             raise _refuse(folder, "was counted with another analyser of words, or with other versions of its packages")
         if with_occurrences and not record.occurrences:
             raise _refuse(folder, "does not say how often words occur, which this signal needs")
-    _require_all({folder: record.shard for folder, record in records.items()})
+    require_whole({folder: record.shard for folder, record in records.items()}, "--merge", "plant mig --shard i/n")
     return MergedCounting(records, with_occurrences=with_occurrences, min_df=min_df, keep=keep)
 
 
@@ -148,31 +148,6 @@ def _told_as_damage(path: Path) -> Iterator[None]:
             yield
     except (pl.exceptions.PolarsError, ValueError, TypeError, IndexError) as error:
         raise damaged(path, first_line(error)) from error
-
-
-def _require_all(shards: Mapping[Path, Shard]) -> None:
-    """Refuse anything but each of n shards once."""
-    by_shard: dict[Shard, Path] = {}
-    for folder, shard in shards.items():
-        if shard in by_shard:
-            raise _wrong_shards(f"shard {shard} is given twice", f"{by_shard[shard]} and {folder}")
-        by_shard[shard] = folder
-    divisions = sorted({shard.of for shard in by_shard})
-    where = ", ".join(f"{folder} ({shard})" for folder, shard in shards.items()) or "--merge"
-    if len(divisions) != 1:
-        raise _wrong_shards(f"the shards are of different divisions, into {' and '.join(map(str, divisions)) or 'none'}", where)
-    missing = [str(shard) for number in range(1, divisions[0] + 1) if (shard := Shard(number, divisions[0])) not in by_shard]
-    if missing:
-        raise _wrong_shards(f"shard {', '.join(missing)} is missing", where)
-
-
-def _wrong_shards(what: str, where: str) -> UsageError:
-    return UsageError(
-        what,
-        where=where,
-        expected="every shard of one division, once",
-        todo="give with --merge the folders of all of them; `plant mig --shard i/n` counts one that is missing",
-    )
 
 
 def _refuse(folder: Path, why: str) -> ArtefactError:

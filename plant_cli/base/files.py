@@ -9,13 +9,13 @@ import re
 import resource
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from plant_cli.api.errors import ArtefactError, PlantError
+from plant_cli.api.errors import ArtefactError, PlantError, UsageError
 
 TEMPORARY = re.compile(r"\.[0-9a-f]{32}(-.*)?")
 FULL = {errno.ENOSPC: "no space left on device", errno.EDQUOT: "disk quota exceeded", errno.EFBIG: "file too large"}
@@ -69,6 +69,27 @@ def replacing_folder(path: Path) -> Iterator[Path]:
             raise
     _sync(path.parent)
     shutil.rmtree(previous, ignore_errors=True)
+
+
+def require_free(path: Path, *, force: bool, folder: bool = False) -> None:
+    """Refuse an output that is there already.
+
+    Args:
+        path: the file or folder to write.
+        force: whether one of the same kind may be replaced; a folder never makes room for a file, nor a file for a folder.
+        folder: whether a folder is to be written.
+
+    Raises:
+        UsageError: something is there that may not be replaced.
+    """
+    alike = path.is_dir() == folder
+    if path.exists() and not (force and alike):
+        raise UsageError(
+            f"the output is {'there already' if alike else 'a file' if folder else 'a folder'}",
+            where=str(path.absolute()),
+            expected=f"a {'folder' if folder else 'file'} that does not exist",
+            todo="choose another output" + (", or replace it with --force" if alike else ""),
+        )
 
 
 def remove_temporaries(folder: Path) -> None:
@@ -154,6 +175,12 @@ def write_json(path: Path, value: Any) -> None:
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     with replacing(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def write_json_lines(path: Path, rows: Iterable[Any]) -> None:
+    """Write values as JSON, a line each, atomically."""
+    with replacing(path) as temporary:
+        temporary.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def read_json(path: Path, what: str) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -245,9 +244,9 @@ class Counter:
 
 def _find_shards(patterns: Sequence[str]) -> list[Path]:
     from plant_cli.artefacts.shards import RECORD
+    from plant_cli.relevance.shard import find_paths
 
-    paths = sorted({Path(path) for pattern in patterns for path in glob(pattern)})
-    return [path for path in paths if (path / RECORD).exists()]
+    return [path for path in find_paths(patterns) if (path / RECORD).exists()]
 
 
 def choose_jobs(machine: MachineSection, jobs: int | None, processes: int | None = None) -> int:

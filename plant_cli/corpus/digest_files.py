@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from glob import glob
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from plant_cli.api.corpus import Dataset, SplitName
-from plant_cli.api.errors import ArtefactError, UsageError, first_line
+from plant_cli.api.errors import ArtefactError, first_line
 from plant_cli.api.reporting import Reporter
 from plant_cli.api.sections import DataSection
 from plant_cli.artefacts.frames import write_frames
@@ -25,12 +24,12 @@ from plant_cli.base.parquet import panics_as_errors
 from plant_cli.corpus.digests import digest, read_progress
 from plant_cli.corpus.frames import count_documents, find_splits
 from plant_cli.corpus.near_duplicates import BANDS, Signatures, join_signatures, sign_texts
-from plant_cli.relevance.shard import Shard
+from plant_cli.relevance.shard import Shard, find_paths, require_whole
 
 PLACE = {"split": pl.String(), "row": pl.Int64()}
 SIGNATURE = {"triples": pl.Int64(), "bands": pl.Array(pl.UInt64(), BANDS)}
 _RECORD = "plant_digests"
-_ADVICE = "make it again from this corpus: `plant data digest PATH --shard i/n -O FILE`"
+_COMMAND = "plant data digest PATH --shard i/n -O FILE"
 
 
 @dataclass(frozen=True)
@@ -98,14 +97,15 @@ def read_digest_files(patterns: Sequence[str], dataset: Dataset, data: DataSecti
         UsageError: there is no such file, or a share is missing or given twice.
         ArtefactError: a file holds no digests, or those of another corpus or of another version of polars, whose hashes differ.
     """
-    paths = sorted({Path(path) for pattern in patterns for path in glob(pattern)})
+    paths = find_paths(patterns)
     records = {path: _read_record(path) for path in paths}
     known = {"corpus": _identify(dataset, data), "polars": pl.__version__}
     for path, record in records.items():
         differing = [name for name, value in known.items() if record.get(name) != value]
         if differing:
             raise _refuse(path, f"they are of another {' and of another '.join(differing)}")
-    _require_all({path: Shard.parse(record["shard"]) for path, record in records.items()}, patterns)
+    shards = {path: Shard.parse(record["shard"]) for path, record in records.items()}
+    require_whole(shards, f"--digests {' '.join(patterns)}", _COMMAND)
     whole = pl.concat(map(_read_rows, paths))
     parts = {name: whole.filter(split=name).sort("row") for name in find_splits(dataset)}
     keys = np.concatenate([part["bands"].to_numpy().reshape(-1, BANDS) for part in parts.values()])
@@ -143,20 +143,10 @@ def _read_rows(path: Path) -> pl.DataFrame:
         raise _refuse(path, f"the file is damaged: {first_line(error)}") from error
 
 
-def _require_all(shards: Mapping[Path, Shard], patterns: Sequence[str]) -> None:
-    """Refuse anything but each of n shares once."""
-    of = {shard.of for shard in shards.values()}
-    numbers = sorted(shard.number for shard in shards.values())
-    if len(of) == 1 and numbers == list(range(1, max(of) + 1)):
-        return
-    found = ", ".join(f"{path} ({shard})" for path, shard in shards.items()) or "no file"
-    raise UsageError(
-        "these are not the digests of a whole corpus",
-        where=f"--digests {' '.join(patterns)}: {found}",
-        expected="each share of one division once, such as 1/2 and 2/2",
-        todo="name the files of all shares; `plant data digest PATH --shard i/n -O FILE` makes one that is missing",
-    )
-
-
 def _refuse(path: Path, why: str) -> ArtefactError:
-    return ArtefactError(f"the digests cannot be used: {why}", where=str(path), expected="digests of this corpus", todo=_ADVICE)
+    return ArtefactError(
+        f"the digests cannot be used: {why}",
+        where=str(path),
+        expected="digests of this corpus",
+        todo=f"make it again from this corpus: `{_COMMAND}`",
+    )

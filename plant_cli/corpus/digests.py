@@ -15,8 +15,11 @@ from plant_cli.api.reporting import Reporter
 from plant_cli.artefacts.corpus import Fingerprint, SplitRecord
 from plant_cli.corpus.frames import count_documents, find_splits, read_batches, tidy
 
-LETTERS = pl.col("text").str.to_lowercase().str.replace_all(r"[^\p{L}\p{M}\p{N}]+", " ").str.strip_chars(" ")
+BETWEEN_WORDS = r"[^\p{L}\p{M}\p{N}]+"
+LETTERS = pl.col("text").str.to_lowercase().str.replace_all(BETWEEN_WORDS, " ").str.strip_chars(" ")
 """A text without case, punctuation and repeated blanks."""
+TEXT_KEY = pl.when((LETTERS == "") & pl.col("text").str.contains(r"\S")).then("text").otherwise(LETTERS)
+"""Equal for texts that are equal but for case, punctuation and blanks; a text of nothing but signs is equal to itself alone."""
 CONTROL = r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]"
 _SEED = 1
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from plant_cli.corpus.vocabulary_tables import tidy_labels
+from plant_cli.kit.icd import System, add_dot
 
 _ORDER = re.compile(r"(\d{5}) ([0-9A-Z]{3,7}) +([01]) (.{60}) (\S.*)")
 _LIST = re.compile(r"([0-9A-Z]{2,7})(?: {1,7}|\t)(\S.*)")
@@ -32,18 +33,7 @@ def read_icd_titles(text: str) -> tuple[pl.DataFrame, list[str]] | None:
     return None
 
 
-def add_dot(code: str, system: str) -> str:
-    """A code with its dot.
-
-    Args:
-        code: without it.
-        system: `ICD-9-CM diagnoses`, `ICD-9-CM procedures`, `ICD-10-CM` or `ICD-10-PCS`.
-    """
-    place = {"ICD-9-CM diagnoses": 4 if code.startswith("E") else 3, "ICD-9-CM procedures": 2, "ICD-10-CM": 3}.get(system)
-    return code if place is None or len(code) <= place else f"{code[:place]}.{code[place:]}"
-
-
-def find_system(codes: Sequence[str]) -> str | None:
+def find_system(codes: Sequence[str]) -> System | None:
     """Which classification some codes without dots are of; None if of none."""
     if all(_ICD10_CM.fullmatch(code) for code in codes) and not all(re.fullmatch(r"[EV]\d+", code) for code in codes):
         return "ICD-10-CM"

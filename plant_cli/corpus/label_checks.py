@@ -8,12 +8,12 @@ import polars as pl
 
 from plant_cli.api.corpus import Dataset
 from plant_cli.corpus.checks import Finding, show_some
+from plant_cli.corpus.digests import BETWEEN_WORDS
 from plant_cli.corpus.frames import Frames, tidy
 from plant_cli.corpus.labels import count_labels
 from plant_cli.kit.tables import collect
 
 _SHOWN = 6
-_LETTERS = r"[^\p{L}\p{M}\p{N}]+"
 _LONG = 6  # letters; shorter names differ by one letter as a rule
 _MANY = 10  # times the median number of labels of a document
 _LEAST = 20  # labels of a document; fewer are never too many
@@ -22,7 +22,7 @@ _LEAST = 20  # labels of a document; fewer are never too many
 def find_near_labels(frames: Frames) -> Iterator[Finding]:
     """Labels that differ from another by punctuation, or, without digits, by one letter."""
     labels = _all_labels(frames)
-    folded = labels.with_columns(key=pl.col("label").str.to_lowercase().str.replace_all(_LETTERS, ""))
+    folded = labels.with_columns(key=pl.col("label").str.to_lowercase().str.replace_all(BETWEEN_WORDS, ""))
     spelled = folded.with_columns(loose=pl.col("label").str.to_lowercase().str.replace_all(r"\s+", " "))
     alike = spelled.filter((pl.col("key") != "") & (pl.col("loose").n_unique().over("key") > 1)).sort("key", "label")
     yield from _report(

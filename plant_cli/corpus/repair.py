@@ -7,12 +7,11 @@ from collections.abc import Callable
 import polars as pl
 
 from plant_cli.api.corpus import SplitName
+from plant_cli.corpus.digests import CONTROL, TEXT_KEY
 from plant_cli.corpus.frames import COLUMNS, Frames, tidy
 
 Parts = dict[SplitName, pl.DataFrame]
 CHANGES = {"split": pl.String(), "doc_id": pl.String(), "change": pl.String()}
-_KEY = pl.col("text").str.to_lowercase().str.replace_all(r"[^\p{L}\p{M}\p{N}]+", " ").str.strip_chars(" ")
-_CONTROL = r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]"
 
 
 def repair(frames: Frames) -> tuple[Parts, pl.DataFrame]:
@@ -65,7 +64,7 @@ def _join_spellings(parts: Parts) -> tuple[Parts, pl.DataFrame]:
 
 
 def _clean_characters(parts: Parts) -> tuple[Parts, pl.DataFrame]:
-    cleaned = {name: part.with_columns(pl.col("text").str.replace_all(_CONTROL, " ")) for name, part in parts.items()}
+    cleaned = {name: part.with_columns(pl.col("text").str.replace_all(CONTROL, " ")) for name, part in parts.items()}
     return cleaned, _compare(parts, cleaned, pl.col("text") != pl.col("text_after"), "control characters became blanks")
 
 
@@ -78,7 +77,9 @@ def _drop_empty(parts: Parts) -> tuple[Parts, pl.DataFrame]:
 def _join_repeated(parts: Parts) -> tuple[Parts, pl.DataFrame]:
     kept, changes = {}, []
     for name, part in parts.items():
-        keyed = part.with_columns(key=_KEY).with_columns(first=pl.col("doc_id").first().over("key"), row=pl.int_range(pl.len()).over("key"))
+        keyed = part.with_columns(key=TEXT_KEY).with_columns(
+            first=pl.col("doc_id").first().over("key"), row=pl.int_range(pl.len()).over("key")
+        )
         union = pl.col("labels").drop_nulls().unique(maintain_order=True).alias("joined")
         joined = keyed.join(keyed.explode("labels").group_by("key").agg(union), on="key", how="left", maintain_order="left")
         joined = joined.with_columns(pl.col("joined").fill_null(pl.lit([], dtype=pl.List(pl.String))))
@@ -92,10 +93,10 @@ def _join_repeated(parts: Parts) -> tuple[Parts, pl.DataFrame]:
 
 
 def _drop_leaks(parts: Parts) -> tuple[Parts, pl.DataFrame]:
-    others = [part.select(key=_KEY) for name, part in parts.items() if name != "train"]
+    others = [part.select(key=TEXT_KEY) for name, part in parts.items() if name != "train"]
     if "train" not in parts or not others:
         return parts, pl.DataFrame(schema=CHANGES)
-    train, keys = parts["train"].with_columns(key=_KEY), pl.concat(others).unique()
+    train, keys = parts["train"].with_columns(key=TEXT_KEY), pl.concat(others).unique()
     gone = train.join(keys, on="key", how="semi", maintain_order="left")
     kept = train.join(keys, on="key", how="anti", maintain_order="left").drop("key")
     return {**parts, "train": kept}, _list("train", gone, "left out: another split has its text")

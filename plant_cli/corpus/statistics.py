@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from plant_cli.api.corpus import SplitName
 from plant_cli.corpus.frames import Frames
 from plant_cli.corpus.labels import count_labels
 
-BINS = (("0", 0, 0), ("1-5", 1, 5), ("6-10", 6, 10), ("11-50", 11, 50), ("51-100", 51, 100), ("101-500", 101, 500), (">500", 501, None))
+Bounds = Sequence[tuple[str, float, float]]
+LABEL_RANGES: Bounds = (
+    ("0", 0, 0),
+    ("1-5", 1, 5),
+    ("6-10", 6, 10),
+    ("11-50", 11, 50),
+    ("51-100", 51, 100),
+    ("101-500", 101, 500),
+    (">500", 501, np.inf),
+)
+"""Ranges of label frequency: name, least and most training documents of a label (both included)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +61,7 @@ def describe(frames: Frames) -> CorpusStatistics:
         splits={name: _describe_split(frame, counts[name], train) for name, frame in frames.items()},
         labels=everywhere.height,
         labels_in_train=train.height,
-        bins={
-            name: int(per_label.is_between(low, high if high is not None else per_label.len() + 2**31).sum()) for name, low, high in BINS
-        },
+        bins={name: int(per_label.is_between(least, most).sum()) for name, least, most in LABEL_RANGES},
     )
 
 

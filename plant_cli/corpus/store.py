@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from plant_cli.api.corpus import SPLITS, Dataset, Split, SplitName
+from plant_cli.api.corpus import Dataset, Split, SplitName
 from plant_cli.api.errors import ArtefactError, DataError
 from plant_cli.artefacts.corpus import (
     LABEL_LISTS,
@@ -62,10 +62,7 @@ class StoredCorpus:
     @cached_property
     def sizes(self) -> Mapping[SplitName, int]:
         """See `Corpus.sizes`."""
-        counts = {name: record.documents for name, record in self.record.splits.items()}
-        if held_out := len(self.record.held_out):
-            counts |= {"train": counts["train"] - held_out, "validation": held_out}
-        return {name: counts[name] for name in SPLITS if name in counts}
+        return self.record.sizes
 
     def has_split(self, name: SplitName) -> bool:
         """See `Corpus.has_split`."""

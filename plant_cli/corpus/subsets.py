@@ -14,6 +14,7 @@ import polars as pl
 from plant_cli.api.corpus import SPLITS, Dataset, SplitName
 from plant_cli.api.errors import DataError, UsageError, near_names
 from plant_cli.api.sections import DataSection
+from plant_cli.corpus.digests import TEXT_KEY
 from plant_cli.corpus.frames import explode_labels, read_frame, tidy
 from plant_cli.corpus.labels import count_labels
 from plant_cli.corpus.splitting import split_documents
@@ -21,7 +22,6 @@ from plant_cli.kit.tables import collect
 
 Parts = dict[SplitName, pl.DataFrame]
 GROUP = "group"
-_LETTERS = pl.col("text").str.to_lowercase().str.replace_all(r"[^\p{L}\p{M}\p{N}]+", " ").str.strip_chars(" ")
 _RANKED = re.compile(r"(top|rare):(\d+)")
 _RANGE = re.compile(r"(\d+)-(\d*)")
 
@@ -148,7 +148,7 @@ def _hold_out_groups(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]
 def _drop_duplicates(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
     kept, remarks = {}, []
     for name, part in parts.items():
-        keyed = part.with_columns(key=_LETTERS)
+        keyed = part.with_columns(key=TEXT_KEY)
         kept[name] = keyed.unique("key", keep="first", maintain_order=True).drop("key")
         dropped = part.height - kept[name].height
         if dropped:
@@ -157,11 +157,11 @@ def _drop_duplicates(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]
 
 
 def _drop_leaks(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
-    others = [part.select(key=_LETTERS) for name, part in parts.items() if name != "train"]
+    others = [part.select(key=TEXT_KEY) for name, part in parts.items() if name != "train"]
     if not others or "train" not in parts:
         return parts, []
     train = (
-        parts["train"].with_columns(key=_LETTERS).join(pl.concat(others).unique(), on="key", how="anti", maintain_order="left").drop("key")
+        parts["train"].with_columns(key=TEXT_KEY).join(pl.concat(others).unique(), on="key", how="anti", maintain_order="left").drop("key")
     )
     dropped = parts["train"].height - train.height
     remarks = [f"{dropped:,} training documents have a text of another split and are left out of train"] if dropped else []

@@ -13,7 +13,7 @@ from plant_cli.api.corpus import SPLITS, Dataset, SplitName
 from plant_cli.api.errors import UsageError
 from plant_cli.api.specs import DatasetSpec
 from plant_cli.artefacts.frames import write_frames
-from plant_cli.base.files import name_temporary, replacing, replacing_folder
+from plant_cli.base.files import name_temporary, replacing, replacing_folder, require_free
 from plant_cli.kit.tables import collect, name_beside, output_format, write_table, write_text_batches
 from plant_cli.relevance.shard import Shard
 
@@ -154,16 +154,10 @@ def write_format(dataset: Dataset, spec: DatasetSpec, output: Path, *, suffix: s
         What was written, and remarks on what the format cannot hold.
 
     Raises:
-        UsageError: the folder is there and `force` is false.
+        UsageError: the folder is there and `force` is false, or there is a file of its name.
         DataError: the format cannot hold the corpus; nothing is written then.
     """
-    if output.exists() and not (force and output.is_dir()):
-        raise UsageError(
-            "the output is there already",
-            where=str(output.absolute()),
-            expected="a folder that does not exist",
-            todo="choose another output" + (", or replace it with --force" if output.is_dir() else ""),
-        )
+    require_free(output, force=force, folder=True)
     lost = [] if dataset.evidence is None else ["this format does not hold gold evidence"]
     with replacing_folder(output) as folder:
         remarks = spec.write(dataset, folder, suffix) if spec.write is not None else []

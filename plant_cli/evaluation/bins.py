@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from plant_cli.api.metrics import MetricInput, MetricValue
+from plant_cli.corpus.statistics import LABEL_RANGES, Bounds
 from plant_cli.kit.metrics import average_present_f1, count_assignments, find_hits, ratio_of_sums
 
-Bounds = Sequence[tuple[str, float, float]]
-BOUNDS: Bounds = (
-    ("0", 0, 0),
-    ("1-5", 1, 5),
-    ("6-10", 6, 10),
-    ("11-50", 11, 50),
-    ("51-100", 51, 100),
-    ("101-500", 101, 500),
-    (">500", 501, np.inf),
-)
 CUT_OFFS = (10, 50)
 
 
@@ -44,7 +34,7 @@ class Bin:
     metrics: tuple[MetricValue, ...]
 
 
-def measure_bins(data: MetricInput, bounds: Bounds = BOUNDS) -> list[Bin]:
+def measure_bins(data: MetricInput, bounds: Bounds = LABEL_RANGES) -> list[Bin]:
     """The bins that hold any label.
 
     Args:

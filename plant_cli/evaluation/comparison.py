@@ -224,7 +224,7 @@ def _compare_pair(pair: _Pair, level: float, p: float, p_holm: float) -> Compari
         better=None if documents is None else int((documents > ROUNDING).sum()),
         worse=None if documents is None else int((documents < -ROUNDING).sum()),
         effect=float(np.mean(documents)) / spread if documents is not None and spread > ROUNDING else None,
-        documents_for_a_point=count_documents(_count(a), max(float(np.std(moved)) if moved.size else 0.0, pair.error or 0.0)),
+        documents_for_a_point=needed_documents(_count(a), max(float(np.std(moved)) if moved.size else 0.0, pair.error or 0.0)),
         published=_publish(moved, level, ranks),
     )
 
@@ -241,7 +241,7 @@ def _count(metric: Metric) -> int:
     return int(metric.contributions.shape[0]) if isinstance(metric, MetricValue) else metric.documents
 
 
-def count_documents(documents: int, error: float, difference: float = POINT) -> int | None:
+def needed_documents(documents: int, error: float, difference: float = POINT) -> int | None:
     """How many documents show a true difference at p < 0.05 in four of five test sets; None where the difference does not vary.
 
     The standard error of a difference falls with the root of the number of documents. A two-sided test at 5% has a power of 80% where the

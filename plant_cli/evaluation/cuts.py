@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from plant_cli.api.errors import DataError
-from plant_cli.evaluation.bins import BOUNDS
+from plant_cli.corpus.statistics import LABEL_RANGES
 from plant_cli.evaluation.targets import Target
 from plant_cli.evaluation.thresholds import Listed, find_midpoints, list_predicted, sweep_macro
 from plant_cli.kit.metrics import Booleans, Floats, Integers, divide
@@ -65,7 +65,7 @@ def group_labels(positives: Integers, train_counts: Integers, enough: int = ENOU
     of[own] = np.arange(len(own))
     ranges: list[tuple[float, float]] = []
     left, least = of < 0, 1.0
-    for _, _, most in BOUNDS[1:]:
+    for _, _, most in LABEL_RANGES[1:]:
         inside = left & (train_counts >= least) & (train_counts <= most)
         if positives[inside].sum() >= enough:
             ranges.append((least, most))

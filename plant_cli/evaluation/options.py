@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from pydantic import field_validator
 
 from plant_cli.api.corpus import SplitName
-from plant_cli.api.options import Choice, Options, option
+from plant_cli.api.options import Options, option
 from plant_cli.base.sizes import SIZE_PATTERN
 from plant_cli.evaluation.conventions import HELP, ConventionName
 
@@ -57,7 +56,3 @@ class ScoringOptions(Options):
     @classmethod
     def _refuse_too_few(cls, value: int) -> int:
         return refuse_too_few(value)
-
-    def choose_families(self, registered: Iterable[str]) -> list[Choice]:
-        """All registered families of metrics, and any other that has options here (so that looking it up says what is wrong)."""
-        return [Choice(name=name, options=self.metric_options.get(name, {})) for name in dict.fromkeys([*registered, *self.metric_options])]

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from plant_cli.api.metrics import MetricValue
+from plant_cli.evaluation.bands import are_probabilities
 from plant_cli.evaluation.bootstrap import interval, resample
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.predictions import Predictions
@@ -34,10 +35,10 @@ def measure_reliability(predictions: Predictions, gold: Gold, *, replicates: int
 
     Source: Guo et al. 2017, On calibration of modern neural networks, equation 3.
     """
+    if not are_probabilities(predictions):
+        return None
     listed = ~np.isneginf(predictions.scores)
     scores = predictions.scores[listed]
-    if not len(scores) or scores.min() < 0 or scores.max() > 1:
-        return None
     documents = len(predictions.top)
     places = np.nonzero(listed)[0] * BINS + np.minimum((scores * BINS).astype(np.int64), BINS - 1)
     hits = find_hits(predictions.top, gold.matrix)[listed].astype(np.float64)

@@ -21,7 +21,7 @@ from plant_cli.api import LabelIndex, Split, SplitName
 from plant_cli.artefacts.scores import writing_scores
 from plant_cli.inference.scoring import add_logits
 from plant_cli.inference.top import Keep, TopCollector, TopLabels
-from plant_cli.model.cuts import Cut
+from plant_cli.model.truncation import Cut
 
 Mean = Literal["probabilities", "logits"]
 Rows = npt.NDArray[np.int64]

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from plant_cli.api import Interrupted, Reading
+from plant_cli.api import Reading
 from plant_cli.inference.top import Scoring, TopCollector, TopLabels
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.label_scores import score_all, score_pairs
 from plant_cli.model.network import Network
 from plant_cli.model.reading import HiddenReader, Rows, lengths, sorted_batches
+from plant_cli.runs.session import stopped
 
 Mix = Callable[[Rows, Tensor], Tensor]
 """From rows [b] and the network's logits for them [b, L] to the logits that count [b, L]."""
@@ -96,12 +97,7 @@ def score_documents(
                 add_logits(collected[name], rows, mix(rows, logits), candidates)
             task.advance(len(rows) * hardware.processes.count)
     if hardware.processes.any(stopping):
-        raise Interrupted(
-            "stopped while scoring",
-            where=f"scoring {scoring.name}",
-            expected="all documents scored",
-            todo="run the same command again with --resume",
-        )
+        raise stopped("while scoring", f"scoring {scoring.name}", "all documents scored")
     for found in collected.values():  # each process has the rows of its share, and zeros elsewhere
         hardware.processes.add_arrays(found.labels, found.scores, found.counts)
     return {name: found.done() for name, found in collected.items()}

@@ -19,12 +19,12 @@ from plant_cli.inference.scoring import WHOLE, Mix, keep_logits, score_documents
 from plant_cli.inference.top import Scoring, TopLabels
 from plant_cli.lexical.calibration import LIMIT
 from plant_cli.model.candidates import measure_recall
-from plant_cli.model.cuts import measure_cut
 from plant_cli.model.design import ComponentLookup
 from plant_cli.model.hardware import Hardware, choose_hardware
 from plant_cli.model.network import Network, load_network
 from plant_cli.model.reading import HiddenReader, LiveReader, Rows, tokenize
 from plant_cli.model.token_words import find_token_words
+from plant_cli.model.truncation import measure_cut
 
 
 @dataclass(frozen=True)

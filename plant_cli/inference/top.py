@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from plant_cli.api import Evidence, Reporter
-from plant_cli.model.cuts import Cut
+from plant_cli.model.truncation import Cut
 from plant_cli.runs.session import never
 
 if TYPE_CHECKING:  # imports torch

@@ -11,6 +11,7 @@ from pydantic import create_model
 from plant_cli.api import Backbone, BackboneSpec, MachineSection, option
 from plant_cli.kit.profile import CausalOptions, EncoderOptions
 
+BERT_ATTENTION = ("query", "key", "value", "attention.output.dense")  # as BERT and its descendants call them
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")  # as most architectures call queries, keys, values and output
 
 

@@ -24,8 +24,8 @@ from plant_cli.lexical.ridge import (
 )
 from plant_cli.lexical.scores import KEPT, choose_best, cut_folds, cut_rows, keep_best, multiply_signed, no_scores, score_blocks
 from plant_cli.lexical.similarity import Similarity
-from plant_cli.lexical.titles import score_passages, score_titles
-from plant_cli.lexical.vectors import count_documents, inverse_frequency, join_views, make_vectors, unit_rows, weigh_counts
+from plant_cli.lexical.titles import score_passages
+from plant_cli.lexical.vectors import document_frequencies, inverse_frequency, join_views, make_vectors, unit_rows, weigh_counts
 from plant_cli.lexical.words import leave_out_words, measure_relevance, score_words
 
 __all__ = [
@@ -33,7 +33,6 @@ __all__ = [
     "Similarity",
     "choose_best",
     "choose_columns",
-    "count_documents",
     "count_known",
     "count_pieces",
     "cut_documents",
@@ -42,6 +41,7 @@ __all__ = [
     "cut_rows",
     "cut_vocabulary",
     "cut_word",
+    "document_frequencies",
     "inverse_frequency",
     "invert_kernel",
     "join_views",
@@ -61,7 +61,6 @@ __all__ = [
     "score_blocks",
     "score_neighbours",
     "score_passages",
-    "score_titles",
     "score_words",
     "solve_labels",
     "solve_ridge",

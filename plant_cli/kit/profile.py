@@ -34,6 +34,15 @@ class HuggingFaceOptions(Options):
     )
 
 
+class FrozenOptions(HuggingFaceOptions):
+    """Options of small encoders that come with their weights: as they are, unless asked otherwise."""
+
+    adapter: Adapter = option(
+        "none",
+        "What fine-tuning may change: nothing (hidden states are then computed once and cached), adapters (lora, dora), or all weights.",
+    )
+
+
 class EncoderOptions(HuggingFaceOptions):
     """Options of models by name: which model of the hub, and where adapters go."""
 

@@ -73,20 +73,8 @@ def solve_labels(inverse: Floats, gold: csr_array) -> tuple[Floats, npt.NDArray[
     return (csr_array(distinct.T).astype(np.float32) @ inverse).T, label_of
 
 
-def score_ridge(similarity: Floats, inverse: Floats, gold: csr_array) -> Floats:
-    """Scores of documents for all labels [B, L].
-
-    Args:
-        similarity: kernel of the documents with the training documents [B, N].
-        inverse: M, [N, N].
-        gold: labels of the training documents, csr [N, L] of ones.
-    """
-    scores: Floats = (csr_array(gold.T).astype(np.float32) @ (similarity @ inverse).T).T
-    return scores
-
-
 def weigh_terms(train: Similarity, inverse: Floats, gold: csr_array, kept: int = TERMS, *, without: Ints | None = None) -> csr_array:
-    """Weights of terms for labels, Xᵀ M Y, csr [L, V] float32; `multiply_best` scores with them what `score_ridge` does.
+    """Weights of terms for labels, Xᵀ M Y, csr [L, V] float32; `multiply_best` scores with them what k(x) M Y gives.
 
     Args:
         train: of the vectors X whose products are the kernel.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,19 +11,6 @@ from scipy.sparse import csr_array
 from plant_cli.lexical.scores import KEPT, Scores, cut_rows, join_scores, keep_best
 
 Ints = npt.NDArray[np.integer[Any]]
-
-
-def score_titles(documents: csr_array, names: csr_array, label_of: Ints, labels: int, k: int = KEPT) -> Scores:
-    """The highest cosine of each document with a name of each label.
-
-    Args:
-        documents: tf-idf vectors, csr [B, G] with rows of length 1.
-        names: of labels, csr [M, G] likewise; a label may have several, or none: then it has no score.
-        label_of: label of each name [M].
-        labels: L.
-        k: labels kept of each document.
-    """
-    return score_passages(documents, np.arange(documents.shape[0]), names, label_of, (documents.shape[0], labels), k)
 
 
 def score_passages(
@@ -64,14 +50,3 @@ def fold_highest(values: csr_array, row_of: Ints, column_of: Ints, shape: tuple[
     highest = np.zeros(shape, dtype=values.dtype)
     np.maximum.at(highest, (rows, column_of[values.indices]), values.data)
     return csr_array(highest)
-
-
-def cut_passages(words: Sequence[str], length: int) -> list[Sequence[str]]:
-    """Overlapping passages of a document: each begins half a length after the one before it; a short document is one.
-
-    Args:
-        words: of the document, in order.
-        length: words of a passage.
-    """
-    step = max(1, length // 2)
-    return [words[start : start + length] for start in range(0, max(1, len(words) - length + step), step)]

@@ -53,7 +53,7 @@ def make_vectors(counts: csr_array, idf: Floats) -> csr_array:
     return unit_rows(weigh_counts(counts, idf))
 
 
-def count_documents(counts: csr_array) -> npt.NDArray[np.int64]:
+def document_frequencies(counts: csr_array) -> npt.NDArray[np.int64]:
     """How many documents have each term [V].
 
     Args:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, hstack, vstack
 
 from plant_cli.lexical.scores import KEPT, Scores, keep_best, multiply_best, no_scores, score_blocks
-from plant_cli.lexical.vectors import count_documents, make_vectors, unit_rows
+from plant_cli.lexical.vectors import document_frequencies, make_vectors, unit_rows
 
 PAIRS = 1 << 22  # of word and label held at a time
 Counts = npt.NDArray[np.int64]
@@ -88,7 +88,7 @@ def leave_out_words(
         k: labels kept of each document.
         min_df: a word that fewer other documents have counts for nothing.
     """
-    remaining = count_documents(counts) - 1
+    remaining = document_frequencies(counts) - 1
     idf = np.where(remaining >= max(1, min_df), np.log(counts.shape[0] / np.maximum(1, remaining + 1)), 0.0)
     chosen = np.arange(counts.shape[0]) if rows is None else rows
     of_rows = csr_array(counts[chosen])
@@ -127,7 +127,7 @@ class _World:
         met.sort_indices()
         labels = np.repeat(np.arange(met.shape[0]), np.diff(met.indptr))
         docs_with_label = np.bincount(gold.indices, minlength=gold.shape[1]).astype(np.int64)
-        with_word, with_label = count_documents(occurs)[met.indices], docs_with_label[labels]
+        with_word, with_label = document_frequencies(occurs)[met.indices], docs_with_label[labels]
         return cls(counts.shape[0], met.data, with_word, with_label, met.indices, met.indptr, met.shape)
 
     def store(self, values: Floats) -> csr_array:

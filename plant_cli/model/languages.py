@@ -35,13 +35,27 @@ def warn_of_languages(design: Design, known: Iterable[BackboneSpec], texts: Sequ
         f"{share:.0%}{'' if rank else ' of the documents are'} in {name_language(code)}"
         for rank, (code, share) in enumerate(foreign.items())
     ]
-    fitting = [spec.name for spec in known if spec.languages is not None and foreign.keys() <= set(spec.languages)]
+    known = list(known)
+    fitting = find_fitting(known, foreign)
     remedy = (
         f"{' and '.join(repr(name) for name in fitting)} {'was' if len(fitting) == 1 else 'were'}: --backbone {fitting[0]}"
         if fitting
-        else "no installed backbone declares that it was: name a model with --backbone hf-encoder --set model.backbone.model=…"
+        else f"no installed backbone declares that it was{_name_open(known)}"
     )
     reporter.warn(f"{', '.join(found)} (by script and function words), which the backbone '{backbone.name}' was not trained on; {remedy}")
+
+
+def find_fitting(known: Iterable[BackboneSpec], languages: Iterable[str]) -> list[str]:
+    """The names of the backbones that were trained on all of these languages."""
+    wanted = set(languages)
+    return [spec.name for spec in known if spec.languages is not None and wanted <= set(spec.languages)]
+
+
+def _name_open(known: Iterable[BackboneSpec]) -> str:
+    """How to name a model of one's own: by the backbones that have none by default."""
+    fields = ((spec.name, spec.options.model_fields.get("model")) for spec in known)
+    takers = [name for name, field in fields if field is not None and field.is_required()]
+    return f": name a model with --backbone {' or '.join(takers)} --set model.backbone.model=…" if takers else ""
 
 
 def _has_default_model(options: Options) -> bool:

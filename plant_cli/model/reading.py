@@ -13,10 +13,10 @@ from torch.nn import functional
 
 from plant_cli.api import Evidence, Reading, Reporter, TokenBatch
 from plant_cli.base.padding import TOKEN_MULTIPLE, round_up
-from plant_cli.model.cuts import measure_cut
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.token_words import OUTSIDE
+from plant_cli.model.truncation import measure_cut
 
 Rows = npt.NDArray[np.int64]
 

@@ -10,7 +10,7 @@ from plant_cli.api import Backbone, BackboneSpec, SplitName
 from plant_cli.corpus.checks import Finding
 from plant_cli.corpus.languages import name_language, share_languages
 from plant_cli.corpus.split_texts import take_texts
-from plant_cli.model.languages import FOREIGN, STRAY
+from plant_cli.model.languages import FOREIGN, STRAY, find_fitting
 
 Texts = Mapping[SplitName, Sequence[str]]
 
@@ -18,8 +18,14 @@ SAMPLE = 500  # documents of a split that are tokenised
 CUT = 0.1  # share of the documents longer than the backbone reads that is worth a warning
 
 
-def find_languages(texts: Texts, backbone: BackboneSpec | None) -> Iterator[Finding]:
-    """Languages of the documents of each split: a note where there are several, a warning where a backbone does not know them."""
+def find_languages(texts: Texts, backbone: BackboneSpec | None, known_backbones: Sequence[BackboneSpec] = ()) -> Iterator[Finding]:
+    """Languages of the documents of each split: a note where there are several, a warning where a backbone does not know them.
+
+    Args:
+        texts: of each split.
+        backbone: which is to read them; None if it is not known yet.
+        known_backbones: those among which one that fits is looked for.
+    """
     for name, split in texts.items():
         shares = {code: share for code, share in share_languages(split).items() if code is not None and share >= STRAY}
         known = None if backbone is None else backbone.languages
@@ -27,6 +33,8 @@ def find_languages(texts: Texts, backbone: BackboneSpec | None) -> Iterator[Find
         wrong = sum(foreign.values()) >= FOREIGN
         if len(shares) < 2 and not wrong:
             continue
+        fitting = find_fitting(known_backbones, foreign)
+        choose = "choose a backbone of these languages" + (f", such as {fitting[0]}" if fitting else "")
         listed = ", ".join(f"{share:.0%} {name_language(code)}" for code, share in shares.items())
         unfit = f"; the backbone {backbone.name} was trained on {', '.join(known or ())}" if wrong and backbone is not None else ""
         yield Finding(
@@ -34,7 +42,7 @@ def find_languages(texts: Texts, backbone: BackboneSpec | None) -> Iterator[Find
             where=name,
             count=len(shares),
             expected="documents in languages that the backbone was trained on",
-            todo="choose a backbone of these languages, such as multilingual" if wrong else "nothing, if the backbone knows them all",
+            todo=choose if wrong else "nothing, if the backbone knows them all",
             level="warning" if wrong else "note",
         )
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from plant_cli.api import Corpus, Options, Reporter, ScorerSpec, Split
 from plant_cli.artefacts.scorers import share_tensors
@@ -33,7 +32,7 @@ def plan_scorers(corpus: Corpus, chosen: Sequence[tuple[ScorerSpec, Options]], r
     """
     train = corpus.split("train")
     rows = np.sort(np.random.default_rng(0).permutation(len(train))[:SAMPLE])
-    (half, _, less), (whole, seconds, stored) = (_trace(corpus, _take(train, part), chosen, reporter) for part in (rows[::2], rows))
+    (half, _, less), (whole, seconds, stored) = (_trace(corpus, train.take(part), chosen, reporter) for part in (rows[::2], rows))
     scale = len(train) / max(1, len(rows))
     grown = whole + max(0, whole - half) * 2 * (scale - 1)
     kernel = 3 * 4 * min(len(train), 16000) ** 2 if any(spec.name == "linear" for spec, _ in chosen) else 0
@@ -74,13 +73,3 @@ def _measure(tensors: Mapping[str, Mapping[str, npt.NDArray[Any]]]) -> Mapping[s
 def _order(half: int, whole: int) -> float:
     """The power of the number of documents with which a size grows, from that of half the documents: 0 to 2."""
     return min(2.0, max(0.0, log2(whole / half))) if half and whole else 1.0
-
-
-def _take(train: Split, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Split:
-    return Split(
-        name="train",
-        doc_ids=[train.doc_ids[row] for row in rows.tolist()],
-        texts=[train.texts[row] for row in rows.tolist()],
-        gold=csr_array(train.gold[rows]),
-        unseen=csr_array((len(rows), 0), dtype=train.gold.dtype),
-    )

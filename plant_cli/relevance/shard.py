@@ -1,8 +1,13 @@
-"""Which share of the documents is counted by itself."""
+"""Which share of the documents is counted by itself, and whether shares are a whole again."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+
+from plant_cli.api.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -36,3 +41,40 @@ class Shard:
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
+
+
+def find_paths(patterns: Sequence[str]) -> list[Path]:
+    """What patterns such as `shards/*/mig` name, each once and sorted."""
+    return sorted({Path(path) for pattern in patterns for path in glob(pattern)})
+
+
+def require_whole(shards: Mapping[Path, Shard], option: str, command: str) -> None:
+    """Refuse anything but each shard of one division once.
+
+    Args:
+        shards: which shard each path holds.
+        option: the one that names the paths.
+        command: makes a shard.
+
+    Raises:
+        UsageError: a shard is missing or given twice, or there are none or some of different divisions.
+    """
+    by_shard: dict[Shard, Path] = {}
+    wrong = ""
+    for path, shard in shards.items():
+        if shard in by_shard:
+            wrong = wrong or f"shard {shard} is given twice"
+        by_shard[shard] = path
+    divisions = sorted({shard.of for shard in by_shard})
+    if not wrong and len(divisions) != 1:
+        wrong = f"the shards are of different divisions, into {' and '.join(map(str, divisions))}" if divisions else "there are no shards"
+    if not wrong:
+        missing = [str(shard) for number in range(1, divisions[0] + 1) if (shard := Shard(number, divisions[0])) not in by_shard]
+        wrong = f"shard {', '.join(missing)} is missing" if missing else ""
+    if wrong:
+        raise UsageError(
+            wrong,
+            where=f"{option}: {', '.join(f'{path} ({shard})' for path, shard in shards.items()) or 'nothing'}",
+            expected="every shard of one division once, such as 1/2 and 2/2",
+            todo=f"name all of them; `{command}` makes one that is missing",
+        )

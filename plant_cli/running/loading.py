@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
@@ -20,8 +20,13 @@ from plant_cli.kit.spool import watching
 ANY = "files"  # the dataset that reads tables, and stands for whichever format is recognised
 
 
-def load_dataset(context: StageContext, data: DataSection) -> Dataset:
+def load_dataset(context: StageContext, data: DataSection, tell: Callable[[str], None] | None = None) -> Dataset:
     """The dataset of a section `data`; a note says what was recognised.
+
+    Args:
+        context: of the stage or action.
+        data: the section.
+        tell: given what was guessed on reading, a remark at a time; None where a run's corpus is made of the dataset, which warns of it.
 
     Raises:
         UsageError: several plugins recognise what lies at the path.
@@ -39,6 +44,9 @@ def load_dataset(context: StageContext, data: DataSection) -> Dataset:
         remarks += said
     for remark in remarks:
         context.reporter.note(remark)
+    if tell is not None:
+        for remark in dataset.remarks:
+            tell(remark)
     return dataset
 
 

@@ -25,6 +25,7 @@ from plant_cli.api import (
     UsageError,
     option,
 )
+from plant_cli.stages.data_check import DIGESTS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -98,11 +99,7 @@ def make(context: StageContext, options: MakeOptions) -> Result:
 class StatsOptions(Options):
     """Where the numbers come from."""
 
-    digests: tuple[str, ...] = option(
-        (),
-        "Files that `plant data digest` made of all shares of this corpus, or a pattern (repeatable): read these instead of all texts.",
-        path=True,
-    )
+    digests: tuple[str, ...] = option((), DIGESTS, path=True)
 
 
 class DigestOptions(Options):
@@ -116,17 +113,12 @@ class DigestOptions(Options):
 
 def digest(context: StageContext, options: DigestOptions) -> Result:
     """Several processes or machines read a share each; `plant data check` and `stats` then read the files in place of the texts."""
+    from plant_cli.base.files import require_free
     from plant_cli.corpus.digest_files import write_digests
     from plant_cli.relevance.shard import Shard
 
     path = Path(options.output)
-    if path.exists() and not context.force:
-        raise UsageError(
-            "the output is there already",
-            where=str(path.absolute()),
-            expected="a file that does not exist",
-            todo="choose another output, or replace it with --force",
-        )
+    require_free(path, force=context.force)
     count = write_digests(path, _load(context, context.data), context.data, Shard.parse(options.shard), context.reporter)
     columns = [Column(name="shard"), Column(name="documents", kind="count")]
     return Result(
@@ -220,10 +212,7 @@ def convert(context: StageContext, options: ConvertOptions) -> Result:
 def _load(context: StageContext, data: DataSection) -> Dataset:
     from plant_cli.running.loading import load_dataset
 
-    dataset = load_dataset(context, data)
-    for remark in dataset.remarks:
-        context.reporter.warn(remark)
-    return dataset
+    return load_dataset(context, data, tell=context.reporter.warn)
 
 
 def _read(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from plant_cli.corpus.digest_files import Digested
 
 
+DIGESTS = "Files that `plant data digest` made of all shares of this corpus, or a pattern (repeatable): read these instead of all texts."
+
+
 class CheckOptions(Options):
     """What is compared, what counts as failure, and where a cleaned copy goes."""
 
@@ -40,11 +43,7 @@ class CheckOptions(Options):
     fix: str | None = option(
         None, "Write a cleaned copy: a table such as clean.parquet, or a folder; FIX.changes.tsv lists every change.", min_length=1
     )
-    digests: tuple[str, ...] = option(
-        (),
-        "Files that `plant data digest` made of all shares of this corpus, or a pattern (repeatable): read these instead of all texts.",
-        path=True,
-    )
+    digests: tuple[str, ...] = option((), DIGESTS, path=True)
 
 
 def check(context: StageContext, options: CheckOptions) -> Result:
@@ -53,9 +52,8 @@ def check(context: StageContext, options: CheckOptions) -> Result:
     from plant_cli.corpus.digest_files import digest_all, read_digest_files
     from plant_cli.running.loading import load_dataset
 
-    dataset = load_dataset(context, context.data.model_copy(update={"strict": context.data.strict or options.strict}))
-    for remark in dataset.remarks:
-        context.reporter.warn(remark)
+    data = context.data.model_copy(update={"strict": context.data.strict or options.strict})
+    dataset = load_dataset(context, data, tell=context.reporter.warn)
     files = options.digests
     known = read_digest_files(files, dataset, context.data) if files else digest_all(dataset, context.reporter)
     found = _examine(context, dataset, known, options.backbone)
@@ -135,7 +133,7 @@ def _examine(context: StageContext, dataset: Dataset, known: Digested, chosen: C
         yield from find_languages(texts, None)
         return
     spec, settings = context.component(BackboneSpec, chosen)
-    yield from find_languages(texts, spec)
+    yield from find_languages(texts, spec, context.components(BackboneSpec))
     yield from find_cut_texts(texts, spec.load(settings, MachineSection(device="cpu")), spec.name)
 
 
@@ -159,13 +157,9 @@ def _fix(context: StageContext, dataset: Dataset, output: Path) -> tuple[list[Pa
     return [*written, listed], changes
 
 
-def _keep_evidence(dataset: Dataset, pairs: object) -> Dataset:
+def _keep_evidence(dataset: Dataset, pairs: pl.DataFrame) -> Dataset:
     """The dataset with the spans of those documents and labels that are left."""
-    from dataclasses import replace
-
-    import polars as pl
-
-    if dataset.evidence is None or not isinstance(pairs, pl.DataFrame):
+    if dataset.evidence is None:
         return dataset
     return replace(dataset, evidence=dataset.evidence.join(pairs.lazy(), on=["doc_id", "label"], how="semi", maintain_order="left"))
 

@@ -43,9 +43,7 @@ def _read(context: StageContext, path: str, titles: dict[str, str]) -> pl.DataFr
     from plant_cli.corpus.titles import read_titles
     from plant_cli.running.loading import load_dataset
 
-    dataset = load_dataset(context, context.data.model_copy(update={"path": path}))
-    for remark in dataset.remarks:
-        context.reporter.warn(remark)
+    dataset = load_dataset(context, context.data.model_copy(update={"path": path}), tell=context.reporter.warn)
     frame = pl.concat(tidy(part) for part in read_frames(dataset).values())
     if frame.is_empty():
         raise DataError("the corpus holds no documents", where=path, expected="at least one document", todo="check the file")

@@ -71,9 +71,8 @@ def _count(context: StageContext, name: str, path: str) -> dict[str, int]:
     from plant_cli.corpus.vocabulary import find_used
     from plant_cli.running.loading import load_dataset
 
-    dataset: Dataset = load_dataset(context, context.data.model_copy(update={"path": path, "dataset": Choice(name=name)}))
-    for remark in dataset.remarks:
-        context.reporter.note(remark)
+    data = context.data.model_copy(update={"path": path, "dataset": Choice(name=name)})
+    dataset: Dataset = load_dataset(context, data, tell=context.reporter.note)
     found: dict[str, int] = {split: count_documents(dataset, split) for split in dataset.splits}
     named = {} if dataset.labels is None else {"label names": dataset.labels.collect().height}
     return {**found, "labels": find_used(dataset).len(), **named}

@@ -11,12 +11,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, requires
 from typing import TYPE_CHECKING, Literal
 
 from plant_cli.api import Column, NoOptions, PluginRecord, Result, StageContext, StageSpec, Table
 from plant_cli.base.memory import available_memory
 from plant_cli.parallel.waiting import describe_waiting
+from plant_cli.runs.environment import package_version
 
 if TYPE_CHECKING:
     import torch
@@ -117,7 +118,7 @@ def check_packages() -> Iterator[CheckResult]:
         if match is None or match[3] == "test":
             continue
         name, wanted, extra = match.groups()
-        found = installed_version(name)
+        found = package_version(name)
         target = f"{DISTRIBUTION}[{extra}]" if extra else DISTRIBUTION
         label = f"{name} (extra {extra})" if extra else name
         if found is None:
@@ -140,7 +141,7 @@ def check_features() -> Iterator[CheckResult]:
     """What large models and downloads need."""
     import torch
 
-    cuda, quantises = torch.cuda.is_available(), installed_version("bitsandbytes") is not None
+    cuda, quantises = torch.cuda.is_available(), package_version("bitsandbytes") is not None
     found = "bitsandbytes is missing" if not quantises else "cuda and bitsandbytes" if cuda else "bitsandbytes, but no cuda device"
     slow = "" if cuda else "small ones run on the processor; billions of parameters need an NVIDIA GPU, or use an encoder such as minilm"
     todo = slow if quantises else "pip install bitsandbytes"
@@ -149,14 +150,6 @@ def check_features() -> Iterator[CheckResult]:
     todo = "unset HF_HUB_OFFLINE, or give a local folder" if offline else ""
     found = "switched off by HF_HUB_OFFLINE" if offline else "allowed (not tried)"
     yield CheckResult(topic="feature", name="models from the hub", state="warn" if offline else "ok", found=found, todo=todo)
-
-
-def installed_version(name: str) -> str | None:
-    """The version of an installed distribution, or None."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 SPECS = (

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plant_cli.api import DataError, MetricSpec, Result, StageContext, StageSpec, UsageError, option
+from plant_cli.api import DataError, Result, StageContext, StageSpec, UsageError, option
 from plant_cli.base.files import write_json
 from plant_cli.base.names import with_tag
 from plant_cli.base.sizes import read_size
@@ -76,8 +76,9 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     from plant_cli.evaluation.report import Conditions
     from plant_cli.evaluation.score import evaluate
     from plant_cli.evaluation.systems import read_scores, warn_leakage
+    from plant_cli.running.families import choose_families
 
-    families = [context.component(MetricSpec, family) for family in options.choose_families(s.name for s in context.components(MetricSpec))]
+    families = choose_families(context, options.metric_options)
     convention = CONVENTIONS[options.convention]
     gold = read_gold(context.corpus(), options.split)
     system = _find(context, options, gold)
@@ -124,11 +125,12 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
 def _measure_parts(context: StageContext, options: EvalOptions, conditions: Conditions, whole: Collection[str]) -> Parts:
     """Every part of our own system alone; nothing for another tool, or where metrics were chosen."""
     from plant_cli.evaluation.parts import measure_parts
+    from plant_cli.running.families import choose_families
 
     folder = conditions.system.folder
     if folder is None or options.metric:
         return {}
-    families = [context.component(MetricSpec, family) for family in options.choose_families(s.name for s in context.components(MetricSpec))]
+    families = choose_families(context, options.metric_options)
     return measure_parts(
         folder,
         conditions.gold,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from plant_cli.api import ArtefactError, BackboneSpec, Column, Result, StageContext, StageSpec, Table, UsageError
+from plant_cli.api import ArtefactError, BackboneSpec, Column, LossSpec, Result, StageContext, StageSpec, Table, UsageError
 from plant_cli.base.names import with_tag
 from plant_cli.model.design import find_design
 from plant_cli.running.session import open_session
@@ -49,6 +49,7 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
         component=context.component,
         statistics=None if relevance is None else load_statistics(relevance, corpus),
         planted=planted,
+        losses=context.components(LossSpec),
     )
     warn_of_languages(given.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
     return _report(finetune(given, options), options, context.machine.seed, context.tag)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from plant_cli.api import Corpus, Split, SplitName
     from plant_cli.artefacts.thresholds import Thresholds
     from plant_cli.inference.top import Keep, TopLabels
-    from plant_cli.model.cuts import Cut
     from plant_cli.model.reading import HiddenReader, LiveReader
+    from plant_cli.model.truncation import Cut
     from plant_cli.runs.folder import Run
 
 SHOWN = 5  # documents, and labels of each, in the table
@@ -326,7 +326,7 @@ def _require_every_score(options: PredictOptions) -> None:
 
 
 def _report(top: TopLabels, split: Split, corpus: Corpus, tag: str | None) -> Result:
-    from plant_cli.model.cuts import cut_summary
+    from plant_cli.model.truncation import cut_summary
 
     names = [f"{label} {title or ''}".strip() for label, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)]
     rows = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plant_cli.api import BackboneSpec, Column, Result, StageContext, StageSpec, Table
+from plant_cli.api import BackboneSpec, Column, LossSpec, Result, StageContext, StageSpec, Table
 from plant_cli.base.names import with_tag
 from plant_cli.model.design import find_design
 from plant_cli.running.session import open_session
@@ -33,6 +33,7 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
         session=open_session(context),
         component=context.component,
         statistics=statistics,
+        losses=context.components(LossSpec),
     )
     warn_of_languages(given.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
     return _report(plant_attention(given, options, statistics), _describe(corpus, context.machine.seed), context.tag)

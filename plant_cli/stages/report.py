@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plant_cli.api import Choice, MetricSpec, Options, Result, StageContext, StageSpec, UsageError, option
+from plant_cli.api import Options, Result, StageContext, StageSpec, UsageError, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,16 +64,12 @@ def run(context: StageContext, options: ReportOptions) -> Result:
 
 def _require_writable(options: ReportOptions, *, force: bool) -> tuple[Path, dict[str, Path | None]]:
     """The page and the folders, refused before any work where they could not be written."""
+    from plant_cli.base.files import require_free
+
     page = Path(options.output)
     folders = {"figures": options.figures, "tables": options.tables or options.figures}
     places = {name: None if path is None else Path(path) for name, path in folders.items()}
-    if page.is_dir() or (page.exists() and not force):
-        raise UsageError(
-            f"the output {'is a folder' if page.is_dir() else 'is there already'}",
-            where=str(page),
-            expected="a file that does not exist",
-            todo="choose another --output" + ("" if page.is_dir() else ", or --force"),
-        )
+    require_free(page, force=force)
     for place in filter(None, places.values()):
         if place.is_dir() and any(place.iterdir()) and not force:
             raise UsageError(
@@ -102,11 +98,11 @@ def _open(context: StageContext, run: Path) -> StageContext:
 
 def _gather(context: StageContext, options: ReportOptions, systems: list[Evaluated]) -> Contents:
     from plant_cli.evaluation.page.contents import Asked, gather
+    from plant_cli.running.families import choose_families
 
     first = systems[0].record.options
     metric_options = first.get("metric_options") or {}
-    names = dict.fromkeys([spec.name for spec in context.components(MetricSpec)])
-    families = [context.component(MetricSpec, Choice(name=name, options=metric_options.get(name, {}))) for name in names]
+    families = choose_families(context, metric_options)
     asked = Asked(families=families, permutations=options.permutations, paper=options.paper, documents=options.documents)
     return gather(systems, asked, context.corpus, lambda *given: _find_evidence(context, systems[0], *given), context.reporter)
 

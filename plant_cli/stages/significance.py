@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import model_validator
 
-from plant_cli.api import MetricSpec, Result, StageContext, StageSpec, Table, UsageError, option
+from plant_cli.api import Result, StageContext, StageSpec, Table, UsageError, option
 from plant_cli.base.files import write_json
 from plant_cli.base.sizes import read_size
 from plant_cli.evaluation.conventions import CONVENTIONS
@@ -68,10 +68,11 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
     from plant_cli.evaluation.gold import describe_gold, read_gold
     from plant_cli.evaluation.joining import keep_shared
     from plant_cli.evaluation.measurement import compare_systems
+    from plant_cli.running.families import choose_families
 
     _refuse_repeated(options.systems)
     gates = parse_gates(options.require)
-    families = [context.component(MetricSpec, family) for family in options.choose_families(s.name for s in context.components(MetricSpec))]
+    families = choose_families(context, options.metric_options)
     gold = read_gold(context.corpus(), options.split)
     seeds: list[int] = []
     measured: Systems

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from plant_cli.artefacts.thresholds import Thresholds
     from plant_cli.inference.model import TrainedModel
     from plant_cli.inference.top import TopLabels
-    from plant_cli.model.cuts import Cut
+    from plant_cli.model.truncation import Cut
 
 SHOWN = 5  # documents in the table when the rest is in a file
 
@@ -90,6 +90,7 @@ def _explain(model: TrainedModel, texts: list[str], top: TopLabels) -> list[list
 
 def _writable(options: SuggestOptions, *, force: bool) -> Path | None:
     """The output's path, refused before any work where it could not be written."""
+    from plant_cli.base.files import require_free
     from plant_cli.kit.tables import output_format
 
     if (options.path is None) == (options.text is None):
@@ -102,11 +103,8 @@ def _writable(options: SuggestOptions, *, force: bool) -> Path | None:
     if options.text is not None and not options.text.strip():
         raise UsageError("the text is empty", where="--text", expected="words to label", todo="give a text, or a table of texts")
     output = None if options.output is None else Path(options.output)
-    if output is not None and output.exists() and not force:
-        raise UsageError(
-            "the output is there already", where=str(output), expected="a file that does not exist", todo="choose another -O, or --force"
-        )
     if output is not None:
+        require_free(output, force=force)
         output_format(output)
     return output
 
@@ -237,7 +235,7 @@ def _list_documents(found: pl.DataFrame, ids: list[str], *, titled: bool, decide
 def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut, target: str | None, *, explained: bool) -> Result:
     import polars as pl
 
-    from plant_cli.model.cuts import cut_summary
+    from plant_cli.model.truncation import cut_summary
 
     yes = pl.when("assigned").then(pl.lit("yes")).otherwise(pl.lit("no"))
     said = yes if target is None else pl.col("decision")

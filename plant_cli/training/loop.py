@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +14,7 @@ import torch
 from torch import Tensor
 
 from plant_cli.api import Interrupted, MachineSection, TrainingError
-from plant_cli.base.files import replacing
+from plant_cli.base.files import write_json_lines
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.parallel.strategies.choice import choose_strategy, refuse_unsupported, sharing_mode
@@ -223,7 +221,7 @@ class Training:
             self.session.reporter.note("no whole checkpoint to resume from: training starts at the beginning")
             return
         self.position, self.best = found
-        _write_history(self.session.folder / HISTORY, self.position.history)
+        write_json_lines(self.session.folder / HISTORY, self.position.history)
         self.session.reporter.note(f"resumed in epoch {self.position.epoch + 1} after {self.position.step} steps")
 
     def _save(self) -> None:
@@ -319,7 +317,7 @@ class Training:
         """Write the row of the history, and keep the weights if they are the best so far."""
         position = self.position
         position.history.append({"epoch": epoch + 1, "loss": loss, **figures})
-        _write_history(self.session.folder / HISTORY, position.history)
+        write_json_lines(self.session.folder / HISTORY, position.history)
         shown = {**({} if loss is None else {"loss": loss}), **figures}
         self.session.reporter.note(f"epoch {epoch + 1}: " + ", ".join(f"{name} {number:.4f}" for name, number in shown.items()))
         self.accelerator.log(figures, step=position.step)
@@ -368,8 +366,3 @@ def describe_trainable(
         device=hardware.device,
         processes=hardware.processes,
     )
-
-
-def _write_history(path: Path, history: Sequence[dict[str, Any]]) -> None:
-    with replacing(path) as partial:
-        partial.write_text("".join(json.dumps(row) + "\n" for row in history), encoding="utf-8")

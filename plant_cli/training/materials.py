@@ -16,6 +16,7 @@ from plant_cli.api import (
     Corpus,
     DecoderSpec,
     LabelIndex,
+    LossSpec,
     MachineSection,
     Options,
     Reporter,
@@ -27,12 +28,12 @@ from plant_cli.api import (
 from plant_cli.artefacts.model import read_description, require_words
 from plant_cli.base.hashing import hash_strings
 from plant_cli.model.cache import StateCache
-from plant_cli.model.cuts import cut_summary, measure_cut
 from plant_cli.model.design import ComponentLookup, Design, find_design
 from plant_cli.model.hardware import Hardware, choose_hardware
 from plant_cli.model.network import Network, assemble, restore_network
 from plant_cli.model.reading import HiddenReader, LiveReader, Rows, lengths, tokenize
 from plant_cli.model.token_words import find_token_words
+from plant_cli.model.truncation import cut_summary, measure_cut
 from plant_cli.model.word_statistics import WordStatistics
 from plant_cli.runs.session import Session
 from plant_cli.training.options import TrainingOptions
@@ -53,6 +54,7 @@ class Inputs:
         component: finds losses, metrics and shortlists.
         statistics: relevance of words for labels, with counts; None if the run has none.
         planted: folder of the stage 1 that stage 2 starts from; None for a random start.
+        losses: all that are installed, which a message names.
     """
 
     corpus: Corpus
@@ -62,6 +64,7 @@ class Inputs:
     component: ComponentLookup
     statistics: WordStatistics | None = None
     planted: Path | None = None
+    losses: Sequence[LossSpec] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

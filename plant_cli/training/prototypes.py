@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import ComponentError, GradedDecoder, Interrupted, PlantableDecoder, Reading
+from plant_cli.api import ComponentError, GradedDecoder, PlantableDecoder, Reading
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import Rows, lengths, sorted_batches
@@ -170,10 +170,4 @@ class Prototypes:
     def _finish(self, totals: Sequence[Tensor]) -> None:
         """Add up what the processes gathered, unless the user stopped one of them."""
         self.hardware.processes.add(totals)
-        if self.hardware.processes.any(self.session.should_stop()):
-            raise Interrupted(
-                "stopped while label prototypes were made",
-                where=str(self.session.folder),
-                expected="all prototypes, before training starts",
-                todo="run the same command again with --resume",
-            )
+        self.session.check("while label prototypes were made", "all prototypes, before training starts", self.hardware.processes.any)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import Interrupted, QueryDecoder
+from plant_cli.api import QueryDecoder
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.network import Network
 from plant_cli.model.reading import lengths, sorted_batches
@@ -161,13 +161,7 @@ class QueryRegression:
                 self._add(sums, rows)
                 task.advance(len(rows) * processes.count)
         processes.add(sums.parts())
-        if processes.any(session.should_stop()):
-            raise Interrupted(
-                "stopped while label queries were planted",
-                where=str(session.folder),
-                expected="all queries, before training starts",
-                todo="run the same command again with --resume",
-            )
+        session.check("while label queries were planted", "all queries, before training starts", processes.any)
         self.decoder.plant_queries(regress_queries(sums, self.table))
 
     def _add(self, sums: KeySums, rows: npt.NDArray[np.int64]) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
-from plant_cli.api import Corpus, DataError, Interrupted, MachineSection, ScorerSpec, Split
+from plant_cli.api import Corpus, DataError, MachineSection, ScorerSpec, Split
 from plant_cli.inference.calibration import Calibrated, Pairs, calibrate, list_scored
 from plant_cli.inference.model import Voices, Whole, collect, save_voices, score_parts
 from plant_cli.inference.scorers import FusedScorers, ScoredDocuments, Training, fit_scorers
@@ -94,7 +94,7 @@ def score_alone(given: Given, options: FinetuneOptions) -> Scored:
         raise _nothing_left(given)
     corpus, folder = given.corpus, given.session.folder
     has_validation = scored is not None
-    split = corpus.split("validation") if has_validation else _take(corpus.split("train"), scorers)
+    split = corpus.split("validation") if has_validation else corpus.split("train").take(scorers.taught)
     found = scored or scorers.left_out
     judge = make_judge(given, options, split)
     counts = judge.train_counts[: len(corpus.labels)]
@@ -157,7 +157,7 @@ def fit_beside(given: Given, options: FinetuneOptions) -> tuple[Training | None,
         reporter,
         seed=given.machine.seed,
         allow_missing=options.allow_missing,
-        check=_make_check(given.session),
+        check=partial(given.session.check, "while scorers were fitted", "all scorers fitted"),
     )
     if fitted is None or not corpus.has_split("validation"):
         return fitted, None
@@ -196,30 +196,6 @@ def _rank(scored: ScoredDocuments, pairs: Pairs, calibrated: Calibrated, voices:
         labels=np.where(listed[:, None], best.labels, dense.labels),
         scores=np.where(listed[:, None], best.scores, dense.scores),
         assigned_share=dense.assigned_share,
-    )
-
-
-def _make_check(session: Session) -> Callable[[], None]:
-    def check() -> None:
-        if session.should_stop():
-            raise Interrupted(
-                "stopped while scorers were fitted",
-                where=str(session.folder),
-                expected="all scorers fitted",
-                todo="run the same command again with --resume",
-            )
-
-    return check
-
-
-def _take(train: Split, scorers: Training) -> Split:
-    rows = scorers.taught
-    return Split(
-        name="train",
-        doc_ids=[train.doc_ids[row] for row in rows],
-        texts=[train.texts[row] for row in rows],
-        gold=csr_array(train.gold[rows]),
-        unseen=csr_array((len(rows), 0), dtype=train.gold.dtype),
     )
 
 

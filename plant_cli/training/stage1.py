@@ -54,7 +54,7 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
         TrainingError: the loss is not a number.
     """
     _refuse_nothing(given, known)
-    loss = rank_loss(*given.component(LossSpec, options.loss))
+    loss = rank_loss(*given.component(LossSpec, options.loss), given.losses)
     setup = set_up(given, options, freeze_backbone=options.freeze_backbone, titles=options.title_documents)
     network, hardware, train = setup.network, setup.hardware, setup.train
     planter = Planter(

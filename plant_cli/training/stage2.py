@@ -80,7 +80,7 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
         Interrupted: the user stopped the command; a checkpoint is saved.
         TrainingError: the loss is not a number, or the model collapsed.
     """
-    loss = label_loss(*given.component(LossSpec, options.loss))
+    loss = label_loss(*given.component(LossSpec, options.loss), given.losses)
     scorers, scored = fit_beside(given, options)
     setup = set_up(given, options, freeze_backbone=False)
     shortlisted = shortlist_labels(given, options, setup, loss, scored)
@@ -165,7 +165,7 @@ def _make_step(given: Inputs, options: FinetuneOptions, setup: Setup, loss: Labe
 
 
 def _make_anchor(given: Inputs, options: FinetuneOptions, setup: Setup) -> Anchor:
-    loss = rank_loss(*given.component(LossSpec, options.anchor_loss))
+    loss = rank_loss(*given.component(LossSpec, options.anchor_loss), given.losses)
     train = setup.train
     known = _statistics(given)
     planter = Planter(known.table, train.split, train.reader.tokens, known.analyser, contrast=64, labels_per_document=64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from plant_awd_lstm.streams import IntArray
 from plant_awd_lstm.vocabulary import UNKNOWN, Vocabulary, fit_vocabulary, read_documents
 from plant_cli.api import Column, DataError, Result, SplitName, StageContext, Table, UsageError
 from plant_cli.kit.devices import find_device
-from plant_cli.kit.files import replacing
+from plant_cli.kit.files import write_json_lines
 
 HISTORY = "history.jsonl"
 CHECKPOINTS = "checkpoints"
@@ -86,7 +85,7 @@ def pretrain(context: StageContext, options: PretrainLmOptions) -> Result:
         write_weights(context.folder, direction, model.encoder, texts.vocabulary)
         history += position.history
         reached[direction] = float(position.best or 0.0)
-        _write_history(context.folder / HISTORY, history)
+        write_json_lines(context.folder / HISTORY, history)
     write_description(context.folder, sizes, reached)
     shutil.rmtree(place.checkpoints, ignore_errors=True)
     return _report(texts, history, reached)
@@ -134,11 +133,6 @@ def _prepare_device(context: StageContext) -> torch.device:
     if device.type == "cuda" and context.machine.precision != "fp32":
         torch.set_float32_matmul_precision("high")  # TF32
     return device
-
-
-def _write_history(path: Path, history: Sequence[dict[str, Any]]) -> None:
-    with replacing(path) as partial:
-        partial.write_text("".join(json.dumps(row) + "\n" for row in history), encoding="utf-8")
 
 
 def _report(texts: Texts, history: Sequence[dict[str, Any]], reached: dict[str, float]) -> Result:

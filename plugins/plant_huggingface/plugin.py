@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plant_cli.api import BackboneSpec, hookimpl
-from plant_cli.kit.families import Family
+from plant_cli.kit.families import BERT_ATTENTION, Family
 
 ENCODER = Family(
     name="hf-encoder",
     summary="Any Hugging Face encoder (BERT, RoBERTa …): --set model.backbone.model=FOLDER.",
-    targets=("query", "key", "value", "attention.output.dense"),
+    targets=BERT_ATTENTION,
     other_targets={"modernbert": ("attn.Wqkv", "attn.Wo")},
     kind="encoder",
 )

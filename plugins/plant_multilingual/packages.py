@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -41,12 +40,13 @@ class PackagedFile:
         Raises:
             ComponentError: the package is not installed, is another release, or its file is missing or has other bytes.
         """
+        from plant_cli.kit.files import hash_file
+
         installed = self._installed()
         path = Path(str(installed))
         if not path.is_file():
             raise self._damaged(f"the package {self.package} is installed, but its file with the {self.content} is not there", path)
-        with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest = hash_file(path)
         if digest != self.sha256:
             raise self._damaged(f"the installed {self.content} have SHA-256 {digest[:16]}…, not that of {self.requirement}", path)
         return path

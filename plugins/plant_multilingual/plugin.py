@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from plant_cli.api import Backbone, BackboneSpec, MachineSection, hookimpl, option
-from plant_cli.kit.profile import Adapter, HuggingFaceOptions
+from plant_cli.kit.families import BERT_ATTENTION
+from plant_cli.kit.profile import FrozenOptions
 
 if TYPE_CHECKING:
     from plant_cli.kit.huggingface import Profile
@@ -19,10 +20,9 @@ LANGUAGES = (
     "ko ku ky la lo lt lv mg mk ml mn mr ms my ne nl no om or pa pl ps pt ro ru sa sd si sk sl so sq sr su sv sw ta te th tl tr ug uk ur "
     "uz vi xh yi zh"
 )
-TARGETS = ("query", "key", "value", "attention.output.dense")
 
 
-class MultilingualOptions(HuggingFaceOptions):
+class MultilingualOptions(FrozenOptions):
     """Options of `multilingual`."""
 
     model: str | None = option(
@@ -31,10 +31,6 @@ class MultilingualOptions(HuggingFaceOptions):
     revision: str | None = option(None, f"Commit, tag or branch of a hub model (default, for {PUBLISHED}: the commit pinned here).")
     prefix: Literal["passage", "query", "none"] = option(
         "passage", "Word that the model reads before every window, as it was trained: `passage: ` for documents, `query: ` for questions."
-    )
-    adapter: Adapter = option(
-        "none",
-        "What fine-tuning may change: nothing (hidden states are then computed once and cached), adapters (lora, dora), or all weights.",
     )
     window: int | None = option(512, "Positions of one window; the model was trained on up to 512.", ge=16, le=512)
 
@@ -59,7 +55,7 @@ def find(options: MultilingualOptions, machine: MachineSection) -> Profile:
     return Profile(
         model=options.model or PUBLISHED,
         revision=options.revision or (REVISION if options.model == PUBLISHED else None),
-        adapter_targets=TARGETS,
+        adapter_targets=BERT_ATTENTION,
         device=machine.device,
         prompt="" if options.prefix == "none" else f"{options.prefix}:",
         packed=packed,

@@ -12,9 +12,9 @@ from scipy.sparse import csr_array, vstack
 
 from plant_cli.api import ComponentError, Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit.lexical import (
-    count_documents,
     cut_folds,
     cut_rows,
+    document_frequencies,
     invert_kernel,
     keep_largest,
     leave_out_ridge,
@@ -67,7 +67,7 @@ def _leave_out_pruned(
     for fold in folds:
         rows = given.rows[fold]
         without = weigh_terms(train.similarity, inverse, given.gold, options.terms, without=rows)
-        unknown = count_documents(vectors) == count_documents(vectors[rows])
+        unknown = document_frequencies(vectors) == document_frequencies(vectors[rows])
         parts.append(multiply_signed(train.vectoriser.forget(vectors[rows], unknown), without).matrix)
     return csr_array(csr_array(vstack(parts, format="csr"))[np.argsort(np.concatenate(folds))])
 

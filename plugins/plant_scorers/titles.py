@@ -13,13 +13,13 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit.lexical import (
-    count_documents,
     count_pieces,
     cut_documents,
     cut_leads,
     cut_rows,
     cut_vocabulary,
     cut_word,
+    document_frequencies,
     inverse_frequency,
     make_vectors,
     number_grams,
@@ -40,9 +40,9 @@ def fit(options: TitlesOptions, given: ScorerInput) -> FittedScorer:
     pieces = tuple(number_grams(given.names.vocabulary))
     places = {piece: place for place, piece in enumerate(pieces)}
     counts = count_pieces(given.names, cut_vocabulary(given.names, places))
-    frequency, words = count_documents(counts), cut_vocabulary(given.documents, places)
+    frequency, words = document_frequencies(counts), cut_vocabulary(given.documents, places)
     for block in cut_rows(len(given.documents), BLOCK, BLOCK * BLOCK):
-        frequency += count_documents(count_pieces(given.documents.take(np.arange(block.start, block.stop)), words))
+        frequency += document_frequencies(count_pieces(given.documents.take(np.arange(block.start, block.stop)), words))
     idf = inverse_frequency(len(given.documents) + len(given.names), frequency).astype(np.float32)
     titles = tuple(
         " ".join(given.names.vocabulary[number] for number in given.names.numbers[first:last])

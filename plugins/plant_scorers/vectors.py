@@ -17,10 +17,10 @@ from plant_cli.api import Documents
 from plant_cli.kit.lexical import (
     Similarity,
     choose_columns,
-    count_documents,
     count_known,
     count_pieces,
     cut_vocabulary,
+    document_frequencies,
     inverse_frequency,
     join_views,
     make_vectors,
@@ -60,7 +60,7 @@ class Vectoriser:
         grams = tuple(number_grams(documents.vocabulary)) if pieces else ()
         empty = cls(words=tuple(documents.vocabulary), pieces=grams, idf=np.zeros(0, dtype=np.float32))
         counted = empty.count(documents)
-        idf = [inverse_frequency(len(documents), count_documents(counts)) for counts in counted]
+        idf = [inverse_frequency(len(documents), document_frequencies(counts)) for counts in counted]
         fitted = cls(words=empty.words, pieces=grams, idf=np.concatenate(idf).astype(np.float32))
         return fitted, fitted.weigh(counted)
 

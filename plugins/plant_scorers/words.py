@@ -13,8 +13,8 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Counts, Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit.lexical import (
-    count_documents,
     count_known,
+    document_frequencies,
     inverse_frequency,
     leave_out_words,
     make_vectors,
@@ -42,12 +42,12 @@ def positive_information(both: Integers, word: Integers, label: Integers, docume
 def fit(options: WordsOptions, given: ScorerInput) -> FittedScorer:
     """Relevance of words for labels from the training documents; left-out scores are exact."""
     documents = given.documents
-    kept = np.flatnonzero(count_documents(documents.counts) >= min(options.min_df, max(1, len(documents) - 1)))
+    kept = np.flatnonzero(document_frequencies(documents.counts) >= min(options.min_df, max(1, len(documents) - 1)))
     words = tuple(documents.vocabulary[column] for column in kept.tolist())
     counts = csr_array(documents.counts[:, kept])
     scorer = WordScorer(
         words=words,
-        idf=inverse_frequency(len(documents), count_documents(counts)).astype(np.float32),
+        idf=inverse_frequency(len(documents), document_frequencies(counts)).astype(np.float32),
         relevance=measure_relevance(counts, given.gold, positive_information, options.terms),
     )
     if len(documents) < 2:

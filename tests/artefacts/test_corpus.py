@@ -25,6 +25,14 @@ def make_record(outputs: dict[str, str]) -> CorpusRecord:
     return CorpusRecord(source={}, files=["x.parquet"], splits={"train": TRAIN}, held_out=[], label_hash="l", outputs=outputs)
 
 
+def test_documents_held_out_count_as_validation() -> None:
+    record = make_record({})
+    assert record.sizes == {"train": 2}
+    assert list(record.model_copy(update={"held_out": ["b"], "splits": {"test": TRAIN, "train": TRAIN}}).sizes.items()) == [
+        ("train", 1), ("validation", 1), ("test", 2),
+    ]  # fmt: skip
+
+
 def test_tables_come_back_with_their_columns(tmp_path: Path) -> None:
     outputs = write_tables(tmp_path, LABELS, SPANS, {"documents": 2})
     assert outputs.keys() == {"labels.parquet", "evidence.parquet", "statistics.json"}

@@ -11,8 +11,17 @@ from typing import Any
 import polars as pl
 import pytest
 
-from plant_cli.api.errors import ArtefactError
-from plant_cli.base.files import read_json, remove, remove_temporaries, replacing, replacing_folder, write_json
+from plant_cli.api.errors import ArtefactError, UsageError
+from plant_cli.base.files import (
+    read_json,
+    remove,
+    remove_temporaries,
+    replacing,
+    replacing_folder,
+    require_free,
+    write_json,
+    write_json_lines,
+)
 
 
 def test_a_json_value_survives_the_round_trip(tmp_path: Path) -> None:
@@ -205,3 +214,25 @@ def test_a_parquet_file_that_may_not_grow_is_named_at_every_size(tmp_path: Path,
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_only_force_replaces_and_only_what_is_of_the_same_kind(tmp_path: Path, folder: bool) -> None:
+    places = [tmp_path / "file", tmp_path / "folder"]
+    places[0].touch()
+    places[1].mkdir()
+    alike, other = places[folder], places[not folder]
+    require_free(tmp_path / "new", force=False, folder=folder)
+    require_free(alike, force=True, folder=folder)
+    with pytest.raises(UsageError, match="there already") as caught:
+        require_free(alike, force=False, folder=folder)
+    assert (caught.value.where, "--force" in caught.value.todo) == (str(alike), True)
+    for force in (False, True):
+        with pytest.raises(UsageError, match=f"the output is a {other.name}") as caught:
+            require_free(other, force=force, folder=folder)
+        assert "--force" not in caught.value.todo
+
+
+def test_json_lines_hold_a_value_each(tmp_path: Path) -> None:
+    write_json_lines(tmp_path / "history.jsonl", [{"epoch": 1, "loss": None}, {"epoch": 2, "loss": 0.5}])
+    assert (tmp_path / "history.jsonl").read_text() == '{"epoch": 1, "loss": null}\n{"epoch": 2, "loss": 0.5}\n'

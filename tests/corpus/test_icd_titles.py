@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plant_cli.corpus.icd_titles import add_dot, find_system, read_icd_titles
+from plant_cli.corpus.icd_titles import find_system, read_icd_titles
 
 ORDER = "\n".join(
     f"{number:05d} {code:<7} {flag} {short:<60} {long}"
@@ -48,6 +48,5 @@ def test_other_files_are_none(text: str) -> None:
     assert read_icd_titles(text) is None
 
 
-def test_dots() -> None:
-    assert [add_dot(code, "ICD-9-CM diagnoses") for code in ("E8859", "E885", "4019", "401")] == ["E885.9", "E885", "401.9", "401"]
+def test_codes_of_no_classification() -> None:
     assert find_system(["ABC-1"]) is None

@@ -49,6 +49,14 @@ def test_every_change_is_made_and_listed() -> None:
     }
 
 
+def test_texts_of_signs_alone_are_different_texts() -> None:
+    """As `plant data check` says: documents without a letter share nothing but that."""
+    train = [("a", "\U0001f600", ["x"]), ("b", "?!", ["y"]), ("c", "?!", ["z"]), ("d", "---", ["x"])]
+    parts, changes = repair({"train": frame(train), "test": frame([("t", "---", ["x"]), ("u", "+", ["x"])])})
+    assert parts["train"].rows() == [("a", "\U0001f600", ["x"]), ("b", "?!", ["y", "z"])]
+    assert changes.filter(pl.col("change").str.starts_with("left out"))["doc_id"].to_list() == ["c", "d"]
+
+
 def test_a_sound_corpus_is_left_as_it_is() -> None:
     frames = {
         "train": frame([("a", "fever and cough", ["x"]), ("b", "a broken arm", [])]),
@@ -59,7 +67,9 @@ def test_a_sound_corpus_is_left_as_it_is() -> None:
     assert all(parts[name].equals(part) for name, part in frames.items())  # type: ignore[index]
 
 
-TEXTS = st.sampled_from(["fever and cough", "Fever, and cough", "", "a broken \x01arm", "an old hip again", "dizzy for a week"])
+TEXTS = st.sampled_from(
+    ["fever and cough", "Fever, and cough", "", "a broken \x01arm", "an old hip again", "dizzy for a week", "?!", " ?!", "\U0001f600"]
+)
 IDS = st.sampled_from(["a", "b", "a-2", None])
 ROWS = st.lists(st.tuples(IDS, TEXTS, st.lists(st.sampled_from(["x", " X", "y  z", "y z", ""]), max_size=3)))
 MENDED = ("share their id", "empty text", "another split holds", "occurs twice in their split", "only by case", "control characters")

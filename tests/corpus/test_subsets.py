@@ -71,6 +71,13 @@ def test_duplicates_and_leaks() -> None:
     assert len(remarks) == 2
 
 
+def test_texts_of_signs_alone_are_different_texts() -> None:
+    given = {"train": [("a", "?!", ["x"]), ("b", "+", ["x"]), ("c", " ?!", ["x"]), ("d", "?!", ["x"])], "test": [("t", "+", ["x"])]}
+    section = DataSection(duplicates="drop", leaks="drop")
+    found, _ = take_subset(Dataset(splits={name: frame(rows) for name, rows in given.items()}), section)  # type: ignore[misc]
+    assert found.splits["train"].collect()["doc_id"].to_list() == ["a", "c"]
+
+
 def test_evidence_follows_the_documents_and_labels() -> None:
     found, _ = take_subset(dataset(), DataSection(keep_labels="top:1"))
     assert found.evidence is not None

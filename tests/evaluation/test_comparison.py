@@ -9,7 +9,7 @@ from scipy.stats import ttest_1samp, wilcoxon
 
 from plant_cli.api import DataError, MetricValue, WeightedMetric
 from plant_cli.evaluation.bootstrap import resample
-from plant_cli.evaluation.comparison import as_json, compare, count_documents, make_table
+from plant_cli.evaluation.comparison import as_json, compare, make_table, needed_documents
 from plant_cli.kit.metrics import mean_of_documents, ratio_of_sums
 
 
@@ -149,7 +149,7 @@ def test_effect_and_power():
 def test_the_power_note_holds_by_simulation():
     """With as many documents as it names, a true difference of one point is significant in four of five test sets."""
     rng = np.random.default_rng(8)
-    documents = count_documents(100, 0.1 / np.sqrt(100))
+    documents = needed_documents(100, 0.1 / np.sqrt(100))
     found = rng.normal(0.01, 0.1, (2000, documents))
     assert (ttest_1samp(found, 0, axis=1).pvalue < 0.05).mean() == pytest.approx(0.8, abs=0.03)
-    assert count_documents(100, 0.0) is None
+    assert needed_documents(100, 0.0) is None

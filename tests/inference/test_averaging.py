@@ -9,7 +9,7 @@ import pytest
 
 from plant_cli.api import SplitName
 from plant_cli.inference.averaging import Mean, Member, average_members, best_labels, join_mean
-from plant_cli.model.cuts import Cut
+from plant_cli.model.truncation import Cut
 
 DRAW = np.random.default_rng(0)
 MEMBERS = [8 * DRAW.standard_normal((5, 7)).astype(np.float32) for _ in range(3)]

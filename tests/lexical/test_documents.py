@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -21,7 +22,6 @@ from plant_cli.lexical.documents import (
     unpack_strings,
 )
 from plant_cli.lexical.grams import cut_word
-from plant_cli.lexical.titles import cut_passages
 
 TEXTS = ["a fever and a cough", "", "leg", "one two three four five six seven"]
 WORDS = [text.split() for text in TEXTS]
@@ -62,6 +62,23 @@ def test_counting_pieces() -> None:
 def test_some_of_the_documents() -> None:
     assert spelt(number_words(WORDS).take(np.array([3, 0, 0]))) == [WORDS[3], WORDS[0], WORDS[0]]
     assert len(number_words(WORDS).take(np.zeros(0, dtype=np.int64))) == 0
+
+
+def cut_passages(words: Sequence[str], length: int) -> list[Sequence[str]]:
+    """Passages of one document, plainly: each begins half a length after the one before it; a short document is one."""
+    step = max(1, length // 2)
+    return [words[start : start + length] for start in range(0, max(1, len(words) - length + step), step)]
+
+
+@pytest.mark.parametrize("length", range(26))
+def test_passages_cover_a_document_and_overlap_by_half(length: int) -> None:
+    words = [str(position) for position in range(length)]
+    cut, _ = cut_documents(number_words([words]), 8)
+    passages = spelt(cut)
+    assert list(dict.fromkeys(word for passage in passages for word in passage)) == words
+    assert all(len(passage) <= 8 for passage in passages)
+    assert [int(passage[0]) for passage in passages if passage] == [4 * number for number in range(len(passages) if words else 0)]
+    assert len(passages) == 1 or length > 8
 
 
 def test_passages_are_those_of_words() -> None:

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.lexical import ridge
 from plant_cli.lexical import similarity as squares
-from plant_cli.lexical.ridge import invert_kernel, leave_out_ridge, merge_twins, score_ridge, solve_ridge, weigh_terms
+from plant_cli.lexical.ridge import invert_kernel, leave_out_ridge, merge_twins, solve_labels, solve_ridge, weigh_terms
 from plant_cli.lexical.scores import multiply_best
 from plant_cli.lexical.similarity import Similarity
 from plant_cli.lexical.vectors import unit_rows
@@ -34,7 +34,8 @@ def vectors(drawn: Drawn) -> tuple[csr_array, Floats, Floats]:
 def test_scores_are_those_of_the_normal_equations(drawn: Drawn, strength: float) -> None:
     train, exact, gold = vectors(drawn)
     others = unit_rows(draw(1, documents=6).counts)
-    found = score_ridge(Similarity(train).multiply(others), invert_kernel(Similarity(train).square(), strength), drawn.gold)
+    coefficients, label_of = solve_labels(invert_kernel(Similarity(train).square(), strength), drawn.gold)
+    found = (Similarity(train).multiply(others) @ coefficients)[:, label_of]
     np.testing.assert_allclose(found, plain_scores(exact, gold, others.toarray(), strength), atol=1e-4)
 
 

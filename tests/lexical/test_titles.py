@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.lexical.grams import count_grams, number_grams
 from plant_cli.lexical.scores import cut_rows
-from plant_cli.lexical.titles import cut_passages, fold_highest, score_passages, score_titles
+from plant_cli.lexical.titles import fold_highest, score_passages
 from plant_cli.lexical.vectors import unit_rows
 
 
@@ -20,7 +20,7 @@ def drawn(rows: int, seed: int) -> csr_array:
 
 def test_a_label_has_the_score_of_its_best_name_and_one_without_names_has_none() -> None:
     documents, names, label_of = drawn(5, 0), drawn(6, 1), np.array([3, 0, 3, 1, 3, 0])
-    found = score_titles(documents, names, label_of, 4, k=99).matrix.toarray()
+    found = score_passages(documents, np.arange(5), names, label_of, (5, 4), k=99).matrix.toarray()
     cosines = documents.toarray() @ names.toarray().T
     plain = [[max([row[name] for name in range(6) if label_of[name] == label], default=0.0) for label in range(4)] for row in cosines]
     np.testing.assert_allclose(found, plain, atol=1e-7)
@@ -51,14 +51,4 @@ def test_a_label_without_documents_is_found_by_its_name_in_another_form() -> Non
         csr_array(np.array([[text.count(word) for word in words] for text in texts], dtype=np.float32)) for texts in (names, documents)
     ]
     vectors = [unit_rows(csr_array(counts @ by_word)) for counts in counted]
-    np.testing.assert_array_equal(score_titles(vectors[1], vectors[0], np.arange(2), 2).rank(1), [[0], [1]])
-
-
-@pytest.mark.parametrize("length", range(26))
-def test_passages_cover_a_document_and_overlap_by_half(length: int) -> None:
-    words = [str(position) for position in range(length)]
-    passages = cut_passages(words, 8)
-    assert list(dict.fromkeys(word for passage in passages for word in passage)) == words
-    assert all(len(passage) <= 8 for passage in passages)
-    assert [int(passage[0]) for passage in passages if passage] == [4 * number for number in range(len(passages) if words else 0)]
-    assert len(passages) == 1 or length > 8
+    np.testing.assert_array_equal(score_passages(vectors[1], np.arange(2), vectors[0], np.arange(2), (2, 2)).rank(1), [[0], [1]])

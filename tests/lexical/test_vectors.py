@@ -8,7 +8,7 @@ import numpy as np
 from lexical.conftest import Drawn
 from scipy.sparse import csr_array, diags_array
 
-from plant_cli.lexical.vectors import count_documents, inverse_frequency, join_views, make_vectors, unit_rows, weigh_counts
+from plant_cli.lexical.vectors import document_frequencies, inverse_frequency, join_views, make_vectors, unit_rows, weigh_counts
 
 
 def test_vectors_are_those_of_a_plain_loop(drawn: Drawn) -> None:
@@ -16,7 +16,7 @@ def test_vectors_are_those_of_a_plain_loop(drawn: Drawn) -> None:
     documents, words = counts.shape
     df = [sum(counts[d, w] > 0 for d in range(documents)) for w in range(words)]
     idf = [math.log((documents + 1) / (n + 1)) for n in df]
-    np.testing.assert_array_equal(count_documents(drawn.counts), df)
+    np.testing.assert_array_equal(document_frequencies(drawn.counts), df)
     found = make_vectors(drawn.counts, inverse_frequency(documents, np.array(df))).toarray()
     for d in range(documents):
         row = [(1 + math.log(counts[d, w])) * idf[w] if counts[d, w] else 0.0 for w in range(words)]
@@ -47,7 +47,7 @@ def test_products_of_joined_views_are_weighted_means_of_their_products(drawn: Dr
 def test_the_two_scores_that_stood_apart_are_unchanged_to_the_bit(drawn: Drawn) -> None:
     """Lexical scores of the network and the shortlist `words` each had these formulas to themselves."""
     relevance = csr_array(np.random.default_rng(0).random((9, 25)) * (drawn.counts[:9].toarray() > 0)).astype(np.float32)
-    df = count_documents(drawn.counts)
+    df = document_frequencies(drawn.counts)
     idf = inverse_frequency(30, df)
     np.testing.assert_array_equal(idf, np.log((30 + 1) / (df + 1)))
 

@@ -11,7 +11,7 @@ from lexical.conftest import Drawn
 from scipy.sparse import csr_array
 
 from plant_cli.api.signals import Counts
-from plant_cli.lexical.vectors import count_documents, inverse_frequency, make_vectors, unit_rows
+from plant_cli.lexical.vectors import document_frequencies, inverse_frequency, make_vectors, unit_rows
 from plant_cli.lexical.words import cut_labels, leave_out_words, measure_relevance, score_words
 from plant_cli.relevance.information import mutual_information
 
@@ -60,7 +60,7 @@ def test_leaving_out_is_computing_anew_without_the_document(drawn: Drawn, measur
 
 def test_a_label_that_only_the_document_has_says_nothing_of_it(drawn: Drawn) -> None:
     assert leave_out_words(drawn.counts, drawn.gold, positive_information, k=99).matrix.toarray()[3, 0] == 0.0
-    vectors = make_vectors(drawn.counts, inverse_frequency(30, count_documents(drawn.counts)))
+    vectors = make_vectors(drawn.counts, inverse_frequency(30, document_frequencies(drawn.counts)))
     whole = score_words(vectors, measure_relevance(drawn.counts, drawn.gold, positive_information), k=99)
     assert whole.matrix.toarray()[3, 0] > 0.5
 

@@ -1,5 +1,7 @@
 """A corpus in a language that the backbone was not trained on is reported, with a backbone that was."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,11 +25,11 @@ def spec(name: str, languages: tuple[str, ...] | None) -> BackboneSpec:
 KNOWN = [spec("english", ("en",)), spec("many", ("de", "en", "es")), spec("silent", None), spec("two", ("en", "es"))]
 
 
-def warnings(backbone: BackboneSpec, texts: list[str], options: Options | None = None) -> list[str]:
+def warnings(backbone: BackboneSpec, texts: list[str], options: Options | None = None, known: Sequence[BackboneSpec] = KNOWN) -> list[str]:
     decoder = DecoderSpec(name="d", summary="A decoder.", build=lambda options, shape: None)  # type: ignore[arg-type,return-value]
     design = Design(section=ModelSection(), backbone=(backbone, options or NoOptions()), decoder=(decoder, NoOptions()))
     reporter = SilentReporter()
-    warn_of_languages(design, KNOWN, texts, reporter)
+    warn_of_languages(design, known, texts, reporter)
     return reporter.warnings
 
 
@@ -47,7 +49,16 @@ def test_several_languages_need_a_backbone_that_knows_all_of_them() -> None:
 
 def test_where_no_backbone_knows_it_the_message_says_so() -> None:
     [message] = warnings(KNOWN[0], ["病人因发烧住院治疗。"])
-    assert "no installed backbone" in message
+    assert message.endswith("; no installed backbone declares that it was")
+
+
+def test_backbones_that_take_any_model_are_named_where_none_fits() -> None:
+    class AnyModel(Options):
+        model: str = option(help="The model.")
+
+    generic = replace(spec("any", None), options=AnyModel)
+    [message] = warnings(KNOWN[0], ["病人因发烧住院治疗。"], known=[*KNOWN, generic])
+    assert message.endswith("; no installed backbone declares that it was: name a model with --backbone any --set model.backbone.model=…")
 
 
 @pytest.mark.parametrize("texts", [[ENGLISH], [ENGLISH] * 19 + [SPANISH], ["12.5 mg"], []])

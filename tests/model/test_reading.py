@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from plant_cli.api import SilentReporter
-from plant_cli.model.cuts import Cut, measure_cut
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, lengths, sorted_batches, tokenize
+from plant_cli.model.truncation import Cut, measure_cut
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 

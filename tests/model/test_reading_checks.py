@@ -15,8 +15,8 @@ def frames(*texts: str) -> Any:
     return {"train": list(texts)}
 
 
-def backbone(languages: tuple[str, ...] | None) -> Any:
-    return SimpleNamespace(name="b", languages=languages)
+def backbone(languages: tuple[str, ...] | None, name: str = "b") -> Any:
+    return SimpleNamespace(name=name, languages=languages)
 
 
 def test_languages() -> None:
@@ -26,6 +26,9 @@ def test_languages() -> None:
     (warning,) = find_languages(mixed, backbone(("en",)))
     assert warning.level == "warning"
     assert "the backbone b was trained on en" in warning.what
+    assert warning.todo == "choose a backbone of these languages"
+    (warning,) = find_languages(mixed, backbone(("en",)), [backbone(("en",)), backbone(None), backbone(("de", "en"), "many")])
+    assert warning.todo == "choose a backbone of these languages, such as many"
     assert [finding.level for finding in find_languages(mixed, backbone(("en", "de")))] == ["note"]
     assert list(find_languages(frames(ENGLISH), backbone(("en",)))) == []
     assert [finding.level for finding in find_languages(frames(GERMAN), backbone(("en",)))] == ["warning"]

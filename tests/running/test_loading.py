@@ -56,6 +56,17 @@ def test_tables_are_read_as_tables(name: str, tmp_path: Path) -> None:
     assert load_dataset(context(), DataSection(path=str(tmp_path / name))).splits["train"].collect().height == 3
 
 
+def test_what_was_guessed_is_told_to_whoever_asks(tmp_path: Path) -> None:
+    from plant_cli.kit.tables import write_table
+
+    write_table(pl.DataFrame(ROWS), tmp_path / "data.csv")
+    heard: list[str] = []
+    reporter = SilentReporter()
+    dataset = load_dataset(context(reporter), DataSection(path=str(tmp_path / "data.csv")), tell=heard.append)
+    assert heard == list(dataset.remarks) != []
+    assert not set(heard) & {*reporter.notes, *reporter.warnings}
+
+
 def test_a_folder_of_two_formats_must_be_named(tmp_path: Path) -> None:
     for spec in FORMATS:
         if spec.name in ("pecos", "attentionxml"):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
-from plant_cli.api import Request, Result, StepResult
+from plant_cli.api import BackboneSpec, Request, Result, StepResult
 from plant_cli.stages import quickstart
 from plant_cli.testing.contexts import FakeRunner, GivenComponents, make_context
 
@@ -18,18 +19,27 @@ def runner() -> FakeRunner:
     return FakeRunner(steps=steps)
 
 
-def start(runner: FakeRunner, force: bool = False, resume: bool = False, **options: Any) -> Result:
-    request = Request(registry=GivenComponents(), flags={"quickstart": options, "machine": {"seed": 5}})
+def start(runner: FakeRunner, known: Sequence[BackboneSpec] = (), force: bool = False, resume: bool = False, **options: Any) -> Result:
+    request = Request(registry=GivenComponents(given=known), flags={"quickstart": options, "machine": {"seed": 5}})
     context = make_context(runner=runner, request=request, force=force, resume=resume)
     return quickstart.run(context, quickstart.QuickstartOptions(**options))
 
 
-@pytest.mark.parametrize(("found", "backbone"), [(object(), "minilm"), (None, "tiny")])
-def test_the_backbone_is_the_best_that_is_installed(
-    runner: FakeRunner, monkeypatch: pytest.MonkeyPatch, found: object, backbone: str
-) -> None:
-    monkeypatch.setattr(quickstart, "find_spec", lambda name: found)
-    result = start(runner)
+def encoder(name: str, is_installed: Callable[[], bool] | None) -> BackboneSpec:
+    return BackboneSpec(name=name, summary="An encoder.", load=lambda options, machine: None, is_installed=is_installed)  # type: ignore[arg-type,return-value]
+
+
+@pytest.mark.parametrize(
+    ("known", "backbone"),
+    [
+        ([encoder("minilm", lambda: True)], "minilm"),
+        ([encoder("minilm", lambda: False)], "tiny"),
+        ([encoder("minilm", None)], "minilm"),
+        ([encoder("other", lambda: True)], "tiny"),
+    ],
+)
+def test_the_backbone_is_the_best_that_is_installed(runner: FakeRunner, known: list[BackboneSpec], backbone: str) -> None:
+    result = start(runner, known)
     asked = runner.asked[0][0]
     assert asked.recipe == "quickstart"
     assert asked.flags == {"machine": {"seed": 5}, "model": {"backbone": backbone}}

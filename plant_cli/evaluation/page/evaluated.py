@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from plant_cli.api.corpus import SplitName
 from plant_cli.api.errors import ArtefactError, DataError, UsageError
 from plant_cli.artefacts.corpus import CorpusRecord
 from plant_cli.artefacts.integrity import require_recorded
@@ -47,7 +48,7 @@ class Evaluated:
     record: StageRecord
     metrics: MetricsRecord
     stages: Mapping[str, StageRecord]
-    documents: Mapping[str, int]
+    documents: Mapping[SplitName, int]
     label_hash: str
     measured_again: pl.DataFrame | None = None
 
@@ -187,9 +188,6 @@ def _read(name: str, path: Path, tag: str | None) -> Evaluated:
     record = folder.require(todo=command)
     _refuse_outdated(run, record, command)
     corpus = CorpusRecord.read(run.corpus_path)
-    sizes: dict[str, int] = {split: found.documents for split, found in corpus.splits.items()}
-    if corpus.held_out:
-        sizes |= {"train": sizes["train"] - len(corpus.held_out), "validation": len(corpus.held_out)}
     return Evaluated(
         name=name,
         run=path,
@@ -197,7 +195,7 @@ def _read(name: str, path: Path, tag: str | None) -> Evaluated:
         record=record,
         metrics=read_metrics(folder.path),
         stages={**_trace(run, record), folder.name: record},
-        documents=sizes,
+        documents=corpus.sizes,
         label_hash=corpus.label_hash,
     )
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from plant_cli.api.output import Cell, Column, Table
 from plant_cli.artefacts.metrics import Bound
-from plant_cli.evaluation.bins import BOUNDS
+from plant_cli.corpus.statistics import LABEL_RANGES
 from plant_cli.evaluation.page.charts import Axis, Figure, Sample, Section
 from plant_cli.evaluation.page.evaluated import Evaluated
 from plant_cli.evaluation.page.headline import draw_bounds
@@ -45,7 +45,7 @@ def write_labels(systems: Sequence[Evaluated]) -> list[Section]:
 
 def draw_frequency(systems: Sequence[Evaluated]) -> Figure | None:
     """Mean F1 of the labels present in each range of training frequency, with intervals (as Figure 2a of the paper)."""
-    names = [name for name, _, _ in BOUNDS if name != "0" and any(_is_defined(system, name) for system in systems)]
+    names = [name for name, _, _ in LABEL_RANGES if name != "0" and any(_is_defined(system, name) for system in systems)]
     if not names:
         return None
     return Figure(
@@ -76,7 +76,7 @@ def _count_labels(system: Evaluated, names: Sequence[str]) -> str:
 
 def draw_rare(systems: Sequence[Evaluated], frames: Tables) -> Figure | None:
     """How F1 is distributed over rare labels (as Figure 2b of the paper); None if none is present."""
-    bounds = [(name, least, most) for name, least, most in BOUNDS if name in RARE]
+    bounds = [(name, least, most) for name, least, most in LABEL_RANGES if name in RARE]
     found = {
         (system.name, name): rare["F1"].to_list()
         for system in systems

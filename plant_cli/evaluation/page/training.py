@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from plant_cli.api.corpus import SplitName
 from plant_cli.artefacts.metrics import Bound
 from plant_cli.evaluation.page.charts import Axis, Figure, Section, Series
 from plant_cli.evaluation.page.evaluated import Evaluated
@@ -43,7 +44,7 @@ def _describe(systems: Sequence[Evaluated], names: Sequence[str]) -> list[str]:
     return [f"measured on validation, without intervals; {_count('validation', [s for s in systems if s.name in names])}"]
 
 
-def _count(split: str, systems: Sequence[Evaluated]) -> str:
+def _count(split: SplitName, systems: Sequence[Evaluated]) -> str:
     return f"documents of {split}: " + "; ".join(f"{s.name} {s.documents.get(split, 0):,}, seed {s.seed}" for s in systems)
 
 

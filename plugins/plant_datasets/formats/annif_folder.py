@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -16,8 +15,7 @@ from plant_datasets.formats.writing import Output
 from plant_datasets.layout import ALIASES
 
 _KEYS = (".tsv", ".key")
-_NAME = re.compile(r"[^./\\\0\r\n][^/\\\0\r\n]*")
-_LONGEST = 200  # bytes
+_LONGEST = 200  # bytes of an id
 
 
 def load(data: DataSection, options: NoOptions) -> Dataset:
@@ -66,7 +64,7 @@ def write(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
 
 def _refuse_ids(ids: Sequence[str]) -> None:
     wrong = next(
-        (name for name in ids if not name or set("/\\\0\r\n") & set(name) or name.startswith(".") or len(name.encode()) > 200), None
+        (name for name in ids if not name or set("/\\\0\r\n") & set(name) or name.startswith(".") or len(name.encode()) > _LONGEST), None
     )
     folded = {name.casefold() for name in ids}
     if wrong is not None or len(folded) < len(ids):

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
+from plant_cli.kit.icd import System, add_dot
 from plant_datasets.formats.documents import Reading
 from plant_datasets.mimic.tables import read_number, read_rows
 
 Kind = Literal["diagnosis", "procedure"]
 Codes = dict[str, list[str]]  # by admission, sorted, each once
 Coded = tuple[str | None, str, int]  # admission, code, version of ICD
-
-
-def add_dot(code: str, kind: Kind, version: int) -> str:
-    """A code as it is printed: 4019 is 401.9, E8859 is E885.9, the procedure 0066 is 00.66; ICD-10-PCS has no dot."""
-    if version == 10:
-        place = 3 if kind == "diagnosis" else len(code)
-    elif kind == "procedure":
-        place = 2
-    else:
-        place = 4 if code.startswith("E") else 3
-    return code if len(code) <= place else f"{code[:place]}.{code[place:]}"
+SYSTEMS: Mapping[tuple[Kind, int], System] = {
+    ("diagnosis", 9): "ICD-9-CM diagnoses",
+    ("procedure", 9): "ICD-9-CM procedures",
+    ("diagnosis", 10): "ICD-10-CM",
+    ("procedure", 10): "ICD-10-PCS",
+}
 
 
 def read_mimic3_codes(reading: Reading, *, caml_quirk: bool) -> dict[Kind, Codes]:
@@ -67,7 +63,7 @@ def _gather(reading: Reading, table: str, columns: tuple[str, ...], parse: Calla
         if admission is None or not code or code.lower() == "nan":
             blank += 1
         elif number == version:
-            found.setdefault(admission, set()).add(add_dot(code, kind, version))
+            found.setdefault(admission, set()).add(add_dot(code, SYSTEMS[kind, version]))
     if blank:
         reading.remarks.append(f"{table}: {blank:,} rows have no code or no admission and are left out")
     return {admission: sorted(codes) for admission, codes in found.items()}

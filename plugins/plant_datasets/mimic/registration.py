@@ -66,7 +66,6 @@ def _counts(train: int, validation: int, test: int, labels: int) -> dict[str, in
     return {"train": train, "validation": validation, "test": test, "labels": labels}
 
 
-_CLEAN = {"documents": 52_712, "labels": 3_681}
 _THIRD: dict[str, tuple[type[Options], DatasetCard]] = {
     "full": (
         Mimic3Options,

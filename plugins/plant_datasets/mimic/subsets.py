@@ -8,9 +8,10 @@ from typing import Any
 import polars as pl
 
 from plant_cli.api import SPLITS, DataSection, Dataset, SplitName
+from plant_cli.kit.icd import add_dot
 from plant_datasets.formats.documents import Reading
 from plant_datasets.mimic.admissions import keep_frequent, read_mimic3, read_mimic4
-from plant_datasets.mimic.codes import Kind, add_dot, read_mimic3_codes, read_mimic4_codes
+from plant_datasets.mimic.codes import SYSTEMS, Kind, read_mimic3_codes, read_mimic4_codes
 from plant_datasets.mimic.splits import read_rare_lists, read_splits, split_patients
 from plant_datasets.mimic.tables import read_rows
 
@@ -133,6 +134,6 @@ def _read_titles(reading: Reading, tables: tuple[str, str], columns: tuple[str, 
     for kind, table in zip(kinds, tables, strict=True):
         for row in read_rows(reading, table, columns, lambda *cells: cells):
             if len(row) == 2 or row[2].strip() == str(version):
-                rows.append((add_dot(row[0].strip(), kind, version), row[1].strip()))
+                rows.append((add_dot(row[0].strip(), SYSTEMS[kind, version]), row[1].strip()))
     table_of_titles = pl.DataFrame(rows, schema={"label": pl.String, "title": pl.String}, orient="row")
     return table_of_titles.unique("label", keep="first", maintain_order=True)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from mimic_fixtures import reading, write_csv, write_mimic3, write_mimic4
-from plant_datasets.mimic.codes import Kind, add_dot, read_mimic3_codes, read_mimic4_codes
+from plant_datasets.mimic.codes import SYSTEMS, Kind, read_mimic3_codes, read_mimic4_codes
+
+from plant_cli.kit.icd import add_dot
 
 DIAGNOSES9 = {"4019": "401.9", "E8859": "E885.9", "E885": "E885", "V3001": "V30.01", "486": "486"}
 OTHERS = [
@@ -20,7 +22,7 @@ CASES = [*((code, "diagnosis", 9, dotted) for code, dotted in DIAGNOSES9.items()
 
 @pytest.mark.parametrize(("code", "kind", "version", "dotted"), CASES)
 def test_dots(code: str, kind: Kind, version: int, dotted: str) -> None:
-    assert add_dot(code, kind, version) == dotted
+    assert add_dot(code, SYSTEMS[kind, version]) == dotted
 
 
 def test_leading_zeros_blanks_and_repetitions(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from plant_cli.api import DataSection, Evidence, SilentReporter
 from plant_cli.corpus.prepare import prepare
-from plant_cli.model.cuts import Cut, CutEvidence, cut_summary, measure_cut
 from plant_cli.model.reading import tokenize
+from plant_cli.model.truncation import Cut, CutEvidence, cut_summary, measure_cut
 
 TEXTS = ["one two three four five six", "six", "a b c d"]
 SPANS = [
