@@ -47,7 +47,7 @@ class EvalOptions(ScoringOptions):
         None, "Assign labels that score at least this (default: as tuned on validation; 0.5 for another tool)."
     )
     thresholds: str | None = option(
-        None, "Assign labels by thresholds that `plant thresholds` chose: its folder, its tag, or a file.", path=True
+        None, "Assign labels by thresholds that `plant thresholds` chose: its folder, its tag, or a file.", path="or name"
     )
 
 

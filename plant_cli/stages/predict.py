@@ -60,7 +60,7 @@ class PredictOptions(Options):
     thresholds: str | None = option(
         None,
         "Add a column `decisions` (assign, review or reject) by thresholds that `plant thresholds` chose: its folder, its tag, or a file.",
-        path=True,
+        path="or name",
     )
     auc: bool = option(False, "Keep the score of every label, 4 bytes each, so that `plant eval` can report AUC.")
     auc_disk: str = option("20GB", "Disk space that these scores, or those of an average, may take, such as 500MB.", pattern=SIZE_PATTERN)

@@ -30,7 +30,7 @@ class SuggestOptions(Options):
         None,
         "Decide by thresholds that `plant thresholds` chose (its folder, its tag, or a file), and say of each label whether to assign, to "
         "review or to reject it.",
-        path=True,
+        path="or name",
     )
     batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1)
     why: bool = option(False, "Say what speaks for each label: which scorer, by which words, title or training documents.")

@@ -30,7 +30,7 @@ class ThresholdOptions(Options):
         "Whose decisions: folder in the run (finetune-baseline), tag, or a file of any tool's predictions of validation. Default: the "
         "network of this run, or of --tag.",
         argument=True,
-        path=True,
+        path="or name",
     )
     target: list[str] = option(
         [],
