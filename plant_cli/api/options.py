@@ -29,6 +29,13 @@ class Options(BaseModel):
                 raise ValueError("text without the character NUL")
         return value
 
+    def check_values(self) -> None:
+        """Refuse values that cannot be meant, with a `UsageError` of its own; by default none.
+
+        It is called for every step of a recipe before the first one runs. A model overrides it for what rules of pydantic cannot say, or
+        say worse: they name the option and the line, this names what to write instead.
+        """
+
     def located(self) -> Self:
         """The same options with absolute paths, so that a run finds its files from any working directory.
 

@@ -70,10 +70,13 @@ class PredictOptions(Options):
         """Whether only the labels of a shortlist are scored."""
         return self.shortlist is not None and self.shortlist.name != "none"
 
+    def check_values(self) -> None:
+        """See `Options.check_values`."""
+        _refuse_loose_names(self)
+
 
 def run(context: StageContext, options: PredictOptions) -> Result:
     """Score every document of a split; the file holds label names, best first."""
-    _refuse_loose_names(options)
     if options.average:
         return _average(context, options)
     from plant_cli.artefacts.predictions import PREDICTIONS, write_parts, write_predictions

@@ -49,6 +49,10 @@ class ThresholdOptions(Options):
     def _refuse_too_few(cls, value: int) -> int:
         return refuse_too_few(value)
 
+    def check_values(self) -> None:
+        """See `Options.check_values`."""
+        parse_targets(self.target)
+
 
 def run(context: StageContext, options: ThresholdOptions) -> Result:
     """Choose both cuts of each label on validation, write thresholds.json and decisions.json, and show what they lead to."""
