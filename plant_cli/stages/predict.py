@@ -83,8 +83,8 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     from plant_cli.artefacts.scores import require_room, writing_scores
 
     corpus = context.corpus()
+    folder = context.input("finetune", context.tag)  # before any text is read: it may not be there
     split = corpus.split(options.split)
-    folder = context.input("finetune", context.tag)
     if options.auc:
         _require_every_score(options)
         require_room(context.folder, len(split), len(corpus.labels), read_size(options.auc_disk))
@@ -173,11 +173,11 @@ def _average(context: StageContext, options: PredictOptions) -> Result:
     corpus = context.corpus()
     _refuse_taken_tag(context)
     chosen = _find_chosen(context, options)
+    systems = [_find_member(context, name) for name in options.systems]
+    _refuse_one_twice(systems)
     names: tuple[SplitName, ...] = tuple(dict.fromkeys((options.split, "validation")))
     splits = {name: corpus.split(name) for name in names}
     require_room(context.folder, sum(map(len, splits.values())), len(corpus.labels), read_size(options.auc_disk))
-    systems = [_find_member(context, name) for name in options.systems]
-    _refuse_one_twice(systems)
 
     # Imports torch, which takes seconds: what is missing is said before.
     from plant_cli.evaluation.gold import join_gold
