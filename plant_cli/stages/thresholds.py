@@ -37,7 +37,10 @@ class ThresholdOptions(Options):
         f"What labels that are assigned without a person are to reach: {FORM}: the recall is then that of assigned and reviewed labels.",
     )
     review: float = option(
-        0.1, "Review labels of at least this probability that are not assigned; a recall beside a precision says it instead.", ge=0, le=1
+        0.1,
+        "Labels that are not assigned are reviewed from this probability on. Not used when --target names both a precision and a recall.",
+        ge=0,
+        le=1,
     )
     measure: SplitName | None = option(None, "Measure the decisions on this split, too, such as test; nothing is chosen by it.")
     measure_predictions: str | None = option(None, "A file with the predictions of that split, for a system that is a file.", path=True)

@@ -54,7 +54,9 @@ def test_the_table_shows_code_title_and_score_of_the_best_labels(trained: Any) -
 
 
 @pytest.mark.parametrize("systems", [(), ("predict.systems=[finetune, finetune-b]", "predict.average=true")])
-def test_that_nothing_is_trained_is_said_before_texts_are_read(clinic: Any, systems: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_that_nothing_is_trained_is_said_before_texts_are_read(
+    clinic: Any, systems: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     clinic("mig")
     monkeypatch.setattr("plant_cli.corpus.store.StoredCorpus.split", lambda corpus, name: pytest.fail(f"{name} was read"))
     with pytest.raises(ArtefactError, match="the stage 'finetune' has not run"):
