@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.fields import FieldInfo
@@ -29,24 +29,35 @@ class Options(BaseModel):
                 raise ValueError("text without the character NUL")
         return value
 
+    def check_values(self) -> None:
+        """Refuse values that cannot be meant, with a `UsageError` of its own; by default none.
+
+        It is called for every step of a recipe before the first one runs. A model overrides it for what rules of pydantic cannot say, or
+        say worse: they name the option and the line, this names what to write instead.
+        """
+
     def located(self) -> Self:
         """The same options with absolute paths, so that a run finds its files from any working directory.
 
-        Only options declared with `path=True`, and only what exists: a plain name in a list, or a path that leads to nothing, may mean
-        something else.
+        Only options declared with `path`, and only what exists: a path that leads to nothing may mean something else, and so may a plain
+        name in a list or of an option declared with `path="or name"`.
         """
-        paths = [name for name, info in type(self).model_fields.items() if _is_path(info)]
-        return self.model_copy(update={name: _located(getattr(self, name)) for name in paths})
+        kinds = {name: _path_kind(info) for name, info in type(self).model_fields.items()}
+        located = {name: _located(getattr(self, name), names=kind == "or name") for name, kind in kinds.items() if kind}
+        return self.model_copy(update=located)
 
 
-def _is_path(info: FieldInfo) -> bool:
-    return isinstance(info.json_schema_extra, dict) and bool(info.json_schema_extra.get("path"))
+def _path_kind(info: FieldInfo) -> Any:
+    return info.json_schema_extra.get("path") if isinstance(info.json_schema_extra, dict) else None
 
 
-def _located(value: Any) -> Any:
+def _located(value: Any, *, names: bool) -> Any:
+    """An absolute path; with `names` a value without slash and dot is a name, which stays as it is."""
     if isinstance(value, (list, tuple)):
-        return type(value)(_located(item) if {"/", os.sep, "."} & set(item) else item for item in value)
-    return str(Path(value).absolute()) if value is not None and Path(value).exists() else value
+        return type(value)(_located(item, names=True) for item in value)
+    if value is None or (names and not {"/", os.sep, "."} & set(value)):
+        return value
+    return str(Path(value).absolute()) if Path(value).exists() else value
 
 
 class NoOptions(Options):
@@ -95,7 +106,7 @@ def option(
     *,
     short: str | None = None,
     argument: bool = False,
-    path: bool = False,
+    path: bool | Literal["or name"] = False,
     was: str | None = None,
     consent: bool = False,
     **rules: Any,
@@ -107,7 +118,8 @@ def option(
         help: one sentence for `--help` and the docs, with the unit where there is one.
         short: a one-letter flag such as `"-O"`.
         argument: true for a positional argument.
-        path: true if the value names a file or folder, or is a list of such: a run keeps it absolute (`Options.located`).
+        path: true if the value names a file or folder, or is a list of such: a run keeps it absolute (`Options.located`). `"or name"` if it
+            may also be a name, such as that of a stage in the run: a value without slash and dot then stays as it is, as in a list.
         was: the option's former name: a flag or a recipe key of that name is refused with a message that names the new one.
         consent: true if another value than the default needs the user's consent, since strange code would run: it counts on the command
             line and in a recipe that the user names, and is refused where a file of a run folder asks for it.

@@ -91,7 +91,7 @@ def _explain_panic(error: BaseException) -> PlantError:
             what,
             where="a library below plant; what it wrote stands above",
             expected="enough memory, threads and open files (`ulimit -a` lists the limits of this shell)",
-            todo="give it more memory, or work on less at a time (--batch, --micro-batch, --memory); `plant plan` says what is needed",
+            todo="give it more memory, or work on less at a time (--micro-batch, --memory); `plant plan` says what is needed",
         )
     return DataError(
         what,

@@ -10,7 +10,8 @@ import polars as pl
 from plant_cli.api.corpus import Dataset, Excluded
 from plant_cli.api.reporting import Reporter
 from plant_cli.artefacts.corpus import EXCLUDED
-from plant_cli.corpus.frames import Frames, trim
+from plant_cli.corpus.frames import Frames
+from plant_cli.kit.labels import trim
 from plant_cli.kit.tables import collect
 
 

@@ -10,13 +10,13 @@ import polars as pl
 
 from plant_cli.api.corpus import SPLITS, Dataset, Pieces, SplitName
 from plant_cli.api.errors import DataError, near_names
+from plant_cli.kit.labels import trim
 from plant_cli.kit.tables import collect, count_rows
 
 Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
 Frames = Mapping[SplitName, pl.DataFrame]
 COLUMNS = ("doc_id", "text", "labels")
 BATCH = 2_000  # documents that are in memory together where a split is read in batches
-_BLANKS = r"^\s+|\s+$"
 
 
 def read_frames(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:
@@ -152,11 +152,6 @@ def _as_label_lists(kind: pl.DataType, where: str) -> pl.Expr:
         )
     empty = pl.lit(pl.Series([[]], dtype=pl.List(pl.String)))
     return pl.col("labels").cast(pl.List(pl.String)).fill_null(empty).list.drop_nulls()
-
-
-def trim(labels: pl.Expr) -> pl.Expr:
-    """Labels without the blanks around them."""
-    return labels.str.replace_all(_BLANKS, "")
 
 
 def tidy(frame: Table) -> Table:

@@ -131,10 +131,10 @@ def _resplit(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
 
 
 def _hold_out_groups(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
-    """Refuse nothing, but say where groups stand in several splits; make a validation split that keeps groups together."""
+    """Refuse nothing, but say how many groups occur in several splits; make a validation split that keeps groups together."""
     places = pl.concat(part.select(GROUP, split=pl.lit(name)) for name, part in parts.items()).drop_nulls().unique()
-    shared = int(places[GROUP].is_duplicated().sum())
-    remarks = [f"groups of {data.group_column} stand in several splits, {shared:,} places in all"] if shared else []
+    shared = places.filter(pl.col(GROUP).is_duplicated())[GROUP].n_unique()
+    remarks = [f"{shared:,} groups of {data.group_column} occur in more than one split"] if shared else []
     if "validation" in parts:
         return parts, remarks
     train = parts["train"]

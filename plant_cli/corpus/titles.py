@@ -9,8 +9,8 @@ import polars as pl
 from plant_cli.api.corpus import Dataset
 from plant_cli.api.errors import DataError
 from plant_cli.api.reporting import Reporter
-from plant_cli.corpus.frames import trim
 from plant_cli.corpus.vocabulary_tables import SCHEMA, tidy_labels
+from plant_cli.kit.labels import trim
 from plant_cli.kit.tables import collect
 
 COLUMNS = ("label", "title", "description", "alternatives", "parents", "deprecated")

@@ -9,14 +9,17 @@ import polars as pl
 
 from plant_cli.api.corpus import Dataset
 from plant_cli.api.errors import DataError
+from plant_cli.api.reporting import SilentReporter
 from plant_cli.api.sections import DataSection
 from plant_cli.corpus.icd_titles import read_icd_titles
 from plant_cli.corpus.skos import find_rdf_syntax, read_skos
-from plant_cli.corpus.vocabulary_tables import SCHEMA, read_vocabulary_table
+from plant_cli.corpus.titles import read_titles
+from plant_cli.corpus.vocabulary_tables import LISTS, SCHEMA, read_vocabulary_table
 from plant_cli.kit.compression import find_encoding, read_bytes
-from plant_cli.kit.tables import collect
+from plant_cli.kit.labels import find_used_labels
 
 _PARQUET = b"PAR1"
+_OWN = "_of_dataset"
 _EXPECTED = "a table (TSV, CSV, Parquet, JSON lines), SKOS (Turtle, RDF/XML, JSON-LD) or a file of ICD titles"
 
 
@@ -71,13 +74,14 @@ def apply_vocabulary(dataset: Dataset, data: DataSection) -> tuple[pl.LazyFrame,
         label, instead = outdated.row(0, named=True)["label"], outdated["replaced_by"][0].to_list()
         successor = f", replaced by {', '.join(instead)}" if instead else ""
         remarks.append(f"{outdated.height:,} labels of the documents are deprecated in the vocabulary, such as '{label}'{successor}")
-    return _complete(table, dataset.labels).lazy(), remarks
+    said = SilentReporter()
+    own = read_titles(dataset, said)
+    return _complete(table, own).lazy(), [*remarks, *said.notes]
 
 
 def find_used(dataset: Dataset) -> pl.Series:
     """The labels that documents have, sorted."""
-    columns = [frame.select(pl.col("labels").explode().cast(pl.String).str.strip_chars()) for frame in dataset.splits.values()]
-    return collect(pl.concat(columns), ", ".join(dataset.files) or "the dataset")["labels"].drop_nulls().unique().sort()
+    return find_used_labels(dataset.splits.values(), ", ".join(dataset.files) or "the dataset")
 
 
 def align(table: pl.DataFrame, used: Sequence[str] | pl.Series) -> pl.DataFrame:
@@ -88,21 +92,16 @@ def align(table: pl.DataFrame, used: Sequence[str] | pl.Series) -> pl.DataFrame:
     return missing.join(keyed, on="key", how="inner", maintain_order="left").select(*SCHEMA)
 
 
-def _complete(table: pl.DataFrame, own: pl.LazyFrame | None) -> pl.DataFrame:
-    """The vocabulary, with titles of the dataset's own table where it has none."""
-    if own is None:
-        return table
-    titles = own.select(pl.col("label").cast(pl.String), own_title=pl.col("title").cast(pl.String)).collect().unique("label", keep="first")
-    joined = table.join(titles, on="label", how="full", coalesce=True, maintain_order="left_right")
+def _complete(table: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
+    """The vocabulary, with what the dataset's own table says where it says nothing: empty cells and empty lists are gaps."""
+    joined = table.join(own, on="label", how="full", coalesce=True, maintain_order="left_right", suffix=_OWN)
     empty = pl.lit([], dtype=pl.List(pl.String))
-    return joined.select(
-        "label",
-        pl.coalesce("title", "own_title").alias("title"),
-        "description",
-        *(pl.col(name).fill_null(empty) for name in ("alternatives", "parents")),
-        pl.col("deprecated").fill_null(False),
-        pl.col("replaced_by").fill_null(empty),
-    )
+    filled: list[pl.Expr] = []
+    for name in own.columns[1:]:
+        given = pl.col(name) if name not in LISTS else pl.when(pl.col(name).list.len() > 0).then(pl.col(name))
+        found = pl.coalesce(given, f"{name}{_OWN}")
+        filled.append((found.fill_null(empty) if name in LISTS else found).alias(name))
+    return joined.select("label", *filled, pl.col("deprecated").fill_null(False), pl.col("replaced_by").fill_null(empty))
 
 
 def _decode(content: bytes, codec: str, path: Path) -> str:

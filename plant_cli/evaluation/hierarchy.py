@@ -13,7 +13,7 @@ from plant_cli.api.corpus import LabelIndex
 from plant_cli.api.errors import DataError
 from plant_cli.api.metrics import Hierarchy
 from plant_cli.api.reporting import Reporter
-from plant_cli.corpus.frames import trim
+from plant_cli.kit.labels import trim
 from plant_cli.kit.tables import collect, scan_table
 
 FORM = "columns `label` and `parent`, a row for each pair; or `label` and `parents`, a list"

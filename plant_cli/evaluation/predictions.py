@@ -16,10 +16,10 @@ from plant_cli.api.metrics import Hierarchy, MetricInput
 from plant_cli.api.reporting import Reporter
 from plant_cli.artefacts.integrity import require_recorded
 from plant_cli.artefacts.predictions import INDICES, read_indexed
-from plant_cli.corpus.frames import trim
 from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.foreign import Numbering, read_foreign
 from plant_cli.evaluation.gold import Gold
+from plant_cli.kit.labels import trim
 from plant_cli.kit.metrics import Floats, Integers, ScoreTable
 from plant_cli.kit.tables import collect, scan_table
 from plant_cli.kit.text_tables import shorten, show_names

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from plant_cli.api import Interrupted, Reading, TokenBatch
+from plant_cli.api import Reading, TokenBatch
 from plant_cli.artefacts.marks import CACHE, CACHE_MARK, is_whole, write_mark
 from plant_cli.base.files import remove
 from plant_cli.base.hashing import hash_json
@@ -188,13 +188,7 @@ def _fill(folder: Path, live: LiveReader, session: Session, name: str, batch: in
             task.advance(len(rows) * processes.count)
         states.flush()
         os.fsync(states.fileno())
-    if processes.any(session.should_stop()):
-        raise Interrupted(
-            "stopped while hidden states were being cached",
-            where=str(folder),
-            expected="a finished cache",
-            todo="run the same command again with --resume: the cache is filled again",
-        )
+    session.check("while hidden states were being cached", "a finished cache: it is filled again", processes.any)
     if processes.first:
         write_mark(folder / CACHE_MARK)
     processes.any(False)  # the mark is there

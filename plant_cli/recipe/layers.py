@@ -8,6 +8,7 @@ from typing import Any
 
 KeyPath = tuple[str, ...]
 DEFAULT = "default"
+FLAGS = "flags"  # origin of a section to which flags gave values
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def merge(*layers: Layer) -> Layer:
 def flag_layer(flags: Mapping[str, Mapping[str, Any]]) -> Layer:
     """Values given by flags, by section."""
     values = {section: dict(given) for section, given in flags.items() if given}
-    origins: dict[KeyPath, str] = {(section,): "flags" for section in values}
+    origins: dict[KeyPath, str] = {(section,): FLAGS for section in values}
     origins |= {(s, key): f"flag --{key.replace('_', '-')}" for s, given in values.items() for key in given}
     return Layer(values, origins)
 

@@ -24,7 +24,7 @@ from plant_cli.api.sections import SHARED_SECTIONS
 from plant_cli.base.names import NAME_RULE, names_folder
 from plant_cli.recipe.components import component_kind, find_choices, write_out
 from plant_cli.recipe.faults import explain
-from plant_cli.recipe.layers import Layer, merge
+from plant_cli.recipe.layers import FLAGS, Layer, merge
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 OWN = "options"  # where a step's layer keeps the options of the stage itself
@@ -130,7 +130,7 @@ def resolve_step(layer: Layer, spec: StageSpec, tag: str | None, components: Com
     Raises:
         RecipeError: an unknown key, a missing value or one of the wrong type, with its origin.
         ComponentError: an unknown component, or an option that it does not take.
-        UsageError: a tag that cannot name a folder.
+        UsageError: a tag that cannot name a folder, or options that cannot be meant (`Options.check_values`).
     """
     if tag is not None and not names_folder(tag):
         raise UsageError(
@@ -153,6 +153,7 @@ def resolve_step(layer: Layer, spec: StageSpec, tag: str | None, components: Com
     machine = _build(MachineSection, given, "machine", "machine")
     if spec.needs_run:
         options, data = options.located(), data.located()
+    _check_values(options, given, shown)
     sections: dict[str, Options] = {"data": data, "model": model, "machine": machine}
     used = spec.sections if spec.writes else ()  # an action records nothing, and may hand its flags on
     for part, section_options in [(OWN, options), *((name, sections[name]) for name in used)]:
@@ -187,6 +188,16 @@ def _build(model: type[OptionsT], layer: Layer, part: str, shown: str) -> Option
         return model(**values)
     except ValidationError as error:
         raise explain(error, model, layer, part, shown) from error
+
+
+def _check_values(options: Options, layer: Layer, shown: str) -> None:
+    try:
+        options.check_values()
+    except UsageError as error:
+        origin = layer.origins.get((OWN,), FLAGS)
+        if origin == FLAGS:
+            raise
+        raise UsageError(error.what, where=f"{error.where} ({origin}, {shown})", expected=error.expected, todo=error.todo) from error
 
 
 def _named(model: type[Options], key: str, value: Any) -> Any:

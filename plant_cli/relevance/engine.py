@@ -32,7 +32,8 @@ class Selection:
 
     Args:
         k: words kept per label, at most.
-        sign: `positive` keeps only words that occur more often with the label than without; `any` also words whose absence tells.
+        sign: `positive` keeps only words that occur more often with the label than without; `any` also words whose absence
+            indicates it.
         memory: bytes that all blocks under way may take together; what the source of the counts holds comes on top.
         jobs: threads.
     """

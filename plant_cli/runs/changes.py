@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ Sections = Mapping[str, Mapping[str, Any]]
 
 # Where something was computed, or lay, does not change what was computed: contents are compared by their hashes.
 INDIFFERENT = {"data": ("path",), "machine": ("device", "threads")}
+# Nor does it matter which file the rows went to that cannot be read. Its name is in the keys of stages, which stay as they are.
+OF_NO_CONSEQUENCE = {**INDIFFERENT, "data": ("path", "rejects")}
 
 
 def stage_key(record: StageRecord, data_hash: str | None) -> str:
@@ -27,7 +29,7 @@ def stage_key(record: StageRecord, data_hash: str | None) -> str:
 def find_changes(record: StageRecord, options: Mapping[str, Any], sections: Sections, run: Run) -> list[str]:
     """What differs between a recorded stage and the same stage asked for now; empty if nothing does."""
     changes = list(_differences("", record.options, options))
-    before, now = _decisive(record.sections), _decisive(sections)
+    before, now = _decisive(record.sections, OF_NO_CONSEQUENCE), _decisive(sections, OF_NO_CONSEQUENCE)
     for name in sorted({*before, *now}):
         changes += _differences(f"{name}.", before.get(name, {}), now.get(name, {}))
     return changes + find_stale_inputs(record, run)
@@ -80,8 +82,8 @@ def refuse_changed_sources(run: Run) -> None:
             )
 
 
-def _decisive(sections: Sections) -> dict[str, dict[str, Any]]:
-    return {name: {k: v for k, v in section.items() if k not in INDIFFERENT.get(name, ())} for name, section in sections.items()}
+def _decisive(sections: Sections, without: Mapping[str, Collection[str]] = INDIFFERENT) -> dict[str, dict[str, Any]]:
+    return {name: {k: v for k, v in section.items() if k not in without.get(name, ())} for name, section in sections.items()}
 
 
 def _differences(prefix: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

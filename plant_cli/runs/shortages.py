@@ -84,7 +84,7 @@ def _out_of_memory(error: BaseException, folder: Path, kept: str) -> ResourceErr
         f"{device} memory ran out: {first_line(error)}",
         where=f"while making {folder}",
         expected="a batch, a document length and a label block that fit",
-        todo="lower --micro-batch (or --batch where nothing learns), --set model.backbone.max_tokens=… or the label block (--set "
-        "model.decoder.cells=…), or use --precision bf16, --set model.backbone.gradient_checkpointing=true or quantization=nf4; "
-        f"`plant plan` says what fits; {kept}",
+        todo="lower --micro-batch (--batch where there is none), --set model.backbone.max_tokens=… or the label block "
+        "(--set model.decoder.elements=…), or use --precision bf16, --set model.backbone.gradient_checkpointing=true or "
+        f"--set model.backbone.quantization=nf4; `plant plan` says what fits; {kept}",
     )

@@ -38,7 +38,9 @@ DIGESTS = "Files that `plant data digest` made of all shares of this corpus, or 
 class CheckOptions(Options):
     """What is compared, what counts as failure, and where a cleaned copy goes."""
 
-    strict: bool = option(False, "Exit with code 4 if anything is wrong, not only what would stop a run (notes do not count).")
+    fail_on_warning: bool = option(
+        False, "Exit with code 4 if the table lists a warning, not only for what would stop a run. Rows that cannot be read: see --strict."
+    )
     backbone: Choice | None = choice("backbone", None, "Compare language and length of the texts with what this backbone reads.")
     fix: str | None = option(
         None, "Write a cleaned copy: a table such as clean.parquet, or a folder; FIX.changes.tsv lists every change.", min_length=1
@@ -52,8 +54,7 @@ def check(context: StageContext, options: CheckOptions) -> Result:
     from plant_cli.corpus.digest_files import digest_all, read_digest_files
     from plant_cli.running.loading import load_dataset
 
-    data = context.data.model_copy(update={"strict": context.data.strict or options.strict})
-    dataset = load_dataset(context, data, tell=context.reporter.warn)
+    dataset = load_dataset(context, context.data, tell=context.reporter.warn)
     files = options.digests
     known = read_digest_files(files, dataset, context.data) if files else digest_all(dataset, context.reporter)
     found = _examine(context, dataset, known, options.backbone)
@@ -66,7 +67,7 @@ def check(context: StageContext, options: CheckOptions) -> Result:
         notes=[] if findings else ["nothing was found wrong"],
     )
     content = {"findings": [asdict(finding) for finding in findings], "written": list[str]()}
-    wrong = _choose_wrong(findings, strict=options.strict)
+    wrong = _choose_wrong(findings, warnings=options.fail_on_warning)
     if options.fix is None:
         failure = _fail(len(wrong), str(name), "see what the table says; --fix writes a cleaned copy") if wrong else None
         return Result(tables=[table], data=content, failure=failure)
@@ -81,9 +82,9 @@ def check(context: StageContext, options: CheckOptions) -> Result:
     )
 
 
-def _choose_wrong(findings: Iterable[Finding], *, strict: bool) -> list[Finding]:
+def _choose_wrong(findings: Iterable[Finding], *, warnings: bool) -> list[Finding]:
     """What makes the command fail."""
-    return [finding for finding in findings if finding.level == "fatal" or (strict and finding.level == "warning")]
+    return [finding for finding in findings if finding.level == "fatal" or (warnings and finding.level == "warning")]
 
 
 def _judge_copy(context: StageContext, options: CheckOptions) -> DataError | None:
@@ -94,7 +95,7 @@ def _judge_copy(context: StageContext, options: CheckOptions) -> DataError | Non
     path = str(options.fix)
     try:
         copy = load_dataset(context, DataSection(path=path))
-        left = _choose_wrong(_examine(context, copy, digest_all(copy, context.reporter), None), strict=options.strict)
+        left = _choose_wrong(_examine(context, copy, digest_all(copy, context.reporter), None), warnings=options.fail_on_warning)
     except DataError as error:  # nothing is left of it
         return error
     return _fail(len(left), path, f"put right by hand what the copy still has: {'; '.join(map(str, left))}") if left else None
@@ -179,6 +180,6 @@ SPECS = (
         takes=("force",),
         needs_run=False,
         panel="Corpus",
-        examples=("plant data check data.parquet --strict", "plant data check notes.csv --backbone minilm --fix clean.parquet"),
+        examples=("plant data check data.parquet --fail-on-warning", "plant data check notes.csv --backbone minilm --fix clean.parquet"),
     ),
 )

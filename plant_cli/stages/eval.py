@@ -47,8 +47,19 @@ class EvalOptions(ScoringOptions):
         None, "Assign labels that score at least this (default: as tuned on validation; 0.5 for another tool)."
     )
     thresholds: str | None = option(
-        None, "Assign labels by thresholds that `plant thresholds` chose: its folder, its tag, or a file.", path=True
+        None, "Assign labels by thresholds that `plant thresholds` chose: its folder, its tag, or a file.", path="or name"
     )
+
+    def check_values(self) -> None:
+        """See `Options.check_values`."""
+        parse_gates(self.require)
+        if self.threshold is not None and self.thresholds is not None:
+            raise UsageError(
+                "one threshold and a list of thresholds are given",
+                where="plant eval, options threshold and thresholds",
+                expected="one of the two",
+                todo="leave one of them out",
+            )
 
 
 def run(context: StageContext, options: EvalOptions) -> Result:
@@ -161,13 +172,6 @@ def _find(context: StageContext, options: EvalOptions, gold: Gold) -> System:
     from plant_cli.evaluation.systems import describe_list, file_system, find_thresholds, own_system
     from plant_cli.running.systems import find_chosen, find_judged_tag
 
-    if options.threshold is not None and options.thresholds is not None:
-        raise UsageError(
-            "one threshold and a list of thresholds are given",
-            where="plant eval, options threshold and thresholds",
-            expected="one of the two",
-            todo="leave one of them out",
-        )
     chosen = None if options.thresholds is None else find_chosen(context, options.thresholds)
     if options.predictions is not None:
         foreign = file_system(Path(options.predictions), options.threshold)

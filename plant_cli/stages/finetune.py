@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from plant_cli.api import ArtefactError, BackboneSpec, Column, LossSpec, Result, StageContext, StageSpec, Table, UsageError
+from plant_cli.api import ArtefactError, BackboneSpec, Column, LossSpec, Result, StageContext, StageSpec, Table
 from plant_cli.base.names import with_tag
 from plant_cli.model.design import find_design
 from plant_cli.running.session import open_session
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 def run(context: StageContext, options: FinetuneOptions) -> Result:
     """Fine-tune, keep the best epoch on validation, and tune the decision threshold there; or fit scorers alone."""
-    _refuse_useless_sharpness(options)
-    _refuse_useless_start(options)
     corpus = context.corpus()
     if not options.network:
         return _fit_scorers(context, options)
@@ -70,26 +68,6 @@ def _naming_other_ways() -> Iterator[None]:
     except ArtefactError as error:
         error.todo += "; `plant finetune --no-network` needs no earlier stage"
         raise
-
-
-def _refuse_useless_sharpness(options: FinetuneOptions) -> None:
-    if options.sharpness is not None and not options.plants_tables:
-        raise UsageError(
-            "a sharpness is given, but label tables do not start from prototypes",
-            where="finetune, option sharpness",
-            expected="--prototypes, which --init planted has by default",
-            todo="leave --sharpness out, or add --prototypes",
-        )
-
-
-def _refuse_useless_start(options: FinetuneOptions) -> None:
-    if options.planted is not None and options.init != "planted":
-        raise UsageError(
-            f"pretrain-attn-{options.planted} is named, but training does not start from planted attention",
-            where="finetune, option planted",
-            expected="--init planted, which is the default",
-            todo="leave --planted out, or --init random",
-        )
 
 
 def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | None) -> Result:

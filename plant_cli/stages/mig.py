@@ -46,12 +46,13 @@ class MigOptions(Options):
     k: int = option(1000, "Words kept for each label, at most.", ge=1)
     min_df: int = option(2, "Words in fewer training documents than this are left out.", ge=1)
     sign: Literal["positive", "any"] = option(
-        "positive", "positive: only words that come more often with the label than without it; any: also words whose absence tells."
+        "positive",
+        "positive: only words that come more often with the label than without it; any: also words whose absence indicates the label.",
     )
     norm: Literal["label-max", "global-max", "none", "rank", "grades", "jaccard"] = option(
         "label-max",
-        "How values become relevance in [0, 1]; none clips, global-max takes a second pass, grades are 101 grades of the rank, jaccard "
-        "needs the signal mig.",
+        "How values become relevance in [0, 1]. none: values are only clipped to [0, 1]; global-max: divided by the largest value of all "
+        "labels (reads the counts twice); grades: the rank in 101 steps; jaccard: needs the signal mig.",
     )
     signal: Choice = choice("signal", "mig", "The signal that measures how strongly a word indicates a label.", was="score")
     label_text_weight: float = option(

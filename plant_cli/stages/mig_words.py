@@ -32,7 +32,7 @@ class EditOptions(Options):
     deny: tuple[str, ...] = option((), "A word that must not count for the label (repeatable).")
     allow: tuple[str, ...] = option((), "A word and its relevance from 0 to 1, such as stroke=0.8 (repeatable).")
     list: bool = option(False, "Show the edits of the label, or of all labels, and change nothing.")
-    clear: bool = option(False, "Forget the earlier edits of the label, or of all labels: these are kept in a file beside the folder.")
+    clear: bool = option(False, "Drop the earlier edits of the label, or of all labels (a copy of all stays in a file beside the folder).")
 
 
 def show(context: StageContext, options: MigShowOptions) -> Result:

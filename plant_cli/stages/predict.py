@@ -61,7 +61,7 @@ class PredictOptions(Options):
     thresholds: str | None = option(
         None,
         "Add a column `decisions` (assign, review or reject) by thresholds that `plant thresholds` chose: its folder, its tag, or a file.",
-        path=True,
+        path="or name",
     )
     auc: bool = option(False, "Keep the score of every label, 4 bytes each, so that `plant eval` can report AUC.")
     cache_limit: float = option(
@@ -76,18 +76,21 @@ class PredictOptions(Options):
         """Whether only the labels of a shortlist are scored."""
         return self.shortlist is not None and self.shortlist.name != "none"
 
+    def check_values(self) -> None:
+        """See `Options.check_values`."""
+        _refuse_loose_names(self)
+
 
 def run(context: StageContext, options: PredictOptions) -> Result:
     """Score every document of a split; the file holds label names, best first."""
-    _refuse_loose_names(options)
     if options.average:
         return _average(context, options)
     from plant_cli.artefacts.predictions import PREDICTIONS, write_parts, write_predictions
     from plant_cli.artefacts.scores import require_room, writing_scores
 
     corpus = context.corpus()
+    folder = context.input("finetune", context.tag)  # before any text is read: it may not be there
     split = corpus.split(options.split)
-    folder = context.input("finetune", context.tag)
     if options.auc:
         _require_every_score(options)
         require_room(context.folder, len(split), len(corpus.labels), read_size(options.auc_disk))
@@ -188,11 +191,11 @@ def _average(context: StageContext, options: PredictOptions) -> Result:
     corpus = context.corpus()
     _refuse_taken_tag(context)
     chosen = _find_chosen(context, options)
+    systems = [_find_member(context, name) for name in options.systems]
+    _refuse_one_twice(systems)
     names: tuple[SplitName, ...] = tuple(dict.fromkeys((options.split, "validation")))
     splits = {name: corpus.split(name) for name in names}
     require_room(context.folder, sum(map(len, splits.values())), len(corpus.labels), read_size(options.auc_disk))
-    systems = [_find_member(context, name) for name in options.systems]
-    _refuse_one_twice(systems)
 
     # Imports torch, which takes seconds: what is missing is said before.
     from plant_cli.evaluation.gold import join_gold

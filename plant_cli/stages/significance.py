@@ -57,6 +57,11 @@ class SignificanceOptions(ScoringOptions):
             )
         return self
 
+    def check_values(self) -> None:
+        """See `Options.check_values`."""
+        _refuse_repeated(self.systems)
+        parse_gates(self.require)
+
 
 def run(context: StageContext, options: SignificanceOptions) -> Result:
     """Test each metric, correct over metrics and systems, and write significance.json; then check what was required.
@@ -70,7 +75,6 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
     from plant_cli.evaluation.measurement import compare_systems
     from plant_cli.running.families import choose_families
 
-    _refuse_repeated(options.systems)
     gates = parse_gates(options.require)
     families = choose_families(context, options.metric_options)
     gold = read_gold(context.corpus(), options.split)

@@ -30,9 +30,9 @@ class SuggestOptions(Options):
         None,
         "Decide by thresholds that `plant thresholds` chose (its folder, its tag, or a file), and say of each label whether to assign, to "
         "review or to reject it.",
-        path=True,
+        path="or name",
     )
-    batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1)
+    micro_batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1, was="batch")
     why: bool = option(False, "Say what speaks for each label: which scorer, by which words, title or training documents.")
     id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).")
     output: str | None = option(
@@ -61,7 +61,9 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     thresholds = read_thresholds(folder, labels.hash, len(labels)) if chosen is None else find_chosen(context, chosen)
 
     model = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
-    scoring = Scoring(name="texts", k=options.top_k, batch=options.batch, reporter=context.reporter, should_stop=lambda: context.stopping)
+    scoring = Scoring(
+        name="texts", k=options.top_k, batch=options.micro_batch, reporter=context.reporter, should_stop=lambda: context.stopping
+    )
     top = model.score(texts, scoring)
     reasons = _explain(model, texts, top) if options.why else None
     found = _suggestions(ids, top, thresholds, corpus, reasons)

@@ -30,14 +30,17 @@ class ThresholdOptions(Options):
         "Whose decisions: folder in the run (finetune-baseline), tag, or a file of any tool's predictions of validation. Default: the "
         "network of this run, or of --tag.",
         argument=True,
-        path=True,
+        path="or name",
     )
     target: list[str] = option(
         [],
         f"What labels that are assigned without a person are to reach: {FORM}: the recall is then that of assigned and reviewed labels.",
     )
     review: float = option(
-        0.1, "Review labels of at least this probability that are not assigned; a recall beside a precision says it instead.", ge=0, le=1
+        0.1,
+        "Labels that are not assigned are reviewed from this probability on. Not used when --target names both a precision and a recall.",
+        ge=0,
+        le=1,
     )
     measure: SplitName | None = option(None, "Measure the decisions on this split, too, such as test; nothing is chosen by it.")
     measure_predictions: str | None = option(None, "A file with the predictions of that split, for a system that is a file.", path=True)
@@ -48,6 +51,10 @@ class ThresholdOptions(Options):
     @classmethod
     def _refuse_too_few(cls, value: int) -> int:
         return refuse_too_few(value)
+
+    def check_values(self) -> None:
+        """See `Options.check_values`."""
+        parse_targets(self.target)
 
 
 def run(context: StageContext, options: ThresholdOptions) -> Result:

@@ -7,7 +7,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import field_validator, model_validator
 
-from plant_cli.api import Choice, Options, choice, option
+from plant_cli.api import Choice, Options, UsageError, choice, option
 from plant_cli.training.schedules import LayerRates, Schedule
 
 Value = TypeVar("Value")
@@ -265,3 +265,20 @@ class FinetuneOptions(TrainingOptions):
         if not self.network and not names:
             raise ValueError("neither a network nor a scorer speaks for labels: leave --no-network out, or name --scorers")
         return self
+
+    def check_values(self) -> None:
+        """See `Options.check_values`."""
+        if self.sharpness is not None and not self.plants_tables:
+            raise UsageError(
+                "a sharpness is given, but label tables do not start from prototypes",
+                where="finetune, option sharpness",
+                expected="--prototypes, which --init planted has by default",
+                todo="leave --sharpness out, or add --prototypes",
+            )
+        if self.planted is not None and self.init != "planted":
+            raise UsageError(
+                f"pretrain-attn-{self.planted} is named, but training does not start from planted attention",
+                where="finetune, option planted",
+                expected="--init planted, which is the default",
+                todo="leave --planted out, or --init random",
+            )

@@ -16,6 +16,7 @@ class DigOptions(Options):
     depth: int = option(3, "How deep, in metres.", ge=1, was="metres")
     map: str | None = option(None, "A map.", path=True)
     beds: list[str] = option([], "Beds: names or files.", path=True)
+    bed: str | None = option(None, "A bed: a name or a file.", path="or name")
     loss: Choice = choice("loss", "thorn", "A loss.", was="penalty")
 
 
@@ -41,6 +42,19 @@ def test_existing_paths_become_absolute(tmp_path: Path, monkeypatch: pytest.Monk
     assert located.map == str(tmp_path / "map.txt")
     assert located.beds == ["roses", str(tmp_path / "garden" / "bed.txt")]
     assert DigOptions(map="gone.txt").located().map == "gone.txt"
+
+
+def test_a_plain_name_stays_a_name_beside_a_folder_that_is_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "roses").mkdir()
+    (tmp_path / "roses" / "bed.txt").touch()
+    assert DigOptions(bed="roses", beds=["roses"], map="roses").located().model_dump(include={"bed", "beds", "map"}) == {
+        "bed": "roses",
+        "beds": ["roses"],
+        "map": str(tmp_path / "roses"),
+    }
+    assert DigOptions(bed="roses/bed.txt").located().bed == str(tmp_path / "roses" / "bed.txt")
+    assert DigOptions().located().bed is None
 
 
 def test_a_choice_is_a_name_or_a_mapping() -> None:

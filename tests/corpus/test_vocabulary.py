@@ -37,6 +37,29 @@ def test_the_vocabulary_rules_and_the_own_table_fills_its_gaps(tmp_path: Path) -
     assert "1 labels of the documents are deprecated in the vocabulary, such as 'I10', replaced by I11" in remarks
 
 
+def test_all_that_the_own_table_knows_fills_gaps_not_titles_alone(tmp_path: Path) -> None:
+    own = pl.LazyFrame(
+        {
+            "label": ["E11", "I10 ", "Z9"],
+            "title": ["Overruled", "Overruled", "Own title"],
+            "description": ["Overruled", "Own words", "Seen before"],
+            "alternatives": [["overruled"], ["hypertension"], ["again"]],
+            "parents": [["overruled"], ["I1"], ["Z"]],
+        }
+    )
+    labels, _ = apply_vocabulary(Dataset(splits=dataset().splits, labels=own), section(tmp_path))
+    assert labels.select("label", "title", "description", "alternatives", "parents").collect().rows() == [
+        ("E11", "Diabetes", "High sugar", ["NIDDM", "T2D"], ["E1"]),
+        ("I10", "Pressure", "Own words", ["hypertension"], ["I1"]),
+        ("Z9", "Own title", "Seen before", ["again"], ["Z"]),
+    ]
+
+
+def test_a_dataset_without_labels_of_its_own_has_those_of_the_vocabulary(tmp_path: Path) -> None:
+    labels, _ = apply_vocabulary(Dataset(splits=dataset().splits), section(tmp_path))
+    assert labels.select("label", "title", "parents").collect().rows() == [("E11", "Diabetes", ["E1"]), ("I10", "Pressure", [])]
+
+
 def test_a_run_keeps_names_descriptions_and_parents(tmp_path: Path) -> None:
     labels, _ = apply_vocabulary(dataset(), section(tmp_path))
     given = Dataset(splits=dataset().splits, labels=labels)
@@ -87,5 +110,7 @@ def test_what_is_no_vocabulary(tmp_path: Path, content: bytes, what: str) -> Non
         read_vocabulary(tmp_path / "v")
 
 
-def test_used_labels() -> None:
+def test_used_labels_are_those_that_tidying_keeps() -> None:
     assert find_used(dataset()).to_list() == ["E11", "I10", "Z9"]
+    train = dataset().splits["train"].with_columns(labels=pl.lit([" E11 ", "", " "]))
+    assert find_used(Dataset(splits={"train": train})).to_list() == ["E11"]

@@ -32,7 +32,7 @@ def test_an_undefined_metric_meets_nothing():
         check_gates(parse_gates(["R@10[0]<1"]), {"R@10[0]": None}, "here")
 
 
-@pytest.mark.parametrize("text", ["P@5", "P@5>=60", "P@5==0.6", ">=0.6"])
+@pytest.mark.parametrize("text", ["P@5", "P@5>=60", "P@5==0.6", ">=0.6", "P@5>>0.6", "P@5=>0.6"])
 def test_what_cannot_be_read_is_refused(text):
     with pytest.raises(UsageError, match="cannot be read"):
         parse_gates([text])

@@ -4,7 +4,7 @@ from types import ModuleType
 
 import pytest
 
-from plant_cli.api import BackboneSpec, Choice, DatasetSpec, DecoderSpec, Options, Result, StageSpec, choice, hookimpl, option
+from plant_cli.api import BackboneSpec, Choice, DatasetSpec, DecoderSpec, Options, Result, StageSpec, UsageError, choice, hookimpl, option
 from plant_cli.registry import Registry
 
 
@@ -13,7 +13,12 @@ class FinetuneOptions(Options):
     rate: float = option(1e-3, "Learning rate.", gt=0)
     note: str = option("none", "Any text.")
     shuffle: bool = option(True, "Whether to shuffle.")
+    gate: str | None = option(None, "What must hold.")
     loss: Choice = choice("backbone", "tiny", "Stands for any component.")
+
+    def check_values(self) -> None:
+        if self.gate == "":
+            raise UsageError("the gate is empty", where="--gate ''", expected="a gate", todo="leave it out")
 
 
 class ProbeOptions(Options):

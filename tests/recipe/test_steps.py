@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from plant_cli.api import Choice, ComponentError, RecipeError
-from plant_cli.recipe.layers import Layer
+from plant_cli.api import Choice, ComponentError, RecipeError, StageSpec, UsageError
+from plant_cli.recipe.layers import Layer, flag_layer
 from plant_cli.recipe.sources import parse_sets
-from plant_cli.recipe.steps import Step, check_sections, resolve_steps, split_section
+from plant_cli.recipe.steps import Step, check_sections, resolve_step, resolve_steps, split_section
 from plant_cli.recipe.syntax import parse_yaml
 from plant_cli.registry import Registry
 
@@ -112,6 +112,15 @@ def test_an_action_is_not_held_to_components_it_only_hands_on(registry: Registry
 def test_every_section_is_checked_even_if_another_stage_is_run(registry: Registry) -> None:
     with pytest.raises(RecipeError, match="finetnue"):
         check_sections(parse_yaml("probe: {depth: 1}\nfinetnue: {}", "r.yaml"), registry)
+
+
+def test_values_that_cannot_be_meant_are_refused_with_the_section_that_holds_them(registry: Registry) -> None:
+    with pytest.raises(UsageError, match="the gate is empty") as caught:
+        _steps(registry, "finetune: {}\nfinetune-b: {gate: ''}\n")
+    assert (caught.value.where, caught.value.todo) == ("--gate '' (r.yaml:2, finetune-b)", "leave it out")
+    with pytest.raises(UsageError) as caught:
+        resolve_step(flag_layer({"finetune": {"gate": ""}}), registry.find(StageSpec, "finetune"), None, registry)
+    assert caught.value.where == "--gate ''"
 
 
 @pytest.mark.parametrize("section", ["finetune-../../x", "finetune-ABC", "finetune-a b"])

@@ -38,22 +38,22 @@ def spoilt(tmp_path: Path) -> Path:
 
 
 def test_a_sound_corpus(clinic: Path) -> None:
-    result = check(clinic, strict=True)
+    result = check(clinic, fail_on_warning=True)
     assert [finding for finding in result.data["findings"] if finding["level"] != "note"] == []
     assert result.failure is None
 
 
-def test_what_is_wrong_is_listed_and_strict_fails_after_the_table(spoilt: Path) -> None:
+def test_what_is_wrong_is_listed_and_fail_on_warning_fails_after_the_table(spoilt: Path) -> None:
     result = check(spoilt)
     assert result.failure is None
     assert {finding["what"] for finding in result.data["findings"]} >= {
         "documents have a text that another split holds too",
         "labels differ from another only by case or blanks",
     }
-    strict = check(spoilt, strict=True)
-    assert strict.tables[0].rows == result.tables[0].rows
-    assert strict.failure is not None
-    assert (strict.failure.exit_code, "checks found something wrong" in strict.failure.what) == (4, True)
+    failed = check(spoilt, fail_on_warning=True)
+    assert failed.tables[0].rows == result.tables[0].rows
+    assert failed.failure is not None
+    assert (failed.failure.exit_code, "checks found something wrong" in failed.failure.what) == (4, True)
 
 
 def test_what_would_stop_a_run_is_listed_and_fails(tmp_path: Path) -> None:
@@ -117,12 +117,12 @@ def test_a_copy_that_is_still_not_sound_is_a_failure(tmp_path: Path, rows: str, 
     assert result.failure.where == str(tmp_path / "clean.csv")
 
 
-def test_strict_judges_the_copy_as_strictly(tmp_path: Path) -> None:
+def test_fail_on_warning_judges_the_copy_too(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("doc_id,text,labels,split\na,a text of some length,x,train\nb,another text of some length,,train\n")
     assert check(tmp_path / "x.csv", fix=str(tmp_path / "a.csv")).failure is None
-    strict = check(tmp_path / "x.csv", fix=str(tmp_path / "b.csv"), strict=True).failure
-    assert strict is not None
-    assert "documents have no label" in strict.todo
+    failure = check(tmp_path / "x.csv", fix=str(tmp_path / "b.csv"), fail_on_warning=True).failure
+    assert failure is not None
+    assert "documents have no label" in failure.todo
 
 
 def test_a_backbone_to_compare_with(clinic: Path) -> None:
@@ -136,7 +136,14 @@ def test_a_backbone_to_compare_with(clinic: Path) -> None:
 def test_strict_stops_at_rows_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("text,labels,split\na fever,a,train\nb,c,d,e\n")
     with pytest.raises(DataError, match="4 fields"):
-        check(tmp_path / "x.csv", strict=True)
+        act("data check", {"path": str(tmp_path / "x.csv"), "strict": True})
+
+
+def test_a_row_that_cannot_be_read_and_a_warning_are_two_options(spoilt: Path) -> None:
+    """Each fails for its own reason: --strict at the first bad row, --fail-on-warning after the table of findings."""
+    assert act("data check", {"path": str(spoilt), "strict": True}).failure is None
+    spoilt.write_text(spoilt.read_text() + "b,c,d,e\n")
+    assert check(spoilt, fail_on_warning=True).tables[0].rows
 
 
 @pytest.mark.parametrize("name", ["data check", "data stats"])

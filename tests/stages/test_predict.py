@@ -56,6 +56,16 @@ def test_the_table_shows_code_title_and_score_of_the_best_labels(trained: Any) -
     assert row[1] == "; ".join(f"{label} {titles[label]} ({score:.3g})" for label, score in best)
 
 
+@pytest.mark.parametrize("systems", [(), ("predict.systems=[finetune, finetune-b]", "predict.average=true")])
+def test_that_nothing_is_trained_is_said_before_texts_are_read(
+    clinic: Any, systems: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clinic("mig")
+    monkeypatch.setattr("plant_cli.corpus.store.StoredCorpus.split", lambda corpus, name: pytest.fail(f"{name} was read"))
+    with pytest.raises(ArtefactError, match="the stage 'finetune' has not run"):
+        clinic("predict", *systems, tag="both" if systems else None)
+
+
 def test_the_micro_batch_changes_nothing(trained: Any) -> None:
     trained("predict", "predict.micro_batch=1")
     one = read(trained)

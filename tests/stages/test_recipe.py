@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from plant_cli.api import RecipeError, UsageError
+from plant_cli.api import RecipeError, Request, SilentReporter, UsageError
+from plant_cli.registry import installed
+from plant_cli.running.runner import run_stage
 
 
 @pytest.fixture
@@ -30,6 +32,33 @@ def test_check_lists_the_steps_or_says_what_is_wrong(laboratory, recipe):
     with pytest.raises(RecipeError, match="no option 'kk'"):
         laboratory.run("recipe check", options={"recipe": str(recipe)})
     assert not laboratory.path.exists()
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ("eval: {require: ['P@5>>0.6']}", "the requirement 'P@5>>0.6' cannot be read"),
+        ("eval: {threshold: 0.5, thresholds: strict}", "one threshold and a list of thresholds"),
+        ("significance: {systems: [finetune, other], require: ['p<<0.05']}", "the requirement 'p<<0.05' cannot be read"),
+        ("significance: {systems: [finetune, finetune]}", "'finetune' is given twice"),
+        ("thresholds: {target: [precision]}", "the target 'precision' cannot be read"),
+        ("thresholds: {}", "no target is given"),
+        ("predict: {systems: [finetune, other]}", "systems are named, but not what to do with them"),
+        ("finetune-b: {init: random, sharpness: 0.5}", "label tables do not start from prototypes"),
+        ("finetune-b: {init: random, planted: control}", "does not start from planted attention"),
+    ],
+)
+@pytest.mark.parametrize("stage", ["recipe check", "run", "plan"])
+def test_what_options_alone_decide_is_refused_before_the_first_step(stage, section, said, tmp_path):
+    """Otherwise it would be refused when its turn comes, after hours of training."""
+    path = tmp_path / "late.yaml"
+    path.write_text(f"data: {{path: {tmp_path / 'data.csv'}}}\nmig: {{}}\n{section}\n")
+    (tmp_path / "data.csv").write_text("text,labels,split\none,a,train\ntwo,a,test\n")
+    request = Request(registry=installed(), run_path=tmp_path / "run", flags={stage: {"recipe": str(path)}}, reporter=SilentReporter())
+    with pytest.raises(UsageError, match=said) as caught:
+        run_stage(request, stage)
+    assert f"{path}:3, {section.partition(':')[0]}" in caught.value.where
+    assert not (tmp_path / "run").exists()
 
 
 def test_list_names_what_is_shipped(laboratory, recipe, monkeypatch):

@@ -25,6 +25,15 @@ def test_what_has_not_changed_is_passed_over(laboratory, recipe, statuses):
     assert result.data["alpha"]["summary"]["k"] == 4
 
 
+def test_a_relative_file_of_rejects_is_no_change_once_it_is_there(laboratory, recipe, statuses, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    laboratory.on["alpha"] = lambda context: context.corpus()
+    asked = {"options": {"recipe": str(recipe)}, "flags": {"data": {"path": str(laboratory.data), "rejects": "bad.tsv"}}}
+    laboratory.run("run", **asked)
+    assert (tmp_path / "bad.tsv").exists()
+    assert set(statuses(laboratory.run("run", **asked)).values()) == {"unchanged"}
+
+
 def test_what_has_changed_is_refused_then_replaced_with_all_that_reads_it(laboratory, recipe, statuses):
     laboratory.run("run", options={"recipe": str(recipe)})
     changed = {"options": {"recipe": str(recipe)}, "sets": ["alpha.k=5"]}

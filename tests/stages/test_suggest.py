@@ -57,6 +57,14 @@ def test_the_scores_of_new_texts_are_those_of_predict(trained: Any, tmp_path: Pa
         assert ours == pytest.approx(theirs, abs=1e-5)
 
 
+def test_the_micro_batch_changes_nothing_and_its_former_name_leads_to_it(trained: Any, tmp_path: Path) -> None:
+    generate(documents=120, labels=12, seed=3).splits["test"].collect().select("doc_id", "text").write_csv(tmp_path / "new.csv")
+    one, many = (trained(path=str(tmp_path / "new.csv"), micro_batch=size).tables[0].rows for size in (1, 64))
+    assert [row[:3] for row in one] == [row[:3] for row in many]
+    with pytest.raises(RecipeError, match=r"'suggest\.batch' is now called 'micro_batch'"):
+        trained(text="fever", batch=1)
+
+
 def test_one_text_is_labelled_on_screen(trained: Any) -> None:
     result = trained(text="fever and cough", top_k=3)
     rows = result.tables[0].rows

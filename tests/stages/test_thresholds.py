@@ -57,6 +57,17 @@ def test_targets_side_by_side(clinic, decided):
     assert clinic("suggest", "suggest.text=fever", f"suggest.thresholds={path}").tables
 
 
+def test_a_tag_is_no_path_where_a_folder_is_called_so(clinic, decided, monkeypatch):
+    """`cd plant-run && plant eval --run . --thresholds thresholds`: the folders of the run lie in the working directory."""
+    monkeypatch.chdir(clinic.path)
+    decided("system=finetune", "target=[f1]", tag="strict")
+    (clinic.path / "strict").mkdir()
+    assert clinic("suggest", "suggest.text=fever", "suggest.thresholds=strict").tables
+    assert clinic("suggest", "suggest.text=fever", "suggest.thresholds=thresholds-strict").tables
+    clinic("predict", "predict.thresholds=strict")
+    assert clinic("eval", "eval.thresholds=thresholds-strict", "eval.bootstrap=0").data["threshold"].startswith("thresholds for f1")
+
+
 def test_a_label_that_is_never_assigned_says_so(clinic, decided):
     decided("target=[f1]")
     path = clinic.path / "thresholds" / "thresholds.json"

@@ -8,6 +8,7 @@ from dataclasses import replace
 import polars as pl
 
 from plant_cli.api import Dataset, DatasetCard
+from plant_cli.kit.labels import find_used_labels
 
 
 def with_card(dataset: Dataset, card: DatasetCard) -> Dataset:
@@ -18,9 +19,8 @@ def with_card(dataset: Dataset, card: DatasetCard) -> Dataset:
 
 def count(dataset: Dataset) -> dict[str, int]:
     """Documents of each split, `labels` that documents have, and `label names`, of a table of labels."""
-    columns = [frame.select(pl.col("labels").explode()) for frame in dataset.splits.values()]
     found: dict[str, int] = {name: int(frame.select(pl.len()).collect().item()) for name, frame in dataset.splits.items()}
-    found["labels"] = int(pl.concat(columns).collect()["labels"].drop_nulls().n_unique()) if columns else 0
+    found["labels"] = find_used_labels(dataset.splits.values(), ", ".join(dataset.files) or "the dataset").len()
     if dataset.labels is not None:
         found["label names"] = int(dataset.labels.select(pl.len()).collect().item())
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +22,39 @@ def load(data: DataSection, options: HubOptions) -> Dataset:
     reading = Reading.of(data)
     found = _open(reading.path, options)
     tables = dict(found) if hasattr(found, "keys") else {"": found}
-    parts = {ALIASES.get(name.lower()): _map(table, data, f"{reading.path}, split {name}") for name, table in tables.items()}
-    others = [name for name in tables if name and name.lower() not in ALIASES]
-    if others:
+    named, others = _find_splits(tables, reading.path)
+    chosen = [named[split] for split in SPLITS if split in named] or others
+    prefixes = {name: f"{split}-" for split, name in named.items()} if named else {name: f"{name}-" for name in others if len(others) > 1}
+    parts = {name: _map(tables[name], data, f"{reading.path}, split {name}", prefixes.get(name, "")) for name in chosen}
+    splits: dict[SplitName, pl.LazyFrame] = {split: parts[named[split]].lazy() for split in SPLITS if split in named}
+    if named and others:
         reading.remarks.append(f"splits of other names are left out: {', '.join(others)}")
-    splits: dict[SplitName, pl.LazyFrame] = {name: parts[name].lazy() for name in SPLITS if name in parts}
-    if not splits:
-        reading.remarks.append(f"{reading.path} is in no splits: split 80/10/10 by a hash of each text")
-        splits = {name: pl.concat(frames) for name, frames in split_by_hash([parts[None].lazy()], str(reading.path)).items()}
+    if not named:
+        held = f"has no split of a known name, only {', '.join(others)}" if any(others) else "is in no splits"
+        reading.remarks.append(f"{reading.path} {held}: split 80/10/10 by a hash of each text")
+        anew = split_by_hash([part.lazy() for part in parts.values()], str(reading.path))
+        splits = {split: pl.concat(frames) for split, frames in anew.items()}
     local = reading.path.is_dir()
     files = sorted(str(path) for path in reading.path.rglob("*") if path.is_file()) if local else []
     return Dataset(splits=splits, access="local" if local else "hub", files=files, remarks=reading.remarks)
+
+
+def _find_splits(names: Iterable[str], path: Path) -> tuple[dict[SplitName, str], list[str]]:
+    """The name of each split, and the names that mean none; `DataError` if two mean one."""
+    named: dict[SplitName, str] = {}
+    others = []
+    for name in names:
+        split = ALIASES.get(name.lower())
+        if split is None:
+            others.append(name)
+        elif named.setdefault(split, name) != name:
+            raise DataError(
+                f"'{named[split]}' and '{name}' both name the split {split}",
+                where=str(path),
+                expected="one name for each of train, validation and test",
+                todo="rename one of them, or join the two, and save the data set again",
+            )
+    return named, others
 
 
 def recognise(data: DataSection) -> str | None:
@@ -49,16 +71,17 @@ def recognise(data: DataSection) -> str | None:
 def write(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     """Write a folder that `datasets.load_from_disk` reads, with the columns doc_id, text and labels."""
     library, output = _import(str(folder)), Output(dataset, folder)
-    parts = {
-        name: library.Dataset.from_dict(dataset.splits[name].select(*SCHEMA).collect().to_dict(as_series=False)) for name in output.splits
-    }
+    features = _features(library)
+    columns = {name: dataset.splits[name].select(*SCHEMA).collect().to_dict(as_series=False) for name in output.splits}
+    parts = {name: library.Dataset.from_dict(content, features=features) for name, content in columns.items()}
     library.DatasetDict(parts).save_to_disk(str(folder))
     return [*(["data sets of Hugging Face are not compressed further"] if suffix else []), *output.remarks("titles of labels")]
 
 
 def _features(library: Any) -> Any:
+    """The types of the columns, which no library guesses where all lists of labels are empty."""
     text = library.Value("string")
-    return library.Features({"doc_id": text, "text": text, "labels": library.List(text)})
+    return library.Features({"doc_id": text, "text": text, "labels": library.Sequence(text)})
 
 
 def _import(where: str) -> Any:
@@ -86,7 +109,8 @@ def _open(path: Path, options: HubOptions) -> Any:
         raise _unreadable(error, str(path), expected, "check the path; without a network, name a folder") from error
 
 
-def _map(table: Any, data: DataSection, where: str) -> pl.DataFrame:
+def _map(table: Any, data: DataSection, where: str, prefix: str) -> pl.DataFrame:
+    """The table in our columns; where it has no ids, they are the prefix and the number of the row."""
     features: Mapping[str, Any] = table.features
     texts = text_columns(data.text_column, list(features))
     for name in (*texts, data.labels_column):
@@ -99,7 +123,7 @@ def _map(table: Any, data: DataSection, where: str) -> pl.DataFrame:
         frame = pl.DataFrame(table.select_columns([*texts, data.labels_column, *([given] if given else [])]).to_dict())
     except Exception as error:  # whatever a damaged file makes of its reader
         raise _unreadable(error, where, "columns of one type each, texts in UTF-8", "copy or make the data set again") from error
-    row = pl.int_range(1, pl.len() + 1).cast(pl.String)
+    row = pl.lit(prefix) + pl.int_range(1, pl.len() + 1).cast(pl.String)
     return frame.select(
         (pl.col(given).cast(pl.String) if given else row).alias("doc_id"),
         join_columns(texts).cast(pl.String).fill_null("").alias("text"),

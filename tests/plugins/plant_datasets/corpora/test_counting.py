@@ -38,6 +38,11 @@ def test_all_splits_must_agree(found: dict[str, int], right: bool) -> None:
     assert fits(found, {"train": 2, "labels": 3}) is right
 
 
+def test_labels_are_counted_as_a_run_keeps_them() -> None:
+    frame = pl.LazyFrame({"doc_id": ["1", "2"], "text": ["a", "b"], "labels": [["x ", "", None], ["x", " "]]})
+    assert count(Dataset(splits={"train": frame})) == {"train": 2, "labels": 1}
+
+
 def test_the_card_goes_with_the_dataset() -> None:
     frame = pl.LazyFrame({"doc_id": ["1", "2"], "text": ["a", "b"], "labels": [["x", "y"], ["x"]]})
     plain = Dataset(splits={"train": frame}, labels=pl.LazyFrame({"label": ["x"], "title": [None]}))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import datasets
+import polars as pl
 import pytest
 from plant_datasets.formats import huggingface_dataset
 from plant_datasets.formats.registration import HubOptions
 from round_trips import ANY_LABEL, Promise, round_trip
 
-from plant_cli.api import DataError, DataSection
+from plant_cli.api import DataError, DataSection, Dataset
 
 test_what_is_written_is_read_again = round_trip(huggingface_dataset, ANY_LABEL, Promise(ids=True), HubOptions())
 
@@ -27,6 +28,60 @@ def test_numbers_of_classes_become_names_and_a_plain_data_set_is_split(tmp_path:
     assert train["text"][0] == "T\ntext 0"
     assert {label for row in train["labels"] for label in row} == {"no", "yes"}
     assert huggingface_dataset.recognise(data) == "a Hugging Face data set (dataset_info.json and state.json)"
+
+
+def save(path: Path, **sizes: int) -> DataSection:
+    """A data set without ids, with so many documents in each split."""
+    parts = {
+        name: datasets.Dataset.from_dict({"text": [f"{name} {i}" for i in range(size)], "labels": [["a"]] * size})
+        for name, size in sizes.items()
+    }
+    datasets.DatasetDict(parts).save_to_disk(str(path))
+    return DataSection(path=str(path))
+
+
+def read(dataset: Dataset) -> pl.DataFrame:
+    """The documents of all splits."""
+    return pl.concat(part.collect() for part in dataset.splits.values())
+
+
+def test_splits_of_unknown_names_are_taken_together_where_no_other_is_there(tmp_path: Path) -> None:
+    dataset = huggingface_dataset.load(save(tmp_path / "two", first=30, second=20), HubOptions())
+    documents = read(dataset)
+    assert documents.height == 50
+    assert documents["doc_id"].is_unique().all()
+    assert set(documents["text"]) == {f"first {i}" for i in range(30)} | {f"second {i}" for i in range(20)}
+    assert [remark for remark in dataset.remarks if "left out" in remark] == []
+    assert any("no split of a known name, only first, second: split 80/10/10" in remark for remark in dataset.remarks)
+
+
+def test_one_split_of_an_unknown_name_is_not_called_left_out(tmp_path: Path) -> None:
+    dataset = huggingface_dataset.load(save(tmp_path / "one", all=30), HubOptions())
+    assert read(dataset).height == 30
+    assert dataset.remarks == [f"{tmp_path / 'one'} has no split of a known name, only all: split 80/10/10 by a hash of each text"]
+
+
+def test_splits_of_other_names_are_left_out_beside_known_ones(tmp_path: Path) -> None:
+    dataset = huggingface_dataset.load(save(tmp_path / "more", train=5, dev=3, extra=4), HubOptions())
+    assert {name: part.collect()["doc_id"].to_list() for name, part in dataset.splits.items()} == {
+        "train": [f"train-{i}" for i in range(1, 6)],
+        "validation": [f"validation-{i}" for i in range(1, 4)],
+    }
+    assert dataset.remarks == ["splits of other names are left out: extra"]
+
+
+def test_two_names_of_one_split_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="'dev' and 'validation' both name the split validation"):
+        huggingface_dataset.load(save(tmp_path / "both", train=5, dev=3, validation=2), HubOptions())
+
+
+def test_a_split_without_any_label_keeps_the_type_of_its_column(tmp_path: Path) -> None:
+    documents = pl.DataFrame({"doc_id": ["1"], "text": ["t"], "labels": [["a"]]}).lazy()
+    none = documents.with_columns(labels=pl.lit([], dtype=pl.List(pl.String)))
+    huggingface_dataset.write(Dataset(splits={"train": documents, "test": none}), tmp_path, "")
+    written = datasets.load_from_disk(str(tmp_path))
+    assert written["test"].features == written["train"].features
+    assert datasets.concatenate_datasets([written["train"], written["test"]])["labels"][:] == [["a"], []]
 
 
 def test_what_is_neither_a_folder_nor_on_the_hub() -> None:
