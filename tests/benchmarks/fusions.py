@@ -17,7 +17,7 @@ from scipy.special import expit
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 KEPT = 100
-STEEPNESS = 3.0
+STEEPNESS = 3.0  # of the logistic function; it, and the borders and rarity of n-grams, give the figures of baselines measured elsewhere
 TENTHS = 10
 FUSIONS = {
     "fusion-omikuji-knn-title": ("omikuji-bonsai", "knn", "title"),
