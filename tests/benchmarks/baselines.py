@@ -1,8 +1,8 @@
 """What outside tools reach on a corpus, by our metric code.
 
 `python -m tests.benchmarks.baselines --corpus DIR [--predictions DIR] [--json FILE]` trains, on train only, nearest
-neighbours and linear one-vs-rest on TF-IDF (scikit-learn), and Omikuji as it comes (Parabel-like) and Bonsai-like, and prints one
-row for each. With `--predictions` their files are kept for `plant significance`.
+neighbours and linear one-vs-rest on TF-IDF (scikit-learn), Omikuji as it comes (Parabel-like) and Bonsai-like, and title match, and
+fuses them by weights from validation. It prints one row for each. With `--predictions` their files are kept for `plant significance`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import omikuji
 import plant_metrics.plugin
 import polars as pl
 from plant_datasets.plugin import plant_register_datasets
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
@@ -36,28 +37,27 @@ from plant_cli.evaluation.families import choose, compute_families
 from plant_cli.evaluation.gold import Gold, read_gold
 from plant_cli.evaluation.predictions import build_input, read_predictions
 from plant_cli.kit.metrics import compute_value
+from tests.benchmarks.fusions import FUSIONS, KEPT, Scored, fit_fusion, fuse, list_best, match_titles, squash
 
 COLUMNS = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@5", "R@10", "R@50")
 BINS = (("1", 1, 1), ("2-4", 2, 4), ("1-4", 1, 4), ("5-10", 5, 10), ("11-50", 11, 50), (">50", 51, np.inf))
-KEPT = 100
 NEIGHBOURS = 30
-
-Scored = list[list[tuple[int, float]]]  # per document (label index, score)
 
 
 @dataclass(frozen=True)
 class Features:
-    """TF-IDF of train and test (sublinear, unigrams, L2), fitted on train, and the gold labels of train."""
+    """TF-IDF of train and of what is to be labelled (sublinear, unigrams, L2), fitted on train, and the gold labels of train."""
 
     train: csr_array
     test: csr_array
     gold: csr_array
 
 
-def extract(train: Split, test: Split) -> Features:
-    """The features of both splits."""
-    vectorizer = TfidfVectorizer(sublinear_tf=True)
-    return Features(csr_array(vectorizer.fit_transform(train.texts)), csr_array(vectorizer.transform(test.texts)), train.gold)
+def extract(train: Split, *asked: Split) -> Features:
+    """The features of train, and of all documents of the other splits, one split after the other."""
+    vectorizer = TfidfVectorizer(sublinear_tf=True).fit(train.texts)
+    first, *others = (csr_array(vectorizer.transform(split.texts)) for split in (train, *asked))
+    return Features(first, csr_array(vstack(others, format="csr")), train.gold)
 
 
 def vote_of_neighbours(features: Features) -> Scored:
@@ -65,14 +65,12 @@ def vote_of_neighbours(features: Features) -> Scored:
     similar = (features.test @ features.train.T).toarray()
     far = np.argpartition(-similar, NEIGHBOURS, axis=1)[:, NEIGHBOURS:]
     np.put_along_axis(similar, far, 0.0, axis=1)
-    lexical = csr_array(similar) @ features.gold
-    rows = np.split(np.column_stack([lexical.indices, lexical.data]), lexical.indptr[1:-1])
-    return [[(int(label), float(score)) for label, score in row[np.argsort(-row[:, 1], kind="stable")[:KEPT]]] for row in rows]
+    return list_best(csr_array(csr_array(similar) @ features.gold))
 
 
 def separate_labels(features: Features) -> Scored:
-    """One support vector machine for each label (squared hinge, LIBLINEAR, as it comes); signed distances."""
-    scores = OneVsRestClassifier(LinearSVC()).fit(features.train, features.gold).decision_function(features.test)
+    """One support vector machine for each label (squared hinge, LIBLINEAR, as it comes but for the seed of its order); signed distances."""
+    scores = OneVsRestClassifier(LinearSVC(random_state=0)).fit(features.train, features.gold).decision_function(features.test)
     best = np.argsort(-scores, axis=1, kind="stable")[:, :KEPT]
     return [[(int(label), float(row[label])) for label in chosen] for row, chosen in zip(scores, best, strict=True)]
 
@@ -150,27 +148,47 @@ def open_corpus(folder: Path, scratch: Path) -> Corpus:
     return prepare(files.load(section, files.options()), section, scratch / "corpus", 0, SilentReporter())
 
 
-def main() -> None:
+def run_tools(corpus: Corpus) -> Iterator[tuple[str, Scored, dict[str, Any]]]:
+    """Name, lists for the documents of test, and remarks of each tool and each fusion; weights are chosen by validation alone."""
+    train, validation, test = (corpus.split(name) for name in ("train", "validation", "test"))
+    features = extract(train, validation, test)
+    texts = [*validation.texts, *test.texts]
+    tools: dict[str, Callable[[Features], Scored]] = {**TOOLS, "title": lambda _: match_titles(train.texts, corpus.labels.titles, texts)}
+    known: dict[str, Scored] = {}
+    asked: dict[str, Scored] = {}
+    for tool, run in tools.items():
+        started = time.perf_counter()
+        scored = run(features)
+        known[tool], asked[tool] = scored[: len(validation)], scored[len(validation) :]
+        yield tool, asked[tool], {"seconds": round(time.perf_counter() - started, 1)}
+    for lists in (known, asked):
+        lists["one-vs-rest"] = squash(lists["one-vs-rest"])
+    for name, fused in FUSIONS.items():
+        fusion = fit_fusion(fused, known, validation.gold)
+        yield name, fuse(fusion, asked), asdict(fusion)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     """Train, predict, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--predictions", type=Path)
     parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
+    options = parser.parse_args(arguments)
     results = {}
     with tempfile.TemporaryDirectory() as scratch:
-        kept = arguments.predictions or Path(scratch)
-        corpus = open_corpus(arguments.corpus, Path(scratch))
-        test, gold = corpus.split("test"), read_gold(corpus, "test")
-        features = extract(corpus.split("train"), test)
-        for tool, run in TOOLS.items():
-            started = time.perf_counter()
-            path = kept / f"{tool}.parquet"
-            write(path, run(features), test.doc_ids, corpus.labels.ids)
-            results[tool] = {**measure(path, gold), "seconds": time.perf_counter() - started}
-            print(tool, *(f"{name} {value:.1f}" for name, value in results[tool].items()), sep=" | ", flush=True)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(results, indent=2) + "\n")
+        kept = options.predictions or Path(scratch)
+        corpus = open_corpus(options.corpus, Path(scratch))
+        gold = read_gold(corpus, "test")
+        for name, scored, remarks in run_tools(corpus):
+            path = kept / f"{name}.parquet"
+            write(path, scored, gold.doc_ids, corpus.labels.ids)
+            measured = measure(path, gold)
+            results[name] = {**measured, **remarks}
+            shown = [*(f"{metric} {value:.1f}" for metric, value in measured.items()), *(f"{key} {what}" for key, what in remarks.items())]
+            print(name, *shown, sep=" | ", flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2) + "\n")
 
 
 if __name__ == "__main__":
