@@ -355,6 +355,11 @@ def _weigh(
         for name, first, last in zip(fitted, ends[:-1], ends[1:], strict=True)
     }
     fusion = next(iter(alone.values())) if len(alone) == 1 else fit_fusion(candidates, gold, counts, left_out=True)
+    if fusion.untaught:
+        given.reporter.warn(
+            f"how much each scorer counts could not be learned, so all count alike: of the {len(given.rows)} training "
+            "documents that were looked at, none has a label that another one has, too, and that a scorer lists"
+        )
     scorers = FusedScorers(
         scorers=[scorer for scorer, _ in fitted.values()], fusion=fusion, alone=alone, train_counts=counts, analyser=analyser
     )
