@@ -28,10 +28,11 @@ from plant_cli.api import (
 )
 from plant_cli.lexical.documents import number_words
 from plant_cli.lexical.fusion import Candidates, Fusion, fit_fusion, fuse_rows, gather_candidates
-from plant_cli.lexical.scores import Scores, cut_folds, no_scores
+from plant_cli.lexical.scores import Scores, cut_folds, no_scores, order_shares
 
 Rows = npt.NDArray[np.int64]
 TAUGHT = 1000  # training documents whose left-out scores teach the weights
+FEW = 30  # documents from which on it is said that a scorer tells no labels apart
 Chosen = Sequence[tuple[ScorerSpec, Options]]
 
 
@@ -300,8 +301,15 @@ def _fit(spec: ScorerSpec, options: Options, given: ScorerInput) -> tuple[NamedS
     fitted = _try(spec.name, lambda: spec.fit(options, given))
     parts = fitted.left_out
     left_out = check_scores(spec.name, lambda: _leave_parts_out(spec, options, given) if parts is None else parts, shape)
+    if spec.needs_names and not any(_tells_apart(order_shares(view, csr_array(given.gold[given.rows]))) for view in left_out):
+        given.reporter.note(f"scorer {spec.name}: tells no labels apart here; are titles in the language of the texts?")
     chosen = Choice(name=spec.name, options=options.model_dump(mode="json"))
     return NamedScorer(chosen=chosen, scorer=fitted.scorer, views=len(left_out)), left_out
+
+
+def _tells_apart(shares: npt.NDArray[np.float64]) -> bool:
+    """Whether pairs of labels are in the right order more often than by chance; few documents are no reason to doubt it."""
+    return len(shares) < FEW or float(shares.mean()) - 2 * float(shares.std(ddof=1)) / len(shares) ** 0.5 > 0.5
 
 
 def _try(name: str, fit: Callable[[], FittedScorer]) -> FittedScorer:
