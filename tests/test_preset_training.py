@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import MistralConfig
 
 from plant_cli.api import Request, SilentReporter
 from plant_cli.base.files import read_json
@@ -21,18 +23,32 @@ SETS = (
     "machine.precision=fp32",
     "machine.device=cpu",
 )
-TWO_STEPS = ("epochs=1", "batch=32", "micro_batch=32")  # of the 64 documents that are not held out
+TWO_STEPS = {"epochs": 1, "batch": 32, "micro_batch": 32}  # of the 64 documents that are not held out
+CAUSAL = {"num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 512}
+FIRST_VERSION = (
+    "model.backbone={name: awd-lstm, window: 72, max_tokens: 144}",
+    *("model.decoder.ranker_size=8", "model.decoder.ranker_hidden=8"),
+    *(
+        "pretrain-lm.embedding=16",
+        "pretrain-lm.hidden=24",
+        "pretrain-lm.layers=2",
+        "pretrain-lm.epochs=1",
+        "pretrain-lm.directions=forward",
+    ),
+)
 
 
 class Preset:
     """Runs stages of a preset in one run folder."""
 
-    def __init__(self, name: str, folder: Path) -> None:
-        self.name, self.path, self.reporter = name, folder / name, SilentReporter()
+    def __init__(self, name: str, folder: Path, sets: Sequence[str] = SETS) -> None:
+        self.name, self.path, self.sets, self.reporter = name, folder / name, sets, SilentReporter()
 
     def run(self, stage: str, *sets: str) -> Any:
-        more = [f"{stage}.{setting}" for setting in TWO_STEPS if stage in ("pretrain-attn", "finetune")]
-        request = Request(registry=installed(), run_path=self.path, recipe=self.name, sets=[*SETS, *more, *sets], reporter=self.reporter)
+        more = [f"{stage}.{key}={value}" for key, value in TWO_STEPS.items() if stage in ("pretrain-attn", "finetune")]
+        request = Request(
+            registry=installed(), run_path=self.path, recipe=self.name, sets=[*self.sets, *more, *sets], reporter=self.reporter
+        )
         return run_stage(request, stage)
 
 
@@ -50,10 +66,46 @@ def test_a_preset_trains_two_steps_of_both_stages_and_is_judged(preset: Preset) 
         asked |= {key: {"name": value} for key, value in asked.items() if isinstance(options[key], dict) and isinstance(value, str)}
         if asked.pop("scorers", None) is not None:
             assert options["scorers"] == [], "a published system has no scorers beside the network"
-        assert {key: options[key] for key in asked} == {**asked, **({"epochs": 1} if "epochs" in asked else {})}
+        assert {key: options[key] for key in asked} == {**asked, **{key: value for key, value in TWO_STEPS.items() if key in asked}}
     if preset.name == "paper":
         assert options["monitor"] == "macro-F1" == options["tune"]
     assert 0 <= read_json(preset.path / "eval" / "metrics.json", "the metrics")["metrics"]["P@5"]["value"] <= 1
+
+
+def test_the_first_version_trains_two_steps_of_both_stages(tmp_path: Path) -> None:
+    run = Preset("paper-v1", tmp_path, [*(setting for setting in SETS if not setting.startswith("model.")), *FIRST_VERSION])
+    for stage in ("pretrain-lm", "mig", "pretrain-attn", "finetune"):
+        result = run.run(stage)
+    record = read_json(run.path / "finetune" / "stage.json", "the record")
+    assert record["sections"]["model"]["decoder"]["name"] == "planted-l2r"
+    assert (record["options"]["scorers"], record["options"]["prototypes"]) == ([], False)
+    assert 0 <= result.summary["P@5"] <= 1
+
+
+def test_the_paper_trains_two_steps_on_a_causal_model_in_four_bits_with_adapters(small_model: Callable[..., Path], tmp_path: Path) -> None:
+    folder = small_model(MistralConfig, **CAUSAL)
+    named = f"model.backbone={{name: mistral, model: '{folder}', max_tokens: 48}}"
+    run = Preset("paper", tmp_path, [*(setting for setting in SETS if "backbone" not in setting), named])
+    run.run("mig", "mig.min_df=1")
+    for stage in ("pretrain-attn", "finetune"):
+        run.run(stage)
+        assert (run.path / stage / "adapter" / "adapter_model.safetensors").exists(), "what is trained of the backbone is the adapter"
+    assert read_json(run.path / "finetune" / "stage.json", "the record")["sections"]["model"]["backbone"]["quantization"] == "nf4"
+
+
+@pytest.mark.parametrize("name", ["paper", "authors-code", "paper-v1"])
+def test_a_literal_preset_counts_words_as_they_stand(name: str) -> None:
+    assert load_recipe(name).layer.values["data"]["analyser"] == "none"
+
+
+@pytest.mark.parametrize("stage", ["pretrain-attn", "finetune"])
+def test_what_is_published_stands_in_the_preset_and_not_in_a_default(stage: str) -> None:
+    paper, code = (load_recipe(name).layer.values for name in ("paper", "authors-code"))
+    published = {"batch": 32, "weight_decay": 0.01, "clip": 1.0, "warmup": 0, "epochs": 10, "patience": 2}
+    assert {key: paper[stage][key] for key in published} == published
+    assert paper["model"]["label_queries"] == "random"
+    assert code[stage]["batch"] == 8
+    assert code["pretrain-attn"]["loss"]["gain"] == "linear"
 
 
 def test_what_leaks_needs_a_flag_and_marks_every_figure(tmp_path: Path) -> None:

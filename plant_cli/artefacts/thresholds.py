@@ -1,5 +1,7 @@
 """`thresholds.json`: the score from which a label is assigned, tuned on validation: one for all labels, or one for each.
 
+Without a validation split it is tuned on left-out scores of train.
+
 The thresholds of `plant thresholds` hold a second score, from which a label is reviewed by a person.
 """
 
@@ -18,6 +20,7 @@ from plant_cli.base.files import read_json, write_json
 from plant_cli.kit.metrics import Floats, Integers
 
 THRESHOLDS = "thresholds.json"
+VALIDATION = "validation"
 ASSIGN, REVIEW, REJECT = "assign", "review", "reject"
 AGAIN = "train again: plant finetune --force"
 
@@ -30,11 +33,18 @@ class Thresholds:
         value: one number, or one per label of train [L].
         objective: what they maximise on validation: micro-F1, macro-F1 or per-label; or the target that they reach there.
         review: the score from which a label is reviewed, per label of train [L]; None: nothing is.
+        split: what they were tuned on: validation, or train by left-out scores where there is no validation.
     """
 
     value: float | Floats
     objective: str
     review: Floats | None = None
+    split: str = VALIDATION
+
+    @property
+    def source(self) -> str:
+        """What they were tuned on, in words."""
+        return describe_source(self.split)
 
     def select(self, labels: Integers) -> Floats:
         """The threshold of each of these labels (rows of the label index, any shape)."""
@@ -52,8 +62,24 @@ class Thresholds:
         return said
 
 
+def describe_source(split: str) -> str:
+    """What a threshold was tuned on, in words."""
+    return split if split == VALIDATION else f"left-out scores of {split}"
+
+
+def describe_tuning(split: str, objective: str) -> str:
+    """What a threshold was tuned on and for, in words."""
+    return f"tuned on {describe_source(split)}{'' if split == VALIDATION else ' for'} {objective}"
+
+
 def write_thresholds(
-    folder: Path, value: float | Sequence[float], objective: str, label_hash: str, review: Sequence[float] | None = None
+    folder: Path,
+    value: float | Sequence[float],
+    objective: str,
+    label_hash: str,
+    review: Sequence[float] | None = None,
+    *,
+    split: str = VALIDATION,
 ) -> None:
     """Write the thresholds into the folder of a trained network.
 
@@ -63,9 +89,10 @@ def write_thresholds(
         objective: what they maximise, or reach.
         label_hash: hash of the ordered label ids.
         review: the score from which a label is reviewed, one per label of train [L]; None: nothing is.
+        split: what they were tuned on.
     """
     lists = {"value": value if isinstance(value, float | int) else _plain(value), **({} if review is None else {"review": _plain(review)})}
-    write_json(folder / THRESHOLDS, {**lists, "objective": objective, **stamp(labels=label_hash)})
+    write_json(folder / THRESHOLDS, {**lists, "objective": objective, "split": split, **stamp(labels=label_hash)})
 
 
 def _plain(values: Sequence[float]) -> list[float | None]:
@@ -103,9 +130,9 @@ def read_thresholds(folder: Path, label_hash: str, labels: int, name: str = THRE
             expected="value, objective and label_hash, as `plant finetune` wrote them",
             todo=f"restore the file, or {AGAIN}",
         )
-    value = content["value"]
+    value, split = content["value"], str(content.get("split", VALIDATION))  # the first thresholds did not name it
     if isinstance(value, float | int) and not isinstance(value, bool):  # one number says the same in any label order
-        return Thresholds(value=float(value), objective=content["objective"])
+        return Thresholds(value=float(value), objective=content["objective"], split=split)
     review = content.get("review")
     lists = [value] if review is None else [value, review]
     if not all(map(_are_numbers, lists)):
@@ -114,7 +141,8 @@ def read_thresholds(folder: Path, label_hash: str, labels: int, name: str = THRE
     require_same(marks, path=path, what="the list of thresholds", todo=AGAIN, labels=label_hash)
     if any(len(values) != labels for values in lists):
         raise _not_for_each(path, f"it holds {' and '.join(str(len(values)) for values in lists)} numbers for {labels:,} labels")
-    return Thresholds(value=_numbers(value), objective=content["objective"], review=None if review is None else _numbers(review))
+    reviewed = None if review is None else _numbers(review)
+    return Thresholds(value=_numbers(value), objective=content["objective"], review=reviewed, split=split)
 
 
 def _not_for_each(path: Path, why: str) -> ArtefactError:

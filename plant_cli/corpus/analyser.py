@@ -96,8 +96,10 @@ def choose_analyser(asked: Literal["auto", "none", "lemmas", "stems"], texts: Se
     shares = {code: share for code, share in _share(texts).items() if code is not None and share >= STRAY}
     methods = {code: _choose_method(code, asked) for code in shares}
     found = [f"{PHRASES[methods[code]]} in {name_language(code)} ({share:.0%})" for code, share in shares.items()]
-    if any(method != "none" for method in methods.values()):
+    if found:
         reporter.note(f"words are counted {', '.join(found)}: languages by share of the documents, found by content (--analyser)")
+    elif asked == "auto":
+        reporter.note("words are counted as they stand: the language of the documents is not recognised (--analyser)")
     lacking = [name_language(code) for code, method in methods.items() if method == "none"]
     if asked != "auto" and not shares:
         reporter.warn(f"words are counted as they stand, not as {asked}: the language of the documents is not recognised")

@@ -17,7 +17,7 @@ from plant_cli.api.reporting import Reporter
 from plant_cli.artefacts.corpus import CorpusRecord
 from plant_cli.artefacts.predictions import PREDICTIONS
 from plant_cli.artefacts.scores import open_scores
-from plant_cli.artefacts.thresholds import THRESHOLDS, read_thresholds
+from plant_cli.artefacts.thresholds import THRESHOLDS, Thresholds, describe_tuning, read_thresholds
 from plant_cli.evaluation.gold import Gold
 from plant_cli.kit.metrics import Floats, ScoreTable
 from plant_cli.runs.folder import HEADER_NAME, Run
@@ -267,12 +267,12 @@ def _read_threshold(finetune: Path, gold: Gold) -> tuple[float | Floats, str]:
     """The threshold, and in words where it comes from."""
     found = read_thresholds(finetune, gold.label_hash, gold.trained)
     if isinstance(found.value, float):
-        return found.value, f"threshold {found.value:.3g} tuned on validation {found.objective}"
-    return found.value, describe_list(found.objective)
+        return found.value, f"threshold {found.value:.3g} {describe_tuning(found.split, found.objective)}"
+    return found.value, describe_list(found)
 
 
-def describe_list(objective: str) -> str:
+def describe_list(found: Thresholds) -> str:
     """Where thresholds of each label come from, in words."""
-    if objective == "per-label":
-        return "a threshold per label, tuned on validation for the label's F1"
-    return f"thresholds for {objective}, chosen on validation"
+    if found.objective == "per-label":
+        return f"a threshold per label, tuned on {found.source} for the label's F1"
+    return f"thresholds for {found.objective}, chosen on {found.source}"

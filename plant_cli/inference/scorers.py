@@ -28,10 +28,11 @@ from plant_cli.api import (
 )
 from plant_cli.lexical.documents import number_words
 from plant_cli.lexical.fusion import Candidates, Fusion, fit_fusion, fuse_rows, gather_candidates
-from plant_cli.lexical.scores import Scores, cut_folds, no_scores
+from plant_cli.lexical.scores import Scores, cut_folds, no_scores, order_shares
 
 Rows = npt.NDArray[np.int64]
 TAUGHT = 1000  # training documents whose left-out scores teach the weights
+FEW = 30  # documents from which on it is said that a scorer tells no labels apart
 Chosen = Sequence[tuple[ScorerSpec, Options]]
 
 
@@ -301,8 +302,15 @@ def _fit(spec: ScorerSpec, options: Options, given: ScorerInput) -> tuple[NamedS
     fitted = _try(spec.name, lambda: spec.fit(options, given))
     parts = fitted.left_out
     left_out = check_scores(spec.name, lambda: _leave_parts_out(spec, options, given) if parts is None else parts, shape)
+    if spec.needs_names and not any(_tells_apart(order_shares(view, csr_array(given.gold[given.rows]))) for view in left_out):
+        given.reporter.note(f"scorer {spec.name}: tells no labels apart here; are titles in the language of the texts?")
     chosen = Choice(name=spec.name, options=options.model_dump(mode="json"))
     return NamedScorer(chosen=chosen, scorer=fitted.scorer, views=len(left_out)), left_out
+
+
+def _tells_apart(shares: npt.NDArray[np.float64]) -> bool:
+    """Whether pairs of labels are in the right order more often than by chance; few documents are no reason to doubt it."""
+    return len(shares) < FEW or float(shares.mean()) - 2 * float(shares.std(ddof=1)) / len(shares) ** 0.5 > 0.5
 
 
 def _try(name: str, fit: Callable[[], FittedScorer]) -> FittedScorer:
@@ -358,6 +366,11 @@ def _weigh(
         for name, first, last in zip(fitted, ends[:-1], ends[1:], strict=True)
     }
     fusion = next(iter(alone.values())) if len(alone) == 1 else fit_fusion(candidates, gold, counts, left_out=True, zero_shot=able)
+    if fusion.untaught:
+        given.reporter.warn(
+            f"how much each scorer counts could not be learned, so all count alike: of the {len(given.rows)} training "
+            "documents that were looked at, none has a label that another one has, too, and that a scorer lists"
+        )
     scorers = FusedScorers(
         scorers=[scorer for scorer, _ in fitted.values()], fusion=fusion, alone=alone, train_counts=counts, analyser=analyser
     )

@@ -39,9 +39,10 @@ class Reliability:
     shares: Floats
 
     @property
-    def error(self) -> float:
-        """The expected calibration error: mean distance of probability and share over pairs."""
-        return float((self.counts * np.abs(self.means - self.shares)).sum() / max(1, int(self.counts.sum())))
+    def error(self) -> float | None:
+        """The expected calibration error: mean distance of probability and share over pairs; None where there are none to measure it on."""
+        pairs = int(self.counts.sum())
+        return float((self.counts * np.abs(self.means - self.shares)).sum() / pairs) if pairs else None
 
 
 def fit_calibration(
@@ -72,6 +73,11 @@ def fit_calibration(
     by_source = found.reshape(-1, len(knots))
     weights = by_source[:-1] if len(prior) > 1 else np.maximum(by_source[:-1], FLATTEST)
     return Fusion(knots=np.asarray(knots, dtype=np.float64), weights=weights, bias=by_source[-1])
+
+
+def find_floored(fusion: Fusion) -> list[float]:
+    """The training frequencies at which the slope of a source alone is at its floor: what it says of such labels tells next to nothing."""
+    return [] if len(fusion.weights) > 1 else fusion.knots[fusion.weights[0] <= FLATTEST].tolist()
 
 
 def calibrate_pairs(fusion: Fusion, values: Floats, counts: Ints) -> Floats:
@@ -128,7 +134,7 @@ def measure_losses(logits: Floats, right: npt.NDArray[np.bool_]) -> Losses:
 
 
 def describe_reliability(found: Reliability) -> Mapping[str, Any]:
-    """A reliability as plain JSON: expected calibration error, and pairs, mean probability and share that is right in each bin."""
+    """A reliability as plain JSON: expected calibration error (null over no pairs), and pairs, mean probability and share right of bins."""
     columns: Iterable[Any] = (found.counts.tolist(), found.means.tolist(), found.shares.tolist())
     return {"ECE": found.error, "bins": [{"pairs": n, "probability": p, "right": r} for n, p, r in zip(*columns, strict=True)]}
 

@@ -74,6 +74,11 @@ class Fusion:
     weights: Floats
     bias: Floats
 
+    @property
+    def untaught(self) -> bool:
+        """Whether `fit_fusion` had nothing to learn from, so that every scorer counts alike."""
+        return bool((self.bias == UNTAUGHT).all())
+
 
 def gather_candidates(scores: Sequence[Scores]) -> Candidates:
     """The pairs that any of several scorers lists, with the standardised scores of all.

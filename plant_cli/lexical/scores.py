@@ -64,6 +64,33 @@ class Scores:
         return ranked
 
 
+def order_shares(scores: Scores, gold: csr_array) -> npt.NDArray[np.float64]:
+    """The share of (label, other label) pairs of each document that scores put in the right order, ties counting half: 0.5 by chance.
+
+    Labels that are not listed tie below those that are.
+
+    Args:
+        scores: of B documents.
+        gold: their labels, csr [B, L] of ones.
+
+    Returns:
+        Of the documents with labels and without all of them [≤ B].
+    """
+    shares, labels = [], gold.shape[1]
+    for row in range(gold.shape[0]):
+        inside, own = (slice(*matrix.indptr[row : row + 2]) for matrix in (scores.matrix, gold))
+        mine = np.isin(scores.matrix.indices[inside], gold.indices[own])
+        count = own.stop - own.start
+        others = labels - count
+        if not count or not others:
+            continue
+        listed, wrong = scores.matrix.data[inside][mine], np.sort(scores.matrix.data[inside][~mine])
+        below = others - len(wrong)  # not listed
+        passed = below + (np.searchsorted(wrong, listed, "left") + np.searchsorted(wrong, listed, "right")) / 2
+        shares.append((passed.sum() + (count - len(listed)) * below / 2) / (count * others))
+    return np.array(shares, dtype=np.float64)
+
+
 def no_scores(documents: int, labels: int) -> csr_array:
     """A matrix [B, L] without any score."""
     cells = (np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int32), np.zeros(documents + 1, dtype=np.int64))

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from plant_cli.ranking.ndcg import dcg, gains
-from plant_cli.ranking.ragged import Chunk, chunks, list_numbers, order_within, sum_lists
+from plant_cli.ranking.ndcg import discounts, gains
+from plant_cli.ranking.ragged import Chunk, chunks, list_numbers, list_positions, order_within, sum_lists
 
 PAIRS = 1 << 20
 """Pairs held at a time."""
 
 
-def approx_ndcg_loss(scores: Tensor, relevance: Tensor, offsets: Tensor, *, temperature: float) -> Tensor:
+def approx_ndcg_loss(
+    scores: Tensor, relevance: Tensor, offsets: Tensor, *, temperature: float, gain: Literal["exponential", "linear"] = "exponential"
+) -> Tensor:
     """Mean over lists of 1 − nDCG, with each rank replaced by 1 + Σ_j sigmoid((s_j − s_i) / temperature); all ranks count.
 
-    Lists without relevance or with fewer than two items do not count. Source: Qin, Liu and Li 2010.
+    An item's gain is 2^r − 1, or r itself where it is linear. Lists without relevance or with fewer than two items do not count.
+    Source: Qin, Liu and Li 2010.
     """
     order = order_within(relevance, offsets)
     s, r = _exact(scores[order]), _exact(relevance[order])
-    ideal = dcg(r, offsets, len(r))
+    worth = gains(r) if gain == "exponential" else r
+    ideal = sum_lists(worth * discounts(list_positions(offsets), len(r), r.dtype), offsets)
     counted = (offsets.diff() > 1) & (ideal > 0)
     leaders = sum_lists((r > 0).long(), offsets) * counted
-    gain, total = gains(r), 0 * s.sum()
+    total = 0 * s.sum()
     for chunk in chunks(offsets, leaders, PAIRS, block=len(r)):
-        total = total + checkpoint(_approx_ndcg, s, gain, ideal, chunk, temperature, use_reentrant=False)
+        total = total + checkpoint(_approx_ndcg, s, worth, ideal, chunk, temperature, use_reentrant=False)
     return (counted.sum() - total) / counted.sum().clamp(min=1)
 
 

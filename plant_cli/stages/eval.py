@@ -175,13 +175,13 @@ def _find(context: StageContext, options: EvalOptions, gold: Gold) -> System:
     chosen = None if options.thresholds is None else find_chosen(context, options.thresholds)
     if options.predictions is not None:
         foreign = file_system(Path(options.predictions), options.threshold)
-        return foreign if chosen is None else replace(foreign, threshold=chosen.value, origin=describe_list(chosen.objective))
+        return foreign if chosen is None else replace(foreign, threshold=chosen.value, origin=describe_list(chosen))
     tag = find_judged_tag(context)
     predict = context.ensure("predict", tag, {"split": options.split})
     tuned = find_thresholds(predict, lambda: context.input("finetune", tag))
     system = own_system("finetune" if tuned != predict else "average", predict, tuned, gold)
     if chosen is not None:
-        return replace(system, threshold=chosen.value, origin=describe_list(chosen.objective))
+        return replace(system, threshold=chosen.value, origin=describe_list(chosen))
     if options.threshold is None:
         return system
     return replace(system, threshold=options.threshold, origin=f"threshold {options.threshold:g} given")

@@ -1,4 +1,4 @@
-"""Stage 2, `plant finetune`: train the whole network to assign labels, from planted or from random attention."""
+"""Stage 2, `plant finetune`: train the whole network to assign labels, from planted attention or from nothing."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | 
     said = f"{reached.conditions}; seed {seed}"
     kept = "start" if outcome.best_epoch < 0 else f"epoch {outcome.best_epoch + 1}"
     notes = [
-        f"kept: {kept} by {options.monitor}; {_describe_threshold(reached.threshold, options)}",
+        f"kept: {kept} by {options.monitor}; {_describe_threshold(reached.threshold, options, 'validation')}",
         _describe_calibration(reached.calibrated),
         *([] if reached.gain is None else [_describe_gain(reached.gain)]),
         said,
@@ -112,7 +112,8 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | 
 
 def _report_scorers(reached: Scored, options: FinetuneOptions, seed: int, tag: str | None) -> Result:
     seconds = ", ".join(f"{name} {value:.1f} s" for name, value in reached.scorers.seconds.items())
-    notes = [_describe_threshold(reached.threshold, options), _describe_calibration(reached.calibrated), f"fitted: {seconds}"]
+    threshold = _describe_threshold(reached.threshold, options, reached.split)
+    notes = [threshold, _describe_calibration(reached.calibrated), f"fitted: {seconds}"]
     if reached.split == "train":
         notes.append("there is no validation split: figures and threshold are of left-out scores of train")
     notes += [f"left out: {name} ({why})" for name, why in reached.scorers.missing.items()]
@@ -155,29 +156,45 @@ def _describe_gain(gain: Gain) -> str:
 
 def _describe_calibration(found: Calibrated) -> str:
     before, after = found.before.error, found.reliability.error
+    if before is None or after is None:
+        return "how far probabilities are off is not measured: there is no pair of document and label to measure it on"
     return (
         f"probabilities are off by {100 * after:.2g} points on average (expected calibration error; {100 * before:.2g} before); "
-        f"calibrated by {found.method}, the better on left-out documents ({'; '.join(_describe_losses(found))})"
+        f"calibrated by {found.method}, the better on left-out documents ({'; '.join([*_describe_losses(found), *_describe_floor(found)])})"
     )
+
+
+def _describe_floor(found: Calibrated) -> list[str]:
+    """Which labels the scores of a single source hardly tell apart."""
+    from plant_cli.lexical.calibration import FLATTEST, find_floored
+
+    floored = find_floored(found.fusion)
+    whose = "all labels"
+    if len(floored) < len(found.fusion.knots):
+        whose = f"labels of training frequency {' and '.join(f'{knot:g}' for knot in floored)}"
+    return [f"the slope of {whose} is at its floor, {FLATTEST:g}: scores hardly tell which of them are right"] if floored else []
 
 
 def _describe_losses(found: Calibrated) -> list[str]:
     return [f"{name} Brier score {losses.brier:.4f}, log loss {losses.log_loss:.4f}" for name, losses in found.losses.items()]
 
 
-def _describe_threshold(threshold: float, options: FinetuneOptions) -> str:
+def _describe_threshold(threshold: float, options: FinetuneOptions, split: str) -> str:
+    from plant_cli.artefacts.thresholds import describe_source, describe_tuning
+
     if options.tune != "per-label":
-        return f"threshold {threshold:.3g} tuned on validation {options.tune}"
+        return f"threshold {threshold:.3g} {describe_tuning(split, options.tune)}"
     return (
-        f"one threshold for each label tuned on validation; {threshold:.3g} (the best for macro-F1) for labels without a validation "
-        "document among those scored highest"
+        f"one threshold for each label tuned on {describe_source(split)}; {threshold:.3g} (the best for macro-F1) for labels without a "
+        f"{split} document among those scored highest"
     )
 
 
 SPECS = (
     StageSpec(
         name="finetune",
-        summary="Stage 2: train the network to assign labels, from planted attention or, for comparison, from random.",
+        summary="Stage 2: train the network to assign labels, from planted attention or, for comparison, from nothing "
+        "(practically uniform attention).",
         options=FinetuneOptions,
         source="PLANT, stage 2",
         run=run,

@@ -73,7 +73,7 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     if output is not None:
         context.confirm_inputs()
         _write(found, output, ids, titled=any(corpus.labels.titles), decided=chosen is not None, explained=options.why)
-    return _report(found, ids, output, top.cut, thresholds.objective if chosen else None, explained=options.why)
+    return _report(found, ids, output, top.cut, thresholds, chosen=chosen is not None, explained=options.why)
 
 
 def _explain(model: TrainedModel, texts: list[str], top: TopLabels) -> list[list[str]]:
@@ -234,13 +234,16 @@ def _list_documents(found: pl.DataFrame, ids: list[str], *, titled: bool, decide
     return whole.with_columns(pl.col(name).fill_null([]) for name in columns.values())
 
 
-def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut, target: str | None, *, explained: bool) -> Result:
+def _report(
+    found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut, thresholds: Thresholds, *, chosen: bool, explained: bool
+) -> Result:
     import polars as pl
 
     from plant_cli.model.truncation import cut_summary
 
     yes = pl.when("assigned").then(pl.lit("yes")).otherwise(pl.lit("no"))
-    said = yes if target is None else pl.col("decision")
+    said = pl.col("decision") if chosen else yes
+    source = thresholds.source
     shown = found if output is None else found.filter(pl.col("row") < SHOWN)
     documents = len(ids) if output is None else min(SHOWN, len(ids))
     title = ("1 text" if len(ids) == 1 else f"{len(ids)} texts") if documents == len(ids) else f"First {documents} of {len(ids)} texts"
@@ -252,7 +255,7 @@ def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut, 
             Column(name="title"),
             Column(name="score", kind="exact"),
             Column(name="threshold", kind="exact"),
-            Column(name="assigned" if target is None else "decision"),
+            Column(name="decision" if chosen else "assigned"),
             *([Column(name="why")] if explained else []),
         ],
         rows=[
@@ -263,9 +266,9 @@ def _report(found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut, 
         ],
         notes=[
             f"{len(found)} suggestions" + (f" for {len(ids)} texts written to {output}" if output else ""),
-            "assigned: the score reaches the threshold tuned on validation; scores are probabilities, calibrated on validation"
-            if target is None
-            else f"decision: by thresholds for {target}, chosen on validation; review: a person should look",
+            f"decision: by thresholds for {thresholds.objective}, chosen on {source}; review: a person should look"
+            if chosen
+            else f"assigned: the score reaches the threshold tuned on {source}; scores are probabilities, calibrated on {source}",
             *(["never: no threshold of the label reaches the target on validation"] if found["threshold"].is_infinite().any() else []),
             *(["why: what each scorer adds to the log-odds of an average label, and by what"] if explained else []),
         ],
@@ -281,7 +284,7 @@ def _round(score: float) -> float:
 SPECS = (
     StageSpec(
         name="suggest",
-        summary="Labels for new texts, by the trained network.",
+        summary="Labels for new texts, by the trained model.",
         options=SuggestOptions,
         run=run,
         sections=("machine",),

@@ -123,7 +123,7 @@ class Judge:
         """
         threshold = self.tune(top).value
         value = self.tune_labels(top, threshold) if tune == "per-label" else threshold
-        write_thresholds(session.folder, value, tune, label_hash)
+        write_thresholds(session.folder, value, tune, label_hash, split=self.split.name)
         if self.split.name == "validation":
             write_predictions(session.folder / VALIDATION, top.labels, top.scores, self.split, self.index)
         return threshold

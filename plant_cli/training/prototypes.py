@@ -100,7 +100,10 @@ class Prototypes:
                 best, chosen = trained_state(self.network, names), factor
         load_state(self.network, best)
         shown = ", ".join(f"{factor:g}: {figures[monitor]:.4f}" for factor, figures in found.items())
-        self.reporter.note(f"attention enters with sharpness {chosen:g} (validation {monitor} by sharpness: {shown})")
+        edges = {rising[-1]: ", the sharpest that was offered", rising[0]: ", the flattest that was offered"} if len(rising) > 1 else {}
+        self.reporter.note(
+            f"attention enters with sharpness {chosen:g}{edges.get(chosen, '')} (validation {monitor} by sharpness: {shown})"
+        )
         return {**found[chosen], "sharpness": chosen}
 
     def _plant(self, prototypes: Tensor, background: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""Stage 2 as a whole: the network is trained to assign labels, from planted or from random attention."""
+"""Stage 2 as a whole: the network is trained to assign labels, from planted attention or from nothing."""
 
 from __future__ import annotations
 

@@ -18,6 +18,10 @@ class ApproxNdcgOptions(Options):
     """Options of the stage 1 loss `approx-ndcg`."""
 
     temperature: float = option(1.0, "Score difference over which one word passes another; small is close to true ranks.", gt=0)
+    gain: Literal["exponential", "linear"] = option(
+        "exponential",
+        "What a word of relevance r is worth in DCG. exponential: 2^r - 1; linear: r, as the authors' code has it for grades.",
+    )
 
 
 class LabelRankingOptions(Options):

@@ -16,7 +16,7 @@ def build_lambda(options: LambdaOptions) -> RankLoss:
 
 def build_approx_ndcg(options: ApproxNdcgOptions) -> RankLoss:
     """1 − nDCG with smooth ranks."""
-    return partial(approx_ndcg_loss, temperature=options.temperature)
+    return partial(approx_ndcg_loss, temperature=options.temperature, gain=options.gain)
 
 
 def build_listnet(options: ListnetOptions) -> RankLoss:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plant_cli.api import ArtefactError
-from plant_cli.artefacts.thresholds import THRESHOLDS, read_thresholds, write_thresholds
+from plant_cli.artefacts.thresholds import THRESHOLDS, describe_tuning, read_thresholds, write_thresholds
 
 
 def test_one_threshold_holds_in_any_label_order(tmp_path):
@@ -28,7 +28,20 @@ def test_a_threshold_per_label_must_be_in_the_same_order(tmp_path):
 
 def test_thresholds_without_a_format_are_those_of_the_first(tmp_path):
     (tmp_path / THRESHOLDS).write_text(json.dumps({"value": [0.5], "objective": "per-label", "label_hash": "ours"}))
-    assert read_thresholds(tmp_path, "ours", 1).select(np.array([0])).tolist() == [0.5]
+    found = read_thresholds(tmp_path, "ours", 1)
+    assert found.select(np.array([0])).tolist() == [0.5]
+    assert found.source == "validation"  # which they did not say
+
+
+@pytest.mark.parametrize("value", [0.25, [0.1, 0.2]])
+def test_what_they_were_tuned_on_is_kept(tmp_path, value):
+    write_thresholds(tmp_path, value, "micro-F1", "ours", split="train")
+    found = read_thresholds(tmp_path, "ours", 2)
+    assert (found.split, found.source) == ("train", "left-out scores of train")
+    assert describe_tuning(found.split, found.objective) == "tuned on left-out scores of train for micro-F1"
+    write_thresholds(tmp_path, value, "micro-F1", "ours")
+    assert read_thresholds(tmp_path, "ours", 2).source == "validation"
+    assert describe_tuning("validation", "micro-F1") == "tuned on validation micro-F1"
 
 
 def test_a_damaged_file_is_refused(tmp_path):

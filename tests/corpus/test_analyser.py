@@ -11,7 +11,8 @@ import pytest
 from plant_cli.api import SilentReporter
 from plant_cli.artefacts.corpus import AnalyserRecord
 from plant_cli.corpus import analyser as module
-from plant_cli.corpus.analyser import PLAIN, WordAnalyser, choose_analyser, find_other_packages
+from plant_cli.corpus.analyser import PHRASES, PLAIN, WordAnalyser, choose_analyser, find_other_packages
+from plant_cli.corpus.languages import name_language
 from plant_cli.corpus.words import spell, words
 from plant_cli.model.token_words import match_words
 from tests.corpus.test_languages import SENTENCES
@@ -42,7 +43,7 @@ def choose(asked: Any, *texts: str) -> tuple[AnalyserRecord, SilentReporter]:
 def test_the_language_decides(code: str, auto: str, asked: str) -> None:
     record, told = choose("auto", SENTENCES[code])
     assert record.methods == {code: auto}
-    assert bool(told.notes) == (auto != "none")
+    assert [note.split(" (")[0] for note in told.notes] == [f"words are counted {PHRASES[auto]} in {name_language(code)}"]
     assert not told.warnings
     record, told = choose("lemmas", SENTENCES[code])
     assert record.methods == {code: asked}
@@ -68,6 +69,9 @@ def test_texts_in_no_recognised_language_stay_as_they_are(asked: str) -> None:
         [f"words are counted as they stand, not as {asked}: the language of the documents is not recognised"]
         if asked in ("lemmas", "stems")
         else []
+    )
+    assert told.notes == (
+        ["words are counted as they stand: the language of the documents is not recognised (--analyser)"] if asked == "auto" else []
     )
 
 

@@ -100,6 +100,16 @@ def test_all_together_find_the_labels_and_each_alone_is_kept() -> None:
     assert scored.logits_alone("titles", np.array([0])).argmax() == 0
 
 
+@pytest.mark.parametrize(
+    ("titles", "documents", "said"),
+    [(("лихорадка", "рука", "нога", "кашель"), 40, 1), (tuple(SIGNS), 40, 0), (("рука", None, None, None), 20, 0)],
+)
+def test_titles_that_tell_no_labels_apart_are_told(titles: Sequence[str | None], documents: int, said: int) -> None:
+    told = SilentReporter()
+    fit(("words", "titles"), reporter=told, titles=titles, documents=documents)
+    assert len([note for note in told.notes if note.startswith("scorer titles: tells no labels apart here")]) == said
+
+
 def test_left_out_scores_are_of_documents_that_were_not_seen() -> None:
     fitted = fit(("linear",), documents=6)
     own = fitted.left_out.logits(np.arange(6))

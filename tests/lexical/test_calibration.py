@@ -10,6 +10,7 @@ from plant_cli.lexical.calibration import (
     FLATTEST,
     calibrate_pairs,
     describe_reliability,
+    find_floored,
     fit_calibration,
     label_weights,
     measure_losses,
@@ -54,6 +55,12 @@ def test_the_order_of_one_source_is_never_turned_round() -> None:
     values, right = drawn(-1.0, 0.0)
     found = fit_calibration(values, right, np.ones(20000, dtype=np.int64), 1, prior=(1.0,), knots=(1.0,))
     assert found.weights[0, 0] == FLATTEST
+    assert find_floored(found) == [1.0]
+    rising = fit_calibration(-values, right, np.ones(20000, dtype=np.int64), 1, prior=(1.0,))
+    assert find_floored(rising) == []
+    two = np.repeat(values, 2, axis=1)
+    both = fit_calibration(two, right, np.ones(20000, dtype=np.int64), 1, prior=(0.0, 1.0), knots=(1.0,))
+    assert find_floored(both) == []  # weights of two sources may be negative
 
 
 def test_reliability_by_hand() -> None:
@@ -64,6 +71,12 @@ def test_reliability_by_hand() -> None:
     described = describe_reliability(found)
     assert described["ECE"] == found.error
     assert described["bins"][0] == {"pairs": 2, "probability": pytest.approx(0.05), "right": 0.5}
+
+
+def test_over_no_pairs_nothing_is_measured() -> None:
+    found = measure_reliability(np.zeros(0), np.zeros(0, dtype=bool))
+    assert found.error is None
+    assert describe_reliability(found)["ECE"] is None
 
 
 def test_losses_against_scikit_learn() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lexical.conftest import Drawn, draw
 from scipy.sparse import csr_array
 
-from plant_cli.lexical.scores import choose_best, cut_rows, find_pairs, keep_best, multiply_best, score_blocks
+from plant_cli.lexical.scores import choose_best, cut_rows, find_pairs, keep_best, multiply_best, order_shares, score_blocks
 
 
 @given(st.lists(st.integers(0, 4), max_size=12), st.integers(1, 6), st.randoms())
@@ -46,6 +46,22 @@ def test_what_is_not_listed_has_the_floor() -> None:
     np.testing.assert_array_equal(scores.look_up(rows, labels), [3, 2, 2, -1, -2, -2])
     empty = keep_best(csr_array((2, 3), dtype=np.float32))
     np.testing.assert_array_equal(empty.look_up(rows, labels), np.zeros(6))
+
+
+def test_the_share_of_pairs_in_the_right_order_equals_a_plain_loop() -> None:
+    chance = np.random.default_rng(0)
+    values = chance.integers(0, 4, (6, 9)).astype(np.float32)  # many ties
+    gold = (chance.random((6, 9)) < 0.4).astype(np.int64)
+    gold[1], gold[2] = 0, 1  # nothing to put in order
+    scores = keep_best(csr_array(values), 5)
+    shown = np.where(scores.matrix.toarray() > 0, scores.matrix.toarray(), -1)
+    plain = []
+    for own, said in zip(gold.astype(bool), shown, strict=True):
+        pairs = [(float(x > y) + float(x == y) / 2) for x in said[own] for y in said[~own]]
+        plain += [np.mean(pairs)] if pairs else []
+    found = order_shares(scores, csr_array(gold))
+    assert 2 < len(found) == len(plain) < 6
+    np.testing.assert_allclose(found, plain)
 
 
 def test_pairs_are_found_where_they_are_stored(drawn: Drawn) -> None:

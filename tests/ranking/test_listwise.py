@@ -20,7 +20,14 @@ def items() -> tuple[Tensor, Tensor]:
 
 
 def plain_approx_ndcg(s: Tensor, r: Tensor) -> Tensor:
-    gain = 2**r - 1
+    return plain_approx_ndcg_of(2**r - 1, s)
+
+
+def plain_linear_ndcg(s: Tensor, r: Tensor) -> Tensor:
+    return plain_approx_ndcg_of(r, s)
+
+
+def plain_approx_ndcg_of(gain: Tensor, s: Tensor) -> Tensor:
     others = ~torch.eye(len(s), dtype=torch.bool)
     rank = 1 + (torch.sigmoid((s - s[:, None]) / 0.3) * others).sum(1)
     ideal = (gain.sort(descending=True).values / torch.log2(torch.arange(len(s)).double() + 2)).sum()
@@ -35,15 +42,19 @@ def plain_mse(s: Tensor, r: Tensor) -> Tensor:
     return ((s - s.mean()) - (r - r.mean()) / r.std(correction=0)).square().mean()
 
 
-LOSSES: list[tuple[Callable[..., Tensor], dict[str, float], Callable[[Tensor, Tensor], Tensor]]] = [
+LOSSES: list[tuple[Callable[..., Tensor], dict[str, float | str], Callable[[Tensor, Tensor], Tensor]]] = [
     (approx_ndcg_loss, {"temperature": 0.3}, plain_approx_ndcg),
+    (approx_ndcg_loss, {"temperature": 0.3, "gain": "linear"}, plain_linear_ndcg),
     (listnet_loss, {"temperature": 0.3}, plain_listnet),
     (standardised_mse, {}, plain_mse),
 ]
+NAMES = ["approx-ndcg", "approx-ndcg-linear", "listnet", "mse"]
 
 
-@pytest.mark.parametrize(("loss", "options", "plain"), LOSSES, ids=["approx-ndcg", "listnet", "mse"])
-def test_equals_the_plain_form_of_each_list(loss: Callable[..., Tensor], options: dict[str, float], plain: Callable[..., Tensor]) -> None:
+@pytest.mark.parametrize(("loss", "options", "plain"), LOSSES, ids=NAMES)
+def test_equals_the_plain_form_of_each_list(
+    loss: Callable[..., Tensor], options: dict[str, float | str], plain: Callable[..., Tensor]
+) -> None:
     scores, relevance = items()
     ours = loss(scores, relevance, OFFSETS, **options)
     theirs = torch.stack([plain(scores[a:b], relevance[a:b]) for a, b in LISTS]).mean()
@@ -51,8 +62,8 @@ def test_equals_the_plain_form_of_each_list(loss: Callable[..., Tensor], options
     torch.testing.assert_close(*(torch.autograd.grad(x, scores)[0] for x in (ours, theirs)), rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize(("loss", "options", "plain"), LOSSES, ids=["approx-ndcg", "listnet", "mse"])
-def test_nothing_to_learn_gives_zero_gradient(loss: Callable[..., Tensor], options: dict[str, float], plain: object) -> None:
+@pytest.mark.parametrize(("loss", "options", "plain"), LOSSES, ids=NAMES)
+def test_nothing_to_learn_gives_zero_gradient(loss: Callable[..., Tensor], options: dict[str, float | str], plain: object) -> None:
     scores = torch.randn(2, requires_grad=True)
     value = loss(scores, torch.zeros(2), torch.tensor([0, 1, 1, 2]), **options)
     assert value.item() == 0

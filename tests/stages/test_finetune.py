@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 import torch
@@ -17,10 +18,13 @@ from plant_cli.artefacts.relevance import load_relevance
 from plant_cli.base.files import read_json
 from plant_cli.corpus import store
 from plant_cli.corpus.frames import read_frame
+from plant_cli.inference.calibration import Calibrated
+from plant_cli.lexical.calibration import FLATTEST, measure_reliability
+from plant_cli.lexical.fusion import Fusion
 from plant_cli.model import word_statistics
 from plant_cli.registry import installed
 from plant_cli.running.runner import run_stage
-from plant_cli.stages.finetune import _describe_gain
+from plant_cli.stages.finetune import _describe_calibration, _describe_gain
 from plant_cli.training.judging import Gain
 
 
@@ -216,6 +220,20 @@ def test_a_start_is_named_only_where_training_begins_from_one(trained: Clinic) -
     with pytest.raises(UsageError, match="does not start from planted attention") as caught:
         trained.run("finetune", "finetune.init=random", "finetune.planted=control")
     assert "leave --planted out" in caught.value.todo
+
+
+def test_a_slope_at_its_floor_is_told() -> None:
+    notes = []
+    for slope in (FLATTEST, 0.5):
+        fusion = Fusion(knots=np.array([1.0, 10.0]), weights=np.array([[slope, 1.0]]), bias=np.zeros(2))
+        measured = measure_reliability(np.array([0.5]), np.array([True]))
+        notes.append(
+            _describe_calibration(
+                Calibrated(fusion=fusion, logits=np.zeros(1), reliability=measured, before=measured, curves=(), losses={})
+            )
+        )
+    assert "the slope of labels of training frequency 1 is at its floor, 0.01: " in notes[0]
+    assert "floor" not in notes[1]
 
 
 @pytest.mark.parametrize(("low", "said"), [(0.001, "the network adds to the scorers"), (0.0, "`plant finetune --no-network --force`")])

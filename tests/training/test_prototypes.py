@@ -71,7 +71,9 @@ def test_the_sharpness_that_is_judged_best_is_left_in_the_network(small_network:
         asked.append((network.decoder.to_query.weight / start).mean().item())
         return {"value": -abs(asked[-1] - 0.5), "other": asked[-1]}
 
-    figures = make(network).choose_sharpness(judge, "value", (1.0, 0.5, 0.25))
+    planting = make(network)
+    figures = planting.choose_sharpness(judge, "value", (1.0, 0.5, 0.25))
+    assert not any("that was offered" in note for note in planting.reporter.notes)
     assert figures == {"sharpness": 0.5, "value": pytest.approx(0.0, abs=1e-6), "other": pytest.approx(0.5)}
     assert asked == pytest.approx([0.25, 0.5, 1.0])
     torch.testing.assert_close(network.decoder.to_query.weight.detach(), start * 0.5)
@@ -80,6 +82,18 @@ def test_the_sharpness_that_is_judged_best_is_left_in_the_network(small_network:
     make(other).choose_sharpness(lambda: {"value": 0.0}, "value", (0.5,))
     for name, parameter in other.decoder.named_parameters():
         torch.testing.assert_close(half[name], parameter.detach(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("best", "said"), [(0.25, "0.25, the flattest that was offered"), (1.0, "1, the sharpest that was offered")])
+def test_a_sharpness_at_the_edge_of_what_was_offered_is_told(small_network: Callable[..., Any], best: float, said: str) -> None:
+    network = small_network()
+    start = network.decoder.to_query.weight.detach().clone()
+    planting = make(network)
+    planting.choose_sharpness(lambda: {"v": -abs((network.decoder.to_query.weight / start).mean().item() - best)}, "v", (1.0, 0.5, 0.25))
+    assert any(f"attention enters with sharpness {said} (validation v" in note for note in planting.reporter.notes)
+    alone = make(small_network())
+    alone.choose_sharpness(lambda: {"v": 0.0}, "v", (best,))  # nothing else was offered
+    assert not any("that was offered" in note for note in alone.reporter.notes)
 
 
 def test_a_decoder_that_cannot_plant_its_tables_is_refused(small_network: Callable[..., Any]) -> None:

@@ -93,7 +93,27 @@ def test_without_validation_left_out_scores_of_train_stand_in(clinic: Any, tmp_p
     rows = [("train", "fever and cough", ["a"]), ("train", "broken leg", ["b"]), ("train", "fever", ["a"]), ("test", "leg", ["b"])]
     pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").write_parquet(path)
     done = clinic("finetune", f"data.path={path}", "data.dataset=files", ALONE)
-    assert any("no validation split" in note for note in done.tables[0].notes)
+    notes = done.tables[0].notes
+    assert any("no validation split" in note for note in notes)
+    assert not any("tuned on validation" in note for note in notes)
+    assert json.loads((clinic.path / "finetune" / "thresholds.json").read_text())["split"] == "train"
+    source = [f"data.path={path}", "data.dataset=files"]
+    clinic("predict", *source)
+    judged = clinic("eval", *source)
+    suggested = clinic("suggest", "suggest.text=fever", *source)
+    assert f"{done.summary['threshold']:.3g} tuned on left-out scores of train for micro-F1" in str(judged.data)
+    assert any("tuned on left-out scores of train; scores are" in note for note in suggested.tables[0].notes)
+
+
+def test_one_training_document_teaches_no_weights_and_measures_no_calibration(clinic: Any, tmp_path: Path) -> None:
+    path = tmp_path / "one.parquet"
+    rows = [("train", "fever and cough", ["a", "b"]), ("test", "leg", ["b"])]
+    pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").write_parquet(path)
+    told = SilentReporter()
+    done = clinic("finetune", f"data.path={path}", "data.dataset=files", ALONE, reporter=told)
+    assert any("could not be learned, so all count alike" in warning for warning in told.warnings)
+    assert any("how far probabilities are off is not measured" in note for note in done.tables[0].notes)
+    assert done.summary["ECE"] is None
 
 
 def test_a_poisoned_test_split_changes_nothing(clinic: Any, tmp_path: Path) -> None:

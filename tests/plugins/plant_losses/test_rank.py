@@ -45,6 +45,15 @@ def test_options_reach_the_loss() -> None:
     assert rank.build_mse(NoOptions())(scores, RELEVANCE, OFFSETS) > 0
 
 
+def test_the_gain_reaches_the_loss() -> None:
+    scores = torch.tensor([0.0, 0.0, 1.0, 2.0])
+    exponential, linear = (
+        rank.build_approx_ndcg(ApproxNdcgOptions.model_validate({"gain": gain}))(scores, RELEVANCE, OFFSETS)
+        for gain in ("exponential", "linear")
+    )
+    assert not torch.isclose(exponential, linear)
+
+
 def test_temperatures_reach_the_loss() -> None:
     scores = torch.tensor([0.0, 0.0, 1.0, 2.0])
     for build, options in ((rank.build_approx_ndcg, ApproxNdcgOptions), (rank.build_listnet, ListnetOptions)):
