@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import Analyser, ArtefactError, Corpus, Interrupted, LabelIndex, MachineSection, PlantError, ScorerSpec, first_line
+from plant_cli.api import Analyser, ArtefactError, Corpus, LabelIndex, MachineSection, PlantError, ScorerSpec, first_line
 from plant_cli.artefacts.model import DESCRIPTION
 from plant_cli.artefacts.scorers import AGAIN, StoredScorer, StoredScorers, read_scorers, write_scorers
+from plant_cli.inference.listed import ListedLogits, list_logits
 from plant_cli.inference.scorers import FusedScorers, NamedScorer, ScoredDocuments, load_scorers
-from plant_cli.inference.top import Keep, Rows, Scoring, TopCollector, TopLabels
+from plant_cli.inference.top import Logits, Scoring, TopCollector, TopLabels, cut_batches
 from plant_cli.lexical.calibration import LIMIT, label_weights
 from plant_cli.lexical.fusion import Fusion
 from plant_cli.lexical.isotonic import Curves, bend_labels
 from plant_cli.model.design import ComponentLookup
-from plant_cli.runs.session import never
-
-BATCH = 64  # documents whose scores for all labels are held at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +38,29 @@ class Voices:
     train_counts: npt.NDArray[np.int64]
     curves: Curves = ()
 
-    def weights(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    def weights(self) -> tuple[Logits, Logits]:
         """The weight of each source for each label [S, L], and the offset of each label [L]."""
         return label_weights(self.calibration, self.train_counts)
 
-    def bend(self, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    def bend(self, logits: Logits) -> Logits:
         """Weighted sums for all labels [B, L] as the calibration bends them."""
         return bend_labels(self.curves, logits, self.train_counts) if self.curves else logits
+
+    def calibrate(self, logits: Logits, train_counts: npt.NDArray[np.int64]) -> Logits:
+        """What scorers say together [B, N], calibrated, where there is no network.
+
+        Args:
+            logits: of documents and some labels.
+            train_counts: training documents of these labels [N].
+        """
+        weights, offset = label_weights(self.calibration, train_counts)
+        found: Logits = np.clip(logits, -LIMIT, LIMIT) * weights[0] + offset
+        return bend_labels(self.curves, found, train_counts) if self.curves else found
+
+    @property
+    def last_frequency(self) -> float:
+        """Training documents from which all labels are calibrated alike."""
+        return max(float(self.calibration.knots[-1]), *(float(curve.least) for curve in self.curves), 0.0)
 
 
 class TrainedModel(Protocol):
@@ -80,60 +94,40 @@ class ScorerModel:
     def score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
         """See `TrainedModel.score`."""
         scored = self.scorers.read(texts, scoring.reporter, scoring.name)
-        whole = Whole(self.voices, scored)
-        labels = len(self.voices.train_counts)
-        top = collect(len(texts), scoring.k, labels, whole.logits, keep=scoring.keep, should_stop=scoring.should_stop)
+        top = self._score_whole(scored, scoring)
         return replace(top, parts=score_parts(scored, scoring.k)) if scoring.parts else top
 
-
-@dataclass(frozen=True)
-class Whole:
-    """Calibrated logits of documents without a network."""
-
-    voices: Voices
-    scored: ScoredDocuments
-    _weights: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_weights", self.voices.weights())
-
-    def logits(self, rows: Rows) -> npt.NDArray[np.float32]:
-        """Logits [b, L] of some documents."""
-        weights, offset = self._weights
-        logits: npt.NDArray[np.float32] = np.clip(self.scored.logits(rows), -LIMIT, LIMIT) * weights[0] + offset
-        return self.voices.bend(logits)
+    def _score_whole(self, scored: ScoredDocuments, scoring: Scoring) -> TopLabels:
+        if scoring.keep is None:
+            return list_calibrated(self.voices, scored).best(scoring.k, scoring.should_stop)
+        counts = self.voices.train_counts
+        collected = TopCollector(len(scored), min(scoring.k, len(counts)), scoring.keep)
+        for rows in cut_batches(len(scored), scoring.should_stop):
+            collected.add(rows, self.voices.calibrate(scored.logits(rows), counts))
+        return collected.done()
 
 
-def collect(
-    documents: int,
-    k: int,
-    labels: int,
-    logits: Callable[[Rows], npt.NDArray[np.float32]],
-    *,
-    keep: Keep | None = None,
-    should_stop: Callable[[], bool] = never,
-) -> TopLabels:
-    """The k best labels of documents whose logits [b, L] are computed some at a time.
+def list_calibrated(voices: Voices, scored: ScoredDocuments) -> ListedLogits:
+    """Calibrated logits of documents without a network.
 
-    Raises:
-        Interrupted: the user stopped the command.
+    Args:
+        voices: with scorers, and calibrated without a network.
+        scored: the documents, as the scorers see them.
     """
-    collected = TopCollector(documents, min(k, labels), keep)
-    for start in range(0, documents, BATCH):
-        if should_stop():
-            raise Interrupted(
-                "stopped while scoring", where="scorers", expected="all documents scored", todo="run the same command again with --resume"
-            )
-        rows = np.arange(start, min(start + BATCH, documents))
-        collected.add(rows, logits(rows))
-    return collected.done()
+    scorers = scored.scorers
+    found = list_logits(scorers.fusion, scored.candidates, scorers.train_counts, voices.last_frequency)
+    return replace(
+        found,
+        logits=voices.calibrate(found.logits[None], scorers.train_counts[found.labels])[0],
+        floors=voices.calibrate(found.floors, found.counts),
+    )
 
 
 def score_parts(scored: ScoredDocuments, k: int) -> dict[str, TopLabels]:
     """The k best labels of documents by each scorer alone; by one scorer alone there is nothing to tell apart from the whole."""
-    names = [scorer.name for scorer in scored.scorers.scorers]
-    labels = len(scored.scorers.train_counts)
-    return {name: collect(len(scored), k, labels, lambda rows, name=name: scored.logits_alone(name, rows)) for name in names}  # type: ignore[misc]
+    scorers = scored.scorers
+    parts = {name: scored.candidates.take(scorers.views_of(name)) for name in (scorer.name for scorer in scorers.scorers)}
+    return {name: list_logits(scorers.alone[name], own, scorers.train_counts).best(k) for name, own in parts.items()}
 
 
 def save_voices(voices: Voices, folder: Path, corpus: Corpus, figures: Mapping[str, Any]) -> None:

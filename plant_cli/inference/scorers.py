@@ -124,11 +124,6 @@ class ScoredDocuments:
         """What all scorers say together of some documents [b, L]."""
         return fuse_rows(self.scorers.fusion, self.candidates, self.scorers.train_counts, rows)
 
-    def logits_alone(self, name: str, rows: Rows) -> npt.NDArray[np.float32]:
-        """What one scorer says of some documents [b, L]."""
-        own = self.candidates.take(self.scorers.views_of(name))
-        return fuse_rows(self.scorers.alone[name], own, self.scorers.train_counts, rows)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Training:

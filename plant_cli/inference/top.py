@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from plant_cli.api import Evidence, Reporter
+from plant_cli.api import Evidence, Interrupted, Reporter
 from plant_cli.lexical.scores import choose_best
 from plant_cli.model.cuts import Cut
 from plant_cli.runs.session import never
@@ -19,7 +19,9 @@ if TYPE_CHECKING:  # imports torch
     from plant_cli.model.candidates import Candidates
 
 Rows = npt.NDArray[np.int64]
-Keep = Callable[[Rows, npt.NDArray[np.float32]], None]
+Logits = npt.NDArray[np.float32]
+Keep = Callable[[Rows, Logits], None]
+BATCH = 64  # documents whose scores for all labels are held at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,14 +87,14 @@ class TopCollector:
         self.scores = np.zeros((documents, k), dtype=np.float64)
         self.counts = np.zeros(2, dtype=np.int64)  # pairs with a probability of at least one half, all that were scored
 
-    def add(self, rows: Rows, logits: npt.NDArray[np.float32]) -> None:
+    def add(self, rows: Rows, logits: Logits) -> None:
         """Take the best of the logits [b, L] of some documents [b]; a smaller index wins every tie."""
         best = rank_labels(logits, self.labels.shape[1])
         self.take(rows, best, np.take_along_axis(logits, best, axis=1), assigned=int((logits >= 0).sum()), pairs=logits.size)
         if self.keep is not None:
             self.keep(rows, logits)
 
-    def take(self, rows: Rows, best: npt.NDArray[np.int64], logits: npt.NDArray[np.float32], *, assigned: int, pairs: int) -> None:
+    def take(self, rows: Rows, best: npt.NDArray[np.int64], logits: Logits, *, assigned: int, pairs: int) -> None:
         """Take labels that were found to be the best.
 
         Args:
@@ -111,7 +113,21 @@ class TopCollector:
         return TopLabels(labels=self.labels, scores=self.scores, assigned_share=assigned / max(1, pairs))
 
 
-def rank_labels(logits: npt.NDArray[np.float32], k: int) -> npt.NDArray[np.int64]:
+def cut_batches(documents: int, should_stop: Callable[[], bool] = never) -> Iterator[Rows]:
+    """The rows of documents, some at a time, as long as the user does not stop.
+
+    Raises:
+        Interrupted: the user stopped the command.
+    """
+    for start in range(0, documents, BATCH):
+        if should_stop():
+            raise Interrupted(
+                "stopped while scoring", where="scorers", expected="all documents scored", todo="run the same command again with --resume"
+            )
+        yield np.arange(start, min(start + BATCH, documents))
+
+
+def rank_labels(logits: Logits, k: int) -> npt.NDArray[np.int64]:
     """The k best labels of each document by logits [b, L], best first, [b, k]; a smaller index wins every tie.
 
     Only the k that are found are sorted: sorting all labels takes ten times as long.

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Corpus, DataError, Interrupted, MachineSection, ScorerSpec, Split
 from plant_cli.inference.calibration import Calibrated, Pairs, calibrate, list_scored
-from plant_cli.inference.model import Voices, Whole, collect, save_voices, score_parts
+from plant_cli.inference.model import Voices, list_calibrated, save_voices, score_parts
 from plant_cli.inference.scorers import FusedScorers, ScoredDocuments, Training, fit_scorers
 from plant_cli.inference.top import TopLabels
 from plant_cli.lexical.calibration import describe_reliability
@@ -189,13 +189,13 @@ def describe(calibrated: Calibrated, parts: Mapping[str, Mapping[str, float]], s
 
 def _rank(scored: ScoredDocuments, pairs: Pairs, calibrated: Calibrated, voices: Voices) -> TopLabels:
     """The best labels by calibrated logits; pairs that no scorer lists come after those that one does."""
-    dense = collect(len(scored), KEPT, pairs.shape[1], Whole(voices, scored).logits)
+    every = list_calibrated(voices, scored).best(KEPT)
     best = pairs.best(calibrated.logits, KEPT)
     listed = np.bincount(pairs.rows, minlength=pairs.shape[0]) >= min(KEPT, pairs.shape[1])
     return TopLabels(
-        labels=np.where(listed[:, None], best.labels, dense.labels),
-        scores=np.where(listed[:, None], best.scores, dense.scores),
-        assigned_share=dense.assigned_share,
+        labels=np.where(listed[:, None], best.labels, every.labels),
+        scores=np.where(listed[:, None], best.scores, every.scores),
+        assigned_share=every.assigned_share,
     )
 
 

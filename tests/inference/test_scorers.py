@@ -23,6 +23,7 @@ from plant_cli.api import (
 )
 from plant_cli.corpus.analyser import PLAIN
 from plant_cli.corpus.labels import LabelTable
+from plant_cli.inference.model import score_parts
 from plant_cli.inference.scorers import Training, fit_scorers, read_words
 from plant_cli.registry import installed
 
@@ -96,7 +97,7 @@ def test_all_together_find_the_labels_and_each_alone_is_kept() -> None:
     assert list(fitted.scorers.alone) == list(NAMES)
     assert len(fitted.scorers.fusion.weights) == sum(scorer.views for scorer in fitted.scorers.scorers)
     scored = fitted.scorers.read(["fever"], SilentReporter(), "texts")
-    assert scored.logits_alone("titles", np.array([0])).argmax() == 0
+    assert score_parts(scored, 1)["titles"].labels.tolist() == [[0]]
 
 
 def test_left_out_scores_are_of_documents_that_were_not_seen() -> None:
