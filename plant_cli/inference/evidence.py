@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import Analyser, Corpus, MachineSection, Reason, Reporter
+from plant_cli.api import Analyser, Corpus, MachineSection, Reason, Reporter, SilentReporter
 from plant_cli.inference.model import Voices, has_network, load_voices
 from plant_cli.inference.reasons import explain_labels
 from plant_cli.model.design import ComponentLookup
@@ -79,9 +79,10 @@ def _join(attention: npt.NDArray[np.float64], named: npt.NDArray[np.float64]) ->
 
 
 def _explain(voices: Voices | None, text: str, labels: Sequence[int]) -> list[Reason]:
-    if voices is None:
+    if voices is None or voices.scorers is None or not labels:
         return [Reason(text="")] * len(labels)
-    return explain_labels(voices, [text], np.array([labels], dtype=np.int64))[0]
+    scored = voices.scorers.read([text], SilentReporter(), "reasons", keep_words=True)
+    return explain_labels(scored, voices.trust, np.array([labels], dtype=np.int64))[0]
 
 
 def _place_words(analyser: Analyser, text: str) -> tuple[list[str], npt.NDArray[np.int64]]:

@@ -14,6 +14,7 @@ from plant_cli.api import Analyser, ArtefactError, Corpus, LabelIndex, MachineSe
 from plant_cli.artefacts.model import DESCRIPTION
 from plant_cli.artefacts.scorers import AGAIN, StoredScorer, StoredScorers, read_scorers, write_scorers
 from plant_cli.inference.listed import ListedLogits, list_logits
+from plant_cli.inference.reasons import explain_labels
 from plant_cli.inference.scorers import FusedScorers, NamedScorer, ScoredDocuments, load_scorers
 from plant_cli.inference.top import Logits, Scoring, TopCollector, TopLabels, cut_batches
 from plant_cli.lexical.calibration import LIMIT, label_weights
@@ -41,6 +42,12 @@ class Voices:
     def weights(self) -> tuple[Logits, Logits]:
         """The weight of each source for each label [S, L], and the offset of each label [L]."""
         return label_weights(self.calibration, self.train_counts)
+
+    @property
+    def trust(self) -> Logits:
+        """The weight of what scorers say together, for each label [L]."""
+        trust: Logits = self.weights()[0][-1]
+        return trust
 
     def bend(self, logits: Logits) -> Logits:
         """Weighted sums for all labels [B, L] as the calibration bends them."""
@@ -93,9 +100,11 @@ class ScorerModel:
 
     def score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
         """See `TrainedModel.score`."""
-        scored = self.scorers.read(texts, scoring.reporter, scoring.name)
+        scored = self.scorers.read(texts, scoring.reporter, scoring.name, keep_words=scoring.reasons)
         top = self._score_whole(scored, scoring)
-        return replace(top, parts=score_parts(scored, scoring.k)) if scoring.parts else top
+        parts = score_parts(scored, scoring.k) if scoring.parts else {}
+        reasons = explain_labels(scored, self.voices.trust, top.labels) if scoring.reasons else ()
+        return replace(top, parts=parts, reasons=reasons)
 
     def _score_whole(self, scored: ScoredDocuments, scoring: Scoring) -> TopLabels:
         if scoring.keep is None:

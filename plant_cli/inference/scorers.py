@@ -88,15 +88,25 @@ class FusedScorers:
     train_counts: npt.NDArray[np.int64]
     analyser: Analyser
 
-    def read(self, texts: Sequence[str], reporter: Reporter, name: str) -> ScoredDocuments:
-        """Score texts; `ComponentError` if a scorer fails."""
+    def read(self, texts: Sequence[str], reporter: Reporter, name: str, *, keep_words: bool = False) -> ScoredDocuments:
+        """Score texts.
+
+        Args:
+            texts: one a document [B].
+            reporter: where progress goes.
+            name: of the texts, for progress.
+            keep_words: whether the documents are kept in words, too, for reasons.
+
+        Raises:
+            ComponentError: a scorer fails.
+        """
         documents = read_words(texts, self.analyser)
         found: list[Scores] = []
         with reporter.progress(f"scorers: {name}", len(self.scorers), "scorers") as task:
             for scorer in self.scorers:
                 found += scorer.score(documents, len(self.train_counts))
                 task.advance(1)
-        return ScoredDocuments(scorers=self, candidates=gather_candidates(found))
+        return ScoredDocuments(scorers=self, candidates=gather_candidates(found), documents=documents if keep_words else None)
 
     def views_of(self, name: str) -> list[int]:
         """The places of a scorer's views among all."""
@@ -112,10 +122,12 @@ class ScoredDocuments:
     Args:
         scorers: that scored them.
         candidates: what they say.
+        documents: in words, where these were kept.
     """
 
     scorers: FusedScorers
     candidates: Candidates
+    documents: Documents | None = None
 
     def __len__(self) -> int:
         return self.candidates.shape[0]

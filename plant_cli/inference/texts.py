@@ -14,6 +14,7 @@ from plant_cli.artefacts.model import require_words
 from plant_cli.artefacts.predictions import NETWORK
 from plant_cli.artefacts.relevance import read_vocabulary
 from plant_cli.inference.model import Voices, score_parts
+from plant_cli.inference.reasons import explain_labels
 from plant_cli.inference.scorers import ScoredDocuments
 from plant_cli.inference.scoring import WHOLE, Mix, keep_logits, score_documents
 from plant_cli.inference.top import Scoring, TopLabels
@@ -51,7 +52,7 @@ class NetworkModel:
 
     def score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
         """See `TrainedModel.score`."""
-        scored = self.voices.scorers.read(texts, scoring.reporter, scoring.name) if self.voices and self.voices.scorers else None
+        scored = self._read_scored(texts, scoring)
         tokens = tokenize(self.network, texts, scoring.reporter, scoring.name, evidence=scoring.evidence)
         words = find_token_words(texts, tokens, self.vocabulary, self.analyser) if self.network.needs_words else None
         reader = LiveReader(self.network, tokens, self.hardware, words)
@@ -63,7 +64,14 @@ class NetworkModel:
         found = score_documents(self.network, reader, self.hardware, scoring, mixes)
         whole = found.pop(WHOLE)
         recall = self._measure_recall(reader, scoring)
-        return replace(whole, shortlist_recall=recall, cut=measure_cut(tokens, scoring.evidence), parts=found | parts)
+        reasons = explain_labels(scored, self.voices.trust, whole.labels) if scoring.reasons and self.voices and scored else ()
+        return replace(whole, shortlist_recall=recall, cut=measure_cut(tokens, scoring.evidence), parts=found | parts, reasons=reasons)
+
+    def _read_scored(self, texts: Sequence[str], scoring: Scoring) -> ScoredDocuments | None:
+        """The texts, as scorers see them; None without scorers."""
+        if self.voices is None or self.voices.scorers is None:
+            return None
+        return self.voices.scorers.read(texts, scoring.reporter, scoring.name, keep_words=scoring.reasons)
 
     def _measure_recall(self, reader: LiveReader, scoring: Scoring) -> float | None:
         """The share of the best labels that a shortlist kept; None without one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from plant_cli.api import Evidence, Interrupted, Reporter
+from plant_cli.api import Evidence, Interrupted, Reason, Reporter
 from plant_cli.lexical.scores import choose_best
 from plant_cli.model.cuts import Cut
 from plant_cli.runs.session import never
@@ -35,6 +35,7 @@ class TopLabels:
         shortlist_recall: share of the K best that a shortlist proposed, measured on a sample; None where every label was scored.
         cut: what of the documents the network did not read, where that was asked for.
         parts: the best labels by each part of the model alone, by its name, where that was asked for.
+        reasons: what scorers say for each of the best labels [N, K], where that was asked for and there are scorers.
     """
 
     labels: npt.NDArray[np.int64]
@@ -43,6 +44,7 @@ class TopLabels:
     shortlist_recall: float | None = None
     cut: Cut = field(default_factory=Cut)
     parts: Mapping[str, TopLabels] = field(default_factory=dict)
+    reasons: Sequence[Sequence[Reason]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,7 @@ class Scoring:
         should_stop: true once the user asked to stop.
         evidence: gold spans of the texts, to be looked for beyond what a network reads.
         parts: whether each part's own best labels are wanted, too.
+        reasons: whether it is wanted, too, what scorers say for the best labels.
     """
 
     name: str
@@ -70,6 +73,7 @@ class Scoring:
     should_stop: Callable[[], bool] = never
     evidence: Evidence | None = None
     parts: bool = False
+    reasons: bool = False
 
 
 class TopCollector:

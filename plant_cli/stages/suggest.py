@@ -61,9 +61,20 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     thresholds = read_thresholds(folder, labels.hash, len(labels)) if chosen is None else find_chosen(context, chosen)
 
     model = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
-    scoring = Scoring(name="texts", k=options.top_k, batch=options.batch, reporter=context.reporter, should_stop=lambda: context.stopping)
-    top = model.score(texts, scoring)
-    reasons = _explain(model, texts, top) if options.why else None
+    if options.why:
+        _require_scorers(model)
+    top = model.score(
+        texts,
+        Scoring(
+            name="texts",
+            k=options.top_k,
+            batch=options.batch,
+            reporter=context.reporter,
+            should_stop=lambda: context.stopping,
+            reasons=options.why,
+        ),
+    )
+    reasons = [[reason.text for reason in own] for own in top.reasons] if options.why else None
     found = _suggestions(ids, top, thresholds, corpus, reasons)
     found = found.filter(~found["row"].is_in([row for row, text in enumerate(texts) if not text.strip()]))
     if options.assigned:
@@ -74,10 +85,8 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     return _report(found, ids, output, top.cut, thresholds.objective if chosen else None, explained=options.why)
 
 
-def _explain(model: TrainedModel, texts: list[str], top: TopLabels) -> list[list[str]]:
-    """What speaks for the labels of each text, in words."""
-    from plant_cli.inference.reasons import explain_labels
-
+def _require_scorers(model: TrainedModel) -> None:
+    """Refuse a model that could not say why."""
     if model.voices is None or model.voices.scorers is None:
         raise UsageError(
             "the model has no scorers that could say why",
@@ -85,7 +94,6 @@ def _explain(model: TrainedModel, texts: list[str], top: TopLabels) -> list[list
             expected="a model that was trained with scorers",
             todo="leave --why out, or train with `plant finetune --scorers words,titles,neighbours,linear --force`",
         )
-    return [[reason.text for reason in own] for own in explain_labels(model.voices, texts, top.labels)]
 
 
 def _writable(options: SuggestOptions, *, force: bool) -> Path | None:

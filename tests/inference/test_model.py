@@ -73,3 +73,14 @@ def test_damaged_arrays_of_a_scorer_are_refused(
     with pytest.raises(ArtefactError, match="the scorer 'words' cannot be made again: ") as caught:
         load_voices(tmp_path, labels, PLAIN, installed().resolve)
     assert caught.value.where == str(tmp_path)
+
+
+def test_reasons_are_told_in_the_same_reading(model: ScorerModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    spell = type(PLAIN).spell
+    monkeypatch.setattr(type(PLAIN), "spell", lambda self, text: read.append(text) or spell(self, text))
+    top = model.score(TEXTS, Scoring(name="texts", k=2, batch=1, reporter=SilentReporter(), reasons=True))
+    assert read == TEXTS
+    assert [len(own) for own in top.reasons] == [2, 2, 2, 2]
+    assert "fever" in top.reasons[0][0].words
+    assert model.score(TEXTS, Scoring(name="texts", k=2, batch=1, reporter=SilentReporter())).reasons == ()
