@@ -126,6 +126,14 @@ def reasons_stand_alone(spec: ScorerSpec) -> None:
         assert alone == beside, f"other reasons for {text!r} alone than beside others"
 
 
+def memory_is_foretold(spec: ScorerSpec) -> None:
+    """`memory`, where a scorer has it, is a number of bytes for any number of documents."""
+    for documents in (1, 1000, 1_000_000):
+        found = 0 if spec.memory is None else spec.memory(default_options(spec), documents)
+        assert isinstance(found, int), f"memory for {documents} documents is {found!r}, no whole number"
+        assert found >= 0, f"memory for {documents} documents is {found}"
+
+
 @cache
 def _fit(spec: ScorerSpec) -> FittedScorer:
     return spec.fit(default_options(spec), sample_input())
@@ -148,4 +156,5 @@ CHECKS = (
     left_out_scores_have_the_same_form,
     reasons_are_one_for_each_label,
     reasons_stand_alone,
+    memory_is_foretold,
 )
