@@ -13,10 +13,8 @@ from scipy.sparse import csr_array, vstack
 from plant_cli.api import (
     SPLITS,
     ArtefactError,
-    Corpus,
     DecoderSpec,
     LabelIndex,
-    MachineSection,
     Options,
     Reporter,
     Spec,
@@ -26,35 +24,27 @@ from plant_cli.api import (
 from plant_cli.artefacts.model import read_description, require_words
 from plant_cli.base.hashing import hash_strings
 from plant_cli.model.cuts import cut_summary, measure_cut
-from plant_cli.model.design import ComponentLookup, Design, find_design
+from plant_cli.model.design import Design, find_design
 from plant_cli.model.hardware import Hardware, choose_hardware
 from plant_cli.model.network import Network, assemble, restore_network
 from plant_cli.model.reading import HiddenReader, Rows, lengths, tokenize
 from plant_cli.model.token_words import find_token_words
 from plant_cli.model.word_statistics import WordStatistics
-from plant_cli.runs.session import Session
 from plant_cli.training.cache import CachePolicy, open_reader
+from plant_cli.training.scoring import ScorerInputs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inputs:
-    """What stage 1 and stage 2 work from.
+class Inputs(ScorerInputs):
+    """What stage 1 and stage 2 work from: what scorers are fitted from, and a network.
 
     Args:
-        corpus: the documents.
         design: the network's components.
-        machine: device, precision and seed.
-        session: of the stage.
-        component: finds losses, metrics and shortlists.
         statistics: relevance of words for labels, with counts; None if the run has none.
         planted: folder of the stage 1 that stage 2 starts from; None for a random start.
     """
 
-    corpus: Corpus
     design: Design
-    machine: MachineSection
-    session: Session
-    component: ComponentLookup
     statistics: WordStatistics | None = None
     planted: Path | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,33 +24,16 @@ from plant_cli.training.options import FinetuneOptions
 ALONE = (1.0,)  # weight of the scorers where validation says nothing
 
 
-class Given(Protocol):
-    """What scorers are fitted from; `plant_cli.training.materials.Inputs` is one."""
-
-    @property
-    def corpus(self) -> Corpus:
-        """The documents."""
-        ...
-
-    @property
-    def machine(self) -> MachineSection:
-        """Its seed."""
-        ...
-
-    @property
-    def session(self) -> Session:
-        """Of the stage."""
-        ...
-
-    @property
-    def component(self) -> ComponentLookup:
-        """Finds scorers and metrics."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class ScorerInputs:
-    """See `Given`."""
+    """What scorers are fitted from.
+
+    Args:
+        corpus: the documents.
+        machine: the seed; a network is told its device and precision, too.
+        session: of the stage.
+        component: finds scorers, losses, metrics and shortlists.
+    """
 
     corpus: Corpus
     machine: MachineSection
@@ -81,7 +64,7 @@ class Scored:
     conditions: str
 
 
-def score_alone(given: Given, options: FinetuneOptions) -> Scored:
+def score_alone(given: ScorerInputs, options: FinetuneOptions) -> Scored:
     """Fit scorers on train, calibrate them and tune the threshold on validation; all is saved in the stage's folder.
 
     Raises:
@@ -138,7 +121,7 @@ def speak(calibrated: Calibrated, scorers: FusedScorers | None, train_counts: np
     return Voices(scorers=scorers, calibration=calibrated.fusion, train_counts=train_counts, curves=calibrated.curves)
 
 
-def fit_beside(given: Given, options: FinetuneOptions) -> tuple[Training | None, ScoredDocuments | None]:
+def fit_beside(given: ScorerInputs, options: FinetuneOptions) -> tuple[Training | None, ScoredDocuments | None]:
     """The scorers that speak beside a network, and what they say of validation; None where none does, or there is no validation.
 
     Raises:
@@ -164,7 +147,7 @@ def fit_beside(given: Given, options: FinetuneOptions) -> tuple[Training | None,
     return fitted, fitted.scorers.read(corpus.split("validation").texts, reporter, "validation")
 
 
-def make_judge(given: Given, options: FinetuneOptions, split: Split) -> Judge:
+def make_judge(given: ScorerInputs, options: FinetuneOptions, split: Split) -> Judge:
     """What measures scores of a split."""
     objective = "micro-F1" if options.tune == "micro-F1" else "macro-F1"
     return Judge(split, given.corpus.labels, given.corpus.sizes["train"], find_families(given.component), objective)  # type: ignore[arg-type]
@@ -223,7 +206,7 @@ def _take(train: Split, scorers: Training) -> Split:
     )
 
 
-def _nothing_left(given: Given) -> DataError:
+def _nothing_left(given: ScorerInputs) -> DataError:
     return DataError(
         "no scorer is left that could say anything",
         where=str(given.session.folder),
