@@ -138,7 +138,7 @@ class ScoredDocuments:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
+class FittedScorers:
     """Scorers as they were fitted.
 
     Args:
@@ -166,7 +166,7 @@ def fit_scorers(
     seed: int,
     allow_missing: bool = False,
     check: Callable[[], None] = lambda: None,
-) -> Training | None:
+) -> FittedScorers | None:
     """Fit scorers on train, and learn from left-out scores of train how much each counts.
 
     Args:
@@ -352,7 +352,7 @@ def _weigh(
     analyser: Analyser,
     seconds: Mapping[str, float],
     missing: Mapping[str, str],
-) -> Training:
+) -> FittedScorers:
     counts = np.bincount(given.gold.indices, minlength=given.gold.shape[1]).astype(np.int64)
     candidates = gather_candidates([view for _, views in fitted.values() for view in views])
     gold = csr_array(given.gold[given.rows])
@@ -365,7 +365,7 @@ def _weigh(
     scorers = FusedScorers(
         scorers=[scorer for scorer, _ in fitted.values()], fusion=fusion, alone=alone, train_counts=counts, analyser=analyser
     )
-    return Training(
+    return FittedScorers(
         scorers=scorers,
         taught=given.rows,
         left_out=ScoredDocuments(scorers=scorers, candidates=candidates),

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from plant_cli.api import Corpus, DataError, Interrupted, MachineSection, ScorerSpec, Split
 from plant_cli.inference.calibration import Calibrated, Pairs, calibrate, list_scored
 from plant_cli.inference.model import Voices, list_calibrated, save_voices, score_parts
-from plant_cli.inference.scorers import FusedScorers, ScoredDocuments, Training, fit_scorers
+from plant_cli.inference.scorers import FittedScorers, FusedScorers, ScoredDocuments, fit_scorers
 from plant_cli.inference.top import TopLabels
 from plant_cli.lexical.calibration import describe_reliability
 from plant_cli.model.design import ComponentLookup
@@ -55,7 +55,7 @@ class Scored:
         conditions: which documents and labels the figures are of.
     """
 
-    scorers: Training
+    scorers: FittedScorers
     split: str
     figures: Mapping[str, float]
     parts: Mapping[str, Mapping[str, float]]
@@ -121,7 +121,7 @@ def speak(calibrated: Calibrated, scorers: FusedScorers | None, train_counts: np
     return Voices(scorers=scorers, calibration=calibrated.fusion, train_counts=train_counts, curves=calibrated.curves)
 
 
-def fit_beside(given: ScorerInputs, options: FinetuneOptions) -> tuple[Training | None, ScoredDocuments | None]:
+def fit_beside(given: ScorerInputs, options: FinetuneOptions) -> tuple[FittedScorers | None, ScoredDocuments | None]:
     """The scorers that speak beside a network, and what they say of validation; None where none does, or there is no validation.
 
     Raises:
@@ -158,7 +158,7 @@ def judge_parts(judge: Judge, scored: ScoredDocuments) -> dict[str, dict[str, fl
     return {name: judge.figures(top) for name, top in score_parts(scored, KEPT).items()}
 
 
-def describe(calibrated: Calibrated, parts: Mapping[str, Mapping[str, float]], scorers: Training | None) -> dict[str, Any]:
+def describe(calibrated: Calibrated, parts: Mapping[str, Mapping[str, float]], scorers: FittedScorers | None) -> dict[str, Any]:
     """What `scorers.json` and the stage's record say of them."""
     return {
         "calibration_before": describe_reliability(calibrated.before),
@@ -195,7 +195,7 @@ def _make_check(session: Session) -> Callable[[], None]:
     return check
 
 
-def _take(train: Split, scorers: Training) -> Split:
+def _take(train: Split, scorers: FittedScorers) -> Split:
     rows = scorers.taught
     return Split(
         name="train",

@@ -10,8 +10,7 @@ from plant_cli.api import LabelLoss, LossSpec, PlantableDecoder, UsageError
 from plant_cli.artefacts.predictions import NETWORK, SCORERS
 from plant_cli.inference.calibration import Calibrated
 from plant_cli.inference.model import save_voices
-from plant_cli.inference.scorers import ScoredDocuments
-from plant_cli.inference.scorers import Training as ScorerTraining
+from plant_cli.inference.scorers import FittedScorers, ScoredDocuments
 from plant_cli.model.candidates import measure_recall
 from plant_cli.model.network import save_network
 from plant_cli.model.word_statistics import WordStatistics
@@ -58,7 +57,7 @@ class FineTuned:
     training: TrainingResult
     quality: str | None
     threshold: float
-    scorers: ScorerTraining | None
+    scorers: FittedScorers | None
     parts: Mapping[str, Mapping[str, float]]
     gain: Gain | None
     figures: Mapping[str, float]

@@ -24,7 +24,7 @@ from plant_cli.api import (
 from plant_cli.corpus.analyser import PLAIN
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.inference.model import score_parts
-from plant_cli.inference.scorers import Training, fit_scorers, read_words
+from plant_cli.inference.scorers import FittedScorers, fit_scorers, read_words
 from plant_cli.registry import installed
 
 NAMES = ("words", "titles", "neighbours", "linear")
@@ -51,7 +51,7 @@ def clinic(documents: int = 40, titles: Sequence[str | None] = tuple(SIGNS), sam
     return split, LabelTable(ids=["a", "b", "c", "d"], titles=list(titles), train_counts=gold.sum(axis=0).tolist())
 
 
-def fit(names: Sequence[str] = NAMES, *more: ScorerSpec, reporter: Any = None, allow_missing: bool = False, **corpus: Any) -> Training:
+def fit(names: Sequence[str] = NAMES, *more: ScorerSpec, reporter: Any = None, allow_missing: bool = False, **corpus: Any) -> FittedScorers:
     split, labels = clinic(**corpus)
     chosen = [installed().resolve(ScorerSpec, Choice(name=name)) for name in names]
     chosen += [(spec, spec.options()) for spec in more]
@@ -60,7 +60,7 @@ def fit(names: Sequence[str] = NAMES, *more: ScorerSpec, reporter: Any = None, a
     return found
 
 
-def best(fitted: Training, texts: Sequence[str]) -> list[int]:
+def best(fitted: FittedScorers, texts: Sequence[str]) -> list[int]:
     scored = fitted.scorers.read(texts, SilentReporter(), "texts")
     found: list[int] = scored.logits(np.arange(len(texts))).argmax(axis=1).tolist()
     return found
