@@ -10,18 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from plant_cli.api import Analyser, Corpus, MachineSection, Reason, Reporter, SilentReporter
-from plant_cli.inference.model import Voices, has_network, load_voices
+from plant_cli.inference.model import Combination, has_network, load_combination
 from plant_cli.inference.reasons import explain_labels
 from plant_cli.model.design import ComponentLookup
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextEvidence:
-    """What speaks for one label in one text.
+    """The evidence for one label in one text.
 
     Args:
         spans: of its words, in order, in code points, end exclusive [n, 2].
-        weights: how much each speaks for the label, ≥ 0 [n].
+        weights: how much each counts for the label, ≥ 0 [n].
         reason: what scorers say, in words; empty without.
     """
 
@@ -55,8 +55,8 @@ def find_evidence(
     Raises:
         ArtefactError: the model is missing, damaged, or of another order of labels.
     """
-    voices = load_voices(folder, corpus.labels, corpus.analyser, component)
-    reasons = [_explain(voices, text, own) for text, own in zip(texts, labels, strict=True)]
+    combination = load_combination(folder, corpus.labels, corpus.analyser, component)
+    reasons = [_explain(combination, text, own) for text, own in zip(texts, labels, strict=True)]
     words = [_place_words(corpus.analyser, text) for text in texts]
     named = [[_mark_words(found, why.words) for why in whys] for (found, _), whys in zip(words, reasons, strict=True)]
     weights = named
@@ -78,11 +78,11 @@ def _join(attention: npt.NDArray[np.float64], named: npt.NDArray[np.float64]) ->
     return np.mean(shares, axis=0) if shares else attention
 
 
-def _explain(voices: Voices | None, text: str, labels: Sequence[int]) -> list[Reason]:
-    if voices is None or voices.scorers is None or not labels:
+def _explain(combination: Combination | None, text: str, labels: Sequence[int]) -> list[Reason]:
+    if combination is None or combination.scorers is None or not labels:
         return [Reason(text="")] * len(labels)
-    scored = voices.scorers.read([text], SilentReporter(), "reasons", keep_words=True)
-    return explain_labels(scored, voices.trust, np.array([labels], dtype=np.int64))[0]
+    scored = combination.scorers.read([text], SilentReporter(), "reasons", keep_words=True)
+    return explain_labels(scored, combination.trust, np.array([labels], dtype=np.int64))[0]
 
 
 def _place_words(analyser: Analyser, text: str) -> tuple[list[str], npt.NDArray[np.int64]]:

@@ -24,11 +24,11 @@ from plant_cli.model.design import ComponentLookup
 
 
 @dataclass(frozen=True, kw_only=True)
-class Voices:
-    """What speaks for labels beside the network, and how the whole is calibrated.
+class Combination:
+    """How the scores of network and scorers are combined: the scorers, and the calibration of all together.
 
     Args:
-        scorers: None: the network speaks alone.
+        scorers: None: there is a network alone.
         calibration: weights of the network, where there is one, and of the scorers; then an offset.
         train_counts: training documents of each label [L].
         curves: what bends the sum, by training frequency; none: it is as it is.
@@ -49,7 +49,7 @@ class Voices:
         trust: Logits = self.weights()[0][-1]
         return trust
 
-    def bend(self, logits: Logits) -> Logits:
+    def apply_curves(self, logits: Logits) -> Logits:
         """Weighted sums for all labels [B, L] as the calibration bends them."""
         return bend_labels(self.curves, logits, self.train_counts) if self.curves else logits
 
@@ -74,8 +74,8 @@ class TrainedModel(Protocol):
     """A model that is loaded once and asked many times."""
 
     @property
-    def voices(self) -> Voices | None:
-        """What speaks beside the network; None for a network that was saved without calibration."""
+    def combination(self) -> Combination | None:
+        """The scorers and the calibration; None for a network that was saved without calibration."""
         ...
 
     def score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
@@ -95,7 +95,7 @@ class TrainedModel(Protocol):
 class ScorerModel:
     """Scorers without a network; see `TrainedModel`."""
 
-    voices: Voices
+    combination: Combination
     scorers: FusedScorers
 
     def score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
@@ -103,32 +103,32 @@ class ScorerModel:
         scored = self.scorers.read(texts, scoring.reporter, scoring.name, keep_words=scoring.reasons)
         top = self._score_whole(scored, scoring)
         parts = score_parts(scored, scoring.k) if scoring.parts else {}
-        reasons = explain_labels(scored, self.voices.trust, top.labels) if scoring.reasons else ()
+        reasons = explain_labels(scored, self.combination.trust, top.labels) if scoring.reasons else ()
         return replace(top, parts=parts, reasons=reasons)
 
     def _score_whole(self, scored: ScoredDocuments, scoring: Scoring) -> TopLabels:
         if scoring.keep is None:
-            return list_calibrated(self.voices, scored).best(scoring.k, scoring.should_stop)
-        counts = self.voices.train_counts
+            return list_calibrated(self.combination, scored).best(scoring.k, scoring.should_stop)
+        counts = self.combination.train_counts
         collected = TopCollector(len(scored), min(scoring.k, len(counts)), scoring.keep)
         for rows in cut_batches(len(scored), scoring.should_stop):
-            collected.add(rows, self.voices.calibrate(scored.logits(rows), counts))
+            collected.add(rows, self.combination.calibrate(scored.logits(rows), counts))
         return collected.done()
 
 
-def list_calibrated(voices: Voices, scored: ScoredDocuments) -> ListedLogits:
+def list_calibrated(combination: Combination, scored: ScoredDocuments) -> ListedLogits:
     """Calibrated logits of documents without a network.
 
     Args:
-        voices: with scorers, and calibrated without a network.
+        combination: with scorers, and calibrated without a network.
         scored: the documents, as the scorers see them.
     """
     scorers = scored.scorers
-    found = list_logits(scorers.fusion, scored.candidates, scorers.train_counts, voices.last_frequency)
+    found = list_logits(scorers.fusion, scored.candidates, scorers.train_counts, combination.last_frequency)
     return replace(
         found,
-        logits=voices.calibrate(found.logits[None], scorers.train_counts[found.labels])[0],
-        floors=voices.calibrate(found.floors, found.counts),
+        logits=combination.calibrate(found.logits[None], scorers.train_counts[found.labels])[0],
+        floors=combination.calibrate(found.floors, found.counts),
     )
 
 
@@ -139,16 +139,16 @@ def score_parts(scored: ScoredDocuments, k: int) -> dict[str, TopLabels]:
     return {name: list_logits(scorers.alone[name], own, scorers.train_counts).best(k) for name, own in parts.items()}
 
 
-def save_voices(voices: Voices, folder: Path, corpus: Corpus, figures: Mapping[str, Any]) -> None:
-    """Write what speaks beside the network, and the calibration, into the folder of the model.
+def save_combination(combination: Combination, folder: Path, corpus: Corpus, figures: Mapping[str, Any]) -> None:
+    """Write the scorers and the calibration into the folder of the model.
 
     Args:
-        voices: what to write.
+        combination: what to write.
         folder: of the stage.
         corpus: the run's corpus.
         figures: what was found on validation, for the record.
     """
-    scorers = voices.scorers
+    scorers = combination.scorers
     stored = [] if scorers is None else [
         StoredScorer(chosen=one.chosen, views=one.views, tensors=one.scorer.tensors(), alone=scorers.alone[one.name])
         for one in scorers.scorers
@@ -156,15 +156,15 @@ def save_voices(voices: Voices, folder: Path, corpus: Corpus, figures: Mapping[s
     content = StoredScorers(
         scorers=tuple(stored),
         fusion=None if scorers is None else scorers.fusion,
-        calibration=voices.calibration,
-        curves=tuple(voices.curves),
+        calibration=combination.calibration,
+        curves=tuple(combination.curves),
         figures=figures,
     )
     write_scorers(folder, content, corpus.labels.hash, corpus.analyser.hash)
 
 
-def load_voices(folder: Path, labels: LabelIndex, analyser: Analyser, component: ComponentLookup) -> Voices | None:
-    """What `save_voices` wrote, or None if there is nothing; `ArtefactError` if a file is damaged or of another label order."""
+def load_combination(folder: Path, labels: LabelIndex, analyser: Analyser, component: ComponentLookup) -> Combination | None:
+    """What `save_combination` wrote, or None if there is nothing; `ArtefactError` if a file is damaged or of another label order."""
     stored = read_scorers(folder, labels.hash, analyser.hash)
     if stored is None:
         return None
@@ -185,7 +185,7 @@ def load_voices(folder: Path, labels: LabelIndex, analyser: Analyser, component:
         loaded.append((NamedScorer(chosen=one.chosen, scorer=scorer, views=one.views), one.alone))
     counts = np.asarray(labels.train_counts, dtype=np.int64)
     scorers = load_scorers(loaded, stored.fusion, labels, analyser)
-    return Voices(scorers=scorers, calibration=stored.calibration, train_counts=counts, curves=stored.curves)
+    return Combination(scorers=scorers, calibration=stored.calibration, train_counts=counts, curves=stored.curves)
 
 
 def has_network(folder: Path) -> bool:
@@ -208,9 +208,9 @@ def load_model(
     Raises:
         ArtefactError: a part was made for another order of labels, or cannot be read.
     """
-    voices = load_voices(folder, corpus.labels, corpus.analyser, component)
-    if has_network(folder) or voices is None or voices.scorers is None:
+    combination = load_combination(folder, corpus.labels, corpus.analyser, component)
+    if has_network(folder) or combination is None or combination.scorers is None:
         from plant_cli.inference.texts import load_network_model
 
-        return load_network_model(folder, corpus, component, machine, relevance, voices)
-    return ScorerModel(voices=voices, scorers=voices.scorers)
+        return load_network_model(folder, corpus, component, machine, relevance, combination)
+    return ScorerModel(combination=combination, scorers=combination.scorers)

@@ -1,4 +1,4 @@
-"""Why a label: which scorer speaks for it, how loudly, and by what."""
+"""Why a label: which scorers add to its score, how much, and by what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What speaks for labels besides the network: scorers fitted together, weighed by what they say of documents they have not seen."""
+"""What scores labels besides the network: scorers fitted together, weighed by what they say of documents they have not seen."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class FusedScorers:
     Args:
         scorers: in the order of the weights.
         fusion: weights of the views of all.
-        alone: weights of the views of each, when it speaks alone.
+        alone: weights of the views of each, when it is used alone.
         train_counts: training documents of each label [L].
         analyser: finds the words of texts.
     """

@@ -33,7 +33,7 @@ class SuggestOptions(Options):
         path=True,
     )
     batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1)
-    why: bool = option(False, "Say what speaks for each label: which scorer, by which words, title or training documents.")
+    why: bool = option(False, "Say why each label is suggested: by which scorers, and by which words, title or training documents.")
     id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).")
     output: str | None = option(
         None,
@@ -87,7 +87,7 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
 
 def _require_scorers(model: TrainedModel) -> None:
     """Refuse a model that could not say why."""
-    if model.voices is None or model.voices.scorers is None:
+    if model.combination is None or model.combination.scorers is None:
         raise UsageError(
             "the model has no scorers that could say why",
             where="plant suggest, option why",

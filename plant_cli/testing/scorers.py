@@ -107,7 +107,7 @@ def left_out_scores_have_the_same_form(spec: ScorerSpec) -> None:
 
 
 def reasons_are_one_for_each_label(spec: ScorerSpec) -> None:
-    """`explain` gives one reason for each label, without text where nothing speaks for it, and names words of the document only."""
+    """`explain` gives one reason for each label, without text where it has none, and names words of the document only."""
     for text in TEXTS:
         found = list(_fit(spec).scorer.explain(read_sample([text]), [2, 0]))
         assert len(found) == 2, f"{len(found)} reasons for 2 labels"

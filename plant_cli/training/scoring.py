@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Corpus, DataError, Interrupted, MachineSection, ScorerSpec, Split
 from plant_cli.inference.calibration import Calibrated, Pairs, calibrate, list_scored
-from plant_cli.inference.model import Voices, list_calibrated, save_voices, score_parts
+from plant_cli.inference.model import Combination, list_calibrated, save_combination, score_parts
 from plant_cli.inference.scorers import FittedScorers, FusedScorers, ScoredDocuments, fit_scorers
 from plant_cli.inference.top import TopLabels
 from plant_cli.lexical.calibration import describe_reliability
@@ -82,10 +82,10 @@ def score_alone(given: ScorerInputs, options: FinetuneOptions) -> Scored:
     judge = make_judge(given, options, split)
     counts = judge.train_counts[: len(corpus.labels)]
     calibrated, whole = rank_scored(judge, found, left_out=not has_validation)
-    voices = speak(calibrated, scorers.scorers, counts)
+    combination = combine(calibrated, scorers.scorers, counts)
     parts = judge_parts(judge, found)
     figures = judge.figures(whole)
-    save_voices(voices, folder, corpus, describe(calibrated, parts, scorers))
+    save_combination(combination, folder, corpus, describe(calibrated, parts, scorers))
     return Scored(
         scorers=scorers,
         split=split.name,
@@ -107,22 +107,22 @@ def rank_scored(judge: Judge, scored: ScoredDocuments, *, left_out: bool = False
     """
     pairs, counts = list_scored(scored), judge.train_counts[: judge.labels]
     calibrated = calibrate(pairs, judge.sorted_gold, counts, prior=ALONE, by_frequency=True, left_out=left_out)
-    return calibrated, _rank(scored, pairs, calibrated, speak(calibrated, scored.scorers, counts))
+    return calibrated, _rank(scored, pairs, calibrated, combine(calibrated, scored.scorers, counts))
 
 
-def speak(calibrated: Calibrated, scorers: FusedScorers | None, train_counts: npt.NDArray[np.int64]) -> Voices:
-    """What speaks beside a network, or without one, under a calibration.
+def combine(calibrated: Calibrated, scorers: FusedScorers | None, train_counts: npt.NDArray[np.int64]) -> Combination:
+    """Scorers beside a network, or without one, under a calibration.
 
     Args:
         calibrated: as learned.
-        scorers: None: a network speaks alone.
+        scorers: None: there is a network alone.
         train_counts: training documents of each label [L].
     """
-    return Voices(scorers=scorers, calibration=calibrated.fusion, train_counts=train_counts, curves=calibrated.curves)
+    return Combination(scorers=scorers, calibration=calibrated.fusion, train_counts=train_counts, curves=calibrated.curves)
 
 
 def fit_beside(given: ScorerInputs, options: FinetuneOptions) -> tuple[FittedScorers | None, ScoredDocuments | None]:
-    """The scorers that speak beside a network, and what they say of validation; None where none does, or there is no validation.
+    """Fit the scorers beside a network and score validation by them; None without scorers, or without validation.
 
     Raises:
         ComponentError: a scorer fails.
@@ -170,9 +170,9 @@ def describe(calibrated: Calibrated, parts: Mapping[str, Mapping[str, float]], s
     }
 
 
-def _rank(scored: ScoredDocuments, pairs: Pairs, calibrated: Calibrated, voices: Voices) -> TopLabels:
+def _rank(scored: ScoredDocuments, pairs: Pairs, calibrated: Calibrated, combination: Combination) -> TopLabels:
     """The best labels by calibrated logits; pairs that no scorer lists come after those that one does."""
-    every = list_calibrated(voices, scored).best(KEPT)
+    every = list_calibrated(combination, scored).best(KEPT)
     best = pairs.best(calibrated.logits, KEPT)
     listed = np.bincount(pairs.rows, minlength=pairs.shape[0]) >= min(KEPT, pairs.shape[1])
     return TopLabels(

@@ -8,7 +8,7 @@ from scipy.sparse import random_array
 
 from plant_cli.api import Interrupted
 from plant_cli.inference.listed import ListedLogits, list_logits
-from plant_cli.inference.model import Voices, list_calibrated
+from plant_cli.inference.model import Combination, list_calibrated
 from plant_cli.inference.scorers import FusedScorers, ScoredDocuments
 from plant_cli.inference.top import TopCollector, TopLabels
 from plant_cli.lexical.fusion import Candidates, Fusion, fuse_rows, gather_candidates
@@ -59,11 +59,11 @@ def test_they_are_those_of_all_logits(density: float, k: int) -> None:
 def test_they_are_those_of_all_calibrated_logits(curves: tuple[Curve, ...]) -> None:
     fusion, candidates, counts = draw(0, 0.1)
     scorers = FusedScorers(scorers=(), fusion=fusion, alone={}, train_counts=counts, analyser=None)  # type: ignore[arg-type]
-    voices = Voices(scorers=scorers, calibration=CALIBRATION, train_counts=counts, curves=curves)
+    combination = Combination(scorers=scorers, calibration=CALIBRATION, train_counts=counts, curves=curves)
     scored = ScoredDocuments(scorers=scorers, candidates=candidates)
-    expected = rank_all(voices.calibrate(scored.logits(np.arange(DOCUMENTS)), counts), 100)
+    expected = rank_all(combination.calibrate(scored.logits(np.arange(DOCUMENTS)), counts), 100)
     assert 0 < expected.assigned_share < 1
-    assert_same(list_calibrated(voices, scored).best(100), expected)
+    assert_same(list_calibrated(combination, scored).best(100), expected)
 
 
 def test_no_array_of_all_labels_is_made() -> None:

@@ -1,4 +1,4 @@
-"""Why a label: the loudest scorer first, with its words, title or training documents."""
+"""Why a label: the scorer that adds most first, with its words, title or training documents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def numbers(reason: str) -> list[float]:
     return [float(part.split(" +")[1].split(" ")[0]) for part in reason.split("; ")]
 
 
-def test_reasons_name_scorers_and_what_speaks() -> None:
+def test_reasons_name_scorers_and_words() -> None:
     found = explain("a patient with fever and chills", [0, 2])
     right, wrong = (reason.text for reason in found)
     assert "fever" in right
