@@ -70,6 +70,25 @@ class Combination:
         return max(float(self.calibration.knots[-1]), *(float(curve.least) for curve in self.curves), 0.0)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ModelSource:
+    """Where a trained model is loaded from, and what for.
+
+    Args:
+        folder: of the stage `finetune`.
+        corpus: the run's corpus.
+        component: finds backbone, decoder and scorers.
+        machine: where it is to run.
+        relevance: gives the run's folder `mig`, if it has one; asked only if the decoder looks at words.
+    """
+
+    folder: Path
+    corpus: Corpus
+    component: ComponentLookup
+    machine: MachineSection
+    relevance: Callable[[], Path | None] = lambda: None
+
+
 class TrainedModel(Protocol):
     """A model that is loaded once and asked many times."""
 
@@ -193,24 +212,16 @@ def has_network(folder: Path) -> bool:
     return (folder / DESCRIPTION).exists()
 
 
-def load_model(
-    folder: Path, corpus: Corpus, component: ComponentLookup, machine: MachineSection, relevance: Callable[[], Path | None] = lambda: None
-) -> TrainedModel:
-    """The trained model of a `finetune` folder; torch is imported only if it has a network.
-
-    Args:
-        folder: of the stage.
-        corpus: the run's corpus.
-        component: finds backbone, decoder and scorers.
-        machine: where it is to run.
-        relevance: gives the run's folder `mig`, if it has one; asked only if the decoder looks at words.
+def load_model(source: ModelSource) -> TrainedModel:
+    """A trained model; torch is imported only if it has a network.
 
     Raises:
         ArtefactError: a part was made for another order of labels, or cannot be read.
     """
-    combination = load_combination(folder, corpus.labels, corpus.analyser, component)
+    folder, corpus = source.folder, source.corpus
+    combination = load_combination(folder, corpus.labels, corpus.analyser, source.component)
     if has_network(folder) or combination is None or combination.scorers is None:
         from plant_cli.inference.texts import load_network_model
 
-        return load_network_model(folder, corpus, component, machine, relevance, combination)
+        return load_network_model(source, combination)
     return ScorerModel(combination=combination, scorers=combination.scorers)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from plant_cli.api import Analyser, Corpus, MachineSection
+from plant_cli.api import Analyser
 from plant_cli.artefacts.model import require_words
 from plant_cli.artefacts.predictions import NETWORK
 from plant_cli.artefacts.relevance import read_vocabulary
-from plant_cli.inference.model import Combination, score_parts
+from plant_cli.inference.model import Combination, ModelSource, score_parts
 from plant_cli.inference.reasons import explain_labels
 from plant_cli.inference.scorers import ScoredDocuments
 from plant_cli.inference.scoring import WHOLE, Mix, keep_logits, score_documents
@@ -21,7 +20,6 @@ from plant_cli.inference.top import Scoring, TopLabels
 from plant_cli.lexical.calibration import LIMIT
 from plant_cli.model.candidates import measure_recall
 from plant_cli.model.cuts import measure_cut
-from plant_cli.model.design import ComponentLookup
 from plant_cli.model.hardware import Hardware, choose_hardware
 from plant_cli.model.network import Network, load_network
 from plant_cli.model.reading import LiveReader, Rows, tokenize
@@ -100,51 +98,32 @@ def mix_scorers(combination: Combination | None, scored: ScoredDocuments | None)
     return mix
 
 
-def load_network_model(
-    folder: Path,
-    corpus: Corpus,
-    component: ComponentLookup,
-    machine: MachineSection,
-    relevance: Callable[[], Path | None],
-    combination: Combination | None,
-) -> NetworkModel:
-    """The trained network of a `finetune` folder, with the scorers beside it.
+def load_network_model(source: ModelSource, combination: Combination | None) -> NetworkModel:
+    """A trained network, with the scorers beside it.
 
     Args:
-        folder: of the stage.
-        corpus: the run's corpus.
-        component: finds backbone and decoder.
-        machine: where it is to run.
-        relevance: gives the run's folder `mig`, if it has one; asked only if the decoder looks at words.
-        combination: scorers and calibration; None if there is neither.
+        source: where it is.
+        combination: scorers and the calibration; None if there is neither.
 
     Raises:
         ArtefactError: the network was made for another order of labels, or cannot be read.
     """
-    hardware = choose_hardware(machine)
-    network, vocabulary = load_network_with_words(folder, corpus, component, machine, relevance)
-    return NetworkModel(network, combination, hardware, corpus.analyser, vocabulary)
+    hardware = choose_hardware(source.machine)
+    network, vocabulary = load_network_with_words(source)
+    return NetworkModel(network, combination, hardware, source.corpus.analyser, vocabulary)
 
 
-def load_network_with_words(
-    folder: Path, corpus: Corpus, component: ComponentLookup, machine: MachineSection, relevance: Callable[[], Path | None]
-) -> tuple[Network, Sequence[str]]:
-    """The trained network of a `finetune` folder, and the words of the relevance table that it was trained with; none if it needs none.
-
-    Args:
-        folder: of the stage.
-        corpus: the run's corpus.
-        component: finds backbone and decoder.
-        machine: where it is to run.
-        relevance: gives the run's folder `mig`, if it has one; asked only if the decoder looks at words.
+def load_network_with_words(source: ModelSource) -> tuple[Network, Sequence[str]]:
+    """A trained network, and the words of the relevance table that it was trained with; none if it needs none.
 
     Raises:
         ArtefactError: the network was made for another order of labels, for other words, or cannot be read.
     """
-    network = load_network(folder, component, machine, corpus.labels, corpus.sizes["train"])
+    corpus = source.corpus
+    network = load_network(source.folder, source.component, source.machine, corpus.labels, corpus.sizes["train"])
     if not network.needs_words:
         return network, ()
-    mig = relevance()
+    mig = source.relevance()
     words = () if mig is None else read_vocabulary(mig)["word"].to_list()
-    require_words(folder, words, mig or "a run without relevance")
+    require_words(source.folder, words, mig or "a run without relevance")
     return network, words

@@ -55,12 +55,13 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     from plant_cli.artefacts.thresholds import read_thresholds
     from plant_cli.inference.model import load_model
     from plant_cli.inference.top import Scoring
+    from plant_cli.running.models import find_source
     from plant_cli.running.systems import find_chosen
 
     labels, chosen = corpus.labels, options.thresholds
     thresholds = read_thresholds(folder, labels.hash, len(labels)) if chosen is None else find_chosen(context, chosen)
 
-    model = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
+    model = load_model(find_source(context, folder))
     if options.why:
         _require_scorers(model)
     top = model.score(
