@@ -54,7 +54,7 @@ TABLE = (
     Kind("dataset", "datasets", DatasetSpec, "Corpora and readers of corpora."),
     Kind("metric", "metrics", MetricSpec, "Metrics of evaluation."),
     Kind("shortlist", "shortlists", ShortlistSpec, "Proposals of the labels worth scoring where there are too many to score them all."),
-    Kind("scorer", "scorers", ScorerSpec, "What speaks for a label besides the network: words, titles, neighbours, linear weights."),
+    Kind("scorer", "scorers", ScorerSpec, "What scores labels besides the network: words, titles, neighbours, linear weights."),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in TABLE}
 

@@ -1,4 +1,4 @@
-"""What speaks for a label besides the network: scorers, what they are fitted on, and the documents they read."""
+"""What scores labels besides the network: scorers, what they are fitted on, and the documents they read."""
 
 from __future__ import annotations
 
@@ -100,10 +100,10 @@ class ScorerInput:
 
 @dataclass(frozen=True, kw_only=True)
 class Reason:
-    """What speaks for one label.
+    """Why one label is likely.
 
     Args:
-        text: in a few words: words of the document, a title, a training document; empty: nothing does.
+        text: in a few words: words of the document, a title, a training document; empty: no reason is known.
         words: the words of the document that it names, as `Documents.vocabulary` spells them.
     """
 
@@ -128,7 +128,7 @@ class Scorer(Protocol):
         ...
 
     def explain(self, document: Documents, labels: Sequence[int]) -> Sequence[Reason]:
-        """What speaks for some labels, the same whatever documents this one was taken from.
+        """Why some labels are likely, the same whatever documents this one was taken from.
 
         Args:
             document: one document.

@@ -191,9 +191,12 @@ class ScorerSpec(Spec):
         load: `load(options, tensors) -> Scorer`: the scorer again, from its own `tensors()`.
         needs_names: true if it says nothing where no label has a name: it is then left out with a note.
         zero_shot: true if it scores labels that no training document has, too.
+        memory: `memory(options, documents) -> int`: bytes that fitting takes on so many training documents, where that grows faster than
+            their number (a matrix of all pairs of documents); for `plant plan`, which extends the rest from fits on samples.
     """
 
     fit: Callable[[Any, ScorerInput], FittedScorer]
     load: Callable[[Any, Mapping[str, npt.NDArray[Any]]], Scorer]
     needs_names: bool = False
     zero_shot: bool = False
+    memory: Callable[[Any, int], int] | None = None

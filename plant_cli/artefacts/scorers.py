@@ -1,4 +1,4 @@
-"""`scorers.json` and `scorers/*.safetensors`: what speaks for labels besides the network, and how much each part counts.
+"""`scorers.json` and `scorers/*.safetensors`: what scores labels besides the network, and how much each part counts.
 
 Large tensors that several scorers have, such as the vectors of the training documents, are stored once, in `scorers/_shared.safetensors`.
 """
@@ -41,7 +41,7 @@ class StoredScorer:
         chosen: its name and all its options.
         views: views that it takes of a document.
         tensors: what it learned.
-        alone: weights of its views when it speaks alone.
+        alone: weights of its views when it is used alone.
     """
 
     chosen: Choice
@@ -55,7 +55,7 @@ class StoredScorers:
     """What the files hold.
 
     Args:
-        scorers: in the order of the weights; none: the network speaks alone.
+        scorers: in the order of the weights; none: there is a network alone.
         fusion: weights of the views of all scorers; None without scorers.
         calibration: weights of the sources, the network before the scorers, and offsets, by training frequency.
         curves: what bends their sum, by training frequency; none: it is as it is.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.sparse import csr_array, hstack
+from scipy.sparse import csr_array, hstack, vstack
 
-from plant_cli.api.corpus import Corpus, Split, SplitName
+from plant_cli.api.corpus import Corpus, Excluded, Split, SplitName
 from plant_cli.base.hashing import hash_strings
 from plant_cli.evaluation.conventions import Convention
 from plant_cli.kit.metrics import Integers
@@ -67,7 +67,7 @@ def describe_gold(gold: Gold, convention: Convention) -> str:
 
 
 def read_gold(corpus: Corpus, split: SplitName) -> Gold:
-    """The gold labels of one split of a corpus.
+    """The gold labels of one split of a corpus; its texts are read some at a time and not kept.
 
     Args:
         corpus: a prepared corpus.
@@ -75,8 +75,9 @@ def read_gold(corpus: Corpus, split: SplitName) -> Gold:
 
     Raises:
         DataError: the corpus has no split of that name.
+        ArtefactError: the source is no longer what the run was made from.
     """
-    part = corpus.split(split)
+    part = _join_parts([replace(found, texts=(), evidence=None) for found in corpus.stream(split)])
     matrix = join_gold(part)
     labels = [*corpus.labels.ids, *part.unseen_labels]
     return Gold(
@@ -90,6 +91,33 @@ def read_gold(corpus: Corpus, split: SplitName) -> Gold:
         label_hash=corpus.labels.hash,
         hash=_hash_gold(part.doc_ids, matrix, labels),
         excluded=_place_excluded(part, labels),
+    )
+
+
+def _join_parts(parts: Sequence[Split]) -> Split:
+    """Consecutive parts of a split as one; labels unseen in train in order of their ids."""
+    unseen_labels = sorted({label for part in parts for label in part.unseen_labels})
+    columns = {label: column for column, label in enumerate(unseen_labels)}
+    unseen = []
+    for part in parts:
+        places = np.array([columns[label] for label in part.unseen_labels], dtype=np.int64)
+        cells = (part.unseen.data, places[part.unseen.indices], part.unseen.indptr)
+        unseen.append(csr_array(cells, shape=(len(part), len(columns))))
+    starts = np.cumsum([0, *map(len, parts)])
+    excluded = [(part.excluded, start) for part, start in zip(parts, starts, strict=False) if part.excluded is not None]
+    return Split(
+        name=parts[0].name,
+        doc_ids=[doc_id for part in parts for doc_id in part.doc_ids],
+        texts=(),
+        gold=csr_array(vstack([part.gold for part in parts], format="csr")),
+        unseen=csr_array(vstack(unseen, format="csr")),
+        unseen_labels=unseen_labels,
+        excluded=None
+        if not excluded
+        else Excluded(
+            rows=np.concatenate([found.rows + start for found, start in excluded]),
+            labels=[label for found, _ in excluded for label in found.labels],
+        ),
     )
 
 

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import Analyser, Corpus, MachineSection, Reason, Reporter
-from plant_cli.inference.model import Voices, has_network, load_voices
+from plant_cli.api import Analyser, Reason, Reporter, SilentReporter
+from plant_cli.inference.model import Combination, ModelSource, has_network, load_combination
 from plant_cli.inference.reasons import explain_labels
-from plant_cli.model.design import ComponentLookup
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextEvidence:
-    """What speaks for one label in one text.
+    """The evidence for one label in one text.
 
     Args:
         spans: of its words, in order, in code points, end exclusive [n, 2].
-        weights: how much each speaks for the label, ≥ 0 [n].
+        weights: how much each counts for the label, ≥ 0 [n].
         reason: what scorers say, in words; empty without.
     """
 
@@ -31,23 +29,12 @@ class TextEvidence:
 
 
 def find_evidence(
-    folder: Path,
-    corpus: Corpus,
-    component: ComponentLookup,
-    machine: MachineSection,
-    relevance: Callable[[], Path | None],
-    texts: Sequence[str],
-    labels: Sequence[Sequence[int]],
-    reporter: Reporter,
+    source: ModelSource, texts: Sequence[str], labels: Sequence[Sequence[int]], reporter: Reporter
 ) -> list[list[TextEvidence]]:
     """The evidence for some labels of each text: attention where the model has a network, and the words that its scorers name.
 
     Args:
-        folder: of the stage `finetune`.
-        corpus: the run's corpus.
-        component: finds backbone, decoder and scorers.
-        machine: where a network is to run.
-        relevance: gives the run's folder `mig`, if it has one; asked only if the decoder looks at words.
+        source: where the model is.
         texts: one a document [B].
         labels: rows of the label index, some for each text.
         reporter: where progress goes.
@@ -55,13 +42,14 @@ def find_evidence(
     Raises:
         ArtefactError: the model is missing, damaged, or of another order of labels.
     """
-    voices = load_voices(folder, corpus.labels, corpus.analyser, component)
-    reasons = [_explain(voices, text, own) for text, own in zip(texts, labels, strict=True)]
+    folder, corpus = source.folder, source.corpus
+    combination = load_combination(folder, corpus.labels, corpus.analyser, source.component)
+    reasons = [_explain(combination, text, own) for text, own in zip(texts, labels, strict=True)]
     words = [_place_words(corpus.analyser, text) for text in texts]
     named = [[_mark_words(found, why.words) for why in whys] for (found, _), whys in zip(words, reasons, strict=True)]
     weights = named
     if has_network(folder):
-        attention = _read_attention(folder, corpus, component, machine, relevance, texts, labels, reporter)
+        attention = _read_attention(source, texts, labels, reporter)
         weights = [
             [_join(add_to_words(tokens, of_tokens, spans), of_names) for of_tokens, of_names in zip(of_text, own, strict=True)]
             for (_, spans), (tokens, of_text), own in zip(words, attention, named, strict=True)
@@ -78,10 +66,11 @@ def _join(attention: npt.NDArray[np.float64], named: npt.NDArray[np.float64]) ->
     return np.mean(shares, axis=0) if shares else attention
 
 
-def _explain(voices: Voices | None, text: str, labels: Sequence[int]) -> list[Reason]:
-    if voices is None:
+def _explain(combination: Combination | None, text: str, labels: Sequence[int]) -> list[Reason]:
+    if combination is None or combination.scorers is None or not labels:
         return [Reason(text="")] * len(labels)
-    return explain_labels(voices, [text], np.array([labels], dtype=np.int64))[0]
+    scored = combination.scorers.read([text], SilentReporter(), "reasons", keep_words=True)
+    return explain_labels(scored, combination.trust, np.array([labels], dtype=np.int64))[0]
 
 
 def _place_words(analyser: Analyser, text: str) -> tuple[list[str], npt.NDArray[np.int64]]:
@@ -96,14 +85,7 @@ def _mark_words(words: Sequence[str], named: Sequence[str]) -> npt.NDArray[np.fl
 
 
 def _read_attention(
-    folder: Path,
-    corpus: Corpus,
-    component: ComponentLookup,
-    machine: MachineSection,
-    relevance: Callable[[], Path | None],
-    texts: Sequence[str],
-    labels: Sequence[Sequence[int]],
-    reporter: Reporter,
+    source: ModelSource, texts: Sequence[str], labels: Sequence[Sequence[int]], reporter: Reporter
 ) -> list[tuple[npt.NDArray[np.int64], list[npt.NDArray[np.float64]]]]:
     """Of each text the spans of its tokens [T, 2], and the attention of each label on them [T]."""
     import torch
@@ -113,11 +95,11 @@ def _read_attention(
     from plant_cli.model.reading import LiveReader, tokenize
     from plant_cli.model.token_words import find_token_words
 
-    hardware = choose_hardware(machine)
-    network, vocabulary = load_network_with_words(folder, corpus, component, machine, relevance)
+    hardware = choose_hardware(source.machine)
+    network, vocabulary = load_network_with_words(source)
     network.to(hardware.device).eval()
     tokens = tokenize(network, texts, reporter, "documents")
-    words = find_token_words(texts, tokens, vocabulary, corpus.analyser) if network.needs_words else None
+    words = find_token_words(texts, tokens, vocabulary, source.corpus.analyser) if network.needs_words else None
     reader = LiveReader(network, tokens, hardware, words)
     found: list[tuple[npt.NDArray[np.int64], list[npt.NDArray[np.float64]]]] = []
     with torch.no_grad(), hardware.autocast(), reporter.progress("attention", len(texts), "documents") as task:

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import Analyser, ArtefactError, Corpus, Interrupted, LabelIndex, MachineSection, PlantError, ScorerSpec, first_line
+from plant_cli.api import Analyser, ArtefactError, Corpus, LabelIndex, MachineSection, PlantError, ScorerSpec, first_line
 from plant_cli.artefacts.model import DESCRIPTION
 from plant_cli.artefacts.scorers import AGAIN, StoredScorer, StoredScorers, read_scorers, write_scorers
+from plant_cli.inference.listed import ListedLogits, list_logits
+from plant_cli.inference.reasons import explain_labels
 from plant_cli.inference.scorers import FusedScorers, NamedScorer, ScoredDocuments, load_scorers
-from plant_cli.inference.top import Keep, Rows, Scoring, TopCollector, TopLabels
+from plant_cli.inference.top import Logits, Scoring, TopCollector, TopLabels, cut_batches
 from plant_cli.lexical.calibration import LIMIT, label_weights
 from plant_cli.lexical.fusion import Fusion
 from plant_cli.lexical.isotonic import Curves, bend_labels
 from plant_cli.model.design import ComponentLookup
-from plant_cli.runs.session import never
-
-BATCH = 64  # documents whose scores for all labels are held at a time
 
 
 @dataclass(frozen=True, kw_only=True)
-class Voices:
-    """What speaks for labels beside the network, and how the whole is calibrated.
+class Combination:
+    """How the scores of network and scorers are combined: the scorers, and the calibration of all together.
 
     Args:
-        scorers: None: the network speaks alone.
+        scorers: None: there is a network alone.
         calibration: weights of the network, where there is one, and of the scorers; then an offset.
         train_counts: training documents of each label [L].
         curves: what bends the sum, by training frequency; none: it is as it is.
@@ -40,21 +39,62 @@ class Voices:
     train_counts: npt.NDArray[np.int64]
     curves: Curves = ()
 
-    def weights(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    def weights(self) -> tuple[Logits, Logits]:
         """The weight of each source for each label [S, L], and the offset of each label [L]."""
         return label_weights(self.calibration, self.train_counts)
 
-    def bend(self, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    @property
+    def trust(self) -> Logits:
+        """The weight of what scorers say together, for each label [L]."""
+        trust: Logits = self.weights()[0][-1]
+        return trust
+
+    def apply_curves(self, logits: Logits) -> Logits:
         """Weighted sums for all labels [B, L] as the calibration bends them."""
         return bend_labels(self.curves, logits, self.train_counts) if self.curves else logits
+
+    def calibrate(self, logits: Logits, train_counts: npt.NDArray[np.int64]) -> Logits:
+        """What scorers say together [B, N], calibrated, where there is no network.
+
+        Args:
+            logits: of documents and some labels.
+            train_counts: training documents of these labels [N].
+        """
+        weights, offset = label_weights(self.calibration, train_counts)
+        found: Logits = np.clip(logits, -LIMIT, LIMIT) * weights[0] + offset
+        return bend_labels(self.curves, found, train_counts) if self.curves else found
+
+    @property
+    def last_frequency(self) -> float:
+        """Training documents from which all labels are calibrated alike."""
+        return max(float(self.calibration.knots[-1]), *(float(curve.least) for curve in self.curves), 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSource:
+    """Where a trained model is loaded from, and what for.
+
+    Args:
+        folder: of the stage `finetune`.
+        corpus: the run's corpus.
+        component: finds backbone, decoder and scorers.
+        machine: where it is to run.
+        relevance: gives the run's folder `mig`, if it has one; asked only if the decoder looks at words.
+    """
+
+    folder: Path
+    corpus: Corpus
+    component: ComponentLookup
+    machine: MachineSection
+    relevance: Callable[[], Path | None] = lambda: None
 
 
 class TrainedModel(Protocol):
     """A model that is loaded once and asked many times."""
 
     @property
-    def voices(self) -> Voices | None:
-        """What speaks beside the network; None for a network that was saved without calibration."""
+    def combination(self) -> Combination | None:
+        """The scorers and the calibration; None for a network that was saved without calibration."""
         ...
 
     def score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
@@ -74,78 +114,60 @@ class TrainedModel(Protocol):
 class ScorerModel:
     """Scorers without a network; see `TrainedModel`."""
 
-    voices: Voices
+    combination: Combination
     scorers: FusedScorers
 
     def score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
         """See `TrainedModel.score`."""
-        scored = self.scorers.read(texts, scoring.reporter, scoring.name)
-        whole = Whole(self.voices, scored)
-        labels = len(self.voices.train_counts)
-        top = collect(len(texts), scoring.k, labels, whole.logits, keep=scoring.keep, should_stop=scoring.should_stop)
-        return replace(top, parts=score_parts(scored, scoring.k)) if scoring.parts else top
+        scored = self.scorers.read(texts, scoring.reporter, scoring.name, keep_words=scoring.reasons)
+        top = self._score_whole(scored, scoring)
+        parts = score_parts(scored, scoring.k) if scoring.parts else {}
+        reasons = explain_labels(scored, self.combination.trust, top.labels) if scoring.reasons else ()
+        return replace(top, parts=parts, reasons=reasons)
+
+    def _score_whole(self, scored: ScoredDocuments, scoring: Scoring) -> TopLabels:
+        if scoring.keep is None:
+            return list_calibrated(self.combination, scored).best(scoring.k, scoring.should_stop)
+        counts = self.combination.train_counts
+        collected = TopCollector(len(scored), min(scoring.k, len(counts)), scoring.keep)
+        for rows in cut_batches(len(scored), scoring.should_stop):
+            collected.add(rows, self.combination.calibrate(scored.logits(rows), counts))
+        return collected.done()
 
 
-@dataclass(frozen=True)
-class Whole:
-    """Calibrated logits of documents without a network."""
+def list_calibrated(combination: Combination, scored: ScoredDocuments) -> ListedLogits:
+    """Calibrated logits of documents without a network.
 
-    voices: Voices
-    scored: ScoredDocuments
-    _weights: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_weights", self.voices.weights())
-
-    def logits(self, rows: Rows) -> npt.NDArray[np.float32]:
-        """Logits [b, L] of some documents."""
-        weights, offset = self._weights
-        logits: npt.NDArray[np.float32] = np.clip(self.scored.logits(rows), -LIMIT, LIMIT) * weights[0] + offset
-        return self.voices.bend(logits)
-
-
-def collect(
-    documents: int,
-    k: int,
-    labels: int,
-    logits: Callable[[Rows], npt.NDArray[np.float32]],
-    *,
-    keep: Keep | None = None,
-    should_stop: Callable[[], bool] = never,
-) -> TopLabels:
-    """The k best labels of documents whose logits [b, L] are computed some at a time.
-
-    Raises:
-        Interrupted: the user stopped the command.
+    Args:
+        combination: with scorers, and calibrated without a network.
+        scored: the documents, as the scorers see them.
     """
-    collected = TopCollector(documents, min(k, labels), keep)
-    for start in range(0, documents, BATCH):
-        if should_stop():
-            raise Interrupted(
-                "stopped while scoring", where="scorers", expected="all documents scored", todo="run the same command again with --resume"
-            )
-        rows = np.arange(start, min(start + BATCH, documents))
-        collected.add(rows, logits(rows))
-    return collected.done()
+    scorers = scored.scorers
+    found = list_logits(scorers.fusion, scored.candidates, scorers.train_counts, combination.last_frequency)
+    return replace(
+        found,
+        logits=combination.calibrate(found.logits[None], scorers.train_counts[found.labels])[0],
+        floors=combination.calibrate(found.floors, found.counts),
+    )
 
 
 def score_parts(scored: ScoredDocuments, k: int) -> dict[str, TopLabels]:
     """The k best labels of documents by each scorer alone; by one scorer alone there is nothing to tell apart from the whole."""
-    names = [scorer.name for scorer in scored.scorers.scorers]
-    labels = len(scored.scorers.train_counts)
-    return {name: collect(len(scored), k, labels, lambda rows, name=name: scored.logits_alone(name, rows)) for name in names}  # type: ignore[misc]
+    scorers = scored.scorers
+    parts = {name: scored.candidates.take(scorers.views_of(name)) for name in (scorer.name for scorer in scorers.scorers)}
+    return {name: list_logits(scorers.alone[name], own, scorers.train_counts).best(k) for name, own in parts.items()}
 
 
-def save_voices(voices: Voices, folder: Path, corpus: Corpus, figures: Mapping[str, Any]) -> None:
-    """Write what speaks beside the network, and the calibration, into the folder of the model.
+def save_combination(combination: Combination, folder: Path, corpus: Corpus, figures: Mapping[str, Any]) -> None:
+    """Write the scorers and the calibration into the folder of the model.
 
     Args:
-        voices: what to write.
+        combination: what to write.
         folder: of the stage.
         corpus: the run's corpus.
         figures: what was found on validation, for the record.
     """
-    scorers = voices.scorers
+    scorers = combination.scorers
     stored = [] if scorers is None else [
         StoredScorer(chosen=one.chosen, views=one.views, tensors=one.scorer.tensors(), alone=scorers.alone[one.name])
         for one in scorers.scorers
@@ -153,15 +175,15 @@ def save_voices(voices: Voices, folder: Path, corpus: Corpus, figures: Mapping[s
     content = StoredScorers(
         scorers=tuple(stored),
         fusion=None if scorers is None else scorers.fusion,
-        calibration=voices.calibration,
-        curves=tuple(voices.curves),
+        calibration=combination.calibration,
+        curves=tuple(combination.curves),
         figures=figures,
     )
     write_scorers(folder, content, corpus.labels.hash, corpus.analyser.hash)
 
 
-def load_voices(folder: Path, labels: LabelIndex, analyser: Analyser, component: ComponentLookup) -> Voices | None:
-    """What `save_voices` wrote, or None if there is nothing; `ArtefactError` if a file is damaged or of another label order."""
+def load_combination(folder: Path, labels: LabelIndex, analyser: Analyser, component: ComponentLookup) -> Combination | None:
+    """What `save_combination` wrote, or None if there is nothing; `ArtefactError` if a file is damaged or of another label order."""
     stored = read_scorers(folder, labels.hash, analyser.hash)
     if stored is None:
         return None
@@ -182,7 +204,7 @@ def load_voices(folder: Path, labels: LabelIndex, analyser: Analyser, component:
         loaded.append((NamedScorer(chosen=one.chosen, scorer=scorer, views=one.views), one.alone))
     counts = np.asarray(labels.train_counts, dtype=np.int64)
     scorers = load_scorers(loaded, stored.fusion, labels, analyser)
-    return Voices(scorers=scorers, calibration=stored.calibration, train_counts=counts, curves=stored.curves)
+    return Combination(scorers=scorers, calibration=stored.calibration, train_counts=counts, curves=stored.curves)
 
 
 def has_network(folder: Path) -> bool:
@@ -190,24 +212,16 @@ def has_network(folder: Path) -> bool:
     return (folder / DESCRIPTION).exists()
 
 
-def load_model(
-    folder: Path, corpus: Corpus, component: ComponentLookup, machine: MachineSection, relevance: Callable[[], Path | None] = lambda: None
-) -> TrainedModel:
-    """The trained model of a `finetune` folder; torch is imported only if it has a network.
-
-    Args:
-        folder: of the stage.
-        corpus: the run's corpus.
-        component: finds backbone, decoder and scorers.
-        machine: where it is to run.
-        relevance: gives the run's folder `mig`, if it has one; asked only if the decoder looks at words.
+def load_model(source: ModelSource) -> TrainedModel:
+    """A trained model; torch is imported only if it has a network.
 
     Raises:
         ArtefactError: a part was made for another order of labels, or cannot be read.
     """
-    voices = load_voices(folder, corpus.labels, corpus.analyser, component)
-    if has_network(folder) or voices is None or voices.scorers is None:
+    folder, corpus = source.folder, source.corpus
+    combination = load_combination(folder, corpus.labels, corpus.analyser, source.component)
+    if has_network(folder) or combination is None or combination.scorers is None:
         from plant_cli.inference.texts import load_network_model
 
-        return load_network_model(folder, corpus, component, machine, relevance, voices)
-    return ScorerModel(voices=voices, scorers=voices.scorers)
+        return load_network_model(source, combination)
+    return ScorerModel(combination=combination, scorers=combination.scorers)

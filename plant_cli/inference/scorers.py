@@ -1,4 +1,4 @@
-"""What speaks for labels besides the network: scorers fitted together, weighed by what they say of documents they have not seen."""
+"""What scores labels besides the network: scorers fitted together, weighed by what they say of documents they have not seen."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class FusedScorers:
     Args:
         scorers: in the order of the weights.
         fusion: weights of the views of all.
-        alone: weights of the views of each, when it speaks alone.
+        alone: weights of the views of each, when it is used alone.
         train_counts: training documents of each label [L].
         analyser: finds the words of texts.
     """
@@ -89,15 +89,25 @@ class FusedScorers:
     train_counts: npt.NDArray[np.int64]
     analyser: Analyser
 
-    def read(self, texts: Sequence[str], reporter: Reporter, name: str) -> ScoredDocuments:
-        """Score texts; `ComponentError` if a scorer fails."""
+    def read(self, texts: Sequence[str], reporter: Reporter, name: str, *, keep_words: bool = False) -> ScoredDocuments:
+        """Score texts.
+
+        Args:
+            texts: one a document [B].
+            reporter: where progress goes.
+            name: of the texts, for progress.
+            keep_words: whether the documents are kept in words, too, for reasons.
+
+        Raises:
+            ComponentError: a scorer fails.
+        """
         documents = read_words(texts, self.analyser)
         found: list[Scores] = []
         with reporter.progress(f"scorers: {name}", len(self.scorers), "scorers") as task:
             for scorer in self.scorers:
                 found += scorer.score(documents, len(self.train_counts))
                 task.advance(1)
-        return ScoredDocuments(scorers=self, candidates=gather_candidates(found))
+        return ScoredDocuments(scorers=self, candidates=gather_candidates(found), documents=documents if keep_words else None)
 
     def views_of(self, name: str) -> list[int]:
         """The places of a scorer's views among all."""
@@ -113,10 +123,12 @@ class ScoredDocuments:
     Args:
         scorers: that scored them.
         candidates: what they say.
+        documents: in words, where these were kept.
     """
 
     scorers: FusedScorers
     candidates: Candidates
+    documents: Documents | None = None
 
     def __len__(self) -> int:
         return self.candidates.shape[0]
@@ -125,14 +137,9 @@ class ScoredDocuments:
         """What all scorers say together of some documents [b, L]."""
         return fuse_rows(self.scorers.fusion, self.candidates, self.scorers.train_counts, rows)
 
-    def logits_alone(self, name: str, rows: Rows) -> npt.NDArray[np.float32]:
-        """What one scorer says of some documents [b, L]."""
-        own = self.candidates.take(self.scorers.views_of(name))
-        return fuse_rows(self.scorers.alone[name], own, self.scorers.train_counts, rows)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
+class FittedScorers:
     """Scorers as they were fitted.
 
     Args:
@@ -160,7 +167,7 @@ def fit_scorers(
     seed: int,
     allow_missing: bool = False,
     check: Callable[[], None] = lambda: None,
-) -> Training | None:
+) -> FittedScorers | None:
     """Fit scorers on train, and learn from left-out scores of train how much each counts.
 
     Args:
@@ -355,7 +362,7 @@ def _weigh(
     seconds: Mapping[str, float],
     missing: Mapping[str, str],
     zero_shot: Mapping[str, bool],
-) -> Training:
+) -> FittedScorers:
     counts = np.bincount(given.gold.indices, minlength=given.gold.shape[1]).astype(np.int64)
     candidates = gather_candidates([view for _, views in fitted.values() for view in views])
     gold = csr_array(given.gold[given.rows])
@@ -374,7 +381,7 @@ def _weigh(
     scorers = FusedScorers(
         scorers=[scorer for scorer, _ in fitted.values()], fusion=fusion, alone=alone, train_counts=counts, analyser=analyser
     )
-    return Training(
+    return FittedScorers(
         scorers=scorers,
         taught=given.rows,
         left_out=ScoredDocuments(scorers=scorers, candidates=candidates),

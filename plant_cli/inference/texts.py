@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from plant_cli.api import Analyser, Corpus, MachineSection
+from plant_cli.api import Analyser
 from plant_cli.artefacts.model import require_words
 from plant_cli.artefacts.predictions import NETWORK
 from plant_cli.artefacts.relevance import read_vocabulary
-from plant_cli.inference.model import Voices, score_parts
+from plant_cli.inference.model import Combination, ModelSource, score_parts
+from plant_cli.inference.reasons import explain_labels
 from plant_cli.inference.scorers import ScoredDocuments
 from plant_cli.inference.scoring import WHOLE, Mix, keep_logits, score_documents
 from plant_cli.inference.top import Scoring, TopLabels
 from plant_cli.lexical.calibration import LIMIT
 from plant_cli.model.candidates import measure_recall
-from plant_cli.model.design import ComponentLookup
 from plant_cli.model.hardware import Hardware, choose_hardware
 from plant_cli.model.network import Network, load_network
 from plant_cli.model.reading import HiddenReader, LiveReader, Rows, tokenize
@@ -33,14 +32,14 @@ class NetworkModel:
 
     Args:
         network: its decoder is folded: it cannot be trained further.
-        voices: what speaks beside it, and the calibration; None if there is neither.
+        combination: scorers and the calibration; None if there is neither.
         hardware: where it runs.
         analyser: finds the words of texts.
         vocabulary: the words of the run's relevance table, for decoders that look at words.
     """
 
     network: Network
-    voices: Voices | None
+    combination: Combination | None
     hardware: Hardware
     analyser: Analyser
     vocabulary: Sequence[str] = ()
@@ -51,12 +50,12 @@ class NetworkModel:
 
     def score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
         """See `TrainedModel.score`."""
-        scored = self.voices.scorers.read(texts, scoring.reporter, scoring.name) if self.voices and self.voices.scorers else None
+        scored = self._read_scored(texts, scoring)
         tokens = tokenize(self.network, texts, scoring.reporter, scoring.name, evidence=scoring.evidence)
         words = find_token_words(texts, tokens, self.vocabulary, self.analyser) if self.network.needs_words else None
         live = LiveReader(self.network, tokens, self.hardware, words)
         reader = live if scoring.cached is None else scoring.cached(live)
-        mixes: dict[str, Mix] = {WHOLE: mix_voices(self.voices, scored)}
+        mixes: dict[str, Mix] = {WHOLE: mix_scorers(self.combination, scored)}
         parts: dict[str, TopLabels] = {}
         if scoring.parts and scored is not None:
             mixes[NETWORK] = keep_logits
@@ -64,7 +63,14 @@ class NetworkModel:
         found = score_documents(self.network, reader, self.hardware, scoring, mixes)
         whole = found.pop(WHOLE)
         recall = self._measure_recall(reader, scoring)
-        return replace(whole, shortlist_recall=recall, cut=measure_cut(tokens, scoring.evidence), parts=found | parts)
+        reasons = explain_labels(scored, self.combination.trust, whole.labels) if scoring.reasons and self.combination and scored else ()
+        return replace(whole, shortlist_recall=recall, cut=measure_cut(tokens, scoring.evidence), parts=found | parts, reasons=reasons)
+
+    def _read_scored(self, texts: Sequence[str], scoring: Scoring) -> ScoredDocuments | None:
+        """The texts, as scorers see them; None without scorers."""
+        if self.combination is None or self.combination.scorers is None:
+            return None
+        return self.combination.scorers.read(texts, scoring.reporter, scoring.name, keep_words=scoring.reasons)
 
     def _measure_recall(self, reader: HiddenReader, scoring: Scoring) -> float | None:
         """The share of the best labels that a shortlist kept; None without one."""
@@ -73,71 +79,52 @@ class NetworkModel:
         return measure_recall(self.network, reader, self.hardware, scoring.candidates, scoring.k, batch=scoring.batch)
 
 
-def mix_voices(voices: Voices | None, scored: ScoredDocuments | None) -> Mix:
-    """What becomes of the network's logits where scorers speak, too, or a calibration was learned.
+def mix_scorers(combination: Combination | None, scored: ScoredDocuments | None) -> Mix:
+    """What becomes of the network's logits where there are scorers, too, or a calibration was learned.
 
     Args:
-        voices: the scorers and the calibration; None if there is neither.
+        combination: the scorers and the calibration; None if there is neither.
         scored: the documents, as the scorers see them; None without scorers.
     """
-    if voices is None:
+    if combination is None:
         return keep_logits
-    weights, offset = (torch.from_numpy(part) for part in voices.weights())
+    weights, offset = (torch.from_numpy(part) for part in combination.weights())
 
     def mix(rows: Rows, logits: Tensor) -> Tensor:
         whole = torch.addcmul(offset.to(logits.device), logits.clamp(-LIMIT, LIMIT), weights[0].to(logits.device))
         if scored is not None:
             whole.addcmul_(torch.from_numpy(scored.logits(rows)).to(logits.device), weights[1].to(logits.device))
-        return torch.from_numpy(voices.bend(whole.float().cpu().numpy())).to(whole) if voices.curves else whole
+        return torch.from_numpy(combination.apply_curves(whole.float().cpu().numpy())).to(whole) if combination.curves else whole
 
     return mix
 
 
-def load_network_model(
-    folder: Path,
-    corpus: Corpus,
-    component: ComponentLookup,
-    machine: MachineSection,
-    relevance: Callable[[], Path | None],
-    voices: Voices | None,
-) -> NetworkModel:
-    """The trained network of a `finetune` folder, with what speaks beside it.
+def load_network_model(source: ModelSource, combination: Combination | None) -> NetworkModel:
+    """A trained network, with the scorers beside it.
 
     Args:
-        folder: of the stage.
-        corpus: the run's corpus.
-        component: finds backbone and decoder.
-        machine: where it is to run.
-        relevance: gives the run's folder `mig`, if it has one; asked only if the decoder looks at words.
-        voices: scorers and calibration; None if there is neither.
+        source: where it is.
+        combination: scorers and the calibration; None if there is neither.
 
     Raises:
         ArtefactError: the network was made for another order of labels, or cannot be read.
     """
-    hardware = choose_hardware(machine)
-    network, vocabulary = load_network_with_words(folder, corpus, component, machine, relevance)
-    return NetworkModel(network, voices, hardware, corpus.analyser, vocabulary)
+    hardware = choose_hardware(source.machine)
+    network, vocabulary = load_network_with_words(source)
+    return NetworkModel(network, combination, hardware, source.corpus.analyser, vocabulary)
 
 
-def load_network_with_words(
-    folder: Path, corpus: Corpus, component: ComponentLookup, machine: MachineSection, relevance: Callable[[], Path | None]
-) -> tuple[Network, Sequence[str]]:
-    """The trained network of a `finetune` folder, and the words of the relevance table that it was trained with; none if it needs none.
-
-    Args:
-        folder: of the stage.
-        corpus: the run's corpus.
-        component: finds backbone and decoder.
-        machine: where it is to run.
-        relevance: gives the run's folder `mig`, if it has one; asked only if the decoder looks at words.
+def load_network_with_words(source: ModelSource) -> tuple[Network, Sequence[str]]:
+    """A trained network, and the words of the relevance table that it was trained with; none if it needs none.
 
     Raises:
         ArtefactError: the network was made for another order of labels, for other words, or cannot be read.
     """
-    network = load_network(folder, component, machine, corpus.labels, corpus.sizes["train"])
+    corpus = source.corpus
+    network = load_network(source.folder, source.component, source.machine, corpus.labels, corpus.sizes["train"])
     if not network.needs_words:
         return network, ()
-    mig = relevance()
+    mig = source.relevance()
     words = () if mig is None else read_vocabulary(mig)["word"].to_list()
-    require_words(folder, words, mig or "a run without relevance")
+    require_words(source.folder, words, mig or "a run without relevance")
     return network, words

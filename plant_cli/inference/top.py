@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from plant_cli.api import Evidence, Reporter
+from plant_cli.api import Evidence, Interrupted, Reason, Reporter
+from plant_cli.lexical.scores import choose_best
 from plant_cli.model.truncation import Cut
 from plant_cli.runs.session import never
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:  # imports torch
     from plant_cli.model.reading import HiddenReader, LiveReader
 
 Rows = npt.NDArray[np.int64]
-Keep = Callable[[Rows, npt.NDArray[np.float32]], None]
+Logits = npt.NDArray[np.float32]
+Keep = Callable[[Rows, Logits], None]
+BATCH = 64  # documents whose scores for all labels are held at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +36,7 @@ class TopLabels:
         shortlist_recall: share of the K best that a shortlist proposed, measured on a sample; None where every label was scored.
         cut: what of the documents the network did not read, where that was asked for.
         parts: the best labels by each part of the model alone, by its name, where that was asked for.
+        reasons: what scorers say for each of the best labels [N, K], where that was asked for and there are scorers.
     """
 
     labels: npt.NDArray[np.int64]
@@ -41,6 +45,7 @@ class TopLabels:
     shortlist_recall: float | None = None
     cut: Cut = field(default_factory=Cut)
     parts: Mapping[str, TopLabels] = field(default_factory=dict)
+    reasons: Sequence[Sequence[Reason]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +63,7 @@ class Scoring:
         evidence: gold spans of the texts, to be looked for beyond what a network reads.
         parts: whether each part's own best labels are wanted, too.
         cached: gives a reader of states that are kept on disk for one that runs the backbone; None: it is run.
+        reasons: whether it is wanted, too, what scorers say for the best labels.
     """
 
     name: str
@@ -70,6 +76,7 @@ class Scoring:
     evidence: Evidence | None = None
     parts: bool = False
     cached: Callable[[LiveReader], HiddenReader] | None = None
+    reasons: bool = False
 
 
 class TopCollector:
@@ -87,14 +94,14 @@ class TopCollector:
         self.scores = np.zeros((documents, k), dtype=np.float64)
         self.counts = np.zeros(2, dtype=np.int64)  # pairs with a probability of at least one half, all that were scored
 
-    def add(self, rows: Rows, logits: npt.NDArray[np.float32]) -> None:
+    def add(self, rows: Rows, logits: Logits) -> None:
         """Take the best of the logits [b, L] of some documents [b]; a smaller index wins every tie."""
-        best = np.argsort(-logits, axis=1, kind="stable")[:, : self.labels.shape[1]]
+        best = rank_labels(logits, self.labels.shape[1])
         self.take(rows, best, np.take_along_axis(logits, best, axis=1), assigned=int((logits >= 0).sum()), pairs=logits.size)
         if self.keep is not None:
             self.keep(rows, logits)
 
-    def take(self, rows: Rows, best: npt.NDArray[np.int64], logits: npt.NDArray[np.float32], *, assigned: int, pairs: int) -> None:
+    def take(self, rows: Rows, best: npt.NDArray[np.int64], logits: Logits, *, assigned: int, pairs: int) -> None:
         """Take labels that were found to be the best.
 
         Args:
@@ -111,6 +118,31 @@ class TopCollector:
         """What was collected."""
         assigned, pairs = self.counts.tolist()
         return TopLabels(labels=self.labels, scores=self.scores, assigned_share=assigned / max(1, pairs))
+
+
+def cut_batches(documents: int, should_stop: Callable[[], bool] = never) -> Iterator[Rows]:
+    """The rows of documents, some at a time, as long as the user does not stop.
+
+    Raises:
+        Interrupted: the user stopped the command.
+    """
+    for start in range(0, documents, BATCH):
+        if should_stop():
+            raise Interrupted(
+                "stopped while scoring", where="scorers", expected="all documents scored", todo="run the same command again with --resume"
+            )
+        yield np.arange(start, min(start + BATCH, documents))
+
+
+def rank_labels(logits: Logits, k: int) -> npt.NDArray[np.int64]:
+    """The k best labels of each document by logits [b, L], best first, [b, k]; a smaller index wins every tie.
+
+    Only the k that are found are sorted: sorting all labels takes ten times as long.
+    """
+    columns = np.arange(logits.shape[1])
+    found = np.array([choose_best(row, columns, k) for row in logits], dtype=np.int64).reshape(len(logits), k)
+    order = np.argsort(-np.take_along_axis(logits, found, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(found, order, axis=1)
 
 
 def distinct_probabilities(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -167,7 +167,7 @@ def _fit_known(
 def _fit_unknown(
     candidates: Candidates, gold: csr_array, train_counts: Ints, zero_shot: Sequence[bool], penalty: float
 ) -> tuple[Floats, float]:
-    """Weights [S] and offset for labels of no training document, from labels of one: the scorers that can tell without it are asked alone."""
+    """Weights [S] and offset for labels of no training document, from labels of one: scorers that need no document are asked alone."""
     able = np.zeros(candidates.values.shape[1], dtype=np.bool_)
     able[: len(zero_shot)] = zero_shot
     weights, once = np.zeros(len(able)), train_counts[candidates.labels] == 1
@@ -189,14 +189,59 @@ def fuse_rows(fusion: Fusion, candidates: Candidates, train_counts: Ints, rows: 
         train_counts: training documents of each label [L].
         rows: which documents [b].
     """
-    hats = hat_weights(train_counts, fusion.knots)
-    by_label, bias = hats @ fusion.weights.T, hats @ fusion.bias
-    logits = (candidates.floors[rows] @ by_label.T + bias).astype(np.float32)
+    counts, groups = group_frequencies(train_counts, fusion.knots[-1])
+    logits = fuse_floors(fusion, candidates.floors[rows], counts)[:, groups]
+    by_group, bias = _weigh(fusion, counts)
     for place, row in enumerate(rows):
         inside = slice(*np.searchsorted(candidates.rows, [row, row + 1]))
         labels = candidates.labels[inside]
-        logits[place, labels] = (candidates.values[inside] * by_label[labels]).sum(axis=1) + bias[labels]
+        logits[place, labels] = (candidates.values[inside] * by_group[groups[labels]]).sum(axis=1) + bias[groups[labels]]
     return logits
+
+
+def fuse_listed(fusion: Fusion, candidates: Candidates, train_counts: Ints) -> npt.NDArray[np.float32]:
+    """Logits of all candidates [P]; see `fuse_rows`.
+
+    Args:
+        fusion: as learned.
+        candidates: of B documents, by the same scorers in the same order.
+        train_counts: training documents of each label [L].
+    """
+    counts, groups = group_frequencies(train_counts, fusion.knots[-1])
+    by_group, bias = _weigh(fusion, counts)
+    of = groups[candidates.labels]
+    logits: npt.NDArray[np.float32] = ((candidates.values * by_group[of]).sum(axis=1) + bias[of]).astype(np.float32)
+    return logits
+
+
+def fuse_floors(fusion: Fusion, floors: Floats, counts: Ints) -> npt.NDArray[np.float32]:
+    """Logits [b, G] of labels that no scorer lists, by training frequency; see `fuse_rows`.
+
+    Args:
+        fusion: as learned.
+        floors: of documents, by the same scorers in the same order [b, S].
+        counts: training frequencies [G].
+    """
+    by_group, bias = _weigh(fusion, counts)
+    logits: npt.NDArray[np.float32] = (floors @ by_group.T + bias).astype(np.float32)
+    return logits
+
+
+def group_frequencies(train_counts: Ints, last: float) -> tuple[Ints, Ints]:
+    """The different training frequencies [G] up to the last that makes a difference, and the place of each label's among them [L].
+
+    Args:
+        train_counts: training documents of each label [L].
+        last: from here on all frequencies count as one.
+    """
+    counts, groups = np.unique(np.minimum(train_counts, int(np.ceil(last))), return_inverse=True)
+    return counts, groups
+
+
+def _weigh(fusion: Fusion, counts: Ints) -> tuple[Floats, Floats]:
+    """The weight of each scorer [G, S] and the bias [G] at some training frequencies."""
+    hats = hat_weights(counts, fusion.knots)
+    return hats @ fusion.weights.T, hats @ fusion.bias
 
 
 def fuse_pairs(fusion: Fusion, candidates: Candidates, train_counts: Ints, rows: Ints, labels: Ints) -> Floats:

@@ -141,9 +141,11 @@ def choose_best(values: npt.NDArray[Any], labels: npt.NDArray[Any], k: int) -> I
         k: how many to choose.
     """
     if len(values) > k:
-        least = np.partition(values, len(values) - k)[len(values) - k]
+        least = -np.partition(-values, k - 1)[
+            k - 1
+        ]  # falling: many equal values at the low end, as of labels that no list has, cost nothing
         above, equal = np.flatnonzero(values > least), np.flatnonzero(values == least)
-        chosen = np.concatenate([above, equal[np.argsort(labels[equal])[: k - len(above)]]])
+        chosen = np.concatenate([above, equal[np.argsort(labels[equal], kind="stable")[: k - len(above)]]])
     else:
         chosen = np.arange(len(values))
     found: Ints = chosen[np.argsort(labels[chosen])]

@@ -35,9 +35,9 @@ def plan_scorers(corpus: Corpus, chosen: Sequence[tuple[ScorerSpec, Options]], r
     (half, _, less), (whole, seconds, stored) = (_trace(corpus, train.take(part), chosen, reporter) for part in (rows[::2], rows))
     scale = len(train) / max(1, len(rows))
     grown = whole + max(0, whole - half) * 2 * (scale - 1)
-    kernel = 3 * 4 * min(len(train), 16000) ** 2 if any(spec.name == "linear" for spec, _ in chosen) else 0
+    most = max((spec.memory(options, len(train)) for spec, options in chosen if spec.memory is not None), default=0)
     return Estimate(
-        memory={"process and texts": resident_memory(), "scorers": int(max(grown, kernel))},
+        memory={"process and texts": resident_memory(), "scorers": int(max(grown, most))},
         disk={"result": int(sum(size * scale ** _order(less.get(name, 0), size) for name, size in stored.items()))},
         work={"documents": len(train), "labels": len(corpus.labels)},
         seconds=seconds * scale,

@@ -1,4 +1,4 @@
-"""The trained network of a run for Python callers: texts in, labels with their names and titles out."""
+"""The trained model of a run for Python callers: texts in, labels with their names and titles out."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plant_cli.api import LabelIndex, Reporter, Request, SilentReporter
+from plant_cli.api import LabelIndex, Reporter, Request, SilentReporter, StageContext
 from plant_cli.artefacts.thresholds import Thresholds, read_thresholds
-from plant_cli.inference.model import TrainedModel, load_model
+from plant_cli.inference.model import ModelSource, TrainedModel, load_model
 from plant_cli.inference.top import Scoring
 from plant_cli.registry import installed
 from plant_cli.running.runner import RequestRunner
@@ -40,16 +40,16 @@ class Suggestion:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenModel:
-    """A trained network that is loaded once and asked many times.
+    """A trained model that is loaded once and asked many times.
 
     Args:
-        network: the model, with a network or without.
+        model: with a network or without.
         labels: the run's label index.
         thresholds: from which score a label is assigned.
         reporter: where progress goes.
     """
 
-    network: TrainedModel
+    model: TrainedModel
     labels: LabelIndex
     thresholds: Thresholds
     reporter: Reporter
@@ -62,7 +62,7 @@ class OpenModel:
             k: labels of each text; fewer if the run has fewer.
             batch: texts scored at once; less needs less memory.
         """
-        top = self.network.score(texts, Scoring(name="texts", k=k, batch=batch, reporter=self.reporter))
+        top = self.model.score(texts, Scoring(name="texts", k=k, batch=batch, reporter=self.reporter))
         found = zip(texts, top.labels.tolist(), top.scores.tolist(), self.thresholds.select(top.labels).tolist(), strict=True)
         return [[self._name(*one) for one in zip(*columns, strict=True)] if text.strip() else [] for text, *columns in found]
 
@@ -70,8 +70,24 @@ class OpenModel:
         return Suggestion(label=self.labels.ids[label], title=self.labels.titles[label], score=score, threshold=threshold)
 
 
+def find_source(context: StageContext, folder: Path) -> ModelSource:
+    """Where a stage finds a trained model.
+
+    Args:
+        context: of the stage or action that asks.
+        folder: of the stage `finetune`.
+    """
+    return ModelSource(
+        folder=folder,
+        corpus=context.corpus(),
+        component=context.component,
+        machine=context.machine,
+        relevance=lambda: context.find_input("mig"),
+    )
+
+
 def open_model(run_path: Path | str, tag: str | None = None, *, sets: Sequence[str] = (), reporter: Reporter | None = None) -> OpenModel:
-    """Load the network that `finetune` left in a run, as `plant suggest` does. Nothing is written to the run.
+    """Load the model that `finetune` left in a run, as `plant suggest` does. Nothing is written to the run.
 
     Args:
         run_path: the run folder.
@@ -88,6 +104,6 @@ def open_model(run_path: Path | str, tag: str | None = None, *, sets: Sequence[s
     context = RequestRunner(request).open(ACTION, tag)
     with context.reading_whole():
         folder, corpus = context.input("finetune", tag), context.corpus()
-        network = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
+        model = load_model(find_source(context, folder))
         thresholds = read_thresholds(folder, corpus.labels.hash, len(corpus.labels))
-    return OpenModel(network=network, labels=corpus.labels, thresholds=thresholds, reporter=heard)
+    return OpenModel(model=model, labels=corpus.labels, thresholds=thresholds, reporter=heard)

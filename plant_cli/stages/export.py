@@ -35,12 +35,12 @@ def run(context: StageContext, options: ExportOptions) -> Result:
     from plant_cli.artefacts.thresholds import THRESHOLDS
     from plant_cli.base.files import replacing_folder, write_json
     from plant_cli.base.hashing import hash_file
-    from plant_cli.inference.model import has_network, load_voices
+    from plant_cli.inference.model import has_network, load_combination
 
     target = _writable(options, force=context.force)
     corpus = context.corpus()
     source = context.input("finetune", context.tag)
-    load_voices(source, corpus.labels, corpus.analyser, context.component)  # what is damaged is refused before anything is written
+    load_combination(source, corpus.labels, corpus.analyser, context.component)  # what is damaged is refused before anything is written
     network = _load(context, source, corpus) if has_network(source) else None
     titles = zip(corpus.labels.ids, corpus.labels.titles, strict=True)
     written: dict[str, Any] = {}
@@ -101,7 +101,7 @@ def _card(network: Network | None, corpus: Corpus, backbone: dict[str, Any]) -> 
     from plant_cli import __version__
     from plant_cli.runs.folder import current_time
 
-    parts = "scorers" if network is None else "a backbone reads, label attention scores; scorers may speak beside it"
+    parts = "scorers" if network is None else "a backbone reads, label attention scores; scorers may add their scores"
     return {
         "format": FORMAT,
         "what": f"A model that assigns labels to texts: {parts}. Trained with plant (PLANT).",

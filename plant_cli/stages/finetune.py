@@ -16,7 +16,7 @@ from plant_cli.training.options import FinetuneOptions
 if TYPE_CHECKING:
     from plant_cli.api.output import Cell
     from plant_cli.inference.calibration import Calibrated
-    from plant_cli.inference.scorers import Training
+    from plant_cli.inference.scorers import FittedScorers
     from plant_cli.training.judging import Gain
     from plant_cli.training.scoring import Scored
     from plant_cli.training.stage2 import FineTuned
@@ -130,7 +130,7 @@ def _report_scorers(reached: Scored, options: FinetuneOptions, seed: int, tag: s
     )
 
 
-def _list_scorers(fitted: Training | None) -> list[str]:
+def _list_scorers(fitted: FittedScorers | None) -> list[str]:
     return [] if fitted is None else [scorer.name for scorer in fitted.scorers.scorers]
 
 

@@ -100,6 +100,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     # Imports torch where there is a network, which takes seconds: what is missing is said before.
     from plant_cli.inference.model import has_network, load_model
     from plant_cli.inference.top import Scoring
+    from plant_cli.running.models import find_source
 
     proposed = {}
     if options.shortlist is not None and options.leaves_out:
@@ -116,7 +117,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
         statistics = load_statistics(context.input("mig"), corpus)
         shortlist = context.component(ShortlistSpec, options.shortlist)
         proposed = propose(shortlist, statistics, {split.name: split.texts}, context.reporter)
-    model = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
+    model = load_model(find_source(context, folder))
     scoring = Scoring(
         name=split.name,
         k=options.top_k,
@@ -254,9 +255,10 @@ def _load(
     """What scores a split with a trained network; hands on every score, and says what was not read."""
     from plant_cli.inference.model import load_model
     from plant_cli.inference.top import Scoring
+    from plant_cli.running.models import find_source
 
     corpus = context.corpus()
-    model = load_model(folder, corpus, context.component, context.machine, mig)
+    model = load_model(replace(find_source(context, folder), relevance=mig))
 
     def score(name: SplitName, keep: Keep) -> Cut:
         split, reporter, batch, shown = corpus.split(name), context.reporter, options.micro_batch, f"{name} with {system}"

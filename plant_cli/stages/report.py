@@ -114,17 +114,9 @@ def _find_evidence(context: StageContext, system: Evaluated, texts: Sequence[str
     from plant_cli.evaluation.page.documents import Found
     from plant_cli.inference.evidence import find_evidence
     from plant_cli.inference.model import has_network
+    from plant_cli.running.models import find_source
 
-    found = find_evidence(
-        folder,
-        context.corpus(),
-        context.component,
-        context.machine,
-        lambda: context.find_input("mig"),
-        texts,
-        labels,
-        context.reporter,
-    )
+    found = find_evidence(find_source(context, folder), texts, labels, context.reporter)
     return Found(network=has_network(folder), texts=[[(one.spans, one.weights, one.reason) for one in own] for own in found])
 
 

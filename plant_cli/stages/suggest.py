@@ -33,7 +33,7 @@ class SuggestOptions(Options):
         path="or name",
     )
     micro_batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1, was="batch")
-    why: bool = option(False, "Say what speaks for each label: which scorer, by which words, title or training documents.")
+    why: bool = option(False, "Say why each label is suggested: by which scorers, and by which words, title or training documents.")
     id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).")
     output: str | None = option(
         None,
@@ -55,17 +55,27 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     from plant_cli.artefacts.thresholds import read_thresholds
     from plant_cli.inference.model import load_model
     from plant_cli.inference.top import Scoring
+    from plant_cli.running.models import find_source
     from plant_cli.running.systems import find_chosen
 
     labels, chosen = corpus.labels, options.thresholds
     thresholds = read_thresholds(folder, labels.hash, len(labels)) if chosen is None else find_chosen(context, chosen)
 
-    model = load_model(folder, corpus, context.component, context.machine, lambda: context.find_input("mig"))
-    scoring = Scoring(
-        name="texts", k=options.top_k, batch=options.micro_batch, reporter=context.reporter, should_stop=lambda: context.stopping
+    model = load_model(find_source(context, folder))
+    if options.why:
+        _require_scorers(model)
+    top = model.score(
+        texts,
+        Scoring(
+            name="texts",
+            k=options.top_k,
+            batch=options.micro_batch,
+            reporter=context.reporter,
+            should_stop=lambda: context.stopping,
+            reasons=options.why,
+        ),
     )
-    top = model.score(texts, scoring)
-    reasons = _explain(model, texts, top) if options.why else None
+    reasons = [[reason.text for reason in own] for own in top.reasons] if options.why else None
     found = _suggestions(ids, top, thresholds, corpus, reasons)
     found = found.filter(~found["row"].is_in([row for row, text in enumerate(texts) if not text.strip()]))
     if options.assigned:
@@ -76,18 +86,15 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     return _report(found, ids, output, top.cut, thresholds, chosen=chosen is not None, explained=options.why)
 
 
-def _explain(model: TrainedModel, texts: list[str], top: TopLabels) -> list[list[str]]:
-    """What speaks for the labels of each text, in words."""
-    from plant_cli.inference.reasons import explain_labels
-
-    if model.voices is None or model.voices.scorers is None:
+def _require_scorers(model: TrainedModel) -> None:
+    """Refuse a model that could not say why."""
+    if model.combination is None or model.combination.scorers is None:
         raise UsageError(
             "the model has no scorers that could say why",
             where="plant suggest, option why",
             expected="a model that was trained with scorers",
             todo="leave --why out, or train with `plant finetune --scorers words,titles,neighbours,linear --force`",
         )
-    return [[reason.text for reason in own] for own in explain_labels(model.voices, texts, top.labels)]
 
 
 def _writable(options: SuggestOptions, *, force: bool) -> Path | None:

@@ -107,7 +107,7 @@ def left_out_scores_have_the_same_form(spec: ScorerSpec) -> None:
 
 
 def reasons_are_one_for_each_label(spec: ScorerSpec) -> None:
-    """`explain` gives one reason for each label, without text where nothing speaks for it, and names words of the document only."""
+    """`explain` gives one reason for each label, without text where it has none, and names words of the document only."""
     for text in TEXTS:
         found = list(_fit(spec).scorer.explain(read_sample([text]), [2, 0]))
         assert len(found) == 2, f"{len(found)} reasons for 2 labels"
@@ -124,6 +124,14 @@ def reasons_stand_alone(spec: ScorerSpec) -> None:
         alone = list(scorer.explain(read_sample([text]), labels))
         beside = list(scorer.explain(together.take(np.array([row])), labels))
         assert alone == beside, f"other reasons for {text!r} alone than beside others"
+
+
+def memory_is_foretold(spec: ScorerSpec) -> None:
+    """`memory`, where a scorer has it, is a number of bytes for any number of documents."""
+    for documents in (1, 1000, 1_000_000):
+        found = 0 if spec.memory is None else spec.memory(default_options(spec), documents)
+        assert isinstance(found, int), f"memory for {documents} documents is {found!r}, no whole number"
+        assert found >= 0, f"memory for {documents} documents is {found}"
 
 
 @cache
@@ -148,4 +156,5 @@ CHECKS = (
     left_out_scores_have_the_same_form,
     reasons_are_one_for_each_label,
     reasons_stand_alone,
+    memory_is_foretold,
 )

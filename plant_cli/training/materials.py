@@ -13,11 +13,9 @@ from scipy.sparse import csr_array, vstack
 from plant_cli.api import (
     SPLITS,
     ArtefactError,
-    Corpus,
     DecoderSpec,
     LabelIndex,
     LossSpec,
-    MachineSection,
     Options,
     Reporter,
     Spec,
@@ -28,40 +26,32 @@ from plant_cli.api import (
 from plant_cli.artefacts.model import read_description, require_words
 from plant_cli.base.hashing import hash_strings
 from plant_cli.model.cache import StateCache
-from plant_cli.model.design import ComponentLookup, Design, find_design
+from plant_cli.model.design import Design, find_design
 from plant_cli.model.hardware import Hardware, choose_hardware
 from plant_cli.model.network import Network, assemble, restore_network
 from plant_cli.model.reading import HiddenReader, LiveReader, Rows, lengths, tokenize
 from plant_cli.model.token_words import find_token_words
 from plant_cli.model.truncation import cut_summary, measure_cut
 from plant_cli.model.word_statistics import WordStatistics
-from plant_cli.runs.session import Session
 from plant_cli.training.options import TrainingOptions
+from plant_cli.training.scoring import ScorerInputs
 
 FORWARD_ALONE = 2
 """Documents that fit in memory where nothing is kept for gradients, for each that fits in training."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inputs:
-    """What stage 1 and stage 2 work from.
+class Inputs(ScorerInputs):
+    """What stage 1 and stage 2 work from: what scorers are fitted from, and a network.
 
     Args:
-        corpus: the documents.
         design: the network's components.
-        machine: device, precision and seed.
-        session: of the stage.
-        component: finds losses, metrics and shortlists.
         statistics: relevance of words for labels, with counts; None if the run has none.
         planted: folder of the stage 1 that stage 2 starts from; None for a random start.
         losses: all that are installed, which a message names.
     """
 
-    corpus: Corpus
     design: Design
-    machine: MachineSection
-    session: Session
-    component: ComponentLookup
     statistics: WordStatistics | None = None
     planted: Path | None = None
     losses: Sequence[LossSpec] = ()

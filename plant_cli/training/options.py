@@ -180,7 +180,7 @@ class FinetuneOptions(TrainingOptions):
     scorers: list[Choice] | None = choice(
         "scorer",
         None,
-        "What speaks for labels besides the network, comma-separated, or none; weights are learned from train and validation. "
+        "Scorers that judge labels besides the network, comma-separated, or none; weights are learned from train and validation. "
         f"Default: {', '.join(SCORERS)}; with --init random none (paper: none).",
         was="lexical",
     )
@@ -214,7 +214,7 @@ class FinetuneOptions(TrainingOptions):
         None,
         "Look for hard negatives only among the labels that this proposes, and score these and what scorers list after each epoch; needs "
         "`plant mig`. The saved model, its calibration and `predict` score every label. "
-        "Default: words from 2,000 labels on, if scorers speak beside the network and the run has relevance, else none (paper: none).",
+        "Default: words from 2,000 labels on, if there are scorers beside the network and the run has relevance, else none (paper: none).",
     )
     monitor: Literal["MAP", "macro-F1", "micro-F1", "P@5"] = option(
         "MAP", "Validation figure that decides which epoch is kept; each F1 at the threshold that is best for it on validation."
@@ -242,7 +242,7 @@ class FinetuneOptions(TrainingOptions):
 
     @property
     def chosen_scorers(self) -> list[Choice]:
-        """The scorers that speak."""
+        """The scorers that are used."""
         if self.scorers is not None:
             return self.scorers
         return [Choice(name=name) for name in SCORERS] if self.init == "planted" or not self.network else []
@@ -258,12 +258,12 @@ class FinetuneOptions(TrainingOptions):
         return [part for part in parts if part not in ("", "none")]
 
     @model_validator(mode="after")
-    def _something_speaks(self) -> FinetuneOptions:
+    def _something_scores(self) -> FinetuneOptions:
         names = [chosen.name for chosen in self.chosen_scorers]
         if repeated := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"the scorer '{repeated[0]}' is named twice")
         if not self.network and not names:
-            raise ValueError("neither a network nor a scorer speaks for labels: leave --no-network out, or name --scorers")
+            raise ValueError("with --no-network at least one scorer is needed: leave --no-network out, or name --scorers")
         return self
 
     def check_values(self) -> None:

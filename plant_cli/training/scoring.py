@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from plant_cli.api import Corpus, DataError, MachineSection, ScorerSpec, Split
 from plant_cli.inference.calibration import Calibrated, Pairs, calibrate, list_scored
-from plant_cli.inference.model import Voices, Whole, collect, save_voices, score_parts
-from plant_cli.inference.scorers import FusedScorers, ScoredDocuments, Training, fit_scorers
+from plant_cli.inference.model import Combination, list_calibrated, save_combination, score_parts
+from plant_cli.inference.scorers import FittedScorers, FusedScorers, ScoredDocuments, fit_scorers
 from plant_cli.inference.top import TopLabels
 from plant_cli.lexical.calibration import describe_reliability
 from plant_cli.model.design import ComponentLookup
@@ -24,33 +24,16 @@ from plant_cli.training.options import FinetuneOptions
 ALONE = (1.0,)  # weight of the scorers where validation says nothing
 
 
-class Given(Protocol):
-    """What scorers are fitted from; `plant_cli.training.materials.Inputs` is one."""
-
-    @property
-    def corpus(self) -> Corpus:
-        """The documents."""
-        ...
-
-    @property
-    def machine(self) -> MachineSection:
-        """Its seed."""
-        ...
-
-    @property
-    def session(self) -> Session:
-        """Of the stage."""
-        ...
-
-    @property
-    def component(self) -> ComponentLookup:
-        """Finds scorers and metrics."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class ScorerInputs:
-    """See `Given`."""
+    """What scorers are fitted from.
+
+    Args:
+        corpus: the documents.
+        machine: the seed; a network is told its device and precision, too.
+        session: of the stage.
+        component: finds scorers, losses, metrics and shortlists.
+    """
 
     corpus: Corpus
     machine: MachineSection
@@ -72,7 +55,7 @@ class Scored:
         conditions: which documents and labels the figures are of.
     """
 
-    scorers: Training
+    scorers: FittedScorers
     split: str
     figures: Mapping[str, float]
     parts: Mapping[str, Mapping[str, float]]
@@ -81,7 +64,7 @@ class Scored:
     conditions: str
 
 
-def score_alone(given: Given, options: FinetuneOptions) -> Scored:
+def score_alone(given: ScorerInputs, options: FinetuneOptions) -> Scored:
     """Fit scorers on train, calibrate them and tune the threshold on validation; all is saved in the stage's folder.
 
     Raises:
@@ -99,10 +82,10 @@ def score_alone(given: Given, options: FinetuneOptions) -> Scored:
     judge = make_judge(given, options, split)
     counts = judge.train_counts[: len(corpus.labels)]
     calibrated, whole = rank_scored(judge, found, left_out=not has_validation)
-    voices = speak(calibrated, scorers.scorers, counts)
+    combination = combine(calibrated, scorers.scorers, counts)
     parts = judge_parts(judge, found)
     figures = judge.figures(whole)
-    save_voices(voices, folder, corpus, describe(calibrated, parts, scorers))
+    save_combination(combination, folder, corpus, describe(calibrated, parts, scorers))
     return Scored(
         scorers=scorers,
         split=split.name,
@@ -124,22 +107,22 @@ def rank_scored(judge: Judge, scored: ScoredDocuments, *, left_out: bool = False
     """
     pairs, counts = list_scored(scored), judge.train_counts[: judge.labels]
     calibrated = calibrate(pairs, judge.sorted_gold, counts, prior=ALONE, by_frequency=True, left_out=left_out)
-    return calibrated, _rank(scored, pairs, calibrated, speak(calibrated, scored.scorers, counts))
+    return calibrated, _rank(scored, pairs, calibrated, combine(calibrated, scored.scorers, counts))
 
 
-def speak(calibrated: Calibrated, scorers: FusedScorers | None, train_counts: npt.NDArray[np.int64]) -> Voices:
-    """What speaks beside a network, or without one, under a calibration.
+def combine(calibrated: Calibrated, scorers: FusedScorers | None, train_counts: npt.NDArray[np.int64]) -> Combination:
+    """Scorers beside a network, or without one, under a calibration.
 
     Args:
         calibrated: as learned.
-        scorers: None: a network speaks alone.
+        scorers: None: there is a network alone.
         train_counts: training documents of each label [L].
     """
-    return Voices(scorers=scorers, calibration=calibrated.fusion, train_counts=train_counts, curves=calibrated.curves)
+    return Combination(scorers=scorers, calibration=calibrated.fusion, train_counts=train_counts, curves=calibrated.curves)
 
 
-def fit_beside(given: Given, options: FinetuneOptions) -> tuple[Training | None, ScoredDocuments | None]:
-    """The scorers that speak beside a network, and what they say of validation; None where none does, or there is no validation.
+def fit_beside(given: ScorerInputs, options: FinetuneOptions) -> tuple[FittedScorers | None, ScoredDocuments | None]:
+    """Fit the scorers beside a network and score validation by them; None without scorers, or without validation.
 
     Raises:
         ComponentError: a scorer fails.
@@ -164,7 +147,7 @@ def fit_beside(given: Given, options: FinetuneOptions) -> tuple[Training | None,
     return fitted, fitted.scorers.read(corpus.split("validation").texts, reporter, "validation")
 
 
-def make_judge(given: Given, options: FinetuneOptions, split: Split) -> Judge:
+def make_judge(given: ScorerInputs, options: FinetuneOptions, split: Split) -> Judge:
     """What measures scores of a split."""
     objective = "micro-F1" if options.tune == "micro-F1" else "macro-F1"
     return Judge(split, given.corpus.labels, given.corpus.sizes["train"], find_families(given.component), objective)  # type: ignore[arg-type]
@@ -175,7 +158,7 @@ def judge_parts(judge: Judge, scored: ScoredDocuments) -> dict[str, dict[str, fl
     return {name: judge.figures(top) for name, top in score_parts(scored, KEPT).items()}
 
 
-def describe(calibrated: Calibrated, parts: Mapping[str, Mapping[str, float]], scorers: Training | None) -> dict[str, Any]:
+def describe(calibrated: Calibrated, parts: Mapping[str, Mapping[str, float]], scorers: FittedScorers | None) -> dict[str, Any]:
     """What `scorers.json` and the stage's record say of them."""
     return {
         "calibration_before": describe_reliability(calibrated.before),
@@ -187,19 +170,19 @@ def describe(calibrated: Calibrated, parts: Mapping[str, Mapping[str, float]], s
     }
 
 
-def _rank(scored: ScoredDocuments, pairs: Pairs, calibrated: Calibrated, voices: Voices) -> TopLabels:
+def _rank(scored: ScoredDocuments, pairs: Pairs, calibrated: Calibrated, combination: Combination) -> TopLabels:
     """The best labels by calibrated logits; pairs that no scorer lists come after those that one does."""
-    dense = collect(len(scored), KEPT, pairs.shape[1], Whole(voices, scored).logits)
+    every = list_calibrated(combination, scored).best(KEPT)
     best = pairs.best(calibrated.logits, KEPT)
     listed = np.bincount(pairs.rows, minlength=pairs.shape[0]) >= min(KEPT, pairs.shape[1])
     return TopLabels(
-        labels=np.where(listed[:, None], best.labels, dense.labels),
-        scores=np.where(listed[:, None], best.scores, dense.scores),
-        assigned_share=dense.assigned_share,
+        labels=np.where(listed[:, None], best.labels, every.labels),
+        scores=np.where(listed[:, None], best.scores, every.scores),
+        assigned_share=every.assigned_share,
     )
 
 
-def _nothing_left(given: Given) -> DataError:
+def _nothing_left(given: ScorerInputs) -> DataError:
     return DataError(
         "no scorer is left that could say anything",
         where=str(given.session.folder),

@@ -36,7 +36,7 @@ def choose_shortlist(options: FinetuneOptions, hard_negatives: int, labels: int,
     """The shortlist of stage 2; None where every label is looked at.
 
     Unless the user names one, it also takes a decoder that scores chosen pairs (`plant_cli.api.PairDecoder`), and scorers: labels that are
-    hardly ever proposed learn little, and where a network speaks alone some of them come first.
+    hardly ever proposed learn little, and where a network scores alone some of them come first.
 
     Args:
         options: of the stage.

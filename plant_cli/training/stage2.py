@@ -9,9 +9,8 @@ from typing import Any
 from plant_cli.api import LabelLoss, LossSpec, PlantableDecoder, UsageError
 from plant_cli.artefacts.predictions import NETWORK, SCORERS
 from plant_cli.inference.calibration import Calibrated
-from plant_cli.inference.model import save_voices
-from plant_cli.inference.scorers import ScoredDocuments
-from plant_cli.inference.scorers import Training as ScorerTraining
+from plant_cli.inference.model import save_combination
+from plant_cli.inference.scorers import FittedScorers, ScoredDocuments
 from plant_cli.model.candidates import measure_recall
 from plant_cli.model.network import save_network
 from plant_cli.model.word_statistics import WordStatistics
@@ -26,7 +25,7 @@ from plant_cli.training.optimiser import decide_sparse
 from plant_cli.training.options import LEAST_GAIN, PATIENCE, RATE_BOOST, RATE_HEAD, ROLES, FinetuneOptions
 from plant_cli.training.planting import Planter
 from plant_cli.training.prototypes import SHARPNESSES, Prototypes
-from plant_cli.training.scoring import describe, fit_beside, judge_parts, make_judge, rank_scored, speak
+from plant_cli.training.scoring import combine, describe, fit_beside, judge_parts, make_judge, rank_scored
 from plant_cli.training.shortlisting import Shortlisted, shortlist_labels
 from plant_cli.training.throughput import Throughput, measure_throughput
 from plant_cli.training.validation import Validation, starts_sparse
@@ -45,10 +44,10 @@ class FineTuned:
         training: the history and the epoch that was kept.
         quality: the name of the figure that measures attention; None if the run has no relevance.
         threshold: the decision threshold for all labels.
-        scorers: what speaks beside the network, as it was fitted; None: nothing does.
+        scorers: those beside the network, as they were fitted; None: there are none.
         parts: validation figures of each part alone, by its name.
-        gain: of all that speaks together on the scorers without the network, on validation; None where no scorer speaks.
-        figures: of all that speaks together, on validation, every label scored; those of epochs may be of a shortlist.
+        gain: of network and scorers together on the scorers alone, on validation; None without scorers.
+        figures: of network and scorers together, on validation, every label scored; those of epochs may be of a shortlist.
         calibrated: how much the network and the scorers count, and how well probabilities hold on validation.
         conditions: which documents and labels the figures are of.
         speed: how fast it trained.
@@ -58,7 +57,7 @@ class FineTuned:
     training: TrainingResult
     quality: str | None
     threshold: float
-    scorers: ScorerTraining | None
+    scorers: FittedScorers | None
     parts: Mapping[str, Mapping[str, float]]
     gain: Gain | None
     figures: Mapping[str, float]
@@ -93,14 +92,14 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     judged = monitor.validation.run(every_label=True)
     judge = monitor.validation.judge
     counts = judge.train_counts[: setup.network.labels]
-    voices = speak(judged.calibrated, None if scorers is None else scorers.scorers, counts)
+    combination = combine(judged.calibrated, None if scorers is None else scorers.scorers, counts)
     parts: dict[str, dict[str, float]] = {}
     gain = None
     if scored is not None:
         scorers_alone = rank_scored(judge, scored)[1]
         parts = {NETWORK: judge.figures(judged.alone), **judge_parts(judge, scored), SCORERS: judge.figures(scorers_alone)}
         gain = judge.gain(judged.whole, scorers_alone)
-    save_voices(voices, given.session.folder, given.corpus, describe(judged.calibrated, parts, scorers))
+    save_combination(combination, given.session.folder, given.corpus, describe(judged.calibrated, parts, scorers))
     return FineTuned(
         training=outcome,
         quality=monitor.quality.name if monitor.quality else None,

@@ -29,7 +29,7 @@ class Judged:
 
     Args:
         alone: the best labels of the network alone.
-        whole: the best labels of all that speaks, by weights that were learned without each document's part of validation.
+        whole: the best labels of network and scorers together, by weights that were learned without each document's part of validation.
         calibrated: these weights.
     """
 
@@ -68,7 +68,7 @@ class Validation:
         hardware: where it runs.
         judge: measures what was scored.
         batch: documents in memory at once.
-        scored: the split, as the scorers see it; None: the network speaks alone.
+        scored: the split, as the scorers see it; None: there is a network alone.
         candidates: the labels of each document that are scored, all that the scorers list among them; None: every label.
         starts_sparse: whether the untrained network assigns few labels: one that does not, cannot collapse until it has learned to.
     """
@@ -95,7 +95,7 @@ class Validation:
         self.assigned_few = starts_sparse
 
     def __call__(self) -> dict[str, float]:
-        """MAP, P@5, micro-F1 and macro-F1 of all that speaks, as fractions; with scorers, MAP of the network alone, too.
+        """MAP, P@5, micro-F1 and macro-F1 of network and scorers together, as fractions; with scorers, MAP of the network alone, too.
 
         Raises:
             TrainingError: the model collapsed: it assigns most labels to most documents, and no fewer than it did before.
@@ -121,7 +121,7 @@ class Validation:
         return {**self.judge.figures(judged.whole), **{f"{name} of the network": value for name, value in alone.items()}}
 
     def run(self, *, every_label: bool = False) -> Judged:
-        """The network as it is now, alone and with all that speaks beside it; by all labels, as `predict` scores them, where asked for."""
+        """The network as it is now, alone and with the scorers beside it; by all labels, as `predict` scores them, where asked for."""
         candidates = None if every_label else self.candidates
         split, labels = self.material.split, self.network.labels
         collector = PairCollector(len(split), labels, self.scored)

@@ -55,7 +55,7 @@ class PlantedL2R(nn.Module):
     A = softmax(H Uᵀ) is learned; S is the relevance of each token's word; P = softmax of the L2R model f(label, word), which stage 1
     trains. S and P look at their k best tokens alone (inattention). W weighs what a label gathers, and its sum is the window's
     evidence q_n. The state is the mean of the windows so far, weighed by exp(a q_n): D_n = D_n−1 + z_n (V_n − D_n−1) with
-    z_n = exp(a q_n) / Σ_m≤n exp(a q_m), so that a window that speaks for the label counts more than one that does not. (The sum over
+    z_n = exp(a q_n) / Σ_m≤n exp(a q_m), so that a window that fits the label counts more than one that does not. (The sum over
     dimensions is linear, so one number for each label carries all of the vector's state that a logit can see, and the last state is
     a softmax over windows.) Without state a document is one window, and D_1 = V_1.
 

@@ -1,4 +1,4 @@
-"""The L2R model of PLANT's first version: f(label, word), how strongly a word speaks for a label; and relevance by word."""
+"""The L2R model of PLANT's first version: f(label, word), how strongly a word indicates a label; and relevance by word."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Scorers: what speaks for a label besides the network."""
+"""Scorers: what scores labels besides the network."""

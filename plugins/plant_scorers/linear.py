@@ -37,7 +37,7 @@ COEFFICIENTS = 1 << 27  # of training documents that are kept, at most: 2 bytes 
 def fit(options: LinearOptions, given: ScorerInput) -> FittedScorer:
     """Weights of terms for every label, pruned. By the inverse of the kernel, whole ones, too, and left-out scores of both."""
     train = Train.fit(given.documents, pieces=options.pieces)
-    if options.loss == "ridge" and len(given.documents) <= options.largest:
+    if options.inverts(len(given.documents)):
         return _invert(options, train, given)
     learn = _iterate if options.loss == "ridge" else _fit_hinge
     return FittedScorer(scorer=LinearScorer(vectoriser=train.vectoriser, weights=learn(options, train.similarity.train, given.gold)))

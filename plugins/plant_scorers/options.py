@@ -58,3 +58,11 @@ class LinearOptions(SimilarityOptions):
     largest: int = option(
         16000, "Training documents up to which ridge inverts their kernel (4 bytes for each pair); beyond, conjugate gradients.", ge=1
     )
+
+    def inverts(self, documents: int) -> bool:
+        """Whether the kernel of so many training documents is inverted."""
+        return self.loss == "ridge" and documents <= self.largest
+
+    def memory(self, documents: int) -> int:
+        """Bytes that inverting the kernel of so many training documents takes: three matrices of its size at a time."""
+        return 3 * 4 * documents**2 if self.inverts(documents) else 0

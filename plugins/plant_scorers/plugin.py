@@ -97,5 +97,6 @@ def plant_register_scorers() -> Sequence[ScorerSpec]:
             source="Allen 1974; Rifkin and Lippert 2007",
             fit=_fit_linear,
             load=_load_linear,
+            memory=LinearOptions.memory,
         ),
     ]

@@ -1,4 +1,4 @@
-"""What speaks beside a network: saved and read again, refused where it is damaged or of another label order."""
+"""Scorers beside a network: saved and read again, refused where it is damaged or of another label order."""
 
 from __future__ import annotations
 

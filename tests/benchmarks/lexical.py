@@ -26,7 +26,7 @@ from plant_cli.corpus.analyser import WordAnalyser, choose_analyser
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.evaluation.bins import measure_bins
 from plant_cli.evaluation.families import choose, compute_families
-from plant_cli.inference.scorers import Training, fit_scorers
+from plant_cli.inference.scorers import FittedScorers, fit_scorers
 from plant_cli.kit.metrics import compute_value
 from plant_cli.lexical.fusion import Candidates, fit_fusion, fuse
 from plant_cli.lexical.scores import Scores
@@ -83,7 +83,7 @@ def read(folder: Path) -> Data:
     )
 
 
-def fit(data: Data) -> Training:
+def fit(data: Data) -> FittedScorers:
     """The scorers, fitted on train."""
     chosen = [installed().resolve(ScorerSpec, Choice(name=name)) for name in SCORERS]
     analyser = WordAnalyser(choose_analyser("auto", data.train.texts, SilentReporter()))

@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 from plant_cli.api import Choice, DecoderShape, MachineSection, ModelSection, SilentReporter
 from plant_cli.corpus.analyser import PLAIN
 from plant_cli.corpus.labels import LabelTable
-from plant_cli.inference.model import Voices
+from plant_cli.inference.model import Combination
 from plant_cli.inference.scorers import FusedScorers, NamedScorer
 from plant_cli.inference.texts import NetworkModel
 from plant_cli.inference.top import Scoring
@@ -44,10 +44,12 @@ def make_scorer(options: argparse.Namespace) -> NetworkModel:
     decoder = LabelAttention(LabelAttentionOptions(heads=8), DecoderShape(hidden=backbone.hidden_size, labels=options.labels))
     names = [f"label {i:07}" for i in range(options.labels)]
     index = LabelTable(ids=names, titles=[None] * len(names), train_counts=[1] * len(names))
-    return NetworkModel(Network(backbone, decoder, ModelSection(), index), make_voices(options.labels), choose_hardware(machine), PLAIN)
+    return NetworkModel(
+        Network(backbone, decoder, ModelSection(), index), make_combination(options.labels), choose_hardware(machine), PLAIN
+    )
 
 
-def make_voices(labels: int) -> Voices:
+def make_combination(labels: int) -> Combination:
     """A scorer of random words for each label, as loud as the network."""
     rng = np.random.default_rng(0)
     places = (np.repeat(np.arange(labels), WORDS_OF_LABEL), rng.integers(0, VOCABULARY, labels * WORDS_OF_LABEL))
@@ -57,7 +59,7 @@ def make_voices(labels: int) -> Voices:
     one, two = (Fusion(knots=np.ones(1), weights=np.ones((count, 1)), bias=np.zeros(1)) for count in (1, 2))
     counts = np.ones(labels, dtype=np.int64)
     scorers = FusedScorers(scorers=[scorer], fusion=one, alone={"words": one}, train_counts=counts, analyser=PLAIN)
-    return Voices(scorers=scorers, calibration=two, train_counts=counts)
+    return Combination(scorers=scorers, calibration=two, train_counts=counts)
 
 
 def _word(number: int) -> str:

@@ -50,6 +50,9 @@ class TinyCorpus:
     def split(self, name):
         return make_split(name, self.rows if name == "test" else {f"t{i}": {"d"} for i in range(10)})
 
+    def stream(self, name):
+        yield self.split(name)
+
 
 @dataclass(frozen=True)
 class PlayedRun:

@@ -7,6 +7,7 @@ import pytest
 
 from plant_cli.api import Request, SilentReporter
 from plant_cli.inference.evidence import _join, _mark_words, add_to_words, find_evidence
+from plant_cli.inference.model import ModelSource
 from plant_cli.registry import installed
 from plant_cli.running.runner import RequestRunner
 
@@ -41,9 +42,8 @@ def test_of_a_trained_model(clinic, network) -> None:  # type: ignore[no-untyped
     corpus = context.corpus()
     texts = list(corpus.split("test").texts[:3])
     labels = [[0, 1], [], [2]]
-    found = find_evidence(
-        clinic.path / "finetune", corpus, context.component, context.machine, lambda: None, texts, labels, SilentReporter()
-    )
+    source = ModelSource(folder=clinic.path / "finetune", corpus=corpus, component=context.component, machine=context.machine)
+    found = find_evidence(source, texts, labels, SilentReporter())
     assert [len(own) for own in found] == [2, 0, 1]
     for text, own in zip(texts, found, strict=True):
         for one in own:

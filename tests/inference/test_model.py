@@ -11,7 +11,7 @@ import pytest
 
 from plant_cli.api import ArtefactError, Interrupted, SilentReporter
 from plant_cli.corpus.analyser import PLAIN
-from plant_cli.inference.model import ScorerModel, Voices, load_voices, save_voices
+from plant_cli.inference.model import Combination, ScorerModel, load_combination, save_combination
 from plant_cli.inference.top import Scoring
 from plant_cli.lexical.fusion import Fusion
 from plant_cli.registry import installed
@@ -24,10 +24,12 @@ CALIBRATION = Fusion(knots=np.array([1.0, 10.0]), weights=np.array([[0.5, 1.0]])
 @pytest.fixture(scope="module")
 def model() -> ScorerModel:
     scorers = fit().scorers
-    return ScorerModel(voices=Voices(scorers=scorers, calibration=CALIBRATION, train_counts=scorers.train_counts), scorers=scorers)
+    return ScorerModel(
+        combination=Combination(scorers=scorers, calibration=CALIBRATION, train_counts=scorers.train_counts), scorers=scorers
+    )
 
 
-def test_every_label_has_a_probability_and_parts_speak_alone(model: ScorerModel) -> None:
+def test_every_label_has_a_probability_and_parts_have_scores_of_their_own(model: ScorerModel) -> None:
     top = model.score(TEXTS, Scoring(name="texts", k=4, batch=1, reporter=SilentReporter(), parts=True))
     assert top.labels.shape == (4, 4)
     assert (np.sort(top.labels, axis=1) == np.arange(4)).all()
@@ -47,11 +49,11 @@ def test_documents_stand_alone(model: ScorerModel) -> None:
 def test_saved_and_loaded(model: ScorerModel, tmp_path: Path) -> None:
     _, labels = clinic()
     corpus: Any = SimpleNamespace(labels=labels, analyser=PLAIN)
-    save_voices(model.voices, tmp_path, corpus, {})
-    loaded = load_voices(tmp_path, labels, PLAIN, installed().resolve)
+    save_combination(model.combination, tmp_path, corpus, {})
+    loaded = load_combination(tmp_path, labels, PLAIN, installed().resolve)
     assert loaded is not None
     assert loaded.scorers is not None
-    again = ScorerModel(voices=loaded, scorers=loaded.scorers)
+    again = ScorerModel(combination=loaded, scorers=loaded.scorers)
     one, other = (m.score(TEXTS, Scoring(name="texts", k=4, batch=1, reporter=SilentReporter())) for m in (model, again))
     assert np.array_equal(one.labels, other.labels)
     np.testing.assert_allclose(one.scores, other.scores, atol=1e-6)
@@ -69,7 +71,18 @@ def test_damaged_arrays_of_a_scorer_are_refused(
     _, labels = clinic()
     corpus: Any = SimpleNamespace(labels=labels, analyser=PLAIN)
     monkeypatch.setattr(type(model.scorers.scorers[0].scorer), "tensors", lambda _: tensors)
-    save_voices(model.voices, tmp_path, corpus, {})
+    save_combination(model.combination, tmp_path, corpus, {})
     with pytest.raises(ArtefactError, match="the scorer 'words' cannot be made again: ") as caught:
-        load_voices(tmp_path, labels, PLAIN, installed().resolve)
+        load_combination(tmp_path, labels, PLAIN, installed().resolve)
     assert caught.value.where == str(tmp_path)
+
+
+def test_reasons_are_told_in_the_same_reading(model: ScorerModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    spell = type(PLAIN).spell
+    monkeypatch.setattr(type(PLAIN), "spell", lambda self, text: read.append(text) or spell(self, text))
+    top = model.score(TEXTS, Scoring(name="texts", k=2, batch=1, reporter=SilentReporter(), reasons=True))
+    assert read == TEXTS
+    assert [len(own) for own in top.reasons] == [2, 2, 2, 2]
+    assert "fever" in top.reasons[0][0].words
+    assert model.score(TEXTS, Scoring(name="texts", k=2, batch=1, reporter=SilentReporter())).reasons == ()

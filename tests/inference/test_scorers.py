@@ -24,7 +24,8 @@ from plant_cli.api import (
 )
 from plant_cli.corpus.analyser import PLAIN
 from plant_cli.corpus.labels import LabelTable
-from plant_cli.inference.scorers import Training, fit_scorers, read_words
+from plant_cli.inference.model import score_parts
+from plant_cli.inference.scorers import FittedScorers, fit_scorers, read_words
 from plant_cli.registry import installed
 
 NAMES = ("words", "titles", "neighbours", "linear")
@@ -51,7 +52,7 @@ def clinic(documents: int = 40, titles: Sequence[str | None] = tuple(SIGNS), sam
     return split, LabelTable(ids=["a", "b", "c", "d"], titles=list(titles), train_counts=gold.sum(axis=0).tolist())
 
 
-def fit(names: Sequence[str] = NAMES, *more: ScorerSpec, reporter: Any = None, allow_missing: bool = False, **corpus: Any) -> Training:
+def fit(names: Sequence[str] = NAMES, *more: ScorerSpec, reporter: Any = None, allow_missing: bool = False, **corpus: Any) -> FittedScorers:
     split, labels = clinic(**corpus)
     chosen = [installed().resolve(ScorerSpec, Choice(name=name)) for name in names]
     chosen += [(spec, spec.options()) for spec in more]
@@ -60,7 +61,7 @@ def fit(names: Sequence[str] = NAMES, *more: ScorerSpec, reporter: Any = None, a
     return found
 
 
-def best(fitted: Training, texts: Sequence[str]) -> list[int]:
+def best(fitted: FittedScorers, texts: Sequence[str]) -> list[int]:
     scored = fitted.scorers.read(texts, SilentReporter(), "texts")
     found: list[int] = scored.logits(np.arange(len(texts))).argmax(axis=1).tolist()
     return found
@@ -97,7 +98,7 @@ def test_all_together_find_the_labels_and_each_alone_is_kept() -> None:
     assert list(fitted.scorers.alone) == list(NAMES)
     assert len(fitted.scorers.fusion.weights) == sum(scorer.views for scorer in fitted.scorers.scorers)
     scored = fitted.scorers.read(["fever"], SilentReporter(), "texts")
-    assert scored.logits_alone("titles", np.array([0])).argmax() == 0
+    assert score_parts(scored, 1)["titles"].labels.tolist() == [[0]]
 
 
 @pytest.mark.parametrize(

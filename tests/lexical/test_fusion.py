@@ -213,4 +213,6 @@ def test_labels_of_documents_are_weighed_alike_with_and_without_labels_of_none()
     assert plain.knots.tolist() == list(KNOTS)
     np.testing.assert_allclose(found.weights[:, 1:], plain.weights)
     np.testing.assert_allclose(found.bias[1:], plain.bias)
-    np.testing.assert_allclose(fuse_rows(found, more, np.pad(counts, (0, 3)), np.arange(30))[:, :12], fuse_rows(plain, candidates, counts, np.arange(30)))
+    np.testing.assert_allclose(
+        fuse_rows(found, more, np.pad(counts, (0, 3)), np.arange(30))[:, :12], fuse_rows(plain, candidates, counts, np.arange(30))
+    )

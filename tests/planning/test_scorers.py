@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,16 @@ def test_all_grows_with_the_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.seconds > 0
     assert found.memory["scorers"] > 0
     assert found.work == {"documents": 60, "labels": 4}
+
+
+def test_a_scorer_says_itself_what_grows_faster_than_the_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it is called, and by its options."""
+    monkeypatch.setattr(scorers, "SAMPLE", 20)
+    spec, options = installed().resolve(ScorerSpec, Choice(name="words"))
+    named = replace(spec, name="kernel", memory=lambda options, documents: options.terms * documents**2 * 10**6)
+    corpus: Any = Corpus()
+    found = scorers.plan_scorers(corpus, [(named, options)], SilentReporter())
+    assert found.memory["scorers"] == 1000 * 60**2 * 10**6
 
 
 def test_the_disk_of_scorers_is_foretold_from_how_their_tensors_grow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

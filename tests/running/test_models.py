@@ -36,7 +36,7 @@ def test_it_suggests_what_the_command_suggests(trained: Any, tmp_path: Path) -> 
 def test_a_tag_and_values_of_the_call_count(trained: Any) -> None:
     trained("finetune", tag="other", flags={"finetune": {"init": "random"}})
     plain, other = (open_model(trained.path, tag, sets=["machine.precision=bf16"]) for tag in (None, "other"))
-    assert str(plain.network.hardware.dtype) == "torch.bfloat16"
+    assert str(plain.model.hardware.dtype) == "torch.bfloat16"
     assert plain.suggest(TEXTS[:1]) != other.suggest(TEXTS[:1])
     assert len(plain.suggest(TEXTS[:1], k=1000)[0]) == len(plain.labels)
     assert plain.suggest([]) == []

@@ -12,6 +12,7 @@ from plant_datasets.synthetic_clinic.generator import generate
 
 from plant_cli.api import ArtefactError, DataError, RecipeError, SilentReporter, UsageError
 from plant_cli.base.writing import format_cell
+from plant_cli.inference.scorers import FusedScorers
 from plant_cli.stages.suggest import _write
 from tests.artefacts.conftest import record_again
 
@@ -237,3 +238,15 @@ def test_bad_input_is_named(
         (tmp_path / "new.csv").write_text(content)
     with pytest.raises(error, match=said):
         trained(**options)
+
+
+def test_a_model_with_a_network_says_why_by_its_scorers(trained: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    score = FusedScorers.read
+    monkeypatch.setattr(
+        FusedScorers, "read", lambda self, texts, *args, **kwargs: read.append(len(texts)) or score(self, texts, *args, **kwargs)
+    )
+    table = trained(text="fever and cough", top_k=3, why=True).tables[0]
+    assert table.columns[-1].name == "why"
+    assert any(" +" in row[-1] for row in table.rows)
+    assert read == [1]

@@ -43,7 +43,8 @@ def _scorer(fault: str = "") -> ScorerSpec:
     def load(options: NoOptions, tensors: Mapping[str, Any]) -> Lengths:
         return Lengths(int(tensors["labels"][0]), "neighbours" if fault == "load" else fault)
 
-    return ScorerSpec(name="s", summary="S.", fit=fit, load=load)
+    memory = {"bytes": lambda options, documents: documents / 2, "negative": lambda options, documents: -documents}.get(fault)
+    return ScorerSpec(name="s", summary="S.", fit=fit, load=load, memory=memory)
 
 
 def test_scorers(stopped: Callable[[Any, Any, str], None]) -> None:
@@ -57,3 +58,5 @@ def test_scorers(stopped: Callable[[Any, Any, str], None]) -> None:
     stopped(scorers.reasons_are_one_for_each_label, _scorer("reasons"), "reasons for 2 labels")
     stopped(scorers.reasons_are_one_for_each_label, _scorer("foreign"), "words that the document does not have")
     stopped(scorers.reasons_stand_alone, _scorer("batch"), "other reasons")
+    stopped(scorers.memory_is_foretold, _scorer("bytes"), "no whole number")
+    stopped(scorers.memory_is_foretold, _scorer("negative"), "memory for 1 documents is -1")

@@ -79,7 +79,7 @@ def test_scorers_by_name_and_by_default(given: dict[str, object], names: list[st
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [({"network": False, "scorers": ["none"]}, "neither a network nor a scorer"), ({"scorers": ["words,words"]}, "named twice")],
+    [({"network": False, "scorers": ["none"]}, "at least one scorer is needed"), ({"scorers": ["words,words"]}, "named twice")],
 )
 def test_scorers_that_make_no_model_are_refused(given: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -134,7 +134,7 @@ def _tabulate_samples(figure: Figure) -> Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Passage:
-    """A piece of a text; `strength` says how much it speaks for the label: 0 not at all, 3 most."""
+    """A piece of a text; `strength` says how much it counts for the label: 0 not at all, 3 most."""
 
     text: str
     strength: int = 0
@@ -142,7 +142,7 @@ class Passage:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """A label of a document with what speaks for it.
+    """A label of a document with the evidence for it.
 
     Args:
         label: its name.

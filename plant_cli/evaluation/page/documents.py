@@ -1,4 +1,4 @@
-"""Some documents with their labels, and in the text what speaks for them."""
+"""Some documents with their labels, and the words of the text that tell why."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ SPREAD = "no word stands out"
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What speaks for some labels of some texts; see `plant_cli.inference.evidence`.
+    """The evidence for some labels of some texts; see `plant_cli.inference.evidence`.
 
     Args:
         network: whether it is attention, too; else only words that scorers name.
-        texts: of each text, for each of its labels: spans of words [n, 2], how much each speaks for it [n], and the reason in words.
+        texts: of each text, for each of its labels: spans of words [n, 2], how much each counts for it [n], and the reason in words.
     """
 
     network: bool
@@ -84,12 +84,12 @@ def choose_labels(data: MetricInput, rows: Sequence[int]) -> list[list[Chosen]]:
 
 
 def cut_passages(text: str, spans: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> list[Passage]:
-    """The text around the words that speak most for a label, these words marked; none where no word stands out.
+    """The text around the words that count most for a label, these words marked; none where no word stands out.
 
     Args:
         text: the document.
         spans: of its words, in order [n, 2].
-        weights: how much each speaks for the label [n].
+        weights: how much each counts for the label [n].
     """
     if not len(weights) or weights.max() <= 0:
         return []
