@@ -191,11 +191,11 @@ def fuse_rows(fusion: Fusion, candidates: Candidates, train_counts: Ints, rows: 
     """
     counts, groups = group_frequencies(train_counts, fusion.knots[-1])
     logits = fuse_floors(fusion, candidates.floors[rows], counts)[:, groups]
-    by_group, bias = _weigh(fusion, counts)
+    by_label, bias = (part[groups] for part in _weigh(fusion, counts))
     for place, row in enumerate(rows):
         inside = slice(*np.searchsorted(candidates.rows, [row, row + 1]))
         labels = candidates.labels[inside]
-        logits[place, labels] = (candidates.values[inside] * by_group[groups[labels]]).sum(axis=1) + bias[groups[labels]]
+        logits[place, labels] = (candidates.values[inside] * by_label[labels]).sum(axis=1) + bias[labels]
     return logits
 
 
