@@ -122,14 +122,10 @@ def read_weights(folder: Path, *, labels: str, tokenizer: str) -> dict[str, Tens
     """
     path = folder / WEIGHTS
     tensors, marks = read_tensors(path, "the weights", f"restore the file, or {AGAIN}")
-    require_same(
-        marks,
-        path=path,
-        what="the model",
-        todo=f"use the run folder that it was trained in, or {AGAIN}",
-        labels=labels,
-        tokenizer=tokenizer,
-        against=folder.parent / "corpus",
-    )
+    again = f"run the stage '{folder.name}' again with --force"
+    elsewhere = f"use the run folder that it was trained in, or {again}"
+    require_same(marks, path=path, what="the model", todo=elsewhere, labels=labels, against=folder.parent / "corpus")
+    before = f"{again}, or put back the tokenizer or the language model that it was trained with"
+    require_same(marks, path=path, what="the model", todo=before, tokenizer=tokenizer, against="what the backbone reads with now")
     require_recorded(folder)
     return tensors

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from plant_cli.api import Reading
+from plant_cli.api import Reading, TrainingError
 from plant_cli.inference.top import Scoring, TopCollector, TopLabels
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.label_scores import score_all, score_pairs
@@ -78,10 +79,11 @@ def score_documents(
 
     Raises:
         Interrupted: the user stopped the command.
+        TrainingError: a logit is not a number.
     """
     network.eval()
     mixes = mixes or {WHOLE: keep_logits}
-    sizes, stopping = lengths(reader.tokens), False
+    sizes, stopping, wrong = lengths(reader.tokens), False, np.zeros(0, dtype=np.int64)
     collected = {
         name: TopCollector(len(sizes), min(scoring.k, network.labels), None if i else scoring.keep) for i, name in enumerate(mixes)
     }
@@ -95,9 +97,24 @@ def score_documents(
                 logits = _score(network, reading, candidates)
             for name, mix in mixes.items():  # one mixture is in memory at a time
                 add_logits(collected[name], rows, mix(rows, logits), candidates)
+            wrong = rows[np.isnan(next(iter(collected.values())).scores[rows, 0])]  # what is not a number comes first
+            if len(wrong):
+                break
             task.advance(len(rows) * hardware.processes.count)
     if hardware.processes.any(stopping):
         raise stopped("while scoring", f"scoring {scoring.name}", "all documents scored")
+    if hardware.processes.any(len(wrong) > 0):
+        _refuse_nan(network, scoring, wrong)
     for found in collected.values():  # each process has the rows of its share, and zeros elsewhere
         hardware.processes.add_arrays(found.labels, found.scores, found.counts)
     return {name: found.done() for name, found in collected.items()}
+
+
+def _refuse_nan(network: Network, scoring: Scoring, rows: Rows) -> None:
+    section = network.section
+    raise TrainingError(
+        f"the logits of the network ({section.decoder.name} on {section.backbone.name}) are not numbers",
+        where=f"scoring {scoring.name}" + (f", document {rows[0] + 1}" if len(rows) else ", in another process"),
+        expected="numbers",
+        todo="train it again with lower rates or --precision fp32 (plant finetune --force)",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ LENGTHS, SHORT = (160, 80, 1), (9, 5, 1)  # tokens of the documents; 160 and 80 
 WORDS, RELEVANT = 200, 60  # words of the relevance table, and those of them that are relevant for a label
 ROLES = {"attention", "value", "boost", "head"}
 RTOL, ATOL = 1e-5, 1e-5
+GREAT = 1e3  # size of hidden states whose scores overflow without care
 PADDING = 100  # masked positions that are added
 MANY, BLOCK = 50_000, 16_384  # labels that are scored at once, and at a time
 
@@ -176,13 +178,21 @@ def a_document_without_tokens_gets_logits(spec: DecoderSpec) -> None:
 
 
 def a_single_label_is_scored(spec: DecoderSpec) -> None:
-    """A corpus with one label is a corpus."""
+    """A corpus with one label is a corpus: logits and ranks of their shape, of each document alone, and gradients that are numbers."""
     import torch
 
-    decoder = _build(spec, labels=1)
+    decoder, label = _build(spec, labels=1), torch.zeros(1, dtype=torch.int64)
     reading = _sample(decoder)
-    assert tuple(decoder(reading).shape) == (len(LENGTHS), 1), "logits of one label have another shape than [B, 1]"
-    assert tuple(decoder.rank(reading, torch.zeros(1, dtype=torch.int64)).shape) == (len(LENGTHS), 1, reading.mask.shape[1])
+    logits, ranks = decoder(reading), decoder.rank(reading, label)
+    assert tuple(logits.shape) == (len(LENGTHS), 1), "logits of one label have another shape than [B, 1]"
+    assert tuple(ranks.shape) == (len(LENGTHS), 1, reading.mask.shape[1])
+    torch.testing.assert_close(decoder(reading, label), logits, rtol=RTOL, atol=ATOL)
+    torch.testing.assert_close(ranks.exp().sum(-1), torch.ones(len(LENGTHS), 1), rtol=RTOL, atol=ATOL)
+    for number, length in enumerate(LENGTHS):
+        alone = decoder(reading.select(slice(number, number + 1), slice(length)))
+        torch.testing.assert_close(alone, logits[number : number + 1], rtol=RTOL, atol=ATOL)
+    logits.square().sum().backward()
+    assert all(p.grad is None or bool(p.grad.isfinite().all()) for p in decoder.parameters()), "a gradient of one label is not finite"
 
 
 def very_many_labels_equal_their_blocks(spec: DecoderSpec) -> None:
@@ -215,25 +225,35 @@ def sharp_attention_stays_a_distribution(spec: DecoderSpec) -> None:
 
     decoder = _build(spec)
     reading = _sample(decoder)
-    great = Reading.of(1e3 * reading.hidden, reading.mask, reading.words)
+    great = Reading.of(GREAT * reading.hidden, reading.mask, reading.words)
     assert bool(decoder(great).isfinite().all()), "logits are not finite where scores are great"
     weights = decoder.attention(great, torch.arange(LABELS))
     torch.testing.assert_close(weights.sum(-1), torch.ones(len(LENGTHS), LABELS), rtol=RTOL, atol=1e-3)
 
 
 def half_precision_stays_near(spec: DecoderSpec) -> None:
-    """Under bf16 products logits stay in fp32 and near, and attention, whose softmax is in fp32, sums to one."""
+    """Under bf16 and fp16 products logits stay in fp32 and near, and attention, whose softmax is in fp32, sums to one.
+
+    With great hidden states rounding may choose another token: logits are finite there, where fp16 overflows without the usual care.
+    """
     import torch
 
     decoder = _build(spec)
     reading = _sample(decoder)
     exact = decoder(reading)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        coarse, weights = decoder(reading), decoder.attention(reading, torch.arange(LABELS))
-        decoder(Reading.of(reading.hidden.bfloat16(), reading.mask, reading.words))
-    assert coarse.dtype == weights.dtype == torch.float32, f"logits are {coarse.dtype}, attention is {weights.dtype}"
-    assert bool((coarse - exact).abs().max() < 0.05 * exact.abs().max().clamp_min(1.0)), "logits are far from those in fp32"
-    torch.testing.assert_close(weights.sum(-1), torch.ones(len(LENGTHS), LABELS), rtol=RTOL, atol=1e-3)
+    for dtype, scale in itertools.product((torch.bfloat16, torch.float16), (1.0, GREAT)):
+        given = Reading.of(scale * reading.hidden, reading.mask, reading.words)
+        with torch.autocast("cpu", dtype=dtype):
+            coarse, weights = decoder(given), decoder.attention(given, torch.arange(LABELS))
+            halved = decoder(Reading.of(given.hidden.to(dtype), given.mask, given.words))
+        shown = f"in {dtype} with hidden states of size {scale:g}"
+        assert coarse.dtype == weights.dtype == torch.float32, f"logits are {coarse.dtype}, attention is {weights.dtype} {shown}"
+        assert bool(coarse.isfinite().all() and halved.isfinite().all()), f"logits are not finite {shown}"
+        torch.testing.assert_close(weights.sum(-1), torch.ones(len(LENGTHS), LABELS), rtol=RTOL, atol=1e-3)
+        if scale == 1:
+            assert bool((coarse - exact).abs().max() < 0.05 * exact.abs().max().clamp_min(1.0)), (
+                f"logits are far from those in fp32 {shown}"
+            )
 
 
 def folding_changes_nothing(spec: DecoderSpec) -> None:

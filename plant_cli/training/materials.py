@@ -172,13 +172,13 @@ def add_titles(split: Split, labels: LabelIndex, reporter: Reporter) -> Split:
 
 def _restore_planted(network: Network, folder: Path, given: Inputs) -> None:
     planted, wanted = find_design(read_description(folder).section, given.component), given.design
-    pairs = {"backbone": (planted.backbone[1], wanted.backbone[1]), "decoder": (planted.decoder[1], wanted.decoder[1])}
     free = wanted.decoder[0].stage2_options
-    different = [kind for kind in pairs if _settle(getattr(planted, kind), free) != _settle(getattr(wanted, kind), free)]
+    settled = {kind: [_settle(getattr(design, kind), free) for design in (planted, wanted)] for kind in ("backbone", "decoder")}
+    different = [f"{kind}: {_tell_difference(folder, *pair)}" for kind, pair in settled.items() if pair[0] != pair[1]]
     if different:
         raise ArtefactError(
             "the attention was planted in another network than the one to be fine-tuned",
-            where="; ".join(f"{kind}: {folder} has {pairs[kind][0]!r}, this stage {pairs[kind][1]!r}" for kind in different),
+            where="; ".join(different),
             expected="the same backbone, decoder and options in both stages",
             todo="leave the model options to the run, or run plant pretrain-attn again with them and --force",
         )
@@ -191,6 +191,15 @@ def _settle(component: tuple[Spec, Options], free: Sequence[str]) -> tuple[Spec,
     """A component with those of its options that must be the same in both stages."""
     spec, options = component
     return spec, options.model_dump(exclude=set(free) if isinstance(spec, DecoderSpec) else None)
+
+
+def _tell_difference(folder: Path, planted: tuple[Spec, dict[str, Any]], wanted: tuple[Spec, dict[str, Any]]) -> str:
+    """The two names, or what differs in the options of one component."""
+    if planted[0] != wanted[0]:
+        return f"{folder} has {planted[0].name}, this stage {wanted[0].name}"
+    names = [name for name, value in wanted[1].items() if planted[1].get(name) != value]
+    sides = [", ".join(f"{name}={options.get(name)!r}" for name in names) for options in (planted[1], wanted[1])]
+    return f"{folder} has {sides[0]}, this stage {sides[1]}"
 
 
 def _open(name: str, split: Split, given: Inputs, network: Network, hardware: Hardware, cache: StateCache) -> Material:

@@ -48,7 +48,8 @@ def import_weights(model: LanguageModel, vocabulary: Vocabulary, path: Path, wor
 
     Raises:
         ArtefactError: the file cannot be read, holds more than tensors, or lacks a weight.
-        DataError: a weight has another shape than the network's, no place in it, or is not a number, or the list of words does not fit.
+        DataError: a weight has another shape than the network's, no place in it, or is not a number, or the list of words does not fit,
+            or has none of the corpus's words.
     """
     found = _rename(read_published(path), path)
     known = read_words(words)
@@ -60,6 +61,9 @@ def import_weights(model: LanguageModel, vocabulary: Vocabulary, path: Path, wor
     _require_finite(found, path)
     _require_shape(EMBEDDING, found[EMBEDDING], [len(known), wanted[EMBEDDING].shape[1]], path, rows=words)
     rows = _match(vocabulary, known)
+    taken = Imported(matched=int((rows[len(SPECIAL) :] >= 0).sum()), words=len(vocabulary) - len(SPECIAL))
+    if not taken.matched:
+        _refuse_other_words(vocabulary, known, words)
     with torch.no_grad():
         for name, parameter in wanted.items():
             if name not in (EMBEDDING, BIAS):
@@ -69,7 +73,7 @@ def import_weights(model: LanguageModel, vocabulary: Vocabulary, path: Path, wor
         if BIAS in found:
             _require_shape(BIAS, found[BIAS], [len(known)], path, rows=words)
             wanted[BIAS].copy_(_take(found[BIAS], rows))
-    return Imported(matched=int((rows[len(SPECIAL) :] >= 0).sum()), words=len(vocabulary) - len(SPECIAL))
+    return taken
 
 
 def read_published(path: Path) -> dict[str, Tensor]:
@@ -179,6 +183,17 @@ def _require_finite(found: Mapping[str, Tensor], path: Path) -> None:
             expected="finite numbers",
             todo="get the file again, or train from scratch without --weights",
         )
+
+
+def _refuse_other_words(vocabulary: Vocabulary, known: list[str], path: Path) -> None:
+    theirs = [word for word in known if not word.startswith("xx")]
+    first = [", ".join(map(repr, words[:3])) for words in (vocabulary.words[len(SPECIAL) :], theirs)]
+    raise DataError(
+        f"none of the {len(vocabulary) - len(SPECIAL):,} words of the corpus has a published embedding",
+        where=f"{path}: {first[1]}, …, where the corpus has {first[0]}, …",
+        expected="words of the corpus's language, in lower case",
+        todo="correct --words, give weights of this language, or train from scratch without --weights",
+    )
 
 
 def _match(vocabulary: Vocabulary, known: list[str]) -> Tensor:

@@ -15,15 +15,17 @@ from plant_awd_lstm.files import write_description, write_weights
 from plant_awd_lstm.network import Encoder, LanguageModel, Sizes
 from plant_awd_lstm.options import Direction, PretrainLmOptions
 from plant_awd_lstm.pretraining import Place, Pretraining
-from plant_awd_lstm.published import import_weights
+from plant_awd_lstm.published import Imported, import_weights
 from plant_awd_lstm.streams import IntArray
 from plant_awd_lstm.vocabulary import UNKNOWN, Vocabulary, fit_vocabulary, read_documents
-from plant_cli.api import Column, DataError, Result, SplitName, StageContext, Table, UsageError
+from plant_cli.api import Column, DataError, Reporter, Result, SplitName, StageContext, Table, UsageError
 from plant_cli.kit.devices import find_device
 from plant_cli.kit.files import write_json_lines
 
 HISTORY = "history.jsonl"
 CHECKPOINTS = "checkpoints"
+FEW_MATCHED = 0.1
+"""Share of words with published embeddings below which the import is warned of."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +79,7 @@ def pretrain(context: StageContext, options: PretrainLmOptions) -> Result:
         model = LanguageModel(Encoder(len(texts.vocabulary), sizes, options))
         if direction in published:
             taken = import_weights(model, texts.vocabulary, Path(published[direction]), Path(str(options.words)))
-            context.reporter.note(f"{direction}: {taken.matched:,} of {taken.words:,} words have published embeddings")
+            _tell_matched(direction, taken, context.reporter)
         training = Pretraining(
             model.to(place.device), direction, texts.train, texts.validation, options, imported=direction in published, place=place
         )
@@ -89,6 +91,14 @@ def pretrain(context: StageContext, options: PretrainLmOptions) -> Result:
     write_description(context.folder, sizes, reached)
     shutil.rmtree(place.checkpoints, ignore_errors=True)
     return _report(texts, history, reached)
+
+
+def _tell_matched(direction: Direction, taken: Imported, reporter: Reporter) -> None:
+    told = f"{direction}: {taken.matched:,} of {taken.words:,} words have published embeddings"
+    if taken.matched < FEW_MATCHED * taken.words:
+        reporter.warn(f"{told}, all others start from the mean: is --words a list of the corpus's language, in lower case?")
+    else:
+        reporter.note(told)
 
 
 def _require_words(options: PretrainLmOptions, published: dict[str, str], directions: Sequence[str]) -> None:

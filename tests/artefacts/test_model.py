@@ -44,12 +44,16 @@ def test_the_same_model_is_the_same_bytes(folder: Path, tmp_path: Path) -> None:
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
 
 
-@pytest.mark.parametrize(("wanted", "what"), [({"labels": "c" * 64}, "label order"), ({"tokenizer": "c" * 64}, "tokenizer")])
-def test_another_label_order_or_tokenizer_names_both_sides(folder: Path, wanted: dict[str, str], what: str) -> None:
+@pytest.mark.parametrize(
+    ("wanted", "what", "against"),
+    [({"labels": "c" * 64}, "label order", "{run}/corpus"), ({"tokenizer": "c" * 64}, "tokenizer", "what the backbone reads with now")],
+)
+def test_another_label_order_or_tokenizer_names_both_sides(folder: Path, wanted: dict[str, str], what: str, against: str) -> None:
     with pytest.raises(ArtefactError, match=f"the model was made for another {what}") as caught:
         read(folder, **wanted)
     assert str(folder / "model.safetensors") in caught.value.where
-    assert str(folder.parent / "corpus") in caught.value.where
+    assert f"{against.format(run=folder.parent)} (cccccccccccc)" in caught.value.where
+    assert f"run the stage '{folder.name}' again with --force" in caught.value.todo
 
 
 def test_another_format_is_refused(folder: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from plant_cli.api import Interrupted, Reading, SilentReporter
+from plant_cli.api import Interrupted, Reading, SilentReporter, TrainingError
 from plant_cli.inference.scoring import WHOLE, score_documents, top_labels
 from plant_cli.inference.top import Scoring, TopLabels, distinct_probabilities
 from plant_cli.model.candidates import Candidates
@@ -88,6 +88,21 @@ def test_only_the_k_best_are_kept(small_network: Callable[..., Any]) -> None:
     whole, short = run(network), run(network, k=2)
     assert np.array_equal(short.labels, whole.labels[:, :2])
     assert np.array_equal(short.scores, whole.scores[:, :2])
+
+
+def test_logits_that_are_no_numbers_are_told_with_the_network_and_the_document(small_network: Callable[..., Any]) -> None:
+    network = small_network()
+    right = network.decoder.forward
+
+    def wrong(reading: Reading, labels: torch.Tensor | None = None) -> torch.Tensor:
+        logits = right(reading, labels)
+        logits[reading.mask.sum(1) == reading.mask.sum(1).max(), 2] = torch.nan
+        return logits
+
+    network.decoder.forward = wrong
+    with pytest.raises(TrainingError, match=r"the network \(label-attention on tiny\) are not numbers") as caught:
+        run(network, batch=len(TEXTS))
+    assert caught.value.where == "scoring test, document 5"
 
 
 def test_scoring_stops_when_it_is_asked_to(small_network: Callable[..., Any]) -> None:

@@ -26,6 +26,8 @@ class Averaging(nn.Module):
         scores = torch.einsum("bth,lh->blt", reading.hidden, self.query[labels])
         if self.fault == "empty":
             return scores.masked_fill(~reading.mask[:, None], float("-inf")).log_softmax(-1)
+        if self.fault == "half-overflow" and scores.dtype == torch.float16:
+            scores = scores * 8  # as great as a query of that size would make them
         masked = torch.finfo(scores.dtype).min
         logs = scores.masked_fill(~reading.mask[:, None], masked).float().log_softmax(-1)
         if self.fault == "overflow":
@@ -129,10 +131,12 @@ def test_decoders(stopped: Callable[[Any, Any, str], None]) -> None:
         (decoders.documents_stand_alone, "batch"),
         (decoders.a_document_without_tokens_gets_logits, "empty"),
         (decoders.a_single_label_is_scored, "single"),
+        (decoders.a_single_label_is_scored, "batch"),
         (decoders.very_many_labels_equal_their_blocks, "blocks"),
         (decoders.words_may_be_missing, "words"),
         (decoders.sharp_attention_stays_a_distribution, "overflow"),
         (decoders.half_precision_stays_near, "half"),
+        (decoders.half_precision_stays_near, "half-overflow"),
         (decoders.folding_changes_nothing, "fold"),
         (decoders.planted_tables_score_by_their_prototypes, "planting"),
         (decoders.groups_are_read_beside_labels, "again"),

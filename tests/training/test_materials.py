@@ -21,7 +21,8 @@ def test_attention_planted_in_another_network_is_refused(trained: Clinic) -> Non
     trained.planted()
     with pytest.raises(ArtefactError, match="another network") as caught:
         trained.run("finetune", "model.decoder.heads=4")
-    assert "decoder" in caught.value.where
+    folder = trained.path / "pretrain-attn"
+    assert caught.value.where == f"decoder: {folder} has heads=2, this stage heads=4", "what is equal is not listed"
 
 
 def test_a_model_of_another_label_order_is_refused(trained: Clinic) -> None:

@@ -51,6 +51,32 @@ def test_a_layer_is_an_lstm_with_dropped_recurrent_weights(share: float) -> None
     )
 
 
+def test_all_five_dropouts_are_those_of_a_plain_loop() -> None:
+    """Masks drawn by hand in the order of reading: words, input, then of each layer its weights and what it gives."""
+    shares = {"embedding_dropout": 0.3, "input_dropout": 0.25, "hidden_dropout": 0.4, "output_dropout": 0.5, "weight_dropout": 0.2}
+    torch.manual_seed(0)
+    encoder = Encoder(20, Sizes(embedding=4, hidden=6, layers=3), AwdLstmOptions(**shares)).double()
+    ids, zero = torch.randint(1, 20, (2, 9)), torch.zeros(2, 6, dtype=torch.float64)
+    torch.manual_seed(1)
+    found = encoder(ids)
+
+    def mask(share: float, size: int) -> Tensor:
+        return torch.empty(2, 1, size, dtype=torch.float64).bernoulli_(1 - share) / (1 - share)
+
+    torch.manual_seed(1)
+    words = (torch.rand(20) >= 0.3).double() / 0.7
+    outputs = torch.stack([encoder.embedding.weight[row] * words[row] for row in ids.flatten()]).view(2, 9, 4) * mask(0.25, 4)
+    for number, (layer, size) in enumerate(zip(encoder.layers, (6, 6, 4), strict=True)):
+        assert isinstance(layer, LstmLayer)
+        outputs = outputs * mask(0.4, 6) if number else outputs
+        recurrent = functional.dropout(layer.weight_hh, 0.2, training=True)
+        outputs = plain_lstm(layer, outputs, zero[:, :size], zero[:, :size], recurrent)
+    torch.testing.assert_close(found.raw, outputs, rtol=0, atol=1e-12)
+    torch.testing.assert_close(found.dropped, outputs * mask(0.5, 4), rtol=0, atol=1e-12)
+    assert bool((found.raw != 0).all())
+    assert 0 < int((found.dropped == 0).sum()) < found.dropped.numel()
+
+
 def test_sizes_are_those_of_the_published_model_by_default() -> None:
     with torch.device("meta"):
         encoder = Encoder(10, Sizes(embedding=400, hidden=1152, layers=3), AwdLstmOptions())

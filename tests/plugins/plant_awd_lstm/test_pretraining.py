@@ -53,6 +53,50 @@ def test_resumed_training_equals_training_that_was_never_stopped(calls: int, tmp
         assert torch.equal(one, other), name
 
 
+QUIET = {f"{name}_dropout": 0.0 for name in ("embedding", "input", "hidden", "weight")}
+
+
+def test_the_loss_of_two_windows_is_that_of_a_plain_loop_over_one_reading(tmp_path: Path) -> None:
+    """Cross-entropy of the dropped outputs, AR on them, TAR on the raw ones; the state goes on from window to window, gradients do not."""
+    training = make(tmp_path, **QUIET, output_dropout=0.4, activation_penalty=3.0, change_penalty=5.0)
+    model = training.model.double()
+    windows = list(training.streams.windows(5, 0))[:2]
+    with torch.no_grad():
+        raw = model.eval().encoder(torch.from_numpy(np.concatenate([window.inputs for window in windows], 1))).raw
+    table, bias = model.encoder.embedding.weight.detach(), model.output_bias.detach()
+    model.train()
+    for number, window in enumerate(windows):
+        torch.manual_seed(number)
+        entropy, loss = training._loss(window)
+        torch.manual_seed(number)
+        masks = torch.empty(3, 1, 5, dtype=torch.float64).bernoulli_(0.6) / 0.6
+        lost, activation, change = [], [], []
+        for row, targets in enumerate(window.targets):
+            for place, target in enumerate(targets):
+                output = raw[row, 8 * number + place]
+                dropped = output * masks[row, 0]
+                logits = torch.stack([dropped @ weights + more for weights, more in zip(table, bias, strict=True)])
+                lost.append(float(logits.logsumexp(0) - logits[target]))
+                activation += [float(value) ** 2 for value in dropped]
+                if place:
+                    change += [float(value) ** 2 for value in output - raw[row, 8 * number + place - 1]]
+        assert entropy.item() == pytest.approx(np.mean(lost), rel=1e-12)
+        assert loss.item() == pytest.approx(np.mean(lost) + 3 * np.mean(activation) + 5 * np.mean(change), rel=1e-12)
+        assert training.states is not None
+        assert not any(tensor.requires_grad for state in training.states for tensor in state)
+
+
+def test_a_gradient_is_clipped_to_its_largest_norm(tmp_path: Path) -> None:
+    found: list[torch.Tensor] = []
+    for clip in (1e9, 0.01):
+        training = make(tmp_path, clip=clip)
+        training._step(next(training.streams.windows(5, 0)))
+        found.append(torch.cat([p.grad.flatten() for p in training.model.parameters() if p.grad is not None]))
+    whole, clipped = found
+    assert float(whole.norm()) > 0.1
+    torch.testing.assert_close(clipped, whole * 0.01 / whole.norm(), rtol=1e-4, atol=1e-9)
+
+
 def test_the_best_epoch_is_kept(tmp_path: Path) -> None:
     training = make(tmp_path, rate=3.0, clip=100.0, patience=2, epochs=9)  # too fast: it gets worse
     position = training.run()

@@ -136,6 +136,16 @@ def test_a_list_of_words_of_another_length_is_refused(model: LanguageModel, voca
     assert "one row for each of the 6 words" in caught.value.expected
 
 
+def test_words_of_another_language_are_refused(model: LanguageModel, vocabulary: Vocabulary, tmp_path: Path) -> None:
+    """Every embedding would start from one and the same mean."""
+    words = tmp_path / "words.txt"
+    words.write_text("xxunk\nxxpad\nxxbos\nder\ndie\ndas\n")
+    with pytest.raises(DataError, match="none of the [0-9]+ words of the corpus has a published embedding") as caught:
+        import_weights(model, vocabulary, save("safetensors", fastai(), tmp_path), words)
+    assert str(words) in caught.value.where
+    assert f"'der', 'die', 'das', …, where the corpus has {vocabulary.words[3]!r}, " in caught.value.where
+
+
 class Trap:
     """Would write a file if it were unpickled."""
 

@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import torch
 from clinic import Clinic, Interrupting
+from plant_awd_lstm.vocabulary import PAD
 from safetensors.torch import load_file, save_file
 
 from plant_cli.api import ArtefactError, ComponentError, DataError, Interrupted, Request, SilentReporter, UsageError
@@ -92,9 +94,57 @@ def test_it_learns_more_than_counting_knows(clinic: Any) -> None:
     assert not [note for note in result.tables[0].notes if "no better than counting" in note]
 
 
-def test_one_word_is_refused(clinic: Any) -> None:
+def test_one_word_is_refused(clinic: Any, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="vocabulary of 0 words"):
         clinic("pretrain-lm", *LM, "pretrain-lm.min_count=100000")
+    rows = [(split, "fever fever fever", [label]) for split in ("train", "validation", "test") for label in ("a", "b")]
+    pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").write_parquet(tmp_path / "one.parquet")
+    clinic.path = tmp_path / "one"
+    with pytest.raises(DataError, match="vocabulary of 1 word: a language model has nothing to predict") as caught:
+        clinic("pretrain-lm", *LM, "data.dataset=files", f"data.path={tmp_path / 'one.parquet'}")
+    assert "the most frequent occurs 6 times" in caught.value.where
+
+
+def test_published_weights_start_a_language_model(clinic: Any, tmp_path: Path) -> None:
+    """A model of another run, bit for bit; then an epoch in which its layers rest; then a list of words that hardly fits."""
+    forward = (*LM, "pretrain-lm.directions=forward")
+    clinic("pretrain-lm", *forward)
+    published = clinic.path / "pretrain-lm"
+    given, reporter, clinic.path = load_file(published / WEIGHTS), SilentReporter(), tmp_path / "other"
+    given["embedding.weight"][PAD] = 0  # never read
+    imported = (*forward, f"pretrain-lm.weights={published / WEIGHTS}")
+    words = f"pretrain-lm.words={published / 'vocabulary.json'}"
+    clinic("pretrain-lm", *imported, words, "pretrain-lm.epochs=0", reporter=reporter)
+    start = load_file(clinic.path / "pretrain-lm" / WEIGHTS)
+    assert all(torch.equal(given[name], start[name]) for name in given)
+    assert reporter.notes[0] == "forward: 297 of 297 words have published embeddings"
+    clinic("pretrain-lm", *imported, words, force=True)
+    after = load_file(clinic.path / "pretrain-lm" / WEIGHTS)
+    assert {name for name in start if not torch.equal(start[name], after[name])} == {"embedding.weight"}
+    few = json.loads((published / "vocabulary.json").read_text())
+    (tmp_path / "few.json").write_text(json.dumps([*few[:20], *(f"another {word}" for word in few[20:])]))
+    clinic("pretrain-lm", *imported, f"pretrain-lm.words={tmp_path / 'few.json'}", "pretrain-lm.epochs=0", force=True, reporter=reporter)
+    assert any("17 of 297 words have published embeddings, all others start from the mean" in warning for warning in reporter.warnings)
+
+
+def test_a_language_model_of_another_vocabulary_is_told_before_stage_2(clinic: Any, tmp_path: Path) -> None:
+    """By the name of another folder, or by a new pretrain-lm of the same run."""
+    small = (*LM, "pretrain-lm.epochs=0", "pretrain-lm.directions=forward")
+    for stage in ("pretrain-lm", "mig", "pretrain-attn"):
+        clinic(stage, *small)
+    run, clinic.path = clinic.path, tmp_path / "other"
+    clinic("pretrain-lm", *small, "pretrain-lm.min_count=9")
+    other, clinic.path = clinic.path / "pretrain-lm", run
+    with pytest.raises(ArtefactError, match="planted in another network") as named:
+        clinic("finetune", *small, f"model.backbone={{name: awd-lstm, window: 24, language_model: '{other}'}}")
+    assert named.value.where == f"backbone: {run / 'pretrain-attn'} has language_model=None, this stage language_model='{other}'"
+    reporter = SilentReporter()
+    clinic("pretrain-lm", *small, "pretrain-lm.min_count=9", force=True)
+    with pytest.raises(ArtefactError, match="made for another tokenizer") as renewed:
+        clinic("finetune", *small, "pretrain-lm.min_count=9", reporter=reporter)
+    assert "run the stage 'pretrain-attn' again with --force" in renewed.value.todo
+    assert "the language model that it was trained with" in renewed.value.todo
+    assert any("'pretrain-attn' is out of date: its input 'pretrain-lm' has changed" in warning for warning in reporter.warnings)
 
 
 def test_options_that_do_not_go_together(clinic: Any, tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import torch
 from plant_decoders.inattention import k_largest, masked_softmax
@@ -15,8 +17,10 @@ from plant_decoders.word_ranking import StaticRelevance
 from scipy.sparse import csr_array, random_array
 from torch import Tensor
 
-from plant_cli.api import ArtefactError, ComponentError, DecoderShape, Reading
+from plant_cli.api import ArtefactError, ComponentError, DecoderShape, Reading, TrainingError
+from plant_cli.base.tensors import read_tensors, write_tensors
 from plant_cli.testing import decoders
+from tests.artefacts.conftest import record_again
 
 HIDDEN, LABELS, WORDS, LENGTHS = 6, 5, 11, (13, 7, 1, 4)
 RELEVANCE = csr_array(random_array((LABELS, WORDS), density=0.4, random_state=0, dtype="float32"))
@@ -236,6 +240,42 @@ def test_stages_on_another_backbone(clinic: Any) -> None:
     clinic("mig", "mig.k=50", "mig.min_df=4", force=True)
     with pytest.raises(ArtefactError, match="other words than the network"):
         clinic("predict", decoder, "model.decoder.state=false", "model.decoder.static_k=3", tag="stateless", force=True)
+
+
+def test_a_state_that_is_no_number_is_told_in_training_and_in_predict(clinic: Any) -> None:
+    """One number of one label's table is enough; nothing is written as predictions."""
+    decoder = ("model.decoder={name: planted-l2r, ranker_size: 8, ranker_hidden: 8, window: 20}", "finetune.scorers=none")
+    for stage in ("mig", "pretrain-attn", "finetune"):
+        clinic(stage, *decoder)
+    for stage in ("finetune", "pretrain-attn"):
+        path = clinic.path / stage / "model.safetensors"
+        tensors, marks = read_tensors(path, "the weights", "")
+        tensors["boost"][3, 0] = torch.nan
+        write_tensors(path, tensors, marks)
+        record_again(path.parent)
+    with pytest.raises(TrainingError, match=r"the network \(planted-l2r on tiny\) are not numbers") as caught:
+        clinic("predict", *decoder)
+    assert "scoring test, document" in caught.value.where
+    assert not (clinic.path / "predict" / "predictions.parquet").exists()
+    with pytest.raises(TrainingError, match="not a number"):
+        clinic("finetune", *decoder, "finetune.epochs=2", force=True)
+
+
+def test_a_relevance_table_of_one_word(clinic: Any, tmp_path: Path) -> None:
+    """What the L2R model knows is one word; all stages run, and the word decides."""
+    rows = [
+        (split, text, [label])
+        for split, count in (("train", 24), ("validation", 6), ("test", 6))
+        for number in range(count)
+        for text, label in (("fever", "a"), ("b" * (number + 3), "b"))  # each of the others is in one document alone
+    ]
+    pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").write_parquet(tmp_path / "one.parquet")
+    sets = ("data.dataset=files", f"data.path={tmp_path / 'one.parquet'}", "finetune.scorers=none", "finetune.prototypes=false")
+    decoder = "model.decoder={name: planted-l2r, ranker_size: 8, ranker_hidden: 8, window: 20}"
+    assert clinic("mig", *sets).summary["words"] == 1
+    clinic("pretrain-attn", *sets, decoder)
+    clinic("finetune", *sets, decoder, "finetune.epochs=3", "finetune.rate_head=0.1", "finetune.rate_boost=0.1")
+    clinic("predict", *sets, decoder)
 
 
 def keep_padded_windows(decoder: PlantedL2R, evidence: Tensor, places: Any) -> Tensor:
