@@ -101,7 +101,7 @@ def _complete(table: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
         given = pl.col(name) if name not in LISTS else pl.when(pl.col(name).list.len() > 0).then(pl.col(name))
         found = pl.coalesce(given, f"{name}{_OWN}")
         filled.append((found.fill_null(empty) if name in LISTS else found).alias(name))
-    return joined.select("label", *filled, pl.col("deprecated").fill_null(False), pl.col("replaced_by").fill_null(empty))
+    return joined.select("label", *filled, pl.col("replaced_by").fill_null(empty)).with_columns(pl.col("deprecated").fill_null(False))
 
 
 def _decode(content: bytes, codec: str, path: Path) -> str:

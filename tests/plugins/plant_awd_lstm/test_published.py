@@ -140,7 +140,7 @@ def test_words_of_another_language_are_refused(model: LanguageModel, vocabulary:
     """Every embedding would start from one and the same mean."""
     words = tmp_path / "words.txt"
     words.write_text("xxunk\nxxpad\nxxbos\nder\ndie\ndas\n")
-    with pytest.raises(DataError, match="none of the [0-9]+ words of the corpus has a published embedding") as caught:
+    with pytest.raises(DataError, match=r"none of the [0-9]+ words of the corpus has a published embedding") as caught:
         import_weights(model, vocabulary, save("safetensors", fastai(), tmp_path), words)
     assert str(words) in caught.value.where
     assert f"'der', 'die', 'das', …, where the corpus has {vocabulary.words[3]!r}, " in caught.value.where

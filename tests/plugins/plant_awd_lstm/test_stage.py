@@ -167,6 +167,21 @@ def test_a_run_can_be_planned_once_it_has_one(clinic: Any) -> None:
     assert parts["backbone"]["parameters"] == sum(tensor.numel() for tensor in weights.values())
 
 
+def test_a_forward_and_a_backward_run_are_averaged_and_judged(clinic: Any, tmp_path: Path) -> None:
+    """As in docs/recipes.md: the backward run reads with the other language model of the first."""
+    small = (*LM, "pretrain-lm.epochs=0", "finetune.init=random", "finetune.scorers=none", "finetune.prototypes=false", "eval.bootstrap=20")
+    clinic("pretrain-lm", *small)
+    clinic("finetune", *small)
+    run, clinic.path = clinic.path, tmp_path / "backward"
+    reads = f"model.backbone={{name: awd-lstm, window: 24, direction: backward, language_model: '{run / 'pretrain-lm'}'}}"
+    clinic("finetune", *small, reads)
+    backward, clinic.path = clinic.path, run
+    averaged = clinic("predict", *small, f"predict.systems=[finetune, '{backward}']", "predict.average=true", tag="both")
+    assert list(averaged.summary["average"]) == ["finetune", str(backward)]
+    clinic("eval", *small, tag="both")
+    assert 0 < json.loads((run / "eval-both" / "metrics.json").read_text())["metrics"]["MAP"]["value"] <= 1
+
+
 @pytest.mark.slow
 def test_the_recipe_of_the_first_version_runs_with_all_its_ablations(clinic: Any) -> None:
     """Two steps of each stage at small sizes; every variant starts from one stage 1."""
