@@ -69,15 +69,22 @@ def seconds(step: Callable[[], object], device: torch.device, times: int) -> flo
     return float(np.median(found[1:]))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def main(arguments: list[str] | None = None) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.language_model", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--scale", choices=sorted(SCALES), default="full")
-    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--json", type=Path)
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
+    if chosen.device == "cuda" and not torch.cuda.is_available():
+        raise SystemExit(
+            "tests.benchmarks.language_model --device cuda: there is no graphics card that torch can use, so nothing was measured "
+            "(--scale small --device cpu runs the same code here)"
+        )
     device = torch.device(chosen.device)
-    torch.set_float32_matmul_precision("high")
+    if device.type == "cuda":
+        torch.set_float32_matmul_precision("high")  # TF32
     words, embedding, hidden, batch = SCALES[chosen.scale]
     sizes = Sizes(embedding=embedding, hidden=hidden, layers=3)
     options = PretrainLmOptions(batch=batch, embedding=embedding, hidden=hidden, epochs=1)
