@@ -14,8 +14,9 @@ from plant_cli.api import Analyser, ArtefactError, Corpus, LabelIndex, MachineSe
 from plant_cli.artefacts.model import DESCRIPTION
 from plant_cli.artefacts.scorers import AGAIN, StoredScorer, StoredScorers, read_scorers, write_scorers
 from plant_cli.inference.listed import ListedLogits, list_logits
+from plant_cli.inference.named_scorers import NamedScorer, ask
 from plant_cli.inference.reasons import explain_labels
-from plant_cli.inference.scorers import FusedScorers, NamedScorer, ScoredDocuments, load_scorers
+from plant_cli.inference.scorers import FusedScorers, ScoredDocuments, load_scorers
 from plant_cli.inference.top import Logits, Scoring, TopCollector, TopLabels, cut_batches
 from plant_cli.lexical.calibration import LIMIT, label_weights
 from plant_cli.lexical.fusion import Fusion
@@ -169,7 +170,12 @@ def save_combination(combination: Combination, folder: Path, corpus: Corpus, fig
     """
     scorers = combination.scorers
     stored = [] if scorers is None else [
-        StoredScorer(chosen=one.chosen, views=one.views, tensors=one.scorer.tensors(), alone=scorers.alone[one.name])
+        StoredScorer(
+            chosen=one.chosen,
+            views=one.views,
+            tensors=ask(one.name, "cannot be saved", one.scorer.tensors),
+            alone=scorers.alone[one.name],
+        )
         for one in scorers.scorers
     ]  # fmt: skip
     content = StoredScorers(

@@ -12,7 +12,9 @@ from plant_cli.lexical.fusion import hat_weights
 LEAST = 0.05  # log-odds below which a scorer is not named
 
 
-def explain_labels(scored: ScoredDocuments, trust: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> list[list[Reason]]:
+def explain_labels(
+    scored: ScoredDocuments, trust: npt.NDArray[np.float32], labels: npt.NDArray[np.int64], otherwise: str = ""
+) -> list[list[Reason]]:
     """What scorers say for some labels of each document, the one that adds most first: `titles +2.1 (…); words +0.8 (…)`.
 
     The number is what the scorer adds to the log-odds of the whole model, over a label of average scores among the document's candidates;
@@ -22,6 +24,7 @@ def explain_labels(scored: ScoredDocuments, trust: npt.NDArray[np.float32], labe
         scored: the documents, kept in words [B].
         trust: the weight of the scorers' sum in the whole model, for each label [L].
         labels: rows of the label index [B, k].
+        otherwise: the reason where no scorer adds anything.
     """
     scorers, candidates, documents = scored.scorers, scored.candidates, scored.documents
     if documents is None:
@@ -29,11 +32,12 @@ def explain_labels(scored: ScoredDocuments, trust: npt.NDArray[np.float32], labe
     found = []
     for row, own in enumerate(labels.tolist()):
         document = documents.take(np.array([row]))
-        said = {scorer.name: list(scorer.scorer.explain(document, own)) for scorer in scorers.scorers}
+        said = {scorer.name: scorer.explain(document, own) for scorer in scorers.scorers}
         inside = slice(*np.searchsorted(candidates.rows, [row, row + 1]))
         listed = dict(zip(candidates.labels[inside].tolist(), candidates.values[inside], strict=True))
         values = [trust[label] * listed.get(label, candidates.floors[row]) for label in own]
-        found.append([_tell(scorers, said, place, label, values[place]) for place, label in enumerate(own)])
+        reasons = [_tell(scorers, said, place, label, values[place]) for place, label in enumerate(own)]
+        found.append([reason if reason.text else Reason(text=otherwise) for reason in reasons])
     return found
 
 

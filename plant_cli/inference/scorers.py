@@ -16,16 +16,14 @@ from plant_cli.api import (
     Choice,
     ComponentError,
     Documents,
-    FittedScorer,
     LabelIndex,
     Options,
-    PlantError,
     Reporter,
-    Scorer,
     ScorerInput,
     ScorerSpec,
     Split,
 )
+from plant_cli.inference.named_scorers import NamedScorer, ask, check_scores
 from plant_cli.lexical.documents import number_words
 from plant_cli.lexical.fusion import Candidates, Fusion, fit_fusion, fuse_rows, gather_candidates
 from plant_cli.lexical.scores import Scores, cut_folds, no_scores, order_shares
@@ -39,36 +37,6 @@ Chosen = Sequence[tuple[ScorerSpec, Options]]
 def read_words(texts: Iterable[str], analyser: Analyser) -> Documents:
     """Texts in words, as the corpus counts them."""
     return number_words(analyser.spell(text) for text in texts)
-
-
-@dataclass(frozen=True, kw_only=True)
-class NamedScorer:
-    """A scorer under its name.
-
-    Args:
-        chosen: its name and all its options.
-        scorer: fitted on train.
-        views: views that it takes of a document.
-    """
-
-    chosen: Choice
-    scorer: Scorer
-    views: int
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return self.chosen.name
-
-    def score(self, documents: Documents, labels: int) -> list[Scores]:
-        """Scores of documents under each view.
-
-        Raises:
-            ComponentError: the scorer fails, or its scores are not what was promised.
-        """
-        if not len(documents):
-            return [Scores(matrix=csr_array(np.zeros((0, labels), dtype=np.float32)), floor=np.zeros(0, dtype=np.float32))] * self.views
-        return check_scores(self.name, lambda: self.scorer.score(documents), (len(documents), labels), self.views)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,45 +190,6 @@ def load_scorers(
     )
 
 
-def check_scores(name: str, score: Callable[[], Sequence[csr_array]], shape: tuple[int, int], views: int | None = None) -> list[Scores]:
-    """What a scorer says, if it is what was promised.
-
-    Args:
-        name: of the scorer.
-        score: asks it.
-        shape: documents and labels.
-        views: that it must take; None: any number from 1 on.
-
-    Raises:
-        ComponentError: it fails, or says something else.
-    """
-    try:
-        found = [Scores.of(view) for view in score()]
-    except PlantError:
-        raise
-    except (MemoryError, KeyboardInterrupt):
-        raise
-    except Exception as error:
-        raise _failed(name, f"fails: {type(error).__name__}: {error}") from error
-    if not found or (views is not None and len(found) != views):
-        raise _failed(name, f"takes {len(found)} views of documents, not {views or 'one or more'}")
-    for view in found:
-        if view.matrix.shape != shape:
-            raise _failed(name, f"gives scores {view.matrix.shape}, not {shape} (documents, labels)")
-        if not np.isfinite(view.matrix.data).all():
-            raise _failed(name, "gives scores that are not numbers")
-    return found
-
-
-def _failed(name: str, what: str) -> ComponentError:
-    return ComponentError(
-        f"the scorer '{name}' {what}",
-        where=f"finetune, option scorers, '{name}'",
-        expected="finite scores of every document for the labels of train",
-        todo=f"leave '{name}' out of --scorers, or let --allow-missing leave it out",
-    )
-
-
 def _gather_input(train: Split, labels: LabelIndex, analyser: Analyser, reporter: Reporter, seed: int) -> ScorerInput:
     sample = np.random.default_rng(seed).permutation(len(train))[:TAUGHT]
     names, label_of = _spell_names(labels, analyser)
@@ -306,7 +235,7 @@ def _fit_or_miss(spec: ScorerSpec, options: Options, given: ScorerInput, *, allo
 def _fit(spec: ScorerSpec, options: Options, given: ScorerInput) -> tuple[NamedScorer, list[Scores]]:
     """A scorer fitted on all of train, and what it says of documents left out."""
     shape = (len(given.rows), given.gold.shape[1])
-    fitted = _try(spec.name, lambda: spec.fit(options, given))
+    fitted = ask(spec.name, "cannot be fitted", lambda: spec.fit(options, given))
     parts = fitted.left_out
     left_out = check_scores(spec.name, lambda: _leave_parts_out(spec, options, given) if parts is None else parts, shape)
     if spec.needs_names and not any(_tells_apart(order_shares(view, csr_array(given.gold[given.rows]))) for view in left_out):
@@ -318,15 +247,6 @@ def _fit(spec: ScorerSpec, options: Options, given: ScorerInput) -> tuple[NamedS
 def _tells_apart(shares: npt.NDArray[np.float64]) -> bool:
     """Whether pairs of labels are in the right order more often than by chance; few documents are no reason to doubt it."""
     return len(shares) < FEW or float(shares.mean()) - 2 * float(shares.std(ddof=1)) / len(shares) ** 0.5 > 0.5
-
-
-def _try(name: str, fit: Callable[[], FittedScorer]) -> FittedScorer:
-    try:
-        return fit()
-    except (PlantError, MemoryError):
-        raise
-    except Exception as error:
-        raise _failed(name, f"cannot be fitted: {type(error).__name__}: {error}") from error
 
 
 def _leave_parts_out(spec: ScorerSpec, options: Options, given: ScorerInput) -> list[csr_array]:

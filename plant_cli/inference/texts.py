@@ -63,7 +63,11 @@ class NetworkModel:
         found = score_documents(self.network, reader, self.hardware, scoring, mixes)
         whole = found.pop(WHOLE)
         recall = self._measure_recall(reader, scoring)
-        reasons = explain_labels(scored, self.combination.trust, whole.labels) if scoring.reasons and self.combination and scored else ()
+        reasons = (
+            explain_labels(scored, self.combination.trust, whole.labels, "network")
+            if scoring.reasons and self.combination and scored
+            else ()
+        )
         return replace(whole, shortlist_recall=recall, cut=measure_cut(tokens, scoring.evidence), parts=found | parts, reasons=reasons)
 
     def _read_scored(self, texts: Sequence[str], scoring: Scoring) -> ScoredDocuments | None:

@@ -85,7 +85,7 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | 
     notes = [
         f"kept: {kept} by {options.monitor}; {_describe_threshold(reached.threshold, options, 'validation')}",
         _describe_calibration(reached.calibrated),
-        *([] if reached.gain is None else [_describe_gain(reached.gain)]),
+        *([] if reached.gain is None else [_describe_gain(reached.gain, left_out=reached.left_out)]),
         said,
     ]
     tables = [Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=[*notes, *reached.speed.notes()])]
@@ -99,7 +99,7 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | 
             **figures,
             "scorers": _list_scorers(reached.scorers),
             "ECE": reached.calibrated.reliability.error,
-            **({} if reached.gain is None else {"gain_of_network": asdict(reached.gain)}),
+            **({} if reached.gain is None else {"gain_of_network": asdict(reached.gain), "network_left_out": reached.left_out}),
             "sharpness": outcome.history[0].get("sharpness", 1.0),
             "epochs": outcome.epochs,
             "best_epoch": outcome.best_epoch + 1,
@@ -143,11 +143,13 @@ def _list_parts(title: str, parts: Mapping[str, Mapping[str, float]], whole: Map
     return Table(title=title, columns=columns, rows=rows, notes=notes)
 
 
-def _describe_gain(gain: Gain) -> str:
+def _describe_gain(gain: Gain, *, left_out: bool = False) -> str:
     """Whether the network is worth its time beside the scorers."""
     size = f"MAP {100 * gain.difference:+.1f} points [{100 * gain.low:.1f}, {100 * gain.high:.1f}], 95% interval over documents"
     if gain.low > 0:
         return f"the network adds to the scorers: {size}, by the documents that chose its epoch"
+    if left_out:
+        return f"the model is of the scorers alone: that the network adds anything to them cannot be told from these documents: {size}"
     return (
         f"that the network adds anything to the scorers cannot be told from these documents: {size}; "
         "`plant finetune --no-network --force` gives a model of the scorers alone"

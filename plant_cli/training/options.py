@@ -187,6 +187,11 @@ class FinetuneOptions(TrainingOptions):
     epochs: int = option(10, "Passes over train at most.", ge=1)
     rate_attention: float = option(1e-3, "Peak learning rate of label queries and attention maps.", gt=0)
     network: bool = option(True, "Train a network. Without one, scorers alone are the model: it is ready in seconds.")
+    only_if_better: bool = option(
+        False,
+        "Leave the network out of the model unless validation shows that it adds to the scorers: the 95% interval of what it gains in MAP "
+        "lies above 0.",
+    )
     allow_missing: bool = option(False, "Leave a scorer out that fails, with a warning, instead of stopping.")
     patience: int | None = option(
         None,

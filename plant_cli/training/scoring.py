@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from plant_cli.api import Corpus, DataError, MachineSection, ScorerSpec, Split
 from plant_cli.inference.calibration import Calibrated, Pairs, calibrate, list_scored
 from plant_cli.inference.model import Combination, list_calibrated, save_combination, score_parts
+from plant_cli.inference.named_scorers import ScorerError
 from plant_cli.inference.scorers import FittedScorers, FusedScorers, ScoredDocuments, fit_scorers
 from plant_cli.inference.top import TopLabels
 from plant_cli.lexical.calibration import describe_reliability
@@ -132,19 +133,31 @@ def fit_beside(given: ScorerInputs, options: FinetuneOptions) -> tuple[FittedSco
         return None, None
     corpus, reporter = given.corpus, given.session.reporter
     chosen = [given.component(ScorerSpec, one) for one in options.chosen_scorers]
-    fitted = fit_scorers(
-        chosen,
-        corpus.split("train"),
-        corpus.labels,
-        corpus.analyser,
-        reporter,
-        seed=given.machine.seed,
-        allow_missing=options.allow_missing,
-        check=partial(given.session.check, "while scorers were fitted", "all scorers fitted"),
-    )
-    if fitted is None or not corpus.has_split("validation"):
-        return fitted, None
-    return fitted, fitted.scorers.read(corpus.split("validation").texts, reporter, "validation")
+    missing: dict[str, str] = {}
+    while True:
+        fitted = fit_scorers(
+            chosen,
+            corpus.split("train"),
+            corpus.labels,
+            corpus.analyser,
+            reporter,
+            seed=given.machine.seed,
+            allow_missing=options.allow_missing,
+            check=partial(given.session.check, "while scorers were fitted", "all scorers fitted"),
+        )
+        if fitted is None:
+            return None, None
+        fitted = replace(fitted, missing={**missing, **fitted.missing})
+        if not corpus.has_split("validation"):
+            return fitted, None
+        try:
+            return fitted, fitted.scorers.read(corpus.split("validation").texts, reporter, "validation")
+        except ScorerError as error:
+            if not options.allow_missing:
+                raise
+            reporter.warn(f"{error.what}: it is left out, and the others are fitted anew")
+            missing[error.name] = error.what
+            chosen = [(spec, own) for spec, own in chosen if spec.name != error.name]
 
 
 def make_judge(given: ScorerInputs, options: FinetuneOptions, split: Split) -> Judge:

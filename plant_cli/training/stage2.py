@@ -47,6 +47,7 @@ class FineTuned:
         scorers: those beside the network, as they were fitted; None: there are none.
         parts: validation figures of each part alone, by its name.
         gain: of network and scorers together on the scorers alone, on validation; None without scorers.
+        left_out: whether the network is no part of the model, since it does not add to the scorers.
         figures: of network and scorers together, on validation, every label scored; those of epochs may be of a shortlist.
         calibrated: how much the network and the scorers count, and how well probabilities hold on validation.
         conditions: which documents and labels the figures are of.
@@ -60,6 +61,7 @@ class FineTuned:
     scorers: FittedScorers | None
     parts: Mapping[str, Mapping[str, float]]
     gain: Gain | None
+    left_out: bool
     figures: Mapping[str, float]
     calibrated: Calibrated
     conditions: str
@@ -87,28 +89,33 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     monitor = _make_monitor(given, options, setup, scored, shortlisted)
     prototypes = _make_prototypes(given, options, setup)
     outcome = _train(given, options, setup, step, monitor, prototypes)
-    save_network(setup.network, given.session.folder)
     speed = measure_throughput(setup.network, setup.train.reader, setup.hardware, step, outcome, options.micro_batch)
     judged = monitor.validation.run(every_label=True)
     judge = monitor.validation.judge
-    counts = judge.train_counts[: setup.network.labels]
-    combination = combine(judged.calibrated, None if scorers is None else scorers.scorers, counts)
+    calibrated, whole, figures = judged.calibrated, judged.whole, monitor.validation.describe(judged)
     parts: dict[str, dict[str, float]] = {}
-    gain = None
+    gain, left_out = None, False
     if scored is not None:
-        scorers_alone = rank_scored(judge, scored)[1]
+        without, scorers_alone = rank_scored(judge, scored)
         parts = {NETWORK: judge.figures(judged.alone), **judge_parts(judge, scored), SCORERS: judge.figures(scorers_alone)}
         gain = judge.gain(judged.whole, scorers_alone)
-    save_combination(combination, given.session.folder, given.corpus, describe(judged.calibrated, parts, scorers))
+        left_out = options.only_if_better and gain.low <= 0
+        if left_out:
+            calibrated, whole, figures = without, scorers_alone, {**figures, **parts[SCORERS]}
+    if not left_out:
+        save_network(setup.network, given.session.folder)
+    combination = combine(calibrated, None if scorers is None else scorers.scorers, judge.train_counts[: setup.network.labels])
+    save_combination(combination, given.session.folder, given.corpus, describe(calibrated, parts, scorers))
     return FineTuned(
         training=outcome,
         quality=monitor.quality.name if monitor.quality else None,
-        threshold=judge.save_thresholds(judged.whole, options.tune, given.session, given.corpus.labels.hash),
+        threshold=judge.save_thresholds(whole, options.tune, given.session, given.corpus.labels.hash),
         scorers=scorers,
         parts=parts,
         gain=gain,
-        figures=monitor.validation.describe(judged),
-        calibrated=judged.calibrated,
+        left_out=left_out,
+        figures=figures,
+        calibrated=calibrated,
         conditions=judge.conditions,
         speed=speed,
         cuts=setup.summarise_cuts(),

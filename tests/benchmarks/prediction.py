@@ -22,7 +22,8 @@ from plant_cli.api import Choice, DecoderShape, MachineSection, ModelSection, Si
 from plant_cli.corpus.analyser import PLAIN
 from plant_cli.corpus.labels import LabelTable
 from plant_cli.inference.model import Combination
-from plant_cli.inference.scorers import FusedScorers, NamedScorer
+from plant_cli.inference.named_scorers import NamedScorer
+from plant_cli.inference.scorers import FusedScorers
 from plant_cli.inference.texts import NetworkModel
 from plant_cli.inference.top import Scoring
 from plant_cli.lexical.fusion import Fusion

@@ -11,7 +11,7 @@ from plant_cli.api.reporting import SilentReporter
 from plant_cli.api.sections import DataSection
 from plant_cli.corpus.prepare import prepare
 
-SECTION = DataSection()
+SECTION = DataSection(analyser="none")
 
 
 def titled(labels: list[str], titles: dict[str, str | None], folder: Path) -> SilentReporter:

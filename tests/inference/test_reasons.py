@@ -48,3 +48,9 @@ def test_documents_must_be_kept_in_words() -> None:
     scored = fit().scorers.read(["fever"], SilentReporter(), "texts")
     with pytest.raises(ValueError, match="not kept in words"):
         explain_labels(scored, np.ones(4, dtype=np.float32), np.array([[0]]))
+
+
+def test_a_label_that_no_scorer_adds_to_says_what_else_does() -> None:
+    scored = fit().scorers.read(["zzz"], SilentReporter(), "texts", keep_words=True)
+    nothing = explain_labels(scored, np.zeros(4, dtype=np.float32), np.array([[0]]), "network")
+    assert nothing == [[Reason(text="network")]]

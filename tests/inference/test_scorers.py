@@ -213,4 +213,3 @@ def test_titles_propose_labels_that_no_training_document_has() -> None:
     assert np.isfinite(logits).all()
     assert logits[0, 4] > logits[0, 5]
     assert logits[1].argmax() == 0
-    assert scored.logits_alone("titles", np.arange(2))[0].argmax() == 4

@@ -11,8 +11,10 @@ from typing import Any
 import polars as pl
 import pytest
 from clinic import Clinic
+from plant_scorers.words import WordScorer
 
-from plant_cli.api import ArtefactError, ComponentError, DataError, Request, SilentReporter, UsageError
+from plant_cli.api import ArtefactError, ComponentError, DataError, Documents, Request, SilentReporter, UsageError
+from plant_cli.artefacts.scorers import SCORERS
 from plant_cli.registry import installed
 from plant_cli.running.models import open_model
 from plant_cli.running.runner import run_stage
@@ -141,3 +143,30 @@ def test_no_torch_is_imported() -> None:
     code = "import sys, plant_cli.training.scoring, plant_cli.inference.model; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_a_scorer_that_fails_on_validation_is_left_out_where_that_is_allowed(
+    trained: Clinic, monkeypatch: pytest.MonkeyPatch, allowed: bool
+) -> None:
+    """Left-out scores of train are there already: `score` is first asked for validation."""
+
+    def fail(scorer: WordScorer, documents: Documents) -> Any:
+        raise ValueError("no luck")
+
+    monkeypatch.setattr(WordScorer, "score", fail)
+    sets = ("finetune.network=false", "finetune.scorers=[words, neighbours]", f"finetune.allow_missing={str(allowed).lower()}")
+    if not allowed:
+        with pytest.raises(ComponentError, match="the scorer 'words' fails: ValueError: no luck"):
+            trained.run("finetune", *sets)
+        return
+    trained.run("finetune", *sets)
+    stored = json.loads((trained.path / "finetune" / SCORERS).read_text())
+    assert [scorer["name"] for scorer in stored["scorers"]] == ["neighbours"]
+    assert "no luck" in json.dumps(stored["figures"]["missing"]["words"])
+
+
+def test_a_scorer_that_cannot_be_saved_is_named(trained: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WordScorer, "tensors", lambda scorer: {}["nothing"])
+    with pytest.raises(ComponentError, match="the scorer 'words' cannot be saved: KeyError"):
+        trained.run("finetune", "finetune.network=false", "finetune.scorers=[words]")

@@ -12,7 +12,9 @@ from clinic import Clinic
 
 from plant_cli.api import TrainingError, UsageError
 from plant_cli.artefacts.scorers import SCORERS, read_scorers, write_scorers
+from plant_cli.inference.model import has_network
 from plant_cli.training import stage2
+from plant_cli.training.judging import Gain, Judge
 from plant_cli.training.prototypes import SHARPNESSES
 from tests.artefacts.conftest import record_again
 
@@ -148,3 +150,24 @@ def test_a_sharpness_is_refused_where_the_decoder_plants_no_tables(trained: Clin
     monkeypatch.setattr(stage2, "PlantableDecoder", str)  # which no decoder is
     with pytest.raises(UsageError, match="no label tables start from prototypes"):
         trained.run("finetune", "finetune.sharpness=0.5")
+
+
+@pytest.mark.parametrize("low", [-0.01, 0.01])
+def test_a_network_that_adds_nothing_is_left_out_where_that_is_asked_for(
+    trained: Clinic, monkeypatch: pytest.MonkeyPatch, low: float
+) -> None:
+    monkeypatch.setattr(Judge, "gain", lambda judge, top, other: Gain(difference=0.02, low=low, high=0.03))
+    result = trained.planted().run("finetune", "finetune.only_if_better=true")
+    left_out = low <= 0
+    assert result.summary["network_left_out"] == left_out
+    assert has_network(trained.path / "finetune") != left_out
+    assert any("the model is of the scorers alone" in note for note in result.tables[0].notes) == left_out
+    trained.run("predict")
+    if not left_out:
+        return
+    trained.run("finetune", "finetune.network=false", tag="alone")
+    trained.run("predict", tag="alone")
+    with_network, alone = (pl.read_parquet(trained.path / name / "predictions.parquet") for name in ("predict", "predict-alone"))
+    assert with_network.equals(alone)
+    thresholds = [json.loads((trained.path / name / "thresholds.json").read_text()) for name in ("finetune", "finetune-alone")]
+    assert thresholds[0] == thresholds[1]
