@@ -25,7 +25,7 @@ from plant_cli.kit.files import write_json_lines
 HISTORY = "history.jsonl"
 CHECKPOINTS = "checkpoints"
 FEW_MATCHED = 0.1
-"""Share of words with published embeddings below which the import is warned of."""
+"""Share of words with published embeddings below which there is a warning."""
 
 
 @dataclass(frozen=True, kw_only=True)
