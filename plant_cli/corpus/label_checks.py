@@ -59,16 +59,18 @@ def find_odd_label_counts(frames: Frames) -> Iterator[Finding]:
             )
 
 
-def find_unseen_labels(frames: Frames, titles: pl.DataFrame) -> Iterator[Finding]:
+def find_unseen_labels(frames: Frames, titles: pl.DataFrame, titled: pl.DataFrame | None = None) -> Iterator[Finding]:
     """Labels that only validation or test have: no model can propose them, and they count as missed.
 
     Args:
         frames: the digests of documents.
         titles: `label` and `title`, each label once.
+        titled: `label` of those that can be proposed without a training document; None: there are none.
     """
     if "train" not in frames:
         return
-    seen = count_labels(tidy(frames["train"]))
+    seen = count_labels(tidy(frames["train"])).select("label")
+    seen = seen if titled is None else pl.concat([seen, titled.select("label")])
     for name, frame in frames.items():
         unseen = count_labels(tidy(frame)).join(seen, on="label", how="anti").sort("count", "label", descending=[True, False])
         if unseen.height:

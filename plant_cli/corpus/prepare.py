@@ -25,7 +25,7 @@ from plant_cli.corpus.labels import count_labels
 from plant_cli.corpus.split_texts import SplitTexts
 from plant_cli.corpus.statistics import describe
 from plant_cli.corpus.store import StoredCorpus, open_corpus
-from plant_cli.corpus.titles import read_titles, warn_untitled
+from plant_cli.corpus.titles import find_titled, read_titles, warn_untitled
 
 
 def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, reporter: Reporter) -> StoredCorpus:
@@ -47,13 +47,14 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
     raw, records = read_fingerprints(dataset, reporter)
     _report(examine(raw, REQUIRED), reporter)
     titles = read_titles(dataset, reporter)
-    _report(find_unseen_labels(raw, titles), reporter)
+    titled = find_titled(titles) if section.zero_shot else titles.clear()
+    _report(find_unseen_labels(raw, titles, titled), reporter)
     source = {name: tidy(digest) for name, digest in raw.items()}
     evidence, findings = read_evidence(dataset, source)
     _report(findings, reporter)
     held_out = [] if "validation" in source else _hold_out(source["train"], section, seed, reporter)
     frames = _apart(source, held_out)
-    labels = _index_labels(frames, titles, zero_shot=section.zero_shot)
+    labels = _index_labels(frames, titles, titled)
     warn_untitled(labels.filter(pl.col("train_count") > 0), titles, reporter)
     if section.zero_shot:
         _report_zero_shot(labels, reporter)
@@ -106,15 +107,9 @@ def _report_zero_shot(labels: pl.DataFrame, reporter: Reporter) -> None:
         reporter.warn("zero-shot: the table of titles has no label beside those of train (--vocabulary names a larger one)")
 
 
-def _index_labels(frames: Frames, titles: pl.DataFrame, *, zero_shot: bool) -> pl.DataFrame:
-    """Labels of train, sorted: the columns of `titles`, and the documents of each split that have them.
-
-    With `zero_shot` labels that have a title alone are among them, unless they are deprecated.
-    """
-    indexed = count_labels(frames["train"]).select("label")
-    if zero_shot:
-        titled = titles.filter(pl.col("title").is_not_null() & ~pl.col("deprecated")).select("label")
-        indexed = pl.concat([indexed, titled]).unique().sort("label")
+def _index_labels(frames: Frames, titles: pl.DataFrame, titled: pl.DataFrame) -> pl.DataFrame:
+    """Labels of train, and `titled` ones, sorted: the columns of `titles`, and the documents of each split that have them."""
+    indexed = pl.concat([count_labels(frames["train"]).select("label"), titled.select("label")]).unique().sort("label")
     table = indexed.join(titles.drop("deprecated"), on="label", how="left", maintain_order="left")
     for name in SPLITS:
         counts = count_labels(frames.get(name, frames["train"].clear())).select("label", pl.col("count").alias(f"{name}_count"))

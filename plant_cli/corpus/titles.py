@@ -49,6 +49,11 @@ def read_titles(dataset: Dataset, reporter: Reporter) -> pl.DataFrame:
     return rows.unique("label", keep="first", maintain_order=True)
 
 
+def find_titled(titles: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `read_titles` that have a title and are not deprecated: labels that can be suggested without a training document."""
+    return titles.filter(pl.col("title").is_not_null() & ~pl.col("deprecated"))
+
+
 def warn_untitled(labels: pl.DataFrame, titles: pl.DataFrame, reporter: Reporter) -> None:
     """Warn where fewer than half of the labels have a title, though the table holds titles.
 

@@ -129,6 +129,7 @@ def test_zero_shot_labels_have_a_title_and_no_training_document(dataset: Dataset
     corpus = prepare(replace(dataset, labels=titles), DataSection(path="x.parquet", zero_shot=True), tmp_path, 0, reporter)
     assert list(corpus.labels.ids) == ["A9", "B1", "C1", "Q0", "Y0", "Z0"]
     assert list(corpus.labels.train_counts) == [1, 2, 1, 0, 0, 0]
+    assert reporter.warnings == []
     assert "zero-shot: 3 labels have a title but no training document; the scorer titles can suggest them" in reporter.notes
     test = corpus.split("test")
     assert test.gold.toarray().tolist() == [[0, 1, 0, 0, 0, 1], [0, 0, 0, 0, 1, 1]]
