@@ -72,8 +72,8 @@ class Judge:
     def conditions(self) -> str:
         """Which documents and labels its figures are of, for the notes of a table."""
         without = int((self.gold.sum(axis=1) == 0).sum())
-        counted = f"{len(self.split)} documents of {self.split.name}, {without} without gold counted as 0; {self.labels} labels counted"
-        return f"{counted}; convention plant; nothing is resampled"
+        documents = f"{len(self.split)} documents of {self.split.name}, {without} without gold counted as 0"
+        return f"{documents}; {np.count_nonzero(self.train_counts)} labels counted; convention plant; nothing is resampled"
 
     def figures(self, top: TopLabels) -> dict[str, float]:
         """MAP, P@5, micro-F1 and macro-F1, as fractions."""
