@@ -117,7 +117,7 @@ def test_published_weights_start_a_language_model(clinic: Any, tmp_path: Path) -
     clinic("pretrain-lm", *imported, words, "pretrain-lm.epochs=0", reporter=reporter)
     start = load_file(clinic.path / "pretrain-lm" / WEIGHTS)
     assert all(torch.equal(given[name], start[name]) for name in given)
-    assert reporter.notes[0] == "forward: 297 of 297 words have published embeddings"
+    assert "forward: 297 of 297 words have published embeddings" in reporter.notes
     clinic("pretrain-lm", *imported, words, force=True)
     after = load_file(clinic.path / "pretrain-lm" / WEIGHTS)
     assert {name for name in start if not torch.equal(start[name], after[name])} == {"embedding.weight"}
