@@ -48,7 +48,7 @@ class WordAnalyser:
     def spell(self, text: str) -> list[str]:
         """See `Analyser.spell`."""
         reduced = self._choose(text)
-        return spell(text) if reduced is None else [reduced[form] for form in spell(text)]
+        return spell(text) if reduced is None else list(map(reduced.__getitem__, spell(text)))
 
     def words(self, text: str) -> list[tuple[str, int, int]]:
         """See `Analyser.words`."""
