@@ -247,7 +247,7 @@ class GroupedDecoder(Protocol):
     losses see the same states, with the same values dropped.
 
     Attributes:
-        groups: the group of each label, int64 [L].
+        groups: the group of each label, int64 [L]. A property: `isinstance` sees no buffers from Python 3.12 on.
     """
 
     groups: Tensor

@@ -150,8 +150,8 @@ def _unreachable(target: Target, said: str, where: str, todo: str) -> DataError:
 
 
 def _known_counts(gold: Gold) -> Integers:
-    """Training documents of the labels of train [L]."""
-    return gold.train_counts[gold.train_counts > 0]
+    """Training documents of the labels of the index [L]."""
+    return gold.train_counts[: gold.indexed]
 
 
 def find_bands(predictions: Predictions, decision: Decision) -> tuple[Booleans, Booleans]:

@@ -27,7 +27,7 @@ class Groups:
     """Labels that share a cut.
 
     Args:
-        of: the group of each label of train [L].
+        of: the group of each label of the index [L].
         names: of the groups: training documents of their labels, such as `1-5`, or `own` for a label by itself [G].
     """
 
@@ -40,7 +40,7 @@ class Cuts:
     """Cuts and where they hold.
 
     Args:
-        values: the score from which each label of train is assigned [L]; infinite: never.
+        values: the score from which each label of the index is assigned [L]; infinite: never.
         groups: the labels that share one.
         reached: whether the target can be reached on validation, by group [G].
     """
@@ -54,9 +54,10 @@ def group_labels(positives: Integers, train_counts: Integers, enough: int = ENOU
     """A group for each label with enough documents, and groups of labels about as frequent for the others.
 
     Ranges of training frequency are joined, from rare to frequent, until each has enough; what is left at the end joins the last one.
+    Labels without training documents (`zero_shot`) are the rarest.
 
     Args:
-        positives: validation documents of each label of train [L].
+        positives: validation documents of each label of the index [L].
         train_counts: training documents of each [L].
         enough: documents.
     """
@@ -64,14 +65,15 @@ def group_labels(positives: Integers, train_counts: Integers, enough: int = ENOU
     of = np.full(len(positives), -1, dtype=np.int64)
     of[own] = np.arange(len(own))
     ranges: list[tuple[float, float]] = []
-    left, least = of < 0, 1.0
+    rarest = float(min(1, train_counts.min(initial=1)))
+    left, least = of < 0, rarest
     for _, _, most in LABEL_RANGES[1:]:
         inside = left & (train_counts >= least) & (train_counts <= most)
         if positives[inside].sum() >= enough:
             ranges.append((least, most))
             least = most + 1
     if (left & (train_counts >= least)).any():
-        ranges[-1:] = [(ranges[-1][0] if ranges else 1.0, np.inf)]
+        ranges[-1:] = [(ranges[-1][0] if ranges else rarest, np.inf)]
     for number, (low, high) in enumerate(ranges, start=len(own)):
         of[left & (train_counts >= low) & (train_counts <= high)] = number
     names = tuple(f"{low:g}-{high:g}" if np.isfinite(high) else f"≥{low:g}" for low, high in ranges)
@@ -85,7 +87,7 @@ def choose_cuts(top: Integers, scores: Floats, gold: csr_array, train_counts: In
         top: columns of gold [N, K], or −1.
         scores: their scores [N, K].
         gold: csr [N, L + U] of 0/1.
-        train_counts: training documents of each label of train [L].
+        train_counts: training documents of each label of the index [L].
         target: what is to be reached. The highest recall under a precision, the highest precision under a recall. Macro-F1 is a mean over
             labels: the best cut of each group is the best of all.
         enough: see `group_labels`.

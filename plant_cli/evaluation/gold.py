@@ -16,14 +16,17 @@ from plant_cli.kit.metrics import Integers
 
 @dataclass(frozen=True, kw_only=True)
 class Gold:
-    """Gold of N documents over the L labels of train, followed by the U labels of the split that no training document has.
+    """Gold of N documents over the L labels of the index, followed by the U labels of the split that it does not have.
+
+    The index has the labels of train, and under `zero_shot` those with a title alone, whose training documents are 0.
 
     Args:
         matrix: csr [N, L + U] of 0/1.
         labels: their ids [L + U].
         titles: their titles [L + U], None where unknown.
         train_counts: training documents per label [L + U], 0 for the last U.
-        label_hash: hash of the L labels of train.
+        indexed: how many labels the index has, L: those that can be predicted, and have a threshold.
+        label_hash: of these L.
         hash: hash of document ids and their gold labels: equal hashes, equal gold.
         excluded: row and column of each pair that the corpus says to leave out of predictions [P, 2].
     """
@@ -35,13 +38,14 @@ class Gold:
     titles: Sequence[str | None]
     train_counts: Integers
     train_documents: int
+    indexed: int
     label_hash: str
     hash: str
     excluded: Integers = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
 
     @property
     def trained(self) -> int:
-        """How many labels train has, L."""
+        """How many labels have training documents."""
         return int((self.train_counts > 0).sum())
 
     @property
@@ -88,6 +92,7 @@ def read_gold(corpus: Corpus, split: SplitName) -> Gold:
         titles=[*corpus.labels.titles, *[None] * len(part.unseen_labels)],
         train_counts=pad_counts(corpus.labels.train_counts, matrix),
         train_documents=corpus.sizes["train"],
+        indexed=len(corpus.labels.ids),
         label_hash=corpus.labels.hash,
         hash=_hash_gold(part.doc_ids, matrix, labels),
         excluded=_place_excluded(part, labels),

@@ -13,6 +13,7 @@ from plant_cli.api.reporting import Reporter
 from plant_cli.artefacts.predictions import WHOLE, list_parts
 from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.families import Families
+from plant_cli.evaluation.foreign import Numbering
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.predictions import build_input, read_predictions
 from plant_cli.evaluation.score import Score, evaluate
@@ -26,6 +27,7 @@ def measure_parts(
     gold: Gold,
     convention: Convention,
     families: Families,
+    numbering: Numbering,
     *,
     known: Collection[str],
     replicates: int,
@@ -40,6 +42,7 @@ def measure_parts(
         gold: of the split.
         convention: which documents count, and how.
         families: metric families with their options.
+        numbering: which pairs do not count, as for the whole.
         known: names of the metrics of the whole; a bin without labels has none.
         replicates: resamples behind the intervals, 0 for none; the same ones for every part.
         level: their coverage.
@@ -48,7 +51,7 @@ def measure_parts(
     """
     found, wanted = {}, [name for name in MEASURED if name in known]
     for name, path in list_parts(folder).items():
-        data = build_input(read_predictions(path, gold, reporter), gold, np.inf, convention)
+        data = build_input(read_predictions(path, gold, reporter, numbering), gold, np.inf, convention)
         evaluation = evaluate(data, families, wanted=wanted, replicates=replicates, level=level, generator=np.random.default_rng(seed))
         found[name] = evaluation.scores
     return found

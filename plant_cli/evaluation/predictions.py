@@ -134,7 +134,17 @@ def build_input(
         convention: which documents count, and how; see `conventions`.
         scores: every score of the gold documents, where they were kept.
         hierarchy: what stands above the labels of gold, where that is known.
+
+    Raises:
+        DataError: no document has a gold label, so there is nothing to measure against.
     """
+    if not gold.matrix.nnz:
+        raise DataError(
+            f"no document of the {gold.split} split has a gold label",
+            where=f"the corpus, {len(gold.doc_ids)} documents of {gold.split}",
+            expected="gold labels to measure against",
+            todo="choose another split with --split",
+        )
     kept = np.flatnonzero(keep_documents(gold, convention))
     if isinstance(threshold, np.ndarray):  # a model with thresholds of its own never proposes a label that it has not seen
         threshold = np.append(threshold, np.full(len(gold.labels) - threshold.size, np.inf))

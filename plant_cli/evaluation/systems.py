@@ -265,7 +265,7 @@ def _read_cut(folder: Path, split: SplitName) -> dict[str, Any]:
 
 def _read_threshold(finetune: Path, gold: Gold) -> tuple[float | Floats, str]:
     """The threshold, and in words where it comes from."""
-    found = read_thresholds(finetune, gold.label_hash, gold.trained)
+    found = read_thresholds(finetune, gold.label_hash, gold.indexed)
     if isinstance(found.value, float):
         return found.value, f"threshold {found.value:.3g} {describe_tuning(found.split, found.objective)}"
     return found.value, describe_list(found)

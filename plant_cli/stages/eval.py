@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plant_cli.api import DataError, Result, StageContext, StageSpec, UsageError, option
+from plant_cli.api import Result, StageContext, StageSpec, UsageError, option
 from plant_cli.base.files import write_json
 from plant_cli.base.names import with_tag
 from plant_cli.base.sizes import read_size
@@ -72,7 +72,7 @@ def run(context: StageContext, options: EvalOptions) -> Result:
     evaluation, conditions, predictions = _evaluate(context, options, required=[gate.metric for gate in gates])
     parts = _measure_parts(context, options, conditions, evaluation.scores)
     next_step = _suggest_next(context, options, conditions.system, parts)
-    result = _write(context.folder, evaluation, conditions, parts, _measure_reliability(conditions, predictions), next_step)
+    result = _write(context.folder, evaluation, conditions, parts, _measure_reliability(options, conditions, predictions), next_step)
     check_gates(gates, {name: score.value for name, score in evaluation.scores.items()}, str(context.folder))
     return result
 
@@ -99,13 +99,6 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     scores = read_scores(system, gold, read_size(options.memory))
     hierarchy = find_hierarchy(options.hierarchy, context.corpus().labels, gold.labels, context.reporter)
     data = build_input(predictions, gold, system.threshold, convention, scores, hierarchy)
-    if not len(data.top):
-        raise DataError(
-            f"no document of the {options.split} split has a gold label",
-            where=context.data.path or str(context.run_path),
-            expected="gold labels to measure against",
-            todo="choose another split with --split",
-        )
     with context.reporter.progress("resampling documents", options.bootstrap, "resamples") as task:
         evaluation = evaluate(
             data,
@@ -135,6 +128,7 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
 
 def _measure_parts(context: StageContext, options: EvalOptions, conditions: Conditions, whole: Collection[str]) -> Parts:
     """Every part of our own system alone; nothing for another tool, or where metrics were chosen."""
+    from plant_cli.evaluation.foreign import read_numbering
     from plant_cli.evaluation.parts import measure_parts
     from plant_cli.running.families import choose_families
 
@@ -147,6 +141,7 @@ def _measure_parts(context: StageContext, options: EvalOptions, conditions: Cond
         conditions.gold,
         CONVENTIONS[options.convention],
         families,
+        read_numbering(options.label_order, options.remove_pairs),
         known=whole,
         replicates=options.bootstrap,
         level=options.level,
@@ -155,14 +150,16 @@ def _measure_parts(context: StageContext, options: EvalOptions, conditions: Cond
     )
 
 
-def _measure_reliability(conditions: Conditions, predictions: Predictions) -> Reliabilities:
+def _measure_reliability(options: EvalOptions, conditions: Conditions, predictions: Predictions) -> Reliabilities:
     """Of the whole, and of the network alone where its predictions were kept; empty if the scores are no probabilities."""
     from plant_cli.artefacts.predictions import NETWORK, WHOLE, list_parts
+    from plant_cli.evaluation.foreign import read_numbering
     from plant_cli.evaluation.predictions import read_predictions
     from plant_cli.evaluation.reliability import measure_reliability
 
     alone = list_parts(conditions.system.folder).get(NETWORK) if conditions.system.folder else None
-    read = {WHOLE: predictions, **({NETWORK: read_predictions(alone, conditions.gold)} if alone else {})}
+    numbering = read_numbering(options.label_order, options.remove_pairs)
+    read = {WHOLE: predictions, **({NETWORK: read_predictions(alone, conditions.gold, numbering=numbering)} if alone else {})}
     drawn = {"replicates": conditions.replicates, "level": conditions.level, "seed": conditions.seed}
     found = {name: measure_reliability(one, conditions.gold, **drawn) for name, one in read.items()}  # type: ignore[arg-type]
     return {name: one for name, one in found.items() if one is not None}

@@ -143,18 +143,10 @@ class Planter:
         return joined
 
     def _relevance(self, document: DocumentWords, labels: Rows) -> npt.NDArray[np.float32]:
-        """Relevance [l, U] of the document's words for the labels."""
-        table = self.table.matrix
+        """Relevance [l, U] of the document's words for the labels; positions of one word have that of the word, each."""
         known = document.vocabulary != OUTSIDE
-        column_of = np.full(table.shape[1], -1, dtype=np.int64)
-        column_of[document.vocabulary[known]] = np.flatnonzero(known)
-        starts, ends = table.indptr[labels], table.indptr[labels + 1]
-        counts = ends - starts
-        flat = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
-        column = column_of[table.indices[flat]]
-        hit = column >= 0
-        found = np.zeros((len(labels), len(document.vocabulary)), dtype=np.float32)
-        found[np.repeat(np.arange(len(labels)), counts)[hit], column[hit]] = table.data[flat][hit]
+        found = np.zeros((len(labels), len(known)), dtype=np.float32)
+        found[:, known] = self.table.matrix[labels][:, document.vocabulary[known]].toarray()
         return found
 
 

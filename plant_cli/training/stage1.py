@@ -57,6 +57,11 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
     loss = rank_loss(*given.component(LossSpec, options.loss), given.losses)
     setup = set_up(given, options, freeze_backbone=options.freeze_backbone, titles=options.title_documents)
     network, hardware, train = setup.network, setup.hardware, setup.train
+    if network.backbone_is_frozen and not options.freeze_backbone:
+        given.session.reporter.warn(
+            f"the backbone {network.section.backbone.name} has nothing that can be trained, so it stays as it is in spite of "
+            "--no-freeze-backbone (to train it: --set model.backbone.adapter=lora, or full)"
+        )
     planter = Planter(
         known.table,
         train.split,

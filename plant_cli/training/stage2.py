@@ -83,6 +83,8 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     """
     loss = label_loss(*given.component(LossSpec, options.loss), given.losses)
     scorers, scored = fit_beside(given, options)
+    if options.only_if_better and scored is None:
+        given.session.reporter.warn("--only-if-better changes nothing: there are no scorers that the network could be better than")
     setup = set_up(given, options, freeze_backbone=False)
     shortlisted = shortlist_labels(given, options, setup, loss, scored)
     step = _make_step(given, options, setup, loss, shortlisted)

@@ -39,6 +39,11 @@ class DotAttention(LabelAttention):
         """See `LabelAttention.plant_queries`; the fixed map stays."""
         self._set_queries(queries)
 
+    @torch.no_grad()
+    def sharpen(self, factor: float) -> None:
+        """See `LabelAttention.sharpen`; here it is the queries that are multiplied, since the map is fixed."""
+        (self.queries if self.query_basis is None else self.query_basis).mul_(factor)
+
     def plant_tables(self, prototypes: Tensor, background: Tensor, scale: float) -> None:
         """See `LabelAttention.plant_tables`."""
         super().plant_tables(prototypes, background, scale)

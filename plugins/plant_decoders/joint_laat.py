@@ -32,7 +32,7 @@ class JointLaat(nn.Module):
         super().__init__()
         refuse_titles("joint-laat", shape)
         groups, names = group_labels(options, shape)
-        self.register_buffer("groups", torch.tensor(groups, dtype=torch.int64), persistent=False)
+        self.register_buffer("group_of_label", torch.tensor(groups, dtype=torch.int64), persistent=False)
         self.dropout = nn.Dropout(options.dropout)
         self.states, size = make_states(options.lstm, shape.hidden)
         self.upper, self.lower = (
@@ -43,6 +43,11 @@ class JointLaat(nn.Module):
         nn.init.normal_(self.to_context.weight, std=DEVIATION)
         self.context = normal_table(shape.labels, options.context, DEVIATION)
         self.gathered_size = size
+
+    @property
+    def groups(self) -> Tensor:
+        """The group of each label [L]."""
+        return self.get_buffer("group_of_label")
 
     @property
     def sparse(self) -> bool:

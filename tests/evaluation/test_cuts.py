@@ -56,6 +56,13 @@ def test_each_group_has_the_best_of_all_cuts(seed):
                 assert 2 * right / (assigned + positives) == pytest.approx(max(2 * r / (a + positives) for a, r, _ in tried))
 
 
+def test_labels_without_training_documents_share_the_cut_of_the_rarest():
+    groups = group_labels(np.array([0, 3, 4, 0]), np.array([0, 1, 2, 900]), 7)
+    assert (groups.names, groups.of.tolist()) == (("≥0",), [0, 0, 0, 0])
+    groups = group_labels(np.array([4, 3, 30, 6]), np.array([0, 1, 80, 700]), 7)
+    assert (groups.names, groups.of.tolist()) == (("own", "≥0"), [1, 1, 0, 1])
+
+
 def test_labels_with_few_documents_share_a_cut_with_labels_as_frequent():
     positives = np.array([30, 0, 4, 15, 3, 40, 2])
     groups = group_labels(positives, np.array([700, 1, 5, 6, 10, 900, 80]), 20)

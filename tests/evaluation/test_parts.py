@@ -10,8 +10,10 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Choice, MetricSpec, SilentReporter
 from plant_cli.evaluation.conventions import CONVENTIONS
+from plant_cli.evaluation.foreign import Numbering
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.parts import make_parts_table, measure_parts, parts_as_json
+from plant_cli.evaluation.predictions import UNNUMBERED
 from plant_cli.registry import installed
 
 GOLD = Gold(
@@ -22,6 +24,7 @@ GOLD = Gold(
     titles=[None, None],
     train_counts=np.array([3, 3]),
     train_documents=6,
+    indexed=2,
     label_hash="h",
     hash="g",
 )
@@ -38,11 +41,14 @@ def test_parts_are_measured_by_name(tmp_path: Path) -> None:
     write(tmp_path / "parts" / "titles.parquet", ["x", "x", "x", "x"])
     families = [installed().resolve(MetricSpec, Choice(name=spec.name)) for spec in installed().specs(MetricSpec)]
     given = {"known": ["P@1", "PSP@5", "R@50"], "replicates": 50, "level": 0.9, "seed": 1, "reporter": SilentReporter()}
-    parts = measure_parts(tmp_path, GOLD, CONVENTIONS["plant"], families, **given)  # type: ignore[arg-type]
+    parts = measure_parts(tmp_path, GOLD, CONVENTIONS["plant"], families, UNNUMBERED, **given)  # type: ignore[arg-type]
     assert {name: scores["P@1"].value for name, scores in parts.items()} == {"titles": 0.5, "words": 1.0}
     assert parts["titles"]["P@1"].low < 0.5 < parts["titles"]["P@1"].high  # type: ignore[operator]
     table = make_parts_table(parts, parts["words"], "of two documents")
     assert [row[0] for row in table.rows] == ["titles", "words", "all together"]
     assert table.notes[-1] == "of two documents"
     assert parts_as_json(parts)["words"]["P@1"]["value"] == 1.0
-    assert measure_parts(tmp_path / "parts", GOLD, CONVENTIONS["plant"], families, **given) == {}  # type: ignore[arg-type]
+    removed = Numbering(labels=("x", "y"), removed=frozenset({(0, 0), (2, 0)}))  # the right ones of "titles"
+    left = measure_parts(tmp_path, GOLD, CONVENTIONS["plant"], families, removed, **given)  # type: ignore[arg-type]
+    assert {name: scores["P@1"].value for name, scores in left.items()} == {"titles": 0.0, "words": 0.5}
+    assert measure_parts(tmp_path / "parts", GOLD, CONVENTIONS["plant"], families, UNNUMBERED, **given) == {}  # type: ignore[arg-type]

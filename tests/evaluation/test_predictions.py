@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 
 from plant_cli.api import DataError, SilentReporter
 from plant_cli.artefacts.predictions import INDICES, write_predictions
@@ -15,6 +16,12 @@ from plant_cli.evaluation.predictions import build_input, read_predictions
 from plant_cli.kit.tables import write_table
 
 LABEL_HASH = {"label_hash": hash_strings(("a", "b", "c", "d"))}
+
+
+def test_a_split_without_gold_is_refused(gold, save, good):
+    nothing = replace(gold, matrix=csr_array(gold.matrix.shape, dtype=np.int64))
+    with pytest.raises(DataError, match="no document of the test split has a gold label"):
+        build_input(read_predictions(save(good), nothing), nothing, 0.5, CONVENTIONS["plant"])
 
 
 def test_labels_are_ranked_by_score_then_by_index(gold, save, good):

@@ -29,6 +29,7 @@ GOLD = Gold(
     titles=[None, None],
     train_counts=np.array([3, 4]),
     train_documents=5,
+    indexed=2,
     label_hash=HASH,
     hash="gold",
 )

@@ -245,20 +245,22 @@ def test_it_is_told_whether_the_network_is_worth_its_time(low: float, said: str)
 
 @pytest.fixture
 def titled(tmp_path: Path) -> Callable[..., Any]:
-    """Runs stages on a corpus whose test documents have a label that train has not, but the table of titles."""
+    """Runs stages on a corpus whose test documents have a label that train has not, but the table of titles: the second of three."""
     folder = tmp_path / "corpus"
     folder.mkdir()
-    signs = {"a": "fever and chills", "b": "fracture of the arm", "c": "stone in the kidney"}
-    for name, count, labels in (("train", 12, "ab"), ("validation", 4, "abc"), ("test", 3, "c")):
+    signs = {"a": "fever and chills", "b": "stone in the kidney", "c": "fracture of the arm"}
+    for name, count, labels in (("train", 12, "ac"), ("validation", 4, "acb"), ("test", 3, "b")):
         own = [labels[row % len(labels)] for row in range(count)]
         rows = {"doc_id": [f"{name} {row}" for row in range(count)], "labels": [[label] for label in own]}
         texts = [f"patient {row} has a {signs[label]}" for row, label in enumerate(own)]
         pl.DataFrame({**rows, "text": texts}).write_parquet(folder / f"{name}.parquet")
     pl.DataFrame({"label": list(signs), "title": list(signs.values())}).write_parquet(folder / "labels.parquet")
 
-    def run(stage: str, *sets: str) -> Any:
+    def run(stage: str, *sets: str, force: bool = False) -> Any:
         given = [f"data.path={folder}", "data.zero_shot=true", "finetune.network=false", *CLINIC[1:], *sets]
-        return run_stage(Request(registry=installed(), run_path=tmp_path / "run", sets=given, reporter=SilentReporter()), stage)
+        return run_stage(
+            Request(registry=installed(), run_path=tmp_path / "run", sets=given, reporter=SilentReporter(), force=force), stage
+        )
 
     run.path = tmp_path / "run"  # type: ignore[attr-defined]
     return run
@@ -274,6 +276,18 @@ def test_scorers_alone_suggest_labels_that_have_a_title_and_no_training_document
     assert bins["0"]["R@10"]["value"] == 1.0
     why = titled("suggest", "suggest.text=a stone in the left kidney", "suggest.why=true", "suggest.top_k=3")
     assert any("stone in the kidney" in str(row) for row in why.tables[0].rows)
+
+
+@pytest.mark.parametrize("tune", ["micro-F1", "per-label"])
+def test_labels_without_training_documents_have_thresholds_of_their_own(titled: Any, tune: str) -> None:
+    titled("finetune", f"finetune.tune={tune}")
+    titled("thresholds", "thresholds.target=[f1]", "thresholds.bootstrap=0")
+    stored = read_json(titled.path / "thresholds" / "thresholds.json", "the thresholds")
+    assert len(stored["value"]) == len(stored["review"]) == 3
+    for given in ((), ("eval.thresholds=thresholds",)):
+        assert titled("eval", "eval.bootstrap=0", "eval.split=validation", *given, force=True).data["metrics"]["micro-F1"]["value"] > 0.8
+    shown = titled("suggest", "suggest.text=a stone in the left kidney", "suggest.thresholds=thresholds", "suggest.top_k=1")
+    assert any("stone in the kidney" in str(row) for row in shown.tables[0].rows)
 
 
 def test_a_network_is_refused_labels_without_training_documents(titled: Any) -> None:

@@ -28,12 +28,14 @@ WORDS = ("again", "cough", "fever")
 SPANS = np.array([[0, 2], [2, 5], [6, 9], [10, 15], [15, 16], [17, 19], [19, 22], [23, 28]], dtype=np.int32)
 
 
-def planter(relevance: list[list[float]], *, contrast: int = -1, labels: int = -1, score: str = "log-mass") -> Planter:
+def planter(
+    relevance: list[list[float]], *, contrast: int = -1, labels: int = -1, score: str = "log-mass", items: str = "words"
+) -> Planter:
     table = RelevanceTable(words=WORDS, matrix=csr_array(np.array(relevance, dtype=np.float32)))
     gold = csr_array(np.array([[1] + [0] * (len(relevance) - 1)]))
     split = Split(name="train", doc_ids=["d"], texts=[TEXT], gold=gold, unseen=csr_array((1, 0), dtype=np.int64))
     tokens = TokenBatch(ids=[np.arange(8, dtype=np.int32)], spans=[SPANS], dropped=[0])
-    return Planter(table, split, tokens, PLAIN, contrast=contrast, labels_per_document=labels, score=score)
+    return Planter(table, split, tokens, PLAIN, contrast=contrast, labels_per_document=labels, score=score, items=items)  # type: ignore[arg-type]
 
 
 class Played:
@@ -78,6 +80,15 @@ def test_without_contrast_only_relevant_words_are_items_and_lists_of_one_are_lef
     lists = make_lists(plant, torch.full((1, 3, 8), -2.0))
     assert lists.relevance.tolist() == [1.0, 0.5]
     assert len(lists) == 1
+
+
+@pytest.mark.parametrize(("contrast", "expected"), [(-1, [1, 1, 0, 0, 1, 1, 0.5]), (0, [1, 1, 1, 1, 0.5])])
+def test_every_position_of_a_word_has_its_relevance(contrast: int, expected: list[float]) -> None:
+    """A word that occurs twice, and is two tokens each time; the comma spells no word."""
+    plant = planter([[0.5, 0.0, 1.0]], contrast=contrast, items="positions")
+    lists = make_lists(plant, torch.arange(8.0).sub(20)[None, None])
+    assert lists.relevance.tolist() == expected
+    assert lists.scores.tolist() == pytest.approx([x - 20 for x in ((0, 1, 2, 3, 5, 6, 7) if contrast else (0, 1, 5, 6, 7))], rel=1e-5)
 
 
 def test_labels_are_the_positives_and_a_sample_that_counts_for_all() -> None:

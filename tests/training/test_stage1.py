@@ -8,7 +8,8 @@ import pytest
 import torch
 from clinic import Clinic, weights
 
-from plant_cli.api import ComponentError
+from plant_cli.api import ComponentError, SilentReporter
+from plant_cli.model.network import Network
 from plant_cli.training import stage1
 
 
@@ -61,3 +62,13 @@ def test_a_decoder_without_queries_starts_as_it_is_drawn_unless_a_regression_is_
     with pytest.raises(ComponentError, match="cannot start from a regression") as caught:
         trained.run("pretrain-attn", "pretrain-attn.start=regression", tag="other")
     assert "--start random" in caught.value.todo
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_backbone_that_has_nothing_to_train_is_told(trained: Clinic, monkeypatch: pytest.MonkeyPatch, frozen: bool) -> None:
+    trained.run("mig")
+    if frozen:
+        monkeypatch.setattr(Network, "backbone_is_frozen", True)
+    reporter = SilentReporter()
+    trained.run("pretrain-attn", "pretrain-attn.freeze_backbone=false", reporter=reporter)
+    assert sum("has nothing that can be trained" in warning for warning in reporter.warnings) == frozen

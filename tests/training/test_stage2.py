@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from clinic import Clinic
 
-from plant_cli.api import TrainingError, UsageError
+from plant_cli.api import SilentReporter, TrainingError, UsageError
 from plant_cli.artefacts.scorers import SCORERS, read_scorers, write_scorers
 from plant_cli.inference.model import has_network
 from plant_cli.training import stage2
@@ -171,3 +171,9 @@ def test_a_network_that_adds_nothing_is_left_out_where_that_is_asked_for(
     assert with_network.equals(alone)
     thresholds = [json.loads((trained.path / name / "thresholds.json").read_text()) for name in ("finetune", "finetune-alone")]
     assert thresholds[0] == thresholds[1]
+
+
+def test_only_if_better_says_that_it_needs_scorers(trained: Clinic) -> None:
+    reporter = SilentReporter()
+    trained.run("finetune", "finetune.init=random", "finetune.only_if_better=true", "finetune.epochs=1", reporter=reporter)
+    assert any("--only-if-better changes nothing: there are no scorers" in warning for warning in reporter.warnings)

@@ -154,7 +154,7 @@ def _find(system: Evaluated, first: Evaluated, gold: Gold) -> System:
         path = Path(options["thresholds"])
         folder = next((system.run / name for name in system.record.inputs if system.stages[name].stage == "thresholds"), None)
         place = (path.parent, path.name) if folder is None else (folder, THRESHOLDS)
-        chosen = read_thresholds(place[0], gold.label_hash, gold.trained, place[1])
+        chosen = read_thresholds(place[0], gold.label_hash, gold.indexed, place[1])
         return replace(found, threshold=chosen.value)
     given = options.get("threshold")
     return found if given is None else replace(found, threshold=float(given))

@@ -249,6 +249,7 @@ def _gold() -> object:
         titles=[None] * 3,
         train_counts=counts,
         train_documents=6,
+        indexed=2,
         label_hash="l" * 64,
         hash="h" * 64,
     )
