@@ -80,14 +80,22 @@ def _report(findings: Iterable[Finding], reporter: Reporter) -> None:
 
 
 def _hold_out(train: pl.DataFrame, section: DataSection, seed: int, reporter: Reporter) -> list[str]:
-    """Ids of the share of train that becomes validation: at least the minimum, never more than a fifth."""
+    """Ids of the share of train that becomes validation: the minimum where there are enough documents, never more than a fifth.
+
+    Documents of equal text stay together, so that no text of validation is one of train.
+    """
     count = min(max(round(section.validation_share * train.height), section.validation_minimum), train.height // 5)
-    if count == 0:
-        reporter.warn(f"there is no validation split, and {train.height} training documents are too few to hold any out")
+    units = train.with_row_index("row").group_by("same", maintain_order=True).agg("row")["row"]
+    rows: list[int] = []
+    for unit in units.gather(np.random.default_rng(seed).choice(len(units), size=min(count, len(units)), replace=False)).to_list():
+        if len(rows) + len(unit) <= count:
+            rows += unit
+    if not rows:
+        different = f" with {len(units):,} different texts" if len(units) < train.height else ""
+        reporter.warn(f"there is no validation split, and {train.height} training documents{different} are too few to hold any out")
         return []
-    reporter.note(f"no validation split: {count:,} of {train.height:,} training documents are held out")
-    rows = np.random.default_rng(seed).choice(train.height, size=count, replace=False)
-    return train["doc_id"].gather(np.sort(rows)).to_list()
+    reporter.note(f"no validation split: {len(rows):,} of {train.height:,} training documents are held out")
+    return train["doc_id"].gather(sorted(rows)).to_list()
 
 
 def _apart(source: Frames, held_out: list[str]) -> dict[SplitName, pl.DataFrame]:
