@@ -22,6 +22,7 @@ from plant_cli.corpus.excluded import read_excluded
 from plant_cli.corpus.frames import Frames, tidy
 from plant_cli.corpus.label_checks import find_unseen_labels
 from plant_cli.corpus.labels import count_labels
+from plant_cli.corpus.parents import find_further_parents
 from plant_cli.corpus.split_texts import SplitTexts
 from plant_cli.corpus.statistics import describe
 from plant_cli.corpus.store import StoredCorpus, open_corpus
@@ -34,8 +35,8 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
     Args:
         dataset: what the dataset plugin gave.
         section: the recipe's section `data`; recorded, and the size of the hold-out is read from it.
-        folder: `corpus/` in the run folder; labels.parquet, evidence.parquet if there is any, statistics.json and, last, splits.json are
-            written to it.
+        folder: `corpus/` in the run folder; labels.parquet, evidence.parquet and parents.parquet if there are any, statistics.json and,
+            last, splits.json are written to it.
         seed: chooses the training documents that are held out when there is no validation split.
         reporter: takes remarks of the dataset, and warnings of what is odd but not fatal.
 
@@ -59,7 +60,9 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
     if section.zero_shot:
         _report_zero_shot(labels, reporter)
     excluded = read_excluded(dataset, source, reporter)
-    outputs = write_tables(folder, labels, evidence, asdict(describe(frames)), excluded)
+    used = pl.concat(count_labels(frame)["label"] for frame in frames.values())
+    parents = find_further_parents(titles, used, labels["label"])
+    outputs = write_tables(folder, labels, evidence, asdict(describe(frames)), excluded, parents)
     CorpusRecord(
         source=section.model_dump(mode="json"),
         files=list(dataset.files),
