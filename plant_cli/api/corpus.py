@@ -110,6 +110,11 @@ class LabelIndex(Protocol):
         ...
 
     @property
+    def further_parents(self) -> Mapping[str, Sequence[str]]:
+        """The same of labels that the index does not have: those that stand above its labels, and gold labels unseen in train."""
+        ...
+
+    @property
     def train_counts(self) -> Sequence[int]:
         """Training documents of each label: at least 1, or 0 of labels that have a title alone (`DataSection.zero_shot`)."""
         ...

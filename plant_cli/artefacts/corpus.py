@@ -20,12 +20,14 @@ from plant_cli.base.parquet import panics_as_errors
 LABELS_FILE = "labels.parquet"
 EVIDENCE_FILE = "evidence.parquet"
 EXCLUDED_FILE = "excluded.parquet"
+PARENTS_FILE = "parents.parquet"
 SPLITS_FILE = "splits.json"
 STATISTICS_FILE = "statistics.json"
 LABELS = ("label", "title", "train_count")
 LABEL_LISTS = ("alternatives", "parents")  # what a vocabulary knows beside titles, and `description`; null and empty without one
 EVIDENCE = {"doc_id": pl.String(), "label": pl.String(), "start": pl.Int64(), "end": pl.Int64()}
 EXCLUDED = {"doc_id": pl.String(), "label": pl.String()}
+PARENTS = {"label": pl.String(), "parent": pl.String()}
 NEW_RUN = "start a new run: --run NEW"
 
 
@@ -160,8 +162,9 @@ def write_tables(
     evidence: pl.DataFrame | None,
     statistics: Mapping[str, Any],
     excluded: pl.DataFrame | None = None,
+    parents: pl.DataFrame | None = None,
 ) -> dict[str, str]:
-    """Write labels.parquet, statistics.json and, where there are any, evidence.parquet and excluded.parquet.
+    """Write labels.parquet, statistics.json and, where there are any, evidence.parquet, excluded.parquet and parents.parquet.
 
     Args:
         folder: `corpus` in the run folder.
@@ -169,11 +172,12 @@ def write_tables(
         evidence: spans with the columns `EVIDENCE`; None: the corpus has no gold evidence.
         statistics: what `plant data stats` says of the corpus.
         excluded: pairs with the columns `EXCLUDED` that predictions are not judged by; None: the corpus has none.
+        parents: pairs with the columns `PARENTS` of labels that are not in the label index; None: the vocabulary has none.
 
     Returns:
         SHA-256 of each file, for `CorpusRecord.outputs`.
     """
-    tables = {LABELS_FILE: labels, EVIDENCE_FILE: evidence, EXCLUDED_FILE: excluded}
+    tables = {LABELS_FILE: labels, EVIDENCE_FILE: evidence, EXCLUDED_FILE: excluded, PARENTS_FILE: parents}
     written = {name: table for name, table in tables.items() if table is not None}
     for name, table in written.items():
         with replacing(folder / name) as temporary:
@@ -212,6 +216,14 @@ def read_excluded(folder: Path) -> pl.DataFrame | None:
     """Pairs that predictions are not judged by, with the columns `EXCLUDED`; None if there are none; `ArtefactError` as `read_evidence`."""
     path = folder / EXCLUDED_FILE
     return _read_table(path, "the pairs to leave out of predictions", tuple(EXCLUDED)) if path.exists() else None
+
+
+def read_parents(folder: Path) -> pl.DataFrame | None:
+    """Pairs with the columns `PARENTS` of labels that are not in the label index; None if there are none (as in runs of earlier versions);
+    `ArtefactError` as `read_evidence`.
+    """
+    path = folder / PARENTS_FILE
+    return _read_table(path, "the parents of further labels", tuple(PARENTS)) if path.exists() else None
 
 
 def _read_table(path: Path, what: str, columns: Sequence[str], wanted: Sequence[str] = ()) -> pl.DataFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -159,7 +158,7 @@ def _count(frame: pl.DataFrame) -> _Counted:
     tokens: Counter[str] = Counter()
     documents_with: Counter[str] = Counter()
     lengths = []
-    for words in _spelt(frame["text"]):
+    for words in map(spell, frame["text"]):
         lengths.append(len(words))
         tokens.update(words)
         documents_with.update(set(words))
@@ -172,10 +171,6 @@ def _count(frame: pl.DataFrame) -> _Counted:
         labels=len(labels),
     )
     return _Counted(side, tokens, documents_with, labels)
-
-
-def _spelt(texts: Iterable[str]) -> Iterable[list[str]]:
-    return (spell(text) for text in texts)
 
 
 def _deal(before: pl.DataFrame, after: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

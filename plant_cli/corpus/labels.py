@@ -26,6 +26,7 @@ class LabelTable:
     descriptions: Sequence[str | None] = ()
     alternatives: Sequence[Sequence[str]] = ()
     parents: Sequence[Sequence[str]] = ()
+    further_parents: Mapping[str, Sequence[str]] = field(default_factory=dict)
     hash: str = field(init=False)
 
     def __post_init__(self) -> None:

@@ -22,6 +22,7 @@ from plant_cli.corpus.excluded import read_excluded
 from plant_cli.corpus.frames import Frames, tidy
 from plant_cli.corpus.label_checks import find_unseen_labels
 from plant_cli.corpus.labels import count_labels
+from plant_cli.corpus.parents import find_further_parents
 from plant_cli.corpus.split_texts import SplitTexts
 from plant_cli.corpus.statistics import describe
 from plant_cli.corpus.store import StoredCorpus, open_corpus
@@ -34,8 +35,8 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
     Args:
         dataset: what the dataset plugin gave.
         section: the recipe's section `data`; recorded, and the size of the hold-out is read from it.
-        folder: `corpus/` in the run folder; labels.parquet, evidence.parquet if there is any, statistics.json and, last, splits.json are
-            written to it.
+        folder: `corpus/` in the run folder; labels.parquet, evidence.parquet and parents.parquet if there are any, statistics.json and,
+            last, splits.json are written to it.
         seed: chooses the training documents that are held out when there is no validation split.
         reporter: takes remarks of the dataset, and warnings of what is odd but not fatal.
 
@@ -59,7 +60,9 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
     if section.zero_shot:
         _report_zero_shot(labels, reporter)
     excluded = read_excluded(dataset, source, reporter)
-    outputs = write_tables(folder, labels, evidence, asdict(describe(frames)), excluded)
+    used = pl.concat(count_labels(frame)["label"] for frame in frames.values())
+    parents = find_further_parents(titles, used, labels["label"])
+    outputs = write_tables(folder, labels, evidence, asdict(describe(frames)), excluded, parents)
     CorpusRecord(
         source=section.model_dump(mode="json"),
         files=list(dataset.files),
@@ -80,14 +83,22 @@ def _report(findings: Iterable[Finding], reporter: Reporter) -> None:
 
 
 def _hold_out(train: pl.DataFrame, section: DataSection, seed: int, reporter: Reporter) -> list[str]:
-    """Ids of the share of train that becomes validation: at least the minimum, never more than a fifth."""
+    """Ids of the share of train that becomes validation: the minimum where there are enough documents, never more than a fifth.
+
+    Documents of equal text stay together, so that no text of validation is one of train.
+    """
     count = min(max(round(section.validation_share * train.height), section.validation_minimum), train.height // 5)
-    if count == 0:
-        reporter.warn(f"there is no validation split, and {train.height} training documents are too few to hold any out")
+    units = train.with_row_index("row").group_by("same", maintain_order=True).agg("row")["row"]
+    rows: list[int] = []
+    for unit in units.gather(np.random.default_rng(seed).choice(len(units), size=min(count, len(units)), replace=False)).to_list():
+        if len(rows) + len(unit) <= count:
+            rows += unit
+    if not rows:
+        different = f" with {len(units):,} different texts" if len(units) < train.height else ""
+        reporter.warn(f"there is no validation split, and {train.height} training documents{different} are too few to hold any out")
         return []
-    reporter.note(f"no validation split: {count:,} of {train.height:,} training documents are held out")
-    rows = np.random.default_rng(seed).choice(train.height, size=count, replace=False)
-    return train["doc_id"].gather(np.sort(rows)).to_list()
+    reporter.note(f"no validation split: {len(rows):,} of {train.height:,} training documents are held out")
+    return train["doc_id"].gather(sorted(rows)).to_list()
 
 
 def _apart(source: Frames, held_out: list[str]) -> dict[SplitName, pl.DataFrame]:

@@ -9,6 +9,7 @@ import polars as pl
 from plant_cli.api.corpus import SplitName
 from plant_cli.corpus.digests import CONTROL, TEXT_KEY
 from plant_cli.corpus.frames import COLUMNS, Frames, tidy
+from plant_cli.kit.labels import trim
 
 Parts = dict[SplitName, pl.DataFrame]
 CHANGES = {"split": pl.String(), "doc_id": pl.String(), "change": pl.String()}
@@ -37,6 +38,28 @@ def repair(frames: Frames) -> tuple[Parts, pl.DataFrame]:
     return parts, pl.concat(changes)
 
 
+def repair_evidence(spans: pl.DataFrame, frames: Frames, parts: Parts) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Spans of evidence in the spelling of the cleaned copy, without those whose document or label it does not have.
+
+    Args:
+        spans: `doc_id`, `label`, `start`, `end`, and perhaps more.
+        frames: as read, labels as written.
+        parts: the cleaned splits.
+
+    Returns:
+        The spans that stay, and every one that goes: `split`, `doc_id`, `change`.
+    """
+    known = _find_spellings({name: tidy(frame) for name, frame in frames.items()})
+    respelt = spans.with_columns(pl.col("doc_id").cast(pl.String), trim(pl.col("label").cast(pl.String)).replace(known))
+    left = pl.concat(part.select("doc_id", label=pl.col("labels")).explode("label") for part in parts.values())
+    owners = pl.concat(frame.select("doc_id", split=pl.lit(name)) for name, frame in frames.items())
+    gone = respelt.join(left, on=["doc_id", "label"], how="anti", maintain_order="left")
+    gone = gone.join(owners.unique("doc_id", keep="first", maintain_order=True), on="doc_id", how="left", maintain_order="left")
+    named = (pl.col(name).cast(pl.String).fill_null("?") for name in ("label", "start", "end"))
+    listed = gone.select("split", "doc_id", change=pl.format("left out: a span of evidence of '{}', {} to {}", *named))
+    return respelt.join(left, on=["doc_id", "label"], how="semi", maintain_order="left"), listed
+
+
 def _name_unnamed(parts: Parts) -> tuple[Parts, pl.DataFrame]:
     named = {}
     for name, part in parts.items():
@@ -51,16 +74,21 @@ def _tidy_labels(parts: Parts) -> tuple[Parts, pl.DataFrame]:
 
 
 def _join_spellings(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+    known = _find_spellings(parts)
+    if not known:
+        return parts, pl.DataFrame(schema=CHANGES)
+    respelt = pl.col("labels").list.eval(pl.element().replace(known)).list.unique(maintain_order=True)
+    joined = {name: part.with_columns(respelt) for name, part in parts.items()}
+    return joined, _compare(parts, joined, pl.col("labels") != pl.col("labels_after"), "labels spelt as most documents spell them")
+
+
+def _find_spellings(parts: Parts) -> dict[str, str]:
+    """What most documents write in place of a label that differs by case or blanks alone."""
     counts = pl.concat(part.select(label=pl.col("labels").explode()) for part in parts.values()).drop_nulls()["label"].value_counts()
     key = pl.col("label").str.to_lowercase().str.replace_all(r"\s+", " ")
     best = counts.with_columns(key=key).sort("count", "label", descending=[True, False]).unique("key", keep="first", maintain_order=True)
     spelling = counts.with_columns(key=key).join(best.select("key", best="label"), on="key").filter(pl.col("label") != pl.col("best"))
-    if spelling.is_empty():
-        return parts, pl.DataFrame(schema=CHANGES)
-    known = dict(spelling.select("label", "best").iter_rows())
-    respelt = pl.col("labels").list.eval(pl.element().replace(known)).list.unique(maintain_order=True)
-    joined = {name: part.with_columns(respelt) for name, part in parts.items()}
-    return joined, _compare(parts, joined, pl.col("labels") != pl.col("labels_after"), "labels spelt as most documents spell them")
+    return dict(spelling.select("label", "best").iter_rows())
 
 
 def _clean_characters(parts: Parts) -> tuple[Parts, pl.DataFrame]:

@@ -18,7 +18,6 @@ from plant_cli.corpus.vocabulary_tables import tidy_labels
 _TURTLE = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:@prefix|@base|prefix\s|base\s)", re.IGNORECASE)
 _TRIPLE = re.compile(r"\s*(?:#[^\n]*\n\s*)*<[^<>\s]+>\s+<[^<>\s]+>\s+[<\"_]")
 _XML = re.compile(r"\s*(?:<\?xml.*?\?>|<!--.*?-->|<!DOCTYPE.*?\]>|\s)*<(?:\w+:)?RDF\b", re.DOTALL)
-_REMOTE = re.compile(r'"@context"\s*:\s*(?:\[[^\]]*?)?"https?:')
 
 
 def find_rdf_syntax(text: str) -> str | None:
@@ -109,16 +108,13 @@ def _parse(text: str, syntax: str, path: Path) -> tuple[Any, Any]:
             expected="the extra `skos`",
             todo="pip install 'plant-cli[skos]'",
         ) from error
-    if syntax == "json-ld" and _asks_for_context(text):
-        raise DataError(
-            "the JSON-LD takes its @context from an address, and nothing is fetched from a network",
-            where=str(path),
-            expected="the context within the file",
-            todo="write the context into the file, or convert it to Turtle",
-        )
     logging.getLogger("rdflib").addHandler(logging.NullHandler())  # its warnings quote the file, unseen by what guards the terminal
     try:
+        if syntax == "json-ld":
+            _refuse_fetching(text, path)
         return rdflib, rdflib.Graph().parse(data=text, format=syntax)
+    except DataError:
+        raise
     except Exception as error:
         raise DataError(
             f"the vocabulary cannot be parsed: {first_line(error)}",
@@ -128,12 +124,20 @@ def _parse(text: str, syntax: str, path: Path) -> tuple[Any, Any]:
         ) from error
 
 
-def _asks_for_context(text: str) -> bool:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return False
-    contexts = [node.get("@context") for node in (found if isinstance(found, list) else [found]) if isinstance(node, dict)]
-    return any(isinstance(one, str) for context in contexts for one in (context if isinstance(context, list) else [context])) or bool(
-        _REMOTE.search(text)
-    )
+def _refuse_fetching(text: str, path: Path) -> None:
+    """Refuse JSON-LD that takes a context from an address, at any depth: a text under `@context`, or an `@import`."""
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        if any(key == "@import" or (key == "@context" and _holds_text(value)) for key, value in pairs):
+            raise DataError(
+                "the JSON-LD takes its @context from an address, and nothing is fetched from a network",
+                where=str(path),
+                expected="the context within the file",
+                todo="write the context into the file, or convert it to Turtle",
+            )
+
+    json.loads(text, object_pairs_hook=look)  # called for every object, with all its keys
+
+
+def _holds_text(context: object) -> bool:
+    return isinstance(context, str) or (isinstance(context, list) and any(map(_holds_text, context)))

@@ -22,6 +22,7 @@ from plant_cli.artefacts.corpus import (
     read_evidence,
     read_excluded,
     read_labels,
+    read_parents,
     require_outputs,
 )
 from plant_cli.artefacts.guard import require_same, stamp
@@ -30,6 +31,7 @@ from plant_cli.corpus.evidence import encode_evidence
 from plant_cli.corpus.excluded import encode_excluded
 from plant_cli.corpus.frames import read_batches, read_frame, tidy
 from plant_cli.corpus.labels import LabelTable, encode_labels
+from plant_cli.corpus.parents import group_parents
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +170,7 @@ def open_corpus(folder: Path, load: Callable[[], Dataset]) -> StoredCorpus:
         train_counts=index["train_count"].to_list(),
         descriptions=index["description"].to_list(),
         **{name: _share_empty(index[name]) for name in LABEL_LISTS},
+        further_parents=group_parents(read_parents(folder)),
     )
     require_same(
         stamp(labels=labels.hash),

@@ -18,6 +18,7 @@ from plant_cli.corpus.digests import TEXT_KEY
 from plant_cli.corpus.frames import explode_labels, read_frame, tidy
 from plant_cli.corpus.labels import count_labels
 from plant_cli.corpus.splitting import split_documents
+from plant_cli.kit.labels import trim
 from plant_cli.kit.tables import collect
 
 Parts = dict[SplitName, pl.DataFrame]
@@ -195,7 +196,7 @@ def _restrict(evidence: pl.LazyFrame | None, parts: Parts) -> pl.LazyFrame | Non
     if evidence is None:
         return None
     pairs = pl.concat(explode_labels(part).select("doc_id", "label") for part in parts.values())
-    return evidence.join(pairs.lazy(), on=["doc_id", "label"], how="semi", maintain_order="left")
+    return evidence.with_columns(trim(pl.col("label"))).join(pairs.lazy(), on=["doc_id", "label"], how="semi", maintain_order="left")
 
 
 def _groups(documents: pl.DataFrame) -> pl.Series | None:

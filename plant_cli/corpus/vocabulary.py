@@ -66,7 +66,7 @@ def apply_vocabulary(dataset: Dataset, data: DataSection) -> tuple[pl.LazyFrame,
         remarks.append(
             f"{aligned.height:,} labels of the documents were found by leaving aside dots and case, such as '{aligned['label'][0]}'"
         )
-    table = pl.concat([aligned, table.join(aligned, on="label", how="anti")])
+    table = _respell(table, aligned, used)
     found = table.join(used.to_frame("label"), on="label", how="semi")
     remarks.append(f"{found.height:,} of {used.len():,} labels of the documents are in {data.vocabulary}")
     outdated = found.filter(pl.col("deprecated"))
@@ -85,11 +85,23 @@ def find_used(dataset: Dataset) -> pl.Series:
 
 
 def align(table: pl.DataFrame, used: Sequence[str] | pl.Series) -> pl.DataFrame:
-    """Rows for labels of the documents that the table writes with other dots or in other case, in the spelling of the documents."""
+    """Rows for labels of the documents that the table writes with other dots or in other case, in the spelling of the documents.
+
+    The column `written` has the spelling of the table.
+    """
     key = pl.col("label").str.replace_all(".", "", literal=True).str.to_lowercase().alias("key")
     missing = pl.DataFrame({"label": used}, schema={"label": pl.String}).join(table, on="label", how="anti").with_columns(key)
     keyed = table.with_columns(key).filter(pl.col("key").is_unique()).rename({"label": "written"})
-    return missing.join(keyed, on="key", how="inner", maintain_order="left").select(*SCHEMA)
+    return missing.join(keyed, on="key", how="inner", maintain_order="left").select(*SCHEMA, "written")
+
+
+def _respell(table: pl.DataFrame, aligned: pl.DataFrame, used: pl.Series) -> pl.DataFrame:
+    """The table in the spelling of the documents: labels, and where parents and successors name them, each label once."""
+    replaced = aligned.filter(~pl.col("written").is_in(used.implode())).unique("written", keep="first", maintain_order=True)
+    kept = table.join(replaced, left_on="label", right_on="written", how="anti", maintain_order="left")
+    spelling = dict(replaced.select("written", "label").iter_rows())
+    named = (pl.col(name).list.eval(pl.element().replace(spelling)) for name in ("parents", "replaced_by"))
+    return pl.concat([aligned.select(*SCHEMA), kept]).with_columns(named)
 
 
 def _complete(table: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:

@@ -17,6 +17,7 @@ import polars as pl
 from plant_cli.api.errors import DataError
 from plant_cli.evaluation.gold import Gold
 from plant_cli.kit.compression import open_bytes
+from plant_cli.kit.rows import BadRows, read_lines
 from plant_cli.kit.tables import collect, scan_table
 
 Pairs = Iterable[tuple[str, str, float]]  # document, label, score
@@ -102,8 +103,7 @@ def read_foreign(path: Path, gold: Gold, numbering: Numbering) -> Foreign | None
         return Foreign(form="a sparse matrix (npz)", frame=_read_matrix(path, gold, numbering))
     if head.startswith(b"PAR1"):
         return _read_long(path)
-    lines = head.decode("utf-8", "replace").splitlines()
-    first = next((line for line in lines if line.strip()), "")
+    first = next((line for line in head.decode("utf-8", "replace").split("\n") if line.strip()), "")
     if first.lstrip().startswith("{"):
         return Foreign(form="Annif's JSON lines", frame=_read_annif(path, gold)) if '"results"' in first else None
     if _HEADER.fullmatch(first):
@@ -117,11 +117,12 @@ def read_foreign(path: Path, gold: Gold, numbering: Numbering) -> Foreign | None
 
 
 def _read_lines(path: Path) -> list[str]:
-    with open_bytes(path, "a text file") as stream:
-        try:
-            return stream.read().decode("utf-8-sig").splitlines()
-        except UnicodeDecodeError as error:
-            raise DataError("the file is not UTF-8", where=str(path), expected="text in UTF-8", todo="convert it with iconv") from error
+    """The lines of a file, which end at line feeds alone: a label may hold what else parts lines."""
+    bad = BadRows()
+    lines = [line for _, line in read_lines(path, bad)]
+    if bad.rows:
+        raise DataError("the file is not UTF-8", where=bad.rows[0].place, expected="text in UTF-8", todo="convert it with iconv")
+    return lines
 
 
 def _gather(pairs: Pairs, documents: Sequence[str]) -> pl.DataFrame:
@@ -236,6 +237,13 @@ def _read_long(path: Path) -> Foreign | None:
         typed = frame.select(pl.col("doc_id").cast(pl.String), pl.col("label").cast(pl.String), pl.col("score").cast(pl.Float64))
     except pl.exceptions.PolarsError as error:
         raise _bad("a score is no number, or a label no text", str(path), "columns doc_id, label and score") from error
+    halves = typed.with_row_index("row", offset=1).filter(pl.col("label").is_null() != pl.col("score").is_null())
+    if halves.height:
+        number, document, label, _ = halves.row(0)
+        what, lacks = (f"the label '{label}'", "score") if label is not None else ("a score", "label")
+        raise _bad(
+            f"{what} of document '{document}' has no {lacks}", f"{path}, row {number}", "a label and its score in each row, or neither"
+        )
     rows = typed.group_by("doc_id", maintain_order=True).agg(labels=pl.col("label").drop_nulls(), scores=pl.col("score").drop_nulls())
     return Foreign(form="a table with a pair in each row", frame=rows)
 

@@ -47,7 +47,7 @@ def find_hierarchy(table: str | None, known: LabelIndex, labels: Sequence[str], 
 
     Args:
         table: see `read_hierarchy`; None: no table.
-        known: the label index, whose labels may have parents.
+        known: the label index; it knows the parents of its labels, and of those above them.
         labels: the columns of gold [L + U].
         reporter: where it goes if the parents of the corpus cannot be used.
 
@@ -56,7 +56,8 @@ def find_hierarchy(table: str | None, known: LabelIndex, labels: Sequence[str], 
     """
     if table is not None:
         return read_hierarchy(Path(table), labels)
-    parents = {label: list(above) for label, above in zip(known.ids, known.parents, strict=True) if above}
+    own = {label: above for label, above in zip(known.ids, known.parents, strict=True) if above}
+    parents = {**known.further_parents, **own}
     if not parents:
         return None
     try:

@@ -102,12 +102,13 @@ def _judge_copy(context: StageContext, options: CheckOptions) -> DataError | Non
 
 
 def _count_changes(changes: pl.DataFrame, path: str) -> Table:
-    """How often what was put right; changes that name another document are counted together."""
+    """How often what was put right; changes that name another document, or a span, are counted together."""
     import polars as pl
 
     kind = pl.col("change").str.replace(r"^was called .*", "got an id of its own").str.replace(r" repeats .*, which", " repeats one that")
+    kind = kind.str.replace(r"(?s) a span of evidence of .*", " a span of evidence")
     counted = changes.group_by(kind, maintain_order=True).len()
-    columns = [Column(name="what was put right"), Column(name="documents", kind="count")]
+    columns = [Column(name="what was put right"), Column(name="count", kind="count")]
     return Table(title=f"Changes in {path}", columns=columns, rows=list(counted.iter_rows()), notes=[] if len(counted) else ["nothing"])
 
 
@@ -143,26 +144,22 @@ def _fix(context: StageContext, dataset: Dataset, output: Path) -> tuple[list[Pa
     import polars as pl
 
     from plant_cli.corpus.frames import read_frames
-    from plant_cli.corpus.repair import repair
+    from plant_cli.corpus.repair import repair, repair_evidence
     from plant_cli.corpus.writing import write_corpus
-    from plant_cli.kit.tables import write_table
+    from plant_cli.kit.tables import collect, write_table
 
-    parts, changes = repair(read_frames(dataset))
-    pairs = pl.concat(part.select("doc_id", label=pl.col("labels")).explode("label") for part in parts.values())
-    written = write_corpus(parts, _keep_evidence(dataset, pairs), output, force=context.force)
+    frames = read_frames(dataset)
+    parts, changes = repair(frames)
+    if dataset.evidence is not None:
+        spans, gone = repair_evidence(collect(dataset.evidence, "the evidence"), frames, parts)
+        dataset, changes = replace(dataset, evidence=spans.lazy()), pl.concat([changes, gone])
+    written = write_corpus(parts, dataset, output, force=context.force)
     listed = output.with_name(f"{output.name}.changes.tsv")
     write_table(changes, listed)
     for path in (*written, listed):
         context.reporter.note(f"wrote {path}")
     context.reporter.note(f"{changes.height:,} changes, listed in {listed}")
     return [*written, listed], changes
-
-
-def _keep_evidence(dataset: Dataset, pairs: pl.DataFrame) -> Dataset:
-    """The dataset with the spans of those documents and labels that are left."""
-    if dataset.evidence is None:
-        return dataset
-    return replace(dataset, evidence=dataset.evidence.join(pairs.lazy(), on=["doc_id", "label"], how="semi", maintain_order="left"))
 
 
 def _fail(count: int, where: str, todo: str) -> DataError:

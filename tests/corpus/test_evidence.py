@@ -43,7 +43,7 @@ def test_without_evidence_nothing_is_said_or_written(dataset: Dataset, tmp_path:
 
 
 def test_evidence_of_held_out_documents_goes_with_them(dataset: Dataset, tmp_path: Path) -> None:
-    train = pl.LazyFrame({"doc_id": [f"d{i}" for i in range(10)], "text": ["so many words"] * 10, "labels": [["L"]] * 10})
+    train = pl.LazyFrame({"doc_id": [f"d{i}" for i in range(10)], "text": [f"words no {i}" for i in range(10)], "labels": [["L"]] * 10})
     spans: list[Span] = [(f"d{i}", "L", 0, 2) for i in range(10)]
     corpus = prepare(with_evidence(Dataset(splits={"train": train}), *spans), SECTION, tmp_path, 0, SilentReporter())
     for name, count in (("train", 8), ("validation", 2)):

@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -80,6 +81,34 @@ def test_the_hold_out_parts_train_and_follows_the_seed(tmp_path: Path) -> None:
     train = list(corpora[0].split("train").doc_ids)
     assert sorted(train + held_out[0]) == sorted(f"d{i}" for i in range(100))
     assert corpora[0].data_hash == corpora[1].data_hash != corpora[2].data_hash
+
+
+def test_the_documents_that_are_held_out_are_those_of_a_plain_draw(tmp_path: Path) -> None:
+    """Runs without repeated texts keep their validation split whatever else is done for those with them."""
+    held_out = prepare(many(100), SECTION, tmp_path, 3, SilentReporter()).split("validation").doc_ids
+    rows = np.random.default_rng(3).choice(100, size=20, replace=False)
+    assert held_out == [f"d{row}" for row in sorted(rows)]
+
+
+def repeated(texts: list[str]) -> Dataset:
+    ids = [f"d{i}" for i in range(len(texts))]
+    return Dataset(splits={"train": pl.LazyFrame({"doc_id": ids, "text": texts, "labels": [["L"]] * len(ids)})})
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_equal_texts_are_held_out_together_or_not_at_all(tmp_path: Path, seed: int) -> None:
+    texts = [f"text {i % 150}" for i in range(300)] + ["a text that half of them have"] * 300
+    corpus = prepare(repeated(texts), SECTION, tmp_path, seed, SilentReporter())
+    train, validation = corpus.split("train"), corpus.split("validation")
+    assert not set(train.texts) & set(validation.texts)
+    assert (len(train), len(validation)) == (480, 120)
+
+
+def test_too_few_different_texts_are_told(tmp_path: Path) -> None:
+    reporter = SilentReporter()
+    corpus = prepare(repeated(["one", "two"] * 20), SECTION, tmp_path, 0, reporter)
+    assert not corpus.has_split("validation")
+    assert "there is no validation split, and 40 training documents with 2 different texts are too few to hold any out" in reporter.warnings
 
 
 def test_labels_are_trimmed_and_counted_once(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from plant_cli.corpus.checks import THOROUGH, examine
 from plant_cli.corpus.digests import digest
-from plant_cli.corpus.repair import repair
+from plant_cli.corpus.repair import repair, repair_evidence
 
 Row = tuple[str | None, str, list[str]]
 SCHEMA = {"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}
@@ -65,6 +65,26 @@ def test_a_sound_corpus_is_left_as_it_is() -> None:
     parts, changes = repair(frames)
     assert changes.is_empty()
     assert all(parts[name].equals(part) for name, part in frames.items())  # type: ignore[index]
+
+
+def test_spans_follow_their_labels_and_those_that_go_are_listed() -> None:
+    train = [
+        ("a", "fever and cough", [" Flu"]),
+        ("b", "Fever and cough!", ["cold"]),
+        ("c", "a broken arm", ["flu"]),
+        ("d", "an old hip", ["flu"]),
+    ]
+    frames = {"train": frame(train)}
+    parts, _ = repair(frames)
+    rows = [("a", "Flu ", 0, 5), ("c", "flu", 2, 8), ("b", "cold", 0, 5), ("a", "x", 0, 5), ("z", None, 0, None)]
+    spans = pl.DataFrame(rows, schema=["doc_id", "label", "start", "end"], orient="row").with_columns(text=pl.lit("t"))
+    kept, gone = repair_evidence(spans, frames, parts)
+    assert kept.rows() == [("a", "flu", 0, 5, "t"), ("c", "flu", 2, 8, "t")]
+    assert gone.rows() == [
+        ("train", "b", "left out: a span of evidence of 'cold', 0 to 5"),
+        ("train", "a", "left out: a span of evidence of 'x', 0 to 5"),
+        (None, "z", "left out: a span of evidence of '?', 0 to ?"),
+    ]
 
 
 TEXTS = st.sampled_from(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import rdflib
@@ -45,6 +48,69 @@ def test_nothing_is_fetched_and_damage_is_explained() -> None:
         read_skos(remote, "json-ld", None, PATH)
     with pytest.raises(DataError, match="cannot be parsed"):
         read_skos("@prefix skos: <x", "turtle", None, PATH)
+
+
+CONCEPT = '"@id": "http://x/1", "http://www.w3.org/2004/02/skos/core#prefLabel": "Oil"'
+
+
+@pytest.fixture
+def address() -> Iterator[tuple[str, list[str]]]:
+    """A server of contexts on this machine, and what was asked of it."""
+    asked: list[str] = []
+
+    class Contexts(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Type", "application/ld+json")
+            self.end_headers()
+            self.wfile.write(b'{"@context": {}}')
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Contexts) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/c", asked
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        '{"@context": "ADDRESS", %s}',
+        '{"@context": ["ADDRESS"], %s}',
+        '{"@context": [[{"a": "http://x/[a]"}, ["ADDRESS"]]], %s}',
+        '{"@context": {"@import": "ADDRESS"}, %s}',
+        '{"@context": {"@context": "ADDRESS"}, %s}',
+        '{"@context": {}, "@context": "ADDRESS", %s}',
+        '[[{"@graph": [{"@context": "ADDRESS", %s}]}]]',
+        '{"@context": {"of": {"@id": "http://x/of", "@context": "ADDRESS"}}, "of": {%s}}',
+        '{"@graph": [{"\\u0040context": "\\u0068ADDRESS", %s}]}',
+    ],
+)
+def test_no_context_is_asked_for(address: tuple[str, list[str]], document: str) -> None:
+    place, asked = address
+    text = (document % CONCEPT).replace("\\u0068ADDRESS", "\\u0068" + place[1:]).replace("ADDRESS", place)
+    with pytest.raises(DataError, match="nothing is fetched"):
+        read_skos(text, "json-ld", None, PATH)
+    assert asked == []
+
+
+@pytest.mark.parametrize("document", ['{"@graph": ' * 100_000 + "0" + "}" * 100_000, '{"@id": "x"'])
+def test_json_that_cannot_be_looked_through_is_not_parsed(document: str) -> None:
+    with pytest.raises(DataError, match="cannot be parsed"):
+        read_skos(document, "json-ld", None, PATH)
+
+
+def test_a_context_within_the_file_is_read() -> None:
+    context = (
+        '{"@vocab": "http://www.w3.org/2004/02/skos/core#", "id": "@id", "of": {"@id": "http://x/of", "@context": {"b": "http://x/b"}}}'
+    )
+    table, _ = read_skos(f'{{"@context": [null, {context}], "id": "http://x/1", "prefLabel": "Oil"}}', "json-ld", None, PATH)
+    assert table.select("label", "title").rows() == [("http://x/1", "Oil")]
 
 
 @pytest.mark.parametrize("text", ["", "label,title\n", '{"text": "a"}', "<html><body/></html>", "a\tb\n"])

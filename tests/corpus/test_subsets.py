@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -82,6 +83,15 @@ def test_evidence_follows_the_documents_and_labels() -> None:
     found, _ = take_subset(dataset(), DataSection(keep_labels="top:1"))
     assert found.evidence is not None
     assert found.evidence.collect()["doc_id"].to_list() == ["b1"]
+
+
+def test_evidence_whose_labels_have_blanks_around_them_follows_too() -> None:
+    given = dataset()
+    assert given.evidence is not None
+    loose = replace(given, evidence=given.evidence.with_columns(pl.format(" {} ", "label").alias("label")))
+    found, _ = take_subset(loose, DataSection(keep_labels="top:1"))
+    assert found.evidence is not None
+    assert found.evidence.collect().select("doc_id", "label").rows() == [("b1", "x")]
 
 
 def test_a_share_of_train_leaves_test_alone() -> None:

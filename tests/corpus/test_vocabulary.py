@@ -78,6 +78,28 @@ def test_labels_written_without_dots_or_in_lower_case_are_found() -> None:
     assert found.select("label", "title").rows() == [("e119", "x")]  # "ab" may be two labels
 
 
+def test_a_label_in_two_spellings_is_one_label(tmp_path: Path) -> None:
+    train = pl.LazyFrame({"doc_id": ["1", "2", "3"], "text": ["a", "b", "c"], "labels": [["E11"], ["i109", "I10.8"], ["i108"]]})
+    text = HEADING + "e11,Diabetes,,,,,\nE11.9,Type 2,,,e11,,\nI10.9,Pressure,,,,yes,e11\nI10.8,Low,,,,,\nZ9,New,,,I10.9,,\n"
+    table, remarks = apply_vocabulary(Dataset(splits={"train": train}), section(tmp_path, text))
+    assert table.select("label", "title", "parents", "replaced_by").collect().rows() == [
+        ("E11", "Diabetes", [], []),
+        ("i108", "Low", [], []),
+        ("i109", "Pressure", [], ["E11"]),
+        ("E11.9", "Type 2", ["E11"], []),
+        ("I10.8", "Low", [], []),  # the documents write this one, too
+        ("Z9", "New", ["i109"], []),
+    ]
+    assert "3 labels of the documents were found by leaving aside dots and case, such as 'E11'" in remarks
+
+
+def test_no_zero_shot_label_is_a_label_of_train_in_another_spelling(tmp_path: Path) -> None:
+    given = section(tmp_path, HEADING + "E1.1,Diabetes,,,,,\nI1.0,Pressure,,,,,\nJ20,Bronchitis,,,,,\n")
+    labels, _ = apply_vocabulary(dataset(), given)
+    prepared = prepare(Dataset(splits=dataset().splits, labels=labels), DataSection(zero_shot=True), tmp_path / "c", 0, SilentReporter())
+    assert list(prepared.labels.ids) == ["E11", "I10", "J20", "Z9"]
+
+
 def test_a_new_edition_of_the_vocabulary_moves_no_label(tmp_path: Path) -> None:
     before, _ = apply_vocabulary(dataset(), section(tmp_path))
     lines = TABLE.splitlines()

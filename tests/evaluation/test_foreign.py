@@ -119,6 +119,8 @@ def test_our_own_tables_are_left_to_others(gold, save, good, tmp_path):
         ("1 Q0 a 1 0.5 run\n1 Q0 b\n", "this is no line of a TREC run"),
         ('{"results": [{"uri": "a"}]}\n' * 5, "this is no line of Annif's output"),
         ("doc_id,label,score\n1,a,high\n", "a score is no number"),
+        ("doc_id,label,score\n1,a,0.5\n1,b,\n1,,0.9\n", "the label 'b' of document '1' has no score"),
+        ("doc_id,label,score\n1,a,0.5\n2,,0.9\n", "a score of document '2' has no label"),
         ("a:nan\n" * 5, "the score of label a is not a number"),
     ],
 )
@@ -159,6 +161,29 @@ def test_round_trips(rows):
         frame = found.frame.filter(pl.col("labels").list.len() > 0)
         read = {d: dict(zip(n, s, strict=True)) for d, n, s in zip(frame["doc_id"], frame["labels"], frame["scores"], strict=True)}
         assert read == {d: row for d, row in predictions.items() if row}, name
+
+
+def test_a_document_without_predictions_may_have_a_row_of_its_own(gold, tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text("doc_id,label,score\n1,a,0.5\n1,,\n2,,\n")
+    assert read_foreign(path, gold, Numbering()).frame.rows() == [("1", ["a"], [0.5]), ("2", [], [])]
+
+
+@pytest.mark.parametrize("part", ["\x85", "\u2028", "\x0c", "\x1d"])
+def test_labels_are_numbered_by_line_feeds_alone(part, gold, tmp_path):
+    order = tmp_path / "labels.txt"
+    order.write_bytes(f"\ufeffd\tDel{part}ta\r\nc{part}c\nb\na\n".encode())
+    assert list(read_numbering(str(order), None).labels) == ["d", f"c{part}c", "b", "a"]
+    rows = [{"document_id": "1", "text": f"x{part}y", "results": [{"uri": "a", "score": 0.5}]}]
+    (tmp_path / "annif.jsonl").write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    assert read_foreign(tmp_path / "annif.jsonl", gold, Numbering()).frame.rows() == [("1", ["a"], [0.5])]
+
+
+def test_a_list_of_labels_in_another_encoding_is_refused(tmp_path):
+    (tmp_path / "labels.txt").write_bytes("a\nb\u00e4\n".encode("latin-1"))
+    with pytest.raises(DataError, match="the file is not UTF-8") as caught:
+        read_numbering(str(tmp_path / "labels.txt"), None)
+    assert caught.value.where.endswith("labels.txt, line 2, column 2")
 
 
 def test_a_pair_with_a_number_of_thousands_of_digits_is_refused(tmp_path):

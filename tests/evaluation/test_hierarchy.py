@@ -67,8 +67,8 @@ class Heard(SilentReporter):
         self.warnings.append(message)
 
 
-def known(parents):
-    return LabelTable(ids=["a", "b"], titles=[None] * 2, train_counts=[1, 1], parents=parents)
+def known(parents, **further):
+    return LabelTable(ids=["a", "b"], titles=[None] * 2, train_counts=[1, 1], parents=parents, further_parents=further)
 
 
 def test_parents_of_the_vocabulary_stand_in_for_a_table(table):
@@ -80,6 +80,15 @@ def test_parents_of_the_vocabulary_stand_in_for_a_table(table):
     assert "p" not in given.nodes
     assert find_hierarchy(None, known([[], []]), ["a", "b"], heard) is None
     assert heard.warnings == []
+
+
+def test_the_vocabulary_is_climbed_beyond_the_label_index_and_from_unseen_labels():
+    labels = ["a", "b", "unseen"]
+    found = find_hierarchy(None, known([["p"], []], p=["top"], unseen=["top"]), labels, Heard())
+    assert above(found, labels) == {"a": {"a", "p", "top"}, "b": {"b"}, "unseen": {"unseen", "top"}}
+    assert dict(zip(found.nodes, found.depths.tolist(), strict=True)) == {"a": 3, "b": 1, "p": 2, "top": 1, "unseen": 2}
+    alone = find_hierarchy(None, known([[], []], unseen=["top"]), labels, Heard())
+    assert above(alone, labels)["unseen"] == {"unseen", "top"}
 
 
 def test_a_vocabulary_that_goes_in_circles_is_a_warning_and_a_table_an_error():

@@ -104,6 +104,22 @@ def test_a_corpus_that_was_repaired_is_no_failure_and_says_how(tmp_path: Path) -
     }
 
 
+def test_a_cleaned_copy_keeps_the_evidence_that_a_run_keeps(tmp_path: Path) -> None:
+    path, clean = tmp_path / "x.parquet", tmp_path / "clean.parquet"
+    labels = [["heart failure", "asthma"], ["Heart Failure"], ["Heart Failure"]]
+    texts = [f"a patient with heart failure and asthma, number {i} of {i * i}" for i in range(3)]
+    pl.DataFrame({"doc_id": ["a", "b", "c"], "text": texts, "labels": labels, "split": ["train"] * 3}).write_parquet(path)
+    spans = [("a", "heart failure", 15, 28), ("b", "Heart Failure ", 15, 28), ("c", "asthma", 33, 39), ("c", "asthma", 0, 9)]
+    evidence = pl.DataFrame(spans, schema=["doc_id", "label", "start", "end"], orient="row")
+    evidence.write_parquet(tmp_path / "x.evidence.parquet")
+    result = check(path, fix=str(clean))
+    kept = pl.read_parquet(tmp_path / "clean.evidence.parquet")
+    assert kept.rows() == [("a", "Heart Failure", 15, 28), ("b", "Heart Failure", 15, 28)]
+    assert dict(result.tables[1].rows)["left out: a span of evidence"] == 2
+    changes = pl.read_csv(tmp_path / "clean.parquet.changes.tsv", separator="\t").rows()
+    assert ("train", "c", "left out: a span of evidence of 'asthma', 33 to 39") in changes
+
+
 @pytest.mark.parametrize(
     ("rows", "said"),
     [("b,,x,train\n", "the corpus holds no documents"), ("b,a text of some length,,train\nc,,x,train\n", "1 checks found something wrong")],

@@ -132,12 +132,16 @@ def _map(table: Any, data: DataSection, where: str, prefix: str) -> pl.DataFrame
 
 
 def _names(column: pl.Series, feature: Any) -> pl.Series:
-    """Label lists: names in place of numbers of classes; one label a document becomes a list."""
-    inner = getattr(feature, "feature", feature)
-    names = getattr(inner, "names", None)
+    """Label lists: names in place of numbers of classes, of which -1 is no label; one label a document becomes a list."""
+    names = getattr(getattr(feature, "feature", feature), "names", None)
     rows = [([] if cell is None else cell if isinstance(cell, list) else [cell]) for cell in column.to_list()]
-    named = [[str(names[value]) if names and isinstance(value, int) else str(value) for value in row if value is not None] for row in rows]
-    return pl.Series(column.name, named, dtype=pl.List(pl.String))
+    if names:
+        rows = [[names[value] if isinstance(value, int) else value for value in row if not _is_unlabelled(value)] for row in rows]
+    return pl.Series(column.name, [[str(value) for value in row if value is not None] for row in rows], dtype=pl.List(pl.String))
+
+
+def _is_unlabelled(value: object) -> bool:
+    return isinstance(value, int) and value < 0
 
 
 def _unreadable(error: Exception, where: str, expected: str, todo: str) -> DataError:

@@ -30,6 +30,23 @@ def test_numbers_of_classes_become_names_and_a_plain_data_set_is_split(tmp_path:
     assert huggingface_dataset.recognise(data) == "a Hugging Face data set (dataset_info.json and state.json)"
 
 
+@pytest.mark.parametrize(
+    ("feature", "given", "expected"),
+    [
+        (datasets.Sequence(datasets.ClassLabel(names=["x", "y", "z"])), [[0, 1], [-1], [2, -1]], [["x", "y"], [], ["z"]]),
+        (datasets.ClassLabel(names=["x", "y", "z"]), [0, -1, 2], [["x"], [], ["z"]]),
+        (datasets.Sequence(datasets.Value("int64")), [[0, 1], [-1], []], [["0", "1"], ["-1"], []]),
+    ],
+    ids=["lists of classes", "classes", "plain numbers"],
+)
+def test_the_class_minus_one_is_no_label(tmp_path: Path, feature: object, given: object, expected: list[list[str]]) -> None:
+    features = datasets.Features({"text": datasets.Value("string"), "labels": feature})
+    rows = datasets.Dataset.from_dict({"text": ["a", "b", "c"], "labels": given}, features=features)
+    datasets.DatasetDict({"train": rows}).save_to_disk(str(tmp_path / "one"))
+    dataset = huggingface_dataset.load(DataSection(path=str(tmp_path / "one")), HubOptions())
+    assert dataset.splits["train"].collect()["labels"].to_list() == expected
+
+
 def save(path: Path, **sizes: int) -> DataSection:
     """A data set without ids, with so many documents in each split."""
     parts = {
