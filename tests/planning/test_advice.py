@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plant_cli.api import BackboneSpec, Choice, MachineSection, ModelSection
+from plant_cli.api import BackboneSpec, Choice, ComponentError, MachineSection, ModelSection
 from plant_cli.kit.profile import HuggingFaceOptions
 from plant_cli.planning.advice import advise
 from plant_cli.planning.estimates import Estimate
@@ -56,3 +56,14 @@ def test_what_does_not_help_is_not_named() -> None:
 
     found = advise(JOB, weights_only(JOB), 200, weights_only, find)
     assert [c.options.split()[1] for c in found] == ["model.backbone.quantization=nf4"]
+
+
+def test_what_a_component_refuses_is_no_advice() -> None:
+    def refuse_rank(job: Job) -> Estimate:
+        if "label_rank" in job.model.decoder.options:
+            raise ComponentError("a rank of 64", where="model.decoder", expected="at most 32", todo="a smaller one")
+        return pretend(job)
+
+    found = advise(JOB, pretend(JOB), 100, refuse_rank, find)
+    assert found
+    assert not any("label_rank" in change.options for change in found)
