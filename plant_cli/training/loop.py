@@ -174,7 +174,12 @@ class Training:
         self.losses: list[float] = []
 
     def run(
-        self, step: BatchLoss, validate: Callable[[int], dict[str, float]], *, plant: Callable[[], dict[str, float]] | None = None
+        self,
+        step: BatchLoss,
+        validate: Callable[[int], dict[str, float]],
+        *,
+        plant: Callable[[], dict[str, float]] | None = None,
+        memory: dict[str, bool] | None = None,
     ) -> TrainingResult:
         """Train to the end (or to the point where patience runs out) and leave the best weights in the network.
 
@@ -182,6 +187,7 @@ class Training:
             step: the loss of a micro-batch.
             validate: validation figures after an epoch (0-based).
             plant: gives the network a start that competes as epoch 0, and its validation figures; not called on resuming.
+            memory: what validation must know of earlier epochs; it is kept in checkpoints, and brought back on resuming.
 
         Raises:
             Interrupted: the user stopped the command; a checkpoint is saved.
@@ -190,6 +196,9 @@ class Training:
         if self.session.resume:
             self._continue()
         plan, position = self.plan, self.position
+        if memory is not None:
+            memory.update(position.memory)
+            position.memory = memory
         if plant is not None and not position.step:
             self._judge(plant(), epoch=-1, loss=None)
         self.strategy = choose_strategy(

@@ -226,7 +226,7 @@ def _train(
     training = Training(given.session, setup.network, setup.hardware, plan, setup.lengths, ROLES)
     factors = _choose_factors(options)
     plant = None if prototypes is None else lambda: monitor.plant(prototypes, options.monitor, factors)
-    return training.run(step, lambda epoch: monitor(), plant=plant)
+    return training.run(step, lambda epoch: monitor(), plant=plant, memory=monitor.validation.memory)
 
 
 def _make_plan(given: Inputs, options: FinetuneOptions, *, planted: bool) -> Plan:

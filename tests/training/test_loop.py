@@ -57,9 +57,9 @@ class Played:
         self.queries.append(self.network.decoder.queries.detach().clone())
         return {"value": self.values[epoch]}
 
-    def run(self, plant: Callable[[], dict[str, float]] | None = None) -> TrainingResult:
+    def run(self, plant: Callable[[], dict[str, float]] | None = None, memory: dict[str, bool] | None = None) -> TrainingResult:
         training = Training(self.session, self.network, CPU, self.plan, LENGTHS, frozenset({"attention"}))
-        return training.run(self.step, self.validate, plant=plant)
+        return training.run(self.step, self.validate, plant=plant, memory=memory)
 
 
 @pytest.fixture
@@ -170,6 +170,15 @@ def test_a_resumed_run_still_has_its_best_epoch(play: Callable[..., Played]) -> 
     again.session = replace(again.session, resume=True)
     assert again.run().best_epoch == 0
     assert torch.equal(again.network.decoder.queries, first.queries[0])
+
+
+def test_what_validation_remembers_comes_back_on_resuming(play: Callable[..., Played]) -> None:
+    first, again = play(0.9, 0.1, 0.2), play(0.9, 0.1, 0.2, 0.3)
+    first.run(memory={"few": False, "seen": True})
+    again.session = replace(again.session, resume=True)
+    memory = {"few": True}
+    again.run(memory=memory)
+    assert memory == {"few": False, "seen": True}
 
 
 def test_of_equal_epochs_the_first_is_the_best(play: Callable[..., Played]) -> None:
