@@ -51,7 +51,7 @@ def _try(job: Job, again: Callable[[Job], Estimate]) -> Estimate | None:
 
 def fewer_documents(job: Job, find: ComponentLookup) -> Proposal | None:
     """Half the documents in memory at once; gradients are summed over more micro-batches instead."""
-    half = job.micro_batch // 2
+    half = job.largest // 2
     return (f"--micro-batch {half}", replace(job, micro_batch=half)) if half else None
 
 
