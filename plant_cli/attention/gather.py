@@ -9,11 +9,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from plant_cli.attention.attend import attend
+from plant_cli.attention.log import SCORES
 from plant_cli.base.padding import LABEL_MULTIPLE, TOKEN_MULTIPLE, round_up
 from plant_cli.base.threads import each
-
-SCORES = {"cpu": 1 << 18, "cuda": 1 << 26}
-"""Scores (heads x labels x positions) held at a time: on a CPU what stays in its cache."""
 
 
 def gather_states(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int) -> Tensor:

@@ -77,8 +77,8 @@ class CachedReader:
 class StateCache:
     """The hidden states that a run keeps.
 
-    They lie in the run folder. Their key is made of backbone, weights, tokenizer, precision and data, so that stages and seeds that read
-    the same share them; half-written ones are written again. Several runs may share one folder `cache` through links: one of them
+    They lie in the run folder. Their key is made of backbone, weights, tokenizer, precision, corpus and the tokens that are read (titles of
+    labels may be among them), so that stages and seeds that read the same share them; half-written ones are written again. Several runs may share one folder `cache` through links: one of them
     fills it at a time, and the others wait and take what it left.
 
     Args:
@@ -113,7 +113,7 @@ class StateCache:
                 f"hidden states of {split} would take {size_gb:.1f} GB (limit {self.limit:g} GB): they are computed again each time"
             )
             return live
-        folder = session.run_path / CACHE / f"hidden-{split}-{self._key(live, split, total)[:16]}"
+        folder = session.run_path / CACHE / f"hidden-{split}-{self._key(live, split)[:16]}"
         filled_in = None
         with _fill_alone(folder.parent, hardware, session):
             first, owner = hardware.processes.first, f"the cached hidden states of {split}"
@@ -123,7 +123,7 @@ class StateCache:
                 filled_in = time.monotonic() - began
         return CachedReader(folder, live.tokens, network.backbone.hidden_size, hardware, filled_in, live.words)
 
-    def _key(self, live: LiveReader, split: str, total: int) -> str:
+    def _key(self, live: LiveReader, split: str) -> str:
         network, chosen = live.network, live.network.section.backbone
         return hash_json(
             {
@@ -132,10 +132,18 @@ class StateCache:
                 "dtype": str(live.hardware.dtype),
                 "data": self.data_hash,
                 "split": split,
-                "tokens": total,
+                "tokens": hash_tokens(live.tokens),
                 "weights": fingerprint_weights(network.backbone_module),
             }
         )
+
+
+def hash_tokens(tokens: TokenBatch) -> str:
+    """Hash of the token ids of documents, each preceded by their number."""
+    digest = hashlib.sha256()
+    for ids in tokens.ids:
+        digest.update(len(ids).to_bytes(8, "little") + np.ascontiguousarray(ids, dtype="<i8").tobytes())
+    return digest.hexdigest()
 
 
 def fingerprint_weights(module: nn.Module) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from plant_cli.api import BackboneSpec, Choice, DecoderSpec
+from plant_cli.api import BackboneSpec, Choice, ComponentError, DecoderSpec
 from plant_cli.model.design import ComponentLookup
 from plant_cli.planning.estimates import Change, Estimate
 from plant_cli.planning.jobs import Job
@@ -33,17 +33,25 @@ def advise(job: Job, found: Estimate, limit: int, again: Callable[[Job], Estimat
     changes: dict[Callable[..., Proposal | None], Change] = {}
     for rule in (fewer_documents, checkpointing, four_bits, low_rank_labels, shorter_documents):
         while found.peak > limit and (proposed := rule(job, find)) is not None:
-            tried = again(proposed[1])
-            if tried.peak > HELPS * found.peak:
+            tried = _try(proposed[1], again)
+            if tried is None or tried.peak > HELPS * found.peak:
                 break
             job, found = proposed[1], tried
             changes[rule] = Change(options=proposed[0], peak=found.peak)
     return list(changes.values())
 
 
+def _try(job: Job, again: Callable[[Job], Estimate]) -> Estimate | None:
+    """A changed job's estimate; None where a component refuses the option, such as a rank above a small network's hidden size."""
+    try:
+        return again(job)
+    except ComponentError:
+        return None
+
+
 def fewer_documents(job: Job, find: ComponentLookup) -> Proposal | None:
     """Half the documents in memory at once; gradients are summed over more micro-batches instead."""
-    half = job.micro_batch // 2
+    half = job.largest // 2
     return (f"--micro-batch {half}", replace(job, micro_batch=half)) if half else None
 
 

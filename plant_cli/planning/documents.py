@@ -8,7 +8,7 @@ import numpy as np
 
 from plant_cli.api import Backbone, Split, TokenBatch
 from plant_cli.model.reading import lengths
-from plant_cli.training.batches import make_batches, padding_share
+from plant_cli.training.batches import make_steps, padding_share
 
 SAMPLE = 1000
 """Documents that are tokenised."""
@@ -36,10 +36,10 @@ class Documents:
         """The document of the sample whose length is nearest to the mean."""
         return self.tokens.select([int(np.abs(lengths(self.tokens) - self.mean).argmin())])
 
-    def padding(self, size: int) -> float:
-        """Share of positions that are padding, in batches of `size` documents."""
+    def padding(self, batch: int, micro_batch: int) -> float:
+        """Share of positions that are padding, in the micro-batches of steps of `batch` documents."""
         found = lengths(self.tokens)
-        return padding_share(found, make_batches(found, size, seed=0, epoch=0))
+        return padding_share(found, make_steps(found, batch, micro_batch, seed=0, epoch=0))
 
     def describe(self) -> str:
         """For a person."""

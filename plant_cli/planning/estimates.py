@@ -96,10 +96,10 @@ def estimate(
     cacheable = sketch.fixed and job.documents * kept <= job.cache_limit * 1e9
     source: Source = "cached" if cacheable else "frozen" if network.backbone_is_frozen else "trained"
     cost = probe.measure(source)
-    padding = documents.padding(job.micro_batch)
+    padding = documents.padding(job.batch, job.micro_batch)
     positions = job.documents * job.epochs / (1 - padding)
-    operations, seconds = (positions * figure for figure in cost.each(job.micro_batch))
-    activations = cost.memory(job.micro_batch)
+    operations, seconds = (positions * figure for figure in cost.each(job.largest))
+    activations = cost.memory(job.largest)
     if cacheable and not filled:
         reading = probe.measure("reading")
         once = reading.each(job.micro_batch)

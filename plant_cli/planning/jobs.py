@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from plant_cli.api import MachineSection, ModelSection, PairDecoder, Reading
 from plant_cli.model.label_scores import score_pairs
 from plant_cli.model.network import Network
+from plant_cli.training.batches import micro_sizes
 from plant_cli.training.schedules import EVERYTHING, Schedule
 from plant_cli.training.unfreezing import Rates, factors, make_groups
 
@@ -31,7 +32,7 @@ class Job:
         epochs: at most.
         drawn_epochs: the same of a decoder whose queries cannot start from a regression; None: as many.
         batch: documents of one optimiser step.
-        micro_batch: documents in memory at once.
+        micro_batch: documents in memory at once, at most.
         labels: labels that a step of stage 1 ranks, or labels of a document whose score has a gradient in stage 2 (0: all).
         candidates: labels of a document that are scored at all where a shortlist proposes them (0: every label).
         schedule: of unfreezing.
@@ -59,7 +60,12 @@ class Job:
     @property
     def micro_batches(self) -> int:
         """Of one optimiser step."""
-        return max(1, round(self.batch / self.micro_batch))
+        return len(micro_sizes(self.batch, self.micro_batch))
+
+    @property
+    def largest(self) -> int:
+        """Documents of the largest micro-batch."""
+        return micro_sizes(self.batch, self.micro_batch)[0]
 
     def unfreeze(self, network: Network) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
         """Set which parameters are trained in the last epoch; gives those trained in any epoch, and those trained in the last."""

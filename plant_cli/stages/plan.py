@@ -191,7 +191,7 @@ def _job(context: StageContext, step: Step, corpus: Corpus, *, relevance: bool) 
         regressed, drawn = (epochs(regressed=options.regresses(able=able, titles=titles)) for able in (True, False))
         job = replace(job, epochs=regressed, drawn_epochs=drawn)
         sampled = options.labels_per_document
-        labels = sampled + positives * options.micro_batch if sampled >= 0 else 0
+        labels = sampled + positives * job.largest if sampled >= 0 else 0
         return replace(job, kind="rank", roles=frozenset({"attention", *(() if options.freeze_backbone else ("backbone",))}), labels=labels)
     loss: Any = context.component(LossSpec, options.loss)[1]
     hard = getattr(loss, "hard_negatives", 0)

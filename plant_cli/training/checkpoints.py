@@ -33,6 +33,7 @@ class Position:
         gain: value at the last gain that was large enough to count (`plant_cli.training.loop.Plan.least_gain`).
         gain_epoch: epoch of that gain.
         loss_sum: sum of the epoch's losses so far, and of their weights.
+        memory: what validation must know of earlier epochs.
     """
 
     epoch: int = 0
@@ -45,6 +46,7 @@ class Position:
     loss_sum: float = 0.0
     weight_sum: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)
+    memory: dict[str, bool] = field(default_factory=dict)
 
 
 POSITION = TypeAdapter(Position)

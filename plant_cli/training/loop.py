@@ -21,7 +21,7 @@ from plant_cli.parallel.strategies.choice import choose_strategy, refuse_unsuppo
 from plant_cli.parallel.strategies.strategy import Strategy, Trainable
 from plant_cli.runs.session import Session
 from plant_cli.training import checkpoints, unfreezing
-from plant_cli.training.batches import make_batches, padding_share
+from plant_cli.training.batches import make_steps, micro_sizes, padding_share
 from plant_cli.training.checkpoints import Position
 from plant_cli.training.optimiser import sparse_tables
 from plant_cli.training.options import TrainingOptions
@@ -30,6 +30,8 @@ from plant_cli.training.tracking import draw_curve, open_tracker
 
 Rows = npt.NDArray[np.int64]
 HISTORY = "history.jsonl"
+SEEDS = 64
+"""Seeds that a step has for its micro-batches; more where these are more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,7 @@ class Plan:
 
     Args:
         batch: documents of one optimiser step.
-        micro_batch: documents that are in memory at once.
+        micro_batch: documents that are in memory at once, at most; a step is cut into micro-batches of like size.
         monitor: key of the validation figures that decides which epoch is best (higher is better).
         patience: epochs without a gain before training stops.
         least_gain: how much better than at the last gain the value must be to count as one.
@@ -174,7 +176,12 @@ class Training:
         self.losses: list[float] = []
 
     def run(
-        self, step: BatchLoss, validate: Callable[[int], dict[str, float]], *, plant: Callable[[], dict[str, float]] | None = None
+        self,
+        step: BatchLoss,
+        validate: Callable[[int], dict[str, float]],
+        *,
+        plant: Callable[[], dict[str, float]] | None = None,
+        memory: dict[str, bool] | None = None,
     ) -> TrainingResult:
         """Train to the end (or to the point where patience runs out) and leave the best weights in the network.
 
@@ -182,6 +189,7 @@ class Training:
             step: the loss of a micro-batch.
             validate: validation figures after an epoch (0-based).
             plant: gives the network a start that competes as epoch 0, and its validation figures; not called on resuming.
+            memory: what validation must know of earlier epochs; it is kept in checkpoints, and brought back on resuming.
 
         Raises:
             Interrupted: the user stopped the command; a checkpoint is saved.
@@ -190,6 +198,9 @@ class Training:
         if self.session.resume:
             self._continue()
         plan, position = self.plan, self.position
+        if memory is not None:
+            memory.update(position.memory)
+            position.memory = memory
         if plant is not None and not position.step:
             self._judge(plant(), epoch=-1, loss=None)
         self.strategy = choose_strategy(
@@ -210,7 +221,7 @@ class Training:
             kept=next((row for row in position.history if row["epoch"] == position.best_epoch + 1), {}),
             epochs=position.epoch,
             history=position.history,
-            padding=padding_share(self.lengths, make_batches(self.lengths, plan.micro_batch, seed=plan.seed, epoch=0)),
+            padding=padding_share(self.lengths, self._steps(0)),
             documents_per_second=self.read / sum(self.seconds) if self.seconds else 0.0,
             epoch_seconds=self.seconds,
         )
@@ -230,11 +241,12 @@ class Training:
         checkpoints.save_checkpoint(folder, weights, self.strategy.state(keep=self.processes.first), self.position, self.best)
         self.saved = time.monotonic()
 
+    def _steps(self, epoch: int) -> list[list[Rows]]:
+        return make_steps(self.lengths, self.plan.batch, self.plan.micro_batch, seed=self.plan.seed, epoch=epoch)
+
     def _epoch(self, step: BatchLoss) -> None:
         plan, position = self.plan, self.position
-        micro = make_batches(self.lengths, plan.micro_batch, seed=plan.seed, epoch=position.epoch)
-        count = max(1, round(plan.batch / plan.micro_batch))
-        steps = [micro[i : i + count] for i in range(0, len(micro), count)]
+        steps = self._steps(position.epoch)
         groups = self.groups
         active = unfreezing.factors(groups, position.epoch, plan.schedule)
         unfreezing.unfreeze(groups, active)
@@ -261,8 +273,9 @@ class Training:
         plan, position = self.plan, self.position
         total, lost, wrong = 0.0, 0.0, np.concatenate(batch)
         passes = self._passes(batch)
+        seeds = max(SEEDS, len(micro_sizes(plan.batch, plan.micro_batch)))
         for number, rows, part in passes:
-            seed = plan.seed * 1_000_003 + position.step * 64 + number
+            seed = plan.seed * 1_000_003 + position.step * seeds + number
             torch.manual_seed(seed)  # dropout depends on the position alone, so that a resumed run draws the same
             loss, weight = step(rows, epoch=position.epoch, seed=seed)
             weight *= part

@@ -24,8 +24,8 @@ class TrainingOptions(Options):
     """How long and how fast to train."""
 
     patience: int | None = option(2, "Epochs without a better validation value before training stops.", ge=1)
-    batch: int = option(32, "Documents of one optimiser step.", ge=1)
-    micro_batch: int = option(8, "Documents in memory at once; lower it when memory runs out.", ge=1)
+    batch: int = option(32, "Documents of one optimiser step; the last step of an epoch has what is left over.", ge=1)
+    micro_batch: int = option(8, "Documents in memory at once, at most; a step is cut evenly. Lower it when memory runs out.", ge=1)
     rate_backbone: float = option(5e-5, "Peak learning rate of the backbone, when it is trained.", gt=0)
     layer_rates: LayerRates = option(
         "equal",

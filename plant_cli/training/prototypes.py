@@ -66,11 +66,6 @@ class Prototypes:
         self.reporter = session.reporter
 
     @torch.no_grad()
-    def plant(self) -> None:
-        """Start the tables from the prototypes of the attention as it is: one pass over train."""
-        self._plant(*self._gather_tables((1.0,))[0])
-
-    @torch.no_grad()
     def choose_sharpness(self, judge: Callable[[], dict[str, float]], monitor: str, factors: Sequence[float]) -> dict[str, float]:
         """Plant with flat attention, unless sharper attention is clearly better on validation; leaves that network behind.
 
@@ -93,7 +88,7 @@ class Prototypes:
         for factor, tables in self._tables(rising, start):
             load_state(self.network, start)
             self.decoder.sharpen(factor)
-            self._plant(*tables)
+            self.decoder.plant_tables(*tables, SCALE)
             found[factor] = judge()
             value, other = found[factor][monitor], found[chosen][monitor]
             if factor == chosen or value - other > CLEAR * (1 - other):
@@ -105,9 +100,6 @@ class Prototypes:
             f"attention enters with sharpness {chosen:g}{edges.get(chosen, '')} (validation {monitor} by sharpness: {shown})"
         )
         return {**found[chosen], "sharpness": chosen}
-
-    def _plant(self, prototypes: Tensor, background: Tensor) -> None:
-        self.decoder.plant_tables(prototypes, background, SCALE)
 
     def _tables(self, factors: Sequence[float], start: dict[str, Tensor]) -> Iterator[tuple[float, Tables]]:
         """Prototypes and background under each sharpness: as many in one pass over train as the decoder can gather and memory holds."""

@@ -10,6 +10,7 @@ from plant_cli.model.network import save_network
 from plant_cli.model.word_statistics import WordStatistics
 from plant_cli.parallel.strategies.choice import sharing_mode
 from plant_cli.training.attention_quality import AttentionMeasure
+from plant_cli.training.batches import micro_sizes
 from plant_cli.training.loop import Plan, Training, TrainingResult, make_plan
 from plant_cli.training.losses import rank_loss
 from plant_cli.training.materials import Inputs, Setup, set_up
@@ -91,7 +92,7 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
     plant = None if start is None else lambda: _plant(start, measure)
     outcome = Training(given.session, network, hardware, plan, setup.lengths, roles).run(step, lambda epoch: measure(), plant=plant)
     save_network(network, given.session.folder)
-    speed = measure_throughput(network, train.reader, hardware, step, outcome, options.micro_batch)
+    speed = measure_throughput(network, train.reader, hardware, step, outcome, micro_sizes(options.batch, options.micro_batch)[0])
     return Planted(training=outcome, measure=measure.name, speed=speed, cuts=setup.summarise_cuts())
 
 

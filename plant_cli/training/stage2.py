@@ -16,6 +16,7 @@ from plant_cli.model.network import save_network
 from plant_cli.model.word_statistics import WordStatistics
 from plant_cli.parallel.strategies.choice import sharing_mode
 from plant_cli.training.attention_quality import AttentionMeasure
+from plant_cli.training.batches import micro_sizes
 from plant_cli.training.finetuning import Anchor, FineTuning
 from plant_cli.training.judging import Gain
 from plant_cli.training.loop import Plan, Training, TrainingResult, make_plan
@@ -91,7 +92,8 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     monitor = _make_monitor(given, options, setup, scored, shortlisted)
     prototypes = _make_prototypes(given, options, setup)
     outcome = _train(given, options, setup, step, monitor, prototypes)
-    speed = measure_throughput(setup.network, setup.train.reader, setup.hardware, step, outcome, options.micro_batch)
+    largest = micro_sizes(options.batch, options.micro_batch)[0]
+    speed = measure_throughput(setup.network, setup.train.reader, setup.hardware, step, outcome, largest)
     judged = monitor.validation.run(every_label=True)
     judge = monitor.validation.judge
     calibrated, whole, figures = judged.calibrated, judged.whole, monitor.validation.describe(judged)
@@ -228,7 +230,7 @@ def _train(
     training = Training(given.session, setup.network, setup.hardware, plan, setup.lengths, ROLES)
     factors = _choose_factors(options)
     plant = None if prototypes is None else lambda: monitor.plant(prototypes, options.monitor, factors)
-    return training.run(step, lambda epoch: monitor(), plant=plant)
+    return training.run(step, lambda epoch: monitor(), plant=plant, memory=monitor.validation.memory)
 
 
 def _make_plan(given: Inputs, options: FinetuneOptions, *, planted: bool) -> Plan:

@@ -20,6 +20,8 @@ from plant_cli.model.network import Network
 from plant_cli.training.judging import KEPT, Judge
 from plant_cli.training.materials import Material
 
+FEW = "assigned few"
+"""Whether the network has ever assigned few labels, in the memory of validation."""
 ALONE, BESIDE = (1.0,), (0.0, 1.0)  # weights of network and scorers where validation says nothing
 
 
@@ -38,12 +40,20 @@ class Judged:
     calibrated: Calibrated
 
 
-def limit_assigned(gold: csr_array) -> float:
-    """The share of all (document, label) pairs above which a network that assigns them has collapsed: midway from gold's share to all.
+def limit_assigned(gold: csr_array, candidates: Candidates | None = None) -> float:
+    """The share of scored (document, label) pairs above which a network that assigns them has collapsed: midway from gold's share to all.
 
-    That is one half where labels are many. Of eight labels with two on each document a network may well assign more for a while.
+    That is one half where labels are many. Of eight labels with two on each document a network may well assign more for a while, and so
+    it may of a few candidates, many of which are right.
+
+    Args:
+        gold: csr [N, L].
+        candidates: the pairs that are scored; None: all.
     """
-    return (1.0 + gold.nnz / max(gold.shape[0] * gold.shape[1], 1)) / 2
+    pairs, right = gold.shape[0] * gold.shape[1], float(gold.nnz)
+    if candidates is not None:
+        pairs, right = sum(map(len, candidates.found)), right * candidates.recall(gold)
+    return (1.0 + right / max(pairs, 1)) / 2
 
 
 @torch.no_grad()
@@ -61,6 +71,8 @@ def starts_sparse(network: Network, material: Material, hardware: Hardware, batc
 
 class Validation:
     """Scores the validation split.
+
+    Its `memory` is what it must know of earlier epochs; whoever resumes a training brings it back.
 
     Args:
         network: under training.
@@ -92,21 +104,23 @@ class Validation:
         self.batch = batch
         self.scored = scored
         self.candidates = candidates
-        self.assigned_few = starts_sparse
+        self.limit = limit_assigned(judge.sorted_gold, candidates)
+        self.memory = {FEW: starts_sparse}
 
     def __call__(self) -> dict[str, float]:
         """MAP, P@5, micro-F1 and macro-F1 of network and scorers together, as fractions; with scorers, MAP of the network alone, too.
 
         Raises:
-            TrainingError: the model collapsed: it assigns most labels to most documents, and no fewer than it did before.
+            TrainingError: the model collapsed: it assigns most of the labels that are scored, and assigned few of them before.
         """
         judged = self.run()
         share = judged.alone.assigned_share
-        if share <= limit_assigned(self.judge.sorted_gold):
-            self.assigned_few = True
-        elif self.assigned_few:
+        if share <= self.limit:
+            self.memory[FEW] = True
+        elif self.memory[FEW]:
+            labels = "all labels" if self.candidates is None else "the labels that are scored between epochs (--shortlist)"
             raise TrainingError(
-                f"the model collapsed: it assigns {100 * share:.0f}% of all labels to every document (recall goes to 1)",
+                f"the model collapsed: it assigns {100 * share:.0f}% of {labels} to every document (recall goes to 1)",
                 where="the validation split",
                 expected="a few labels for each document",
                 todo="nothing saved is lost; train again with lower rates (--rate-boost, --rate-head) or --precision fp32, and --force",

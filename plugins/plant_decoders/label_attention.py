@@ -21,7 +21,7 @@ class LabelAttention(nn.Module):
         shape: the sizes, and what initialises bias and queries.
 
     Raises:
-        ComponentError: the heads do not divide the hidden size.
+        ComponentError: the heads do not divide the hidden size, or the queries' rank is larger than it.
     """
 
     boost_scale: nn.Parameter
@@ -31,6 +31,7 @@ class LabelAttention(nn.Module):
     def __init__(self, options: LabelAttentionOptions, shape: DecoderShape) -> None:
         super().__init__()
         _check_heads(options.heads, shape.hidden)
+        _check_rank(options.label_rank, shape.hidden)
         labels, hidden = shape.labels, shape.hidden
         self.heads, self.elements, self.gathered_size = options.heads, options.elements, hidden
         self.dropout = nn.Dropout(options.dropout)
@@ -214,6 +215,16 @@ def _check_heads(heads: int, hidden: int) -> None:
             where=f"decoder 'label-attention', option heads = {heads}",
             expected=f"one of {', '.join(map(str, near))}",
             todo=f"--set model.decoder.heads={near[-1]}",
+        )
+
+
+def _check_rank(rank: int | None, hidden: int) -> None:
+    if rank is not None and rank > hidden:
+        raise ComponentError(
+            f"label queries of rank {rank} are larger than the free ones, which have the hidden size {hidden}",
+            where=f"model.decoder, option label_rank = {rank}",
+            expected=f"at most {hidden}; less than that for a smaller table of queries",
+            todo=f"--set model.decoder.label_rank={max(1, hidden // 4)}, or leave label_rank out",
         )
 
 

@@ -85,6 +85,17 @@ def test_other_data_have_another_cache(frozen: Any, session: Session) -> None:
     assert len(list((session.run_path / "cache").glob("hidden-*"))) == 3
 
 
+def test_other_tokens_have_another_cache_although_they_are_as_many(frozen: Any, session: Session) -> None:
+    """Two runs that share a cache train on the titles of one corpus, which a vocabulary gives in another order, or divides otherwise."""
+    frozen.section = find_design(frozen.section, installed().resolve).section
+    states = StateCache(session=session, data_hash="d", limit=1.0, batch=2)
+    for titles in (["fever", "broken leg"], ["broken leg", "fever"], ["broken", "leg fever"]):
+        live = LiveReader(frozen.eval(), tokenize(frozen, ["a cough", *titles], SilentReporter(), "train"), FP32)
+        rows = np.arange(3)
+        found, expected = states.open(live, "train with titles").read(rows), live.read(rows)
+        assert torch.allclose(found.hidden, expected.hidden * expected.mask.unsqueeze(2), atol=1e-6)
+
+
 @pytest.mark.parametrize("mark", [None, '{"tokens": 1, "hidden": 16}'])
 def test_a_half_written_one_is_written_again(frozen: Any, session: Session, mark: str | None) -> None:
     whole = opened(frozen, session).read(ROWS).hidden

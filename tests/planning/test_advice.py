@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from plant_cli.api import BackboneSpec, Choice, MachineSection, ModelSection
+from plant_cli.api import BackboneSpec, Choice, ComponentError, MachineSection, ModelSection
 from plant_cli.kit.profile import HuggingFaceOptions
-from plant_cli.planning.advice import advise
+from plant_cli.planning.advice import advise, fewer_documents
 from plant_cli.planning.estimates import Estimate
 from plant_cli.planning.jobs import Job
 from plant_cli.registry import installed
@@ -42,6 +43,13 @@ def test_the_first_option_is_changed_no_further_than_needed() -> None:
     assert [(c.options, c.peak) for c in advise(JOB, pretend(JOB), 1400, pretend, find)] == [("--micro-batch 4", 1400)]
 
 
+def test_half_of_what_is_in_memory_is_proposed_where_a_step_has_fewer_documents() -> None:
+    found = fewer_documents(replace(JOB, batch=12), find)
+    assert found is not None
+    assert (found[0], found[1].largest) == ("--micro-batch 3", 3)
+    assert fewer_documents(replace(JOB, batch=1), find) is None
+
+
 def test_changes_add_up_and_weights_go_to_four_bits_with_an_adapter() -> None:
     assert [(c.options, c.peak) for c in advise(JOB, pretend(JOB), 300, pretend, find)] == [
         ("--micro-batch 1", 1100),
@@ -56,3 +64,14 @@ def test_what_does_not_help_is_not_named() -> None:
 
     found = advise(JOB, weights_only(JOB), 200, weights_only, find)
     assert [c.options.split()[1] for c in found] == ["model.backbone.quantization=nf4"]
+
+
+def test_what_a_component_refuses_is_no_advice() -> None:
+    def refuse_rank(job: Job) -> Estimate:
+        if "label_rank" in job.model.decoder.options:
+            raise ComponentError("a rank of 64", where="model.decoder", expected="at most 32", todo="a smaller one")
+        return pretend(job)
+
+    found = advise(JOB, pretend(JOB), 100, refuse_rank, find)
+    assert found
+    assert not any("label_rank" in change.options for change in found)

@@ -25,7 +25,8 @@ def test_the_longest_document_is_that_of_most_characters(train: Split, small_net
     assert (len(found.tokens), len(found.longest.ids[0])) == (4, 1)
     assert found.mean == (2 + 4 + 12 + 1) / 4
     assert len(found.typical.ids[0]) == 4
-    assert found.padding(4) == pytest.approx(1 - 19 / (4 * 16))  # padded to a multiple of 16
+    assert found.padding(4, 4) == pytest.approx(1 - 19 / (4 * 16))  # padded to a multiple of 16
+    assert found.padding(2, 8) == found.padding(2, 2)
     assert "tokens are those of 4 training documents: 5 each, at most 1" in found.describe()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,10 @@ GIVEN: dict[str, Any] = {"model": ModelSection(backbone="tiny"), "machine": Mach
 
 
 def test_micro_batches_are_those_of_training() -> None:
-    assert Job(**GIVEN, kind="label").micro_batches == 2
+    job = Job(**GIVEN, kind="label")  # a step of 12 documents, of which 5 are in memory at most
+    assert (job.micro_batches, job.largest) == (3, 4)
+    few = replace(job, batch=2)
+    assert (few.micro_batches, few.largest) == (1, 2)
 
 
 def test_only_the_named_roles_are_unfrozen(small_network: Any) -> None:

@@ -47,6 +47,7 @@ class Played:
         self.queries: list[torch.Tensor] = []
         self.rows: list[list[int]] = []
         self.at = float("inf")
+        self.lengths = LENGTHS
 
     def step(self, rows: Any, *, epoch: int, seed: int) -> tuple[torch.Tensor, float]:
         self.rows.append(rows.tolist())
@@ -57,9 +58,9 @@ class Played:
         self.queries.append(self.network.decoder.queries.detach().clone())
         return {"value": self.values[epoch]}
 
-    def run(self, plant: Callable[[], dict[str, float]] | None = None) -> TrainingResult:
-        training = Training(self.session, self.network, CPU, self.plan, LENGTHS, frozenset({"attention"}))
-        return training.run(self.step, self.validate, plant=plant)
+    def run(self, plant: Callable[[], dict[str, float]] | None = None, memory: dict[str, bool] | None = None) -> TrainingResult:
+        training = Training(self.session, self.network, CPU, self.plan, self.lengths, frozenset({"attention"}))
+        return training.run(self.step, self.validate, plant=plant, memory=memory)
 
 
 @pytest.fixture
@@ -127,6 +128,17 @@ def test_every_document_is_read_once_an_epoch(play: Callable[..., Played]) -> No
         assert sorted(row for rows in epoch for row in rows) == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize(("batch", "micro_batch", "sizes"), [(5, 2, [2, 2, 1, 1]), (1, 4, [1] * 6), (3, 2, [2, 1, 2, 1]), (4, 9, [4, 2])])
+def test_a_step_has_as_many_documents_as_were_asked_for(
+    play: Callable[..., Played], batch: int, micro_batch: int, sizes: list[int]
+) -> None:
+    played = play(0.1, batch=batch, micro_batch=micro_batch)
+    played.run()
+    assert [len(rows) for rows in played.rows] == sizes
+    (checkpoint,) = (played.folder / "checkpoints").glob("step-*/position.json")
+    assert json.loads(checkpoint.read_text())["step"] == -(-len(LENGTHS) // batch)
+
+
 def test_only_the_chosen_roles_learn(play: Callable[..., Played]) -> None:
     played = play(0.1)
     before = {name: p.detach().clone() for name, p in played.network.named_parameters()}
@@ -156,12 +168,16 @@ def test_a_loss_that_is_no_number_stops_with_the_documents_named(play: Callable[
     assert list((played.folder / "checkpoints").glob("step-*/DONE"))
 
 
-def test_every_micro_batch_draws_for_itself(play: Callable[..., Played], monkeypatch: pytest.MonkeyPatch) -> None:
-    played, seeds = play(0.1, 0.2), list[int]()
+@pytest.mark.parametrize(("copies", "options"), [(1, {}), (25, {"batch": 70, "micro_batch": 1})], ids=["few", "more than 64 a step"])
+def test_every_micro_batch_draws_for_itself(
+    play: Callable[..., Played], monkeypatch: pytest.MonkeyPatch, copies: int, options: dict[str, int]
+) -> None:
+    played, seeds = play(0.1, 0.2, **options), list[int]()
+    played.lengths = np.tile(LENGTHS, copies)
     right = played.step
     monkeypatch.setattr(played, "step", lambda rows, *, epoch, seed: seeds.append(seed) or right(rows, epoch=epoch, seed=seed))
     played.run()
-    assert len(set(seeds)) == len(seeds) == 6
+    assert len(set(seeds)) == len(seeds) == len(played.rows) == (6 if copies == 1 else 300)
 
 
 def test_a_resumed_run_still_has_its_best_epoch(play: Callable[..., Played]) -> None:
@@ -170,6 +186,15 @@ def test_a_resumed_run_still_has_its_best_epoch(play: Callable[..., Played]) -> 
     again.session = replace(again.session, resume=True)
     assert again.run().best_epoch == 0
     assert torch.equal(again.network.decoder.queries, first.queries[0])
+
+
+def test_what_validation_remembers_comes_back_on_resuming(play: Callable[..., Played]) -> None:
+    first, again = play(0.9, 0.1, 0.2), play(0.9, 0.1, 0.2, 0.3)
+    first.run(memory={"few": False, "seen": True})
+    again.session = replace(again.session, resume=True)
+    memory = {"few": True}
+    again.run(memory=memory)
+    assert memory == {"few": False, "seen": True}
 
 
 def test_of_equal_epochs_the_first_is_the_best(play: Callable[..., Played]) -> None:

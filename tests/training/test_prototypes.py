@@ -54,7 +54,7 @@ def test_equals_a_plain_loop_over_documents(small_network: Callable[..., Any], m
     owned = torch.from_numpy(GOLD).bool()
     expected = torch.stack([all_gathered[owned[:, label], label].mean(0) for label in range(3)])
     new = gathered(network, "a fever in the leg").detach()
-    make(network).plant()
+    make(network).choose_sharpness(lambda: {"value": 0.0}, "value", (1.0,))
     found = logits(network, "a fever in the leg")
     away = expected - background[:3]
     share = ((new[:3] - background[:3]) * away).sum(1) / away.square().sum(1)
@@ -105,7 +105,7 @@ def test_a_decoder_that_cannot_plant_its_tables_is_refused(small_network: Callab
 
 def test_it_stops_when_asked_to(small_network: Callable[..., Any]) -> None:
     with pytest.raises(Interrupted):
-        make(small_network(), stopping=True).plant()
+        make(small_network(), stopping=True).choose_sharpness(lambda: {"value": 0.0}, "value", (1.0,))
 
 
 def test_the_background_is_of_a_few_documents_that_follow_from_the_seed(

@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from clinic import Clinic
+from clinic import Clinic, Interrupting
 
-from plant_cli.api import SilentReporter, TrainingError, UsageError
+from plant_cli.api import Interrupted, SilentReporter, TrainingError, UsageError
 from plant_cli.artefacts.scorers import SCORERS, read_scorers, write_scorers
 from plant_cli.inference.model import has_network
 from plant_cli.training import stage2
@@ -143,6 +143,20 @@ def test_a_model_that_assigns_everything_is_stopped(trained: Clinic, monkeypatch
         trained.run("finetune")
     assert "recall" in caught.value.what
     assert caught.value.exit_code == 7
+
+
+def test_a_resumed_training_remembers_that_few_labels_were_assigned(trained: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decoder without a prior bias assigns half of all labels at first: what it assigned later tells a collapse, also after a pause."""
+    from plant_decoders.label_attention import LabelAttention
+
+    monkeypatch.setattr(stage2, "starts_sparse", lambda *given: False)
+    options = ("finetune.init=random", "finetune.epochs=3")
+    with pytest.raises(Interrupted):
+        trained.run("finetune", *options, reporter=Interrupting("epoch 2", 1))
+    right = LabelAttention.forward
+    monkeypatch.setattr(LabelAttention, "forward", lambda *given: right(*given) + 20.0)
+    with pytest.raises(TrainingError, match="collapsed"):
+        trained.run("finetune", *options, resume=True)
 
 
 def test_a_sharpness_is_refused_where_the_decoder_plants_no_tables(trained: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from plant_cli.registry import installed
 from plant_cli.training import validation
 from plant_cli.training.judging import Judge, find_families
 from plant_cli.training.materials import Material
-from plant_cli.training.validation import Validation, limit_assigned
+from plant_cli.training.validation import FEW, Validation, limit_assigned
 
 GOLD = np.tile(np.eye(3, dtype=np.int64), (4, 1))  # twelve documents, three labels
 COUNTS = np.array([5, 3, 2])
@@ -112,7 +113,25 @@ def test_where_a_third_is_gold_more_than_two_thirds_are_a_collapse(played: Any, 
 def test_a_network_that_begins_with_one_half_everywhere_has_not_collapsed(played: Any) -> None:
     judged = played(np.ones(GOLD.shape, dtype=np.float32), starts_sparse=False)
     assert judged()["P@5"] > 0
-    assert not judged.assigned_few
+    assert not judged.memory[FEW]
+
+
+def test_among_candidates_the_right_ones_are_no_collapse_and_all_of_them_are_one(played: Any) -> None:
+    """Two labels of each document are proposed, one of which is right: the limit is three quarters of the proposed pairs."""
+    candidates = Candidates([np.array([label, (label + 1) % 3]) for label in range(3)] * 4, 3)
+    assert limit_assigned(csr_array(GOLD), candidates) == pytest.approx(0.75)
+    assert limit_assigned(csr_array(GOLD), Candidates([np.zeros(0, dtype=np.int64)] * 12, 3)) == 0.5
+    found = played(SURE, candidates=candidates)
+    run, shares = found.run, iter([0.5, 0.75, 1.0])
+
+    def judge() -> Any:
+        judged = run()
+        return replace(judged, alone=replace(judged.alone, assigned_share=next(shares)))
+
+    found.run = judge
+    assert found()["P@5"] == found()["P@5"] > 0
+    with pytest.raises(TrainingError, match="collapsed: it assigns 100% of the labels that are scored between epochs"):
+        found()
 
 
 def test_between_epochs_candidates_are_scored_and_at_the_end_every_label(played: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,11 @@
 """One dot product: the logits of a plain loop, and nothing but what the decoder names is trained."""
 
+import pytest
 import torch
 from plant_decoders.dot_attention import DotAttention
 from plant_decoders.options import DotAttentionOptions
 
-from plant_cli.api import DecoderShape, Reading
+from plant_cli.api import ComponentError, DecoderShape, Reading
 
 HIDDEN, LABELS, POOL = 12, 5, 3
 
@@ -51,3 +52,8 @@ def test_planted_queries_are_multiplied_with_states_as_they_are() -> None:
     decoder.plant_queries(queries)
     expected = torch.softmax(queries @ reading.hidden[0].T, dim=-1)
     torch.testing.assert_close(decoder.attention(reading, torch.arange(LABELS))[0], expected, rtol=0, atol=1e-6)
+
+
+def test_a_rank_above_the_hidden_size_is_refused() -> None:
+    with pytest.raises(ComponentError, match="rank 13"):
+        DotAttention(DotAttentionOptions(pool=POOL, label_rank=HIDDEN + 1), DecoderShape(hidden=HIDDEN, labels=LABELS))

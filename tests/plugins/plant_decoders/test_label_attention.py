@@ -181,6 +181,15 @@ def test_heads_that_do_not_divide_are_refused_with_what_would() -> None:
     assert caught.value.exit_code == 5
 
 
+@pytest.mark.parametrize("queries", [None, torch.ones(LABELS, HIDDEN)], ids=["drawn", "given"])
+def test_a_rank_above_the_hidden_size_is_refused_with_one_that_fits(queries: torch.Tensor | None) -> None:
+    shape = DecoderShape(hidden=HIDDEN, labels=LABELS, queries=queries)
+    with pytest.raises(ComponentError, match=f"rank 13 .* hidden size {HIDDEN}") as caught:
+        build(stir=False, shape=shape, label_rank=HIDDEN + 1)
+    assert caught.value.todo.startswith("--set model.decoder.label_rank=3")
+    assert build(stir=False, shape=shape, label_rank=HIDDEN).queries.shape == (LABELS, HIDDEN)
+
+
 @pytest.mark.parametrize("options", [{}, {"prior_bias": False, "norm": "none"}, {"heads": 1, "pool": 12}], ids=str)
 def test_planted_tables_score_by_how_far_a_document_lies_from_background_to_prototype(options: dict[str, object]) -> None:
     decoder = build(dtype=torch.float64, **options)
