@@ -78,8 +78,8 @@ class StateCache:
     """The hidden states that a run keeps.
 
     They lie in the run folder. Their key is made of backbone, weights, tokenizer, precision, corpus and the tokens that are read (titles of
-    labels may be among them), so that stages and seeds that read the same share them; half-written ones are written again. Several runs may share one folder `cache` through links: one of them
-    fills it at a time, and the others wait and take what it left.
+    labels may be among them), so that stages and seeds that read the same share them; half-written ones are written again. Several runs
+    may share one folder `cache` through links: one of them fills it at a time, and the others wait and take what it left.
 
     Args:
         session: of the stage.
