@@ -17,6 +17,7 @@ from plant_cli.evaluation.gates import check_gates, parse_gates
 from plant_cli.evaluation.options import ScoringOptions
 
 if TYPE_CHECKING:
+    from plant_cli.evaluation.foreign import Numbering
     from plant_cli.evaluation.gold import Gold
     from plant_cli.evaluation.predictions import Predictions
     from plant_cli.evaluation.report import Conditions
@@ -68,19 +69,23 @@ def run(context: StageContext, options: EvalOptions) -> Result:
     Raises:
         GateFailed: a requirement does not hold; the results are written all the same.
     """
+    from plant_cli.evaluation.foreign import read_numbering
+
     gates = parse_gates(options.require)
-    evaluation, conditions, predictions = _evaluate(context, options, required=[gate.metric for gate in gates])
-    parts = _measure_parts(context, options, conditions, evaluation.scores)
+    numbering = read_numbering(options.label_order, options.remove_pairs)
+    evaluation, conditions, predictions = _evaluate(context, options, numbering, required=[gate.metric for gate in gates])
+    parts = _measure_parts(context, options, numbering, conditions, evaluation.scores)
     next_step = _suggest_next(context, options, conditions.system, parts)
-    result = _write(context.folder, evaluation, conditions, parts, _measure_reliability(options, conditions, predictions), next_step)
+    result = _write(context.folder, evaluation, conditions, parts, _measure_reliability(numbering, conditions, predictions), next_step)
     check_gates(gates, {name: score.value for name, score in evaluation.scores.items()}, str(context.folder))
     return result
 
 
-def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) -> tuple[Evaluation, Conditions, Predictions]:
+def _evaluate(
+    context: StageContext, options: EvalOptions, numbering: Numbering, required: list[str]
+) -> tuple[Evaluation, Conditions, Predictions]:
     import numpy as np
 
-    from plant_cli.evaluation.foreign import read_numbering
     from plant_cli.evaluation.gold import read_gold
     from plant_cli.evaluation.hierarchy import find_hierarchy
     from plant_cli.evaluation.predictions import build_input, read_predictions
@@ -94,7 +99,6 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     gold = read_gold(context.corpus(), options.split)
     system = _find(context, options, gold)
     warn_leakage(system, context.reporter)
-    numbering = read_numbering(options.label_order, options.remove_pairs)
     predictions = read_predictions(system.predictions, gold, context.reporter, numbering)
     scores = read_scores(system, gold, read_size(options.memory))
     hierarchy = find_hierarchy(options.hierarchy, context.corpus().labels, gold.labels, context.reporter)
@@ -126,9 +130,10 @@ def _evaluate(context: StageContext, options: EvalOptions, required: list[str]) 
     return evaluation, conditions, predictions
 
 
-def _measure_parts(context: StageContext, options: EvalOptions, conditions: Conditions, whole: Collection[str]) -> Parts:
+def _measure_parts(
+    context: StageContext, options: EvalOptions, numbering: Numbering, conditions: Conditions, whole: Collection[str]
+) -> Parts:
     """Every part of our own system alone; nothing for another tool, or where metrics were chosen."""
-    from plant_cli.evaluation.foreign import read_numbering
     from plant_cli.evaluation.parts import measure_parts
     from plant_cli.running.families import choose_families
 
@@ -141,7 +146,7 @@ def _measure_parts(context: StageContext, options: EvalOptions, conditions: Cond
         conditions.gold,
         CONVENTIONS[options.convention],
         families,
-        read_numbering(options.label_order, options.remove_pairs),
+        numbering,
         known=whole,
         replicates=options.bootstrap,
         level=options.level,
@@ -150,15 +155,13 @@ def _measure_parts(context: StageContext, options: EvalOptions, conditions: Cond
     )
 
 
-def _measure_reliability(options: EvalOptions, conditions: Conditions, predictions: Predictions) -> Reliabilities:
+def _measure_reliability(numbering: Numbering, conditions: Conditions, predictions: Predictions) -> Reliabilities:
     """Of the whole, and of the network alone where its predictions were kept; empty if the scores are no probabilities."""
     from plant_cli.artefacts.predictions import NETWORK, WHOLE, list_parts
-    from plant_cli.evaluation.foreign import read_numbering
     from plant_cli.evaluation.predictions import read_predictions
     from plant_cli.evaluation.reliability import measure_reliability
 
     alone = list_parts(conditions.system.folder).get(NETWORK) if conditions.system.folder else None
-    numbering = read_numbering(options.label_order, options.remove_pairs)
     read = {WHOLE: predictions, **({NETWORK: read_predictions(alone, conditions.gold, numbering=numbering)} if alone else {})}
     drawn = {"replicates": conditions.replicates, "level": conditions.level, "seed": conditions.seed}
     found = {name: measure_reliability(one, conditions.gold, **drawn) for name, one in read.items()}  # type: ignore[arg-type]

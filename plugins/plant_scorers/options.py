@@ -44,7 +44,7 @@ class LinearOptions(SimilarityOptions):
 
     loss: Literal["ridge", "squared-hinge"] = option(
         "ridge",
-        "ridge: least squares for all labels at once, with exact scores of documents left out. "
+        "ridge: least squares for all labels at once; scores of documents left out follow from the same solution. "
         "squared-hinge: LIBLINEAR, label by label, much slower (needs scikit-learn).",
     )
     strength: float = option(0.3, "Regularisation λ of ridge; vectors have length 1.", gt=0)
