@@ -236,6 +236,7 @@ def _fit(spec: ScorerSpec, options: Options, given: ScorerInput) -> tuple[NamedS
     """A scorer fitted on all of train, and what it says of documents left out."""
     shape = (len(given.rows), given.gold.shape[1])
     fitted = ask(spec.name, "cannot be fitted", lambda: spec.fit(options, given))
+    ask(spec.name, "cannot be saved", fitted.scorer.tensors)  # better found now than after hours of training
     parts = fitted.left_out
     left_out = check_scores(spec.name, lambda: _leave_parts_out(spec, options, given) if parts is None else parts, shape)
     if spec.needs_names and not any(_tells_apart(order_shares(view, csr_array(given.gold[given.rows]))) for view in left_out):

@@ -129,6 +129,18 @@ def test_a_failing_scorer_is_named_and_left_out_only_if_that_is_allowed() -> Non
     assert "no luck" in fitted.missing["played"]
 
 
+def test_a_scorer_that_cannot_be_saved_is_found_while_scorers_are_fitted() -> None:
+    class Unsaved(Played):
+        def tensors(self) -> dict[str, Any]:
+            raise ValueError("no file")
+
+    spec = replace(played([0, 0, 0, 0]), fit=lambda options, given: FittedScorer(scorer=Unsaved(np.zeros(4))))
+    with pytest.raises(ComponentError, match="'played' cannot be saved: ValueError: no file"):
+        fit(("words",), spec)
+    fitted = fit(("words",), spec, allow_missing=True)
+    assert [scorer.name for scorer in fitted.scorers.scorers] == ["words"]
+
+
 @pytest.mark.parametrize(
     ("values", "message"), [([1, np.nan, 0, 0], "not numbers"), ([np.inf, 0, 0, 0], "not numbers"), ([1, 0, 0], r"not \(40, 4\)")]
 )
