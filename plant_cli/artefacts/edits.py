@@ -64,8 +64,11 @@ def write_edits(folder: Path, edits: Mapping[str, LabelEdits]) -> None:
     if not entries:
         path.unlink(missing_ok=True)
         return
+    text = yaml.safe_dump(entries, allow_unicode=True, sort_keys=False)
+    if "\x85" in text:  # a line end in YAML, read back as a space unless it is escaped
+        text = yaml.safe_dump(entries, sort_keys=False)
     with replacing(path) as temporary:
-        temporary.write_text(yaml.safe_dump(entries, allow_unicode=True, sort_keys=False), encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8")
 
 
 def set_aside(folder: Path) -> Path | None:

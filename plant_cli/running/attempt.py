@@ -44,12 +44,16 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
         taken = folder.finish(done.model_copy(update={"key": stage_key(done, run.header.data_hash)}))
         if taken:
             context.reporter.note(f"kept of the earlier '{folder.name}': {', '.join(taken)}, which were put there by hand")
-        _write_run_recipe(run)
     except BaseException as error:
         reserve.close()
         if isinstance(error, MemoryError | RuntimeError | OSError):
             traceback.clear_frames(error.__traceback__)  # what the stage still held
         _fail(error, record.model_copy(update=_ending(record, context, started)), context, folder)
+    try:
+        _write_run_recipe(run)
+    except (PlantError, OSError) as error:  # the stage is done, whatever is wrong with others
+        text = f"{error.what} ({error.where}): {error.todo}" if isinstance(error, PlantError) else str(error)
+        context.reporter.warn(f"'{folder.name}' is done, but {run.recipe_path.name} of the run does not have it: {text}")
     return result
 
 

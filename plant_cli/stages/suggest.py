@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from plant_cli.api import Column, DataError, Options, Result, StageContext, StageSpec, Table, UsageError, near_names, option
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
 
     from plant_cli.api import Corpus
@@ -136,12 +138,25 @@ def _texts(context: StageContext, options: SuggestOptions) -> tuple[list[str], l
             )
     if frame.is_empty():
         raise DataError("the table has no rows", where=options.path, expected="at least one text", todo="check the file")
+    _refuse_unreadable(frame, names, options.path)
     ids = _identify(context, options, frame)
     texts = frame.select(join_columns(names).alias("text"))["text"].cast(str).fill_null("")
     empty = int((texts.str.strip_chars() == "").sum())
     if empty:
         context.reporter.warn(f"{empty} of {len(frame)} texts are empty: nothing is suggested for them")
     return ids, texts.to_list()
+
+
+def _refuse_unreadable(frame: pl.DataFrame, names: Sequence[str], where: str) -> None:
+    for name in names:
+        dtype = frame.schema[name]
+        if dtype.is_nested() or str(dtype) == "Binary":
+            raise DataError(
+                f"the column '{name}' holds {'lists or objects' if dtype.is_nested() else 'bytes'}",
+                where=f"{where}, column {name}",
+                expected="a text or a number in each row",
+                todo="write them as text, or name another column (--id-column, --text-column)",
+            )
 
 
 def _identify(context: StageContext, options: SuggestOptions, frame: pl.DataFrame) -> list[str]:
@@ -170,6 +185,7 @@ def _identify(context: StageContext, options: SuggestOptions, frame: pl.DataFram
                 f"there is no column 'doc_id': the texts are numbered by row; --id-column names their ids, perhaps {named}"
             )
         return rows
+    _refuse_unreadable(frame, [column], str(options.path))
     cells = frame[column].cast(str).to_list()
     missing = sum(not cell for cell in cells)
     if missing:

@@ -109,7 +109,7 @@ def read_words(path: Path) -> list[str]:
         words = read_json(path, "the list of words of the published weights")
     else:
         try:
-            words = path.read_text(encoding="utf-8").splitlines()
+            words = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")  # splitlines() would split words that hold U+2028
         except (OSError, UnicodeDecodeError) as error:
             raise DataError(
                 f"the words of the published weights cannot be read: {error}",

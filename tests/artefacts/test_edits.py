@@ -8,6 +8,7 @@ from plant_cli.artefacts.edits import FILE, LabelEdits, read_edits, write_edits
 
 def test_round_trip_keeps_words_that_yaml_would_change(tmp_path: Path) -> None:
     edits = {"1e4": LabelEdits(deny=frozenset({"no", "null", "12:30"}), allow={"on": 0.25, "été": 1.0}), "B": LabelEdits(allow={"x": 1e-4})}
+    edits["line\x85ends"] = LabelEdits(deny=frozenset({"\x85x", "a\u2028b"}))
     write_edits(tmp_path, edits)
     assert read_edits(tmp_path) == edits
 

@@ -117,6 +117,17 @@ def test_a_failed_replacement_is_named_where_it_lies_now(laboratory):
     assert caught.value.where == f"{laboratory.path / '.alpha.failed'}; see {beside}"
 
 
+def test_a_damaged_record_of_another_stage_does_not_undo_a_finished_one(laboratory):
+    laboratory.run("alpha")
+    (laboratory.path / "beta-old").mkdir()
+    (laboratory.path / "beta-old" / "stage.json").write_text("{")
+    laboratory.run("alpha", force=True)
+    assert laboratory.record("alpha")["status"] == "done"
+    (warning,) = laboratory.reporter.warnings
+    assert warning.startswith("'alpha' is done, but recipe.yaml of the run does not have it: ")
+    assert str(laboratory.path / "beta-old" / "stage.json") in warning
+
+
 def test_results_that_miss_a_gate_stay_in_the_place_that_is_named(laboratory):
     laboratory.run("alpha")
 

@@ -159,6 +159,23 @@ def test_the_ids_of_the_runs_corpus_are_not_lost(clinic: Any, listener: Listener
     assert listener.warnings == []
 
 
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        ({"doc_id": [["a", "b"]], "text": ["fever"]}, "'doc_id' holds lists or objects"),
+        ({"doc_id": [{"a": 1}], "text": ["fever"]}, "'doc_id' holds lists or objects"),
+        ({"doc_id": [b"\xff"], "text": ["fever"]}, "'doc_id' holds bytes"),
+        ({"doc_id": ["a"], "text": [["fever", "cough"]]}, "'text' holds lists or objects"),
+    ],
+)
+def test_columns_that_are_no_text_are_named(trained: Any, tmp_path: Path, frame: dict[str, list[Any]], said: str) -> None:
+    table = tmp_path / "new.parquet"
+    pl.DataFrame(frame).write_parquet(table)
+    with pytest.raises(DataError, match=said) as caught:
+        trained(path=str(table))
+    assert str(table) in caught.value.where
+
+
 def test_rows_are_never_numbered_in_silence_where_there_may_be_ids(trained: Any, listener: Listener, tmp_path: Path) -> None:
     table = tmp_path / "new.csv"
     table.write_text("CASE_ID,sex,text\n17,f,fever\n4,f,cough\n")

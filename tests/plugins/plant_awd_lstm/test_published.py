@@ -11,7 +11,7 @@ import pytest
 import torch
 from plant_awd_lstm.network import Encoder, LanguageModel
 from plant_awd_lstm.options import AwdLstmOptions
-from plant_awd_lstm.published import import_weights
+from plant_awd_lstm.published import import_weights, read_words
 from plant_awd_lstm.vocabulary import BEGIN, PAD, UNKNOWN, Vocabulary
 from safetensors.torch import save_file
 from torch import Tensor
@@ -134,6 +134,12 @@ def test_a_list_of_words_of_another_length_is_refused(model: LanguageModel, voca
     with pytest.raises(DataError, match=r"shape \[8, 6\], where this network needs \[6, 6\]") as caught:
         import_weights(model, vocabulary, path, words)
     assert "one row for each of the 6 words" in caught.value.expected
+
+
+def test_only_line_feeds_end_words(tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_bytes("xxunk\r\nxxpad\n\x85\na\u2028b\nthe\n".encode())
+    assert read_words(path) == ["xxunk", "xxpad", "\x85", "a\u2028b", "the"]
 
 
 def test_words_of_another_language_are_refused(model: LanguageModel, vocabulary: Vocabulary, tmp_path: Path) -> None:
