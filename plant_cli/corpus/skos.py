@@ -52,9 +52,10 @@ def read_skos(text: str, syntax: str, language: str | None, path: Path) -> tuple
     rdflib, graph = _parse(text, syntax, path)
     skos, terms = rdflib.SKOS, rdflib.DCTERMS
     concepts = sorted({str(node) for node in graph.subjects(skos.prefLabel, None) if isinstance(node, rdflib.URIRef)})
-    spoken = Counter(title.language or "" for title in graph.objects(None, skos.prefLabel))
-    chosen = language or ("en" if "en" in spoken else max(spoken, key=lambda code: spoken[code], default=""))
-    if language is not None and language not in spoken:
+    titled = (title for title in graph.objects(None, skos.prefLabel) if isinstance(title, rdflib.Literal))
+    spoken = Counter(title.language or "" for title in titled)
+    chosen = language or ("en" if _is_spoken("en", spoken) else max(spoken, key=lambda code: spoken[code], default=""))
+    if language is not None and not _is_spoken(language, spoken):
         raise DataError(
             f"the vocabulary has no titles in '{language}'",
             where=str(path),
@@ -93,9 +94,14 @@ def _remarks(rows: list[dict[str, Any]], chosen: str) -> list[str]:
 
 def _speaking(values: Iterable[Any], language: str) -> list[str]:
     """Texts in a language, sorted; of those without any, if there are none in it."""
-    given = list(values)
-    texts = sorted({str(value) for value in given if (value.language or "").split("-")[0] == language})
+    given = [value for value in values if hasattr(value, "language")]  # a note may be a node of its own, with parts: it is no text
+    texts = sorted({str(value) for value in given if _is_spoken(language, [value.language or ""])})
     return texts or sorted({str(value) for value in given if not value.language})
+
+
+def _is_spoken(language: str, tags: Iterable[str]) -> bool:
+    """Whether a tag is of a language: `en` and `en-GB` are of `en`, and `en-GB` alone is of `en-GB`."""
+    return any(language.lower() in (tag.lower(), tag.lower().split("-")[0]) for tag in tags)
 
 
 def _parse(text: str, syntax: str, path: Path) -> tuple[Any, Any]:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from plant_cli.api import ComponentError, ResourceError, first_line
@@ -203,7 +204,8 @@ def load_network(profile: Profile, options: HuggingFaceOptions) -> Any:
 
     Under `torch.device("meta")` it is built from config.json alone, as `plant plan` asks: all shapes, no weights.
     """
-    plain = _load_plain(profile, options)
+    with _explained(profile):
+        plain = _load_plain(profile, options)
     return plain if plain is not None else _load_any(profile, options)
 
 
@@ -306,7 +308,7 @@ def _explained(profile: Profile) -> Iterator[None]:
     """Turns failures to load into an error that says which file or command is missing."""
     try:
         yield
-    except (OSError, ValueError) as error:  # a ValueError: no tokenizer of any form, or an architecture nobody knows
+    except (OSError, ValueError, SafetensorError) as error:  # a ValueError: no tokenizer of any form, or an architecture nobody knows
         model, gated = profile.model, "gated repo" in str(error)
         revision = f" --revision {profile.revision}" if profile.revision else ""
         raise ResourceError(

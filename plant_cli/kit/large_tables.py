@@ -52,7 +52,12 @@ def spool_table(path: Path, codec: str, bad: BadRows | None) -> pl.LazyFrame | N
         return None
     lenient = None if bad is None or bad.strict else bad
     if start == b"{":
-        return pl.concat(_spool_lines(partial(cut_lines, path, codec), lenient))
+        frames = _spool_lines(partial(cut_lines, path, codec), lenient)
+        if not frames:
+            raise DataError(
+                "no line of the file can be read", where=str(path), expected="a JSON object on each line", todo="make the file again"
+            )
+        return pl.concat(frames)
     separator, content, skipped = find_separator_of(first)
     if separator is None:
         parse_text(first, path)  # says why it is no table
@@ -99,7 +104,7 @@ def _read(
         sound = keep(content, place, bad)
         if len(bad.rows) == before:
             raise
-    return parse(sound, place), sound
+    return parse(sound, place) if sound.strip() else pl.DataFrame(), sound
 
 
 class _Unlike(Exception):
@@ -124,6 +129,8 @@ def _parse_lines(pieces: Iterable[Piece], bad: BadRows | None, *, alike: bool = 
     for place, content in pieces:
         if content.strip():
             frame, sound = _read(parse_lines, keep_lines, (place, content), bad)
+            if not sound.strip():
+                continue
             first = frame.schema if first is None else first
             if alike and frame.schema != first:
                 raise _Unlike

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
+import re
+import tokenize
 from collections.abc import Sequence
 
 import polars as pl
@@ -13,6 +16,7 @@ from plant_cli.api import DataError
 SEPARATORS = (";", "|", ",")
 _LISTS = pl.List(pl.String)
 _AS_LISTS = "lists"
+_PRINTED = re.compile(r"""['"]\s+['"]""")  # strings that follow one another without a comma, perhaps
 
 
 def find_separator(columns: Sequence[pl.Series]) -> str | None:
@@ -103,8 +107,8 @@ def _parse_list(cell: str | None, row: int, where: str) -> list[str]:
 
 
 def _read_list(cell: str) -> list[object] | None:
-    """A list in JSON, or as Python prints it (which is what a CSV file made from lists in pandas holds)."""
-    for read in (json.loads, ast.literal_eval):
+    """A list in JSON, or as Python or numpy prints it (which is what a CSV file made from lists in pandas holds)."""
+    for read in (json.loads, _read_array if _PRINTED.search(cell) else ast.literal_eval):
         try:
             parsed = read(cell.strip())
         except (ValueError, SyntaxError):
@@ -112,6 +116,20 @@ def _read_list(cell: str) -> list[object] | None:
         if isinstance(parsed, list):
             return parsed
     return None
+
+
+def _read_array(cell: str) -> object:
+    """A list of strings, where those without a comma between them are two, as numpy prints them: Python would join them."""
+    parts: list[str] = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(cell).readline):
+            if token.type == tokenize.STRING and parts and parts[-1] not in ("[", ","):
+                parts.append(",")
+            if token.type in (tokenize.STRING, tokenize.OP, tokenize.NUMBER, tokenize.NAME):
+                parts.append(token.string)
+    except tokenize.TokenError as error:
+        raise ValueError(str(error)) from error
+    return ast.literal_eval("".join(parts))
 
 
 def _refuse_stray_lists(column: pl.Series, where: str) -> None:

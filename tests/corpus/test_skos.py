@@ -42,6 +42,20 @@ def test_another_language() -> None:
         read_skos(TURTLE, "turtle", "fr", PATH)
 
 
+@pytest.mark.parametrize("language", [None, "en", "en-GB", "en-gb"])
+def test_titles_with_a_region_alone(language: str | None) -> None:
+    table, remarks = read_skos(TURTLE.replace("@en", "@en-GB").replace("@de", "@de-AT"), "turtle", language, PATH)
+    assert table["title"].to_list() == ["Oil", None]
+    assert "1 concepts have no title" in remarks[1]
+
+
+@pytest.mark.parametrize("node", ['[ <http://x/value> "text"@en ]', "<http://x/note>"])
+def test_notes_and_names_that_are_nodes_are_left_out(node: str) -> None:
+    more = f"<http://x/1> skos:definition {node} ; skos:altLabel {node} . <http://x/2> skos:prefLabel {node} ."
+    table, _ = read_skos(TURTLE + more, "turtle", None, PATH)
+    assert table.select("title", "description", "alternatives").rows() == [("Oil", "What burns.", ["Petroleum"]), (None, None, [])]
+
+
 def test_nothing_is_fetched_and_damage_is_explained() -> None:
     remote = '{"@context": "https://example.org/context.jsonld", "@id": "x"}'
     with pytest.raises(DataError, match="nothing is fetched"):

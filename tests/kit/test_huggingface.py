@@ -1,5 +1,6 @@
 """Hugging Face backbones on small random models made on the spot: encoders and causal ones, adapters, 4-bit weights."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -216,6 +217,16 @@ def test_a_missing_model_says_how_to_get_it(tmp_path: Path) -> None:
         load(tmp_path / "nowhere")
     assert "hf download" in caught.value.todo
     assert caught.value.exit_code == 6
+
+
+@pytest.mark.parametrize("adapter", ["none", "full"])
+def test_weights_that_were_cut_off_are_named(encoder: Path, tmp_path: Path, adapter: str) -> None:
+    folder = shutil.copytree(encoder, tmp_path / "cut")
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[: weights.stat().st_size // 2])
+    with pytest.raises(ResourceError, match="could not be loaded") as caught:
+        load(folder, adapter=adapter)
+    assert caught.value.where == str(folder)
 
 
 def test_a_hub_model_is_fetched_at_its_commit() -> None:

@@ -100,6 +100,16 @@ def test_rows_that_cannot_be_read_are_the_same(tmp_path: Path, case: str) -> Non
         read(tmp_path / "x", 45, BadRows(strict=True))
 
 
+def test_a_piece_without_a_sound_line_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b'{"a": "x"}\n' * 9 + b'{"a": "cut o')
+    bad = BadRows()
+    assert read(tmp_path / "x", 30, bad)["a"].to_list() == ["x"] * 9
+    assert [row.line for row in bad.rows] == [10]
+    (tmp_path / "x").write_bytes(b'{"a"\n' * 9)
+    with pytest.raises(DataError, match="no line of the file can be read"):
+        read(tmp_path / "x", 30, BadRows())
+
+
 def test_a_type_that_comes_late_makes_no_bad_row_count_twice(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b'{"a": 1}\n' * 9 + b"[1]\n" + b'{"a": "x"}\n' * 9)
     bad = BadRows()

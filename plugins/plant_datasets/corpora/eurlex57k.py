@@ -13,7 +13,7 @@ from plant_cli.api import DataSection, Dataset
 from plant_cli.kit.rows import BadRows, read_lines
 from plant_datasets.corpora.registration import Eurlex57kOptions
 from plant_datasets.corpora.split_folders import find_split_folders
-from plant_datasets.formats.documents import Document, Part, Reading
+from plant_datasets.formats.documents import Document, Part, Reading, check_text
 
 
 def load(data: DataSection, options: Eurlex57kOptions) -> Dataset:
@@ -33,13 +33,15 @@ def _read(reading: Reading, folder: Path, options: Eurlex57kOptions) -> Iterator
             attached = [law.get("attachments") or ""] if options.attachments else []
             pieces = [law.get("header") or law.get("title"), law.get("recitals"), *body, *attached]
             labels = [str(concept) for concept in law["concepts"]]
+            text = "\n".join(str(piece) for piece in pieces if piece)
+            check_text(text)
         except json.JSONDecodeError as error:
             reading.bad.add(path, error.lineno, f"not JSON: {error.msg}", content[:500], column=error.colno)
             continue
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             reading.bad.add(path, 1, f"not {{celex_id, header, recitals, main_body, concepts}}: {error}", content[:500])
             continue
-        yield Document(number, "\n".join(str(piece) for piece in pieces if piece), labels, str(law.get("celex_id") or path.stem))
+        yield Document(number, text, labels, str(law.get("celex_id") or path.stem))
 
 
 def _read_names(reading: Reading) -> pl.DataFrame | None:

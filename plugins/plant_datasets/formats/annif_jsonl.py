@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from plant_cli.api import DataSection, Dataset, NoOptions
-from plant_datasets.formats.documents import Document, Part, Reading, find_parts
+from plant_datasets.formats.documents import Document, Part, Reading, check_text, find_parts
 from plant_datasets.formats.sniffing import find_example, first_lines
 from plant_datasets.formats.writing import Output
 
@@ -64,12 +64,13 @@ def _read(reading: Reading, path: Path, titles: dict[str, str | None]) -> Iterat
             row = json.loads(line)
             text, subjects, doc_id = row["text"], row.get("subjects") or [], row.get("document_id")
             labels = {str(subject["uri"]): subject.get("label") for subject in subjects}
+            check_text(text or "")
         except json.JSONDecodeError as error:
             reading.bad.add(path, number, f"not JSON: {error.msg}", line, column=error.colno)
             continue
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             reading.bad.add(path, number, f"not {{text, subjects: [{{uri}}]}}: {error}", line)
             continue
         for label, title in labels.items():
-            titles[label] = titles.get(label) or title
+            titles[label] = titles.get(label) or (title if isinstance(title, str) else None)
         yield Document(number, text or "", list(labels), None if doc_id in (None, "") else str(doc_id))

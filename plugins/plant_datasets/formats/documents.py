@@ -142,6 +142,13 @@ def _make_frame(block: Sequence[Document], prefix: str) -> pl.DataFrame:
     return pl.DataFrame(columns, schema=SCHEMA)
 
 
+def check_text(text: object) -> None:
+    """Raise `TypeError` or `ValueError` for what JSON may hold and no document can: another type, or half of a character (`\\ud83d`)."""
+    if not isinstance(text, str):
+        raise TypeError(f"a text is wanted, not {type(text).__name__}")
+    text.encode()
+
+
 class LinesByNumber:
     """Lines that are asked for by their number, counted from 1, in rising order; `IndexError` behind the last."""
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from plant_cli.api import DataError, DataSection, Dataset, NoOptions, SplitName
 from plant_cli.kit.rows import BadRows, read_lines
-from plant_datasets.formats.documents import Document, NumberedLabels, Part, Reading, find_file, pair, read_numbered
+from plant_datasets.formats.documents import Document, NumberedLabels, Part, Reading, check_text, find_file, pair, read_numbered
 from plant_datasets.formats.writing import Output
 
 _NAMES: dict[SplitName, str] = {"train": "trn", "validation": "val", "test": "tst"}
@@ -128,6 +128,7 @@ def _read_json(reading: Reading, path: Path, labels: NumberedLabels) -> Iterator
         try:
             row = json.loads(line)
             text = "\n".join(part for part in (row.get("title"), row.get("content")) if part)
+            check_text(text)
             yield Document(number, text, [labels.name(int(label)) for label in row.get("target_ind", [])], _id(row))
         except json.JSONDecodeError as error:
             reading.bad.add(path, number, f"not JSON: {error.msg}", line, column=error.colno)

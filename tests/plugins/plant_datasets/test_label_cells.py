@@ -23,6 +23,8 @@ def parse(*cells: str | int | None) -> list[list[str | None] | None]:
         (["atrial fibrillation", "gout"], [["atrial fibrillation"], ["gout"]]),
         (['["a, b", "c"]', "[]", None], [["a, b", "c"], [], []]),
         (["['a', \"b's\"]", "[1, 2]"], [["a", "b's"], ["1", "2"]]),
+        (["['heart failure' \"Crohn's\"\n 'E11.9']", "['x']"], [["heart failure", "Crohn's", "E11.9"], ["x"]]),
+        (["[\"it's 'a' 'b'\", 'c']"], [["it's 'a' 'b'", "c"]]),
         ([12, 7], [["12"], ["7"]]),
         (["[draft] a;b"], [["[draft] a", "b"]]),
         ([None, None], [[None], [None]]),
