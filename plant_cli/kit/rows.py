@@ -80,7 +80,9 @@ class BadRows:
         return [f"{len(self.rows):,} rows cannot be read and are left out ({kept}; --strict stops instead): {listed}"]
 
 
-def read_lines(path: Path, bad: BadRows, encoding: str | None = None, *, ends: bool = False) -> Iterator[tuple[int, str]]:
+def read_lines(
+    path: Path, bad: BadRows, encoding: str | None = None, *, ends: bool = False, surrogates: bool = False
+) -> Iterator[tuple[int, str]]:
     """The lines of a text file with their numbers, counted from 1, without their ends; a byte order mark is passed over.
 
     A line that is not in the encoding goes to `bad`, with the column of its first wrong byte; more than ten of them say that the whole
@@ -91,6 +93,8 @@ def read_lines(path: Path, bad: BadRows, encoding: str | None = None, *, ends: b
         bad: takes lines that cannot be decoded.
         encoding: of the file (default: UTF-8, or UTF-16 or UTF-32 if the file begins with their mark).
         ends: whether lines keep their ends.
+        surrogates: whether lines that go to `bad` are given, too, with surrogates for their wrong bytes: rows of several lines then
+            begin and end where they do.
 
     Raises:
         DataError: more than ten lines are not in the encoding.
@@ -112,6 +116,8 @@ def read_lines(path: Path, bad: BadRows, encoding: str | None = None, *, ends: b
                 bad.add(path, number, why, line.decode(codec, "replace"), column=len(before) + 1, expected="text in its encoding")
                 wrong += 1
                 refuse_many(wrong, bad.rows[-1], codec.removesuffix("-sig").upper())
+                if surrogates:
+                    yield number, line.decode(codec if number == 1 or codec != "utf-8-sig" else "utf-8", "surrogateescape")
 
 
 def refuse_many(wrong: int, row: BadRow, codec: str) -> None:

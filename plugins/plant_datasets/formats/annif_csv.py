@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from plant_datasets.formats.documents import Document, Reading, find_parts
 from plant_datasets.formats.sniffing import find_example, first_lines
 from plant_datasets.formats.writing import Output
 
+_WRONG = re.compile("[\udc80-\udcff]")
 TEXT, SUBJECTS, ID = "text", "subject_uris", "document_id"
 
 
@@ -56,7 +58,7 @@ def _read(reading: Reading, path: Path) -> Iterator[Document]:
 
     def lines() -> Iterator[str]:
         nonlocal last
-        for _, last in reading.lines(path, ends=True):
+        for _, last in reading.lines(path, ends=True, surrogates=True):
             yield last
 
     reader = csv.reader(lines())
@@ -87,7 +89,7 @@ def _rows(reading: Reading, path: Path, reader: Any, last: Callable[[], str]) ->
 
 def _documents(reading: Reading, path: Path, rows: Iterable[tuple[int, list[str]]], columns: Sequence[str]) -> Iterator[Document]:
     for number, (line, row) in enumerate(rows, start=1):
-        if not row:
+        if not row or any(_WRONG.search(cell) for cell in row):  # lines with wrong bytes have been taken note of
             continue
         if len(row) != len(columns):
             reading.bad.add(path, line, f"{len(row)} fields, the first line has {len(columns)}", _as_line(row))

@@ -65,10 +65,10 @@ class Reading:
         """The corpus."""
         return Path(str(self.data.path))
 
-    def lines(self, path: Path, *, ends: bool = False) -> Iterator[tuple[int, str]]:
-        """The lines of one of its files, by number; with their ends, if asked for."""
+    def lines(self, path: Path, *, ends: bool = False, surrogates: bool = False) -> Iterator[tuple[int, str]]:
+        """The lines of one of its files, by number; see `read_lines`."""
         self.files.append(path)
-        return read_lines(path, self.bad, self.data.encoding, ends=ends)
+        return read_lines(path, self.bad, self.data.encoding, ends=ends, surrogates=surrogates)
 
     def aligned(self, path: Path) -> list[str]:
         """The lines of a file that stand beside the rows of another: all of them, or an error."""

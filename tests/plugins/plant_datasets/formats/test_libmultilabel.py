@@ -26,3 +26,10 @@ def test_with_and_without_ids(tmp_path: Path, line: str, row: tuple[str, list[st
 def test_a_table_with_names_of_columns_is_not_recognised(tmp_path: Path) -> None:
     (tmp_path / "x.tsv").write_text("codes\tnote\nE11\tfever and a cough that is long\n")
     assert libmultilabel.recognise(DataSection(path=str(tmp_path / "x.tsv"))) is None
+
+
+def test_label_numbers_with_weights_or_without_any_are_text2text(tmp_path: Path) -> None:
+    path = tmp_path / "train.txt"
+    for heads in (("0::0.1,1::0.2", "2::1"), ("0,1", "", "2")):
+        path.write_text("".join(f"{head}\ta text that is much longer than its labels\n" for head in heads))
+        assert libmultilabel.recognise(DataSection(path=str(path))) is None
