@@ -108,16 +108,16 @@ def read_lines(
     with open_bytes(path, "a text file") as stream:
         for number, raw in enumerate(stream, start=1):
             line = raw if ends else raw.removesuffix(b"\n").removesuffix(b"\r")
+            own = codec if number == 1 or codec != "utf-8-sig" else "utf-8"
             try:
-                yield number, line.decode(codec if number == 1 or codec != "utf-8-sig" else "utf-8")
+                yield number, line.decode(own)
             except UnicodeDecodeError as error:
                 before = error.object[: error.start].decode(codec, "replace")
                 why = f"byte 0x{error.object[error.start]:02x} is not {codec.removesuffix('-sig').upper()} (--encoding names another)"
                 bad.add(path, number, why, line.decode(codec, "replace"), column=len(before) + 1, expected="text in its encoding")
                 wrong += 1
                 refuse_many(wrong, bad.rows[-1], codec.removesuffix("-sig").upper())
-                if surrogates:
-                    yield number, line.decode(codec if number == 1 or codec != "utf-8-sig" else "utf-8", "surrogateescape")
+                yield from [(number, line.decode(own, "surrogateescape"))] if surrogates else []
 
 
 def refuse_many(wrong: int, row: BadRow, codec: str) -> None:
