@@ -51,8 +51,8 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
         _fail(error, record.model_copy(update=_ending(record, context, started)), context, folder)
     try:
         _write_run_recipe(run)
-    except (PlantError, OSError) as error:  # the stage is done, whatever is wrong with others
-        text = f"{error.what} ({error.where}): {error.todo}" if isinstance(error, PlantError) else str(error)
+    except (PlantError, OSError, MemoryError) as error:  # the stage is done, whatever is wrong with others
+        text = f"{error.what} ({error.where}): {error.todo}" if isinstance(error, PlantError) else str(error) or "memory ran out"
         context.reporter.warn(f"'{folder.name}' is done, but {run.recipe_path.name} of the run does not have it: {text}")
     return result
 
