@@ -52,8 +52,7 @@ def read_skos(text: str, syntax: str, language: str | None, path: Path) -> tuple
     rdflib, graph = _parse(text, syntax, path)
     skos, terms = rdflib.SKOS, rdflib.DCTERMS
     concepts = sorted({str(node) for node in graph.subjects(skos.prefLabel, None) if isinstance(node, rdflib.URIRef)})
-    titled = (title for title in graph.objects(None, skos.prefLabel) if isinstance(title, rdflib.Literal))
-    spoken = Counter(title.language or "" for title in titled)
+    spoken = Counter(title.language or "" for title in _literals(graph.objects(None, skos.prefLabel)))
     chosen = language or ("en" if _is_spoken("en", spoken) else max(spoken, key=lambda code: spoken[code], default=""))
     if language is not None and not _is_spoken(language, spoken):
         raise DataError(
@@ -94,9 +93,14 @@ def _remarks(rows: list[dict[str, Any]], chosen: str) -> list[str]:
 
 def _speaking(values: Iterable[Any], language: str) -> list[str]:
     """Texts in a language, sorted; of those without any, if there are none in it."""
-    given = [value for value in values if hasattr(value, "language")]  # a note may be a node of its own, with parts: it is no text
+    given = _literals(values)
     texts = sorted({str(value) for value in given if _is_spoken(language, [value.language or ""])})
     return texts or sorted({str(value) for value in given if not value.language})
+
+
+def _literals(values: Iterable[Any]) -> list[Any]:
+    """Those that are texts: a note may also be a node of its own, with parts."""
+    return [value for value in values if hasattr(value, "language")]
 
 
 def _is_spoken(language: str, tags: Iterable[str]) -> bool:

@@ -10,11 +10,11 @@ from pathlib import Path
 from plant_cli.api import DataSection, Dataset, NoOptions
 from plant_datasets.formats.documents import Document, Reading, find_parts, is_line_file
 from plant_datasets.formats.sniffing import find_example, first_lines, mostly
+from plant_datasets.formats.text2text import LABELS
 from plant_datasets.formats.writing import Output
 
 _NAMES = {"train": "train", "validation": "valid", "test": "test"}
 _HEADING = re.compile(r"[^\W\d]\w*")
-_NUMBERS = re.compile(r"(\d+(::[-+\d.eE]+)?(,\d+(::[-+\d.eE]+)?)*)?")  # the labels of text2text, none where a document has none
 _MUCH_LONGER = 2.0
 
 
@@ -49,7 +49,7 @@ def _fits(path: Path) -> bool:
     rows = [row for line in lines if len(row := line.split("\t")) == fields + 1]
     if all(_HEADING.fullmatch(name) for name in rows[0]) or any(row[-1].lstrip().startswith("<http") for row in rows):
         return False
-    numbers = all(_NUMBERS.fullmatch(row[0]) for row in rows) and len(rows[0]) == 2
+    numbers = all(LABELS.fullmatch(row[0]) for row in rows) and len(rows[0]) == 2
     return not numbers and sum(len(row[-1]) for row in rows) > _MUCH_LONGER * sum(len(row[-2]) for row in rows)
 
 

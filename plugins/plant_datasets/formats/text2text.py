@@ -25,7 +25,7 @@ from plant_datasets.formats.sniffing import find_example, first_lines, mostly
 from plant_datasets.formats.writing import Output
 
 _WEIGHT = r"(?:::[-+\d.eE]+)?"
-_LABELS = re.compile(rf"(?:\d+{_WEIGHT}(?:,\d+{_WEIGHT})*)?")
+LABELS = re.compile(rf"(?:\d+{_WEIGHT}(?:,\d+{_WEIGHT})*)?")
 _NAMES = {"train": "train", "validation": "valid", "test": "test"}
 
 
@@ -63,7 +63,7 @@ def _is_named_so(path: Path) -> bool:
 
 
 def _fits(path: Path) -> bool:
-    if not mostly(first_lines(path), lambda line: "\t" in line and _LABELS.fullmatch(line.partition("\t")[0])):
+    if not mostly(first_lines(path), lambda line: "\t" in line and LABELS.fullmatch(line.partition("\t")[0])):
         return False
     heads = [line.partition("\t")[0] for line in first_lines(path)]
     return any("," in head or "::" in head for head in heads) or find_file(path.parent, ITEMS, "output_items.txt") is not None
@@ -78,7 +78,7 @@ def _numbers(reading: Reading, parts: dict[Part, Path]) -> Iterator[int]:
 def _read(reading: Reading, path: Path, labels: NumberedLabels) -> Iterator[Document]:
     for number, line in reading.lines(path):
         head, tab, text = line.partition("\t")
-        if not tab or not _LABELS.fullmatch(head):
+        if not tab or not LABELS.fullmatch(head):
             why = "there is no tab" if not tab else f"'{head[:20]}' are no label numbers"
             reading.bad.add(path, number, why, line, column=1, expected="0,1,2<TAB>text")
             continue
