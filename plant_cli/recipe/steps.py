@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -100,7 +100,7 @@ def check_sections(layer: Layer, components: Components) -> dict[str, tuple[Stag
 
 
 def resolve_steps(recipe: Layer, over: Layer, components: Components) -> list[Step]:
-    """All steps of a recipe, in its order.
+    """All steps of a recipe, in its order, but none before a stage that feeds it: a recipe that extends another may name it last.
 
     Args:
         recipe: the recipe; its sections are the steps.
@@ -118,7 +118,23 @@ def resolve_steps(recipe: Layer, over: Layer, components: Components) -> list[St
                 todo="correct the name, or add the section to the recipe",
             )
     layer = merge(recipe, over)
-    return [resolve_step(layer, spec, tag, components) for spec, tag in steps.values()]
+    return [resolve_step(layer, spec, tag, components) for spec, tag in _order(list(steps.values()))]
+
+
+def _order(steps: Sequence[tuple[StageSpec, str | None]]) -> list[tuple[StageSpec, str | None]]:
+    """Stages and tags in the order given, each brought forward before the first stage that it feeds."""
+    ordered: dict[str, tuple[StageSpec, str | None]] = {}
+
+    def place(spec: StageSpec, tag: str | None, waiting: frozenset[str] = frozenset()) -> None:
+        for other, own in steps:
+            name = join_tag(other.name, own)
+            if spec.name in other.feeds and name not in ordered and other.name not in waiting:  # plugins may feed each other
+                place(other, own, waiting | {spec.name})
+        ordered.setdefault(join_tag(spec.name, tag), (spec, tag))
+
+    for spec, tag in steps:
+        place(spec, tag)
+    return list(ordered.values())
 
 
 def resolve_step(layer: Layer, spec: StageSpec, tag: str | None, components: Components) -> Step:

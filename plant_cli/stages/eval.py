@@ -257,6 +257,7 @@ SPECS = (
         options=EvalOptions,
         run=run,
         sections=("data", "machine"),
+        feeds=("significance", "report"),
         seeded=True,
         examples=("plant eval --bootstrap 1000", "plant eval --tag omikuji --predictions omikuji.parquet data.parquet"),
     ),

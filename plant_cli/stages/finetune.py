@@ -201,6 +201,7 @@ SPECS = (
         source="PLANT, stage 2",
         run=run,
         sections=("data", "model", "machine"),
+        feeds=("thresholds", "predict", "eval", "significance", "diff", "report", "export", "suggest"),
         parallel=True,
         seeded=True,
         examples=("plant finetune", "plant finetune --no-network --scorers words,titles data.parquet"),

@@ -292,6 +292,7 @@ SPECS = (
         source="PLANT, equation 1",
         run=run,
         sections=("data", "machine"),
+        feeds=("pretrain-attn", "finetune"),
         parallel=True,
         examples=(
             "plant mig --k 1000 data.parquet",

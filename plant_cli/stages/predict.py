@@ -363,6 +363,7 @@ SPECS = (
         options=PredictOptions,
         run=run,
         sections=("data", "machine"),
+        feeds=("eval", "significance", "diff", "report"),
         parallel=True,
         seeded=True,
         examples=(

@@ -81,6 +81,7 @@ SPECS = (
         source="PLANT, stage 1; LambdaLoss (Wang et al. 2018) on nDCG",
         run=run,
         sections=("data", "model", "machine"),
+        feeds=("finetune",),
         parallel=True,
         seeded=True,
         examples=("plant pretrain-attn", "plant pretrain-attn --backbone tiny --set model.backbone.hidden=64"),

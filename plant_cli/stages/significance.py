@@ -225,6 +225,7 @@ SPECS = (
         options=SignificanceOptions,
         run=run,
         sections=("machine",),
+        feeds=("report",),
         examples=(
             "plant significance finetune finetune-baseline",
             "plant significance finetune other-tool.parquet --metric P@5",

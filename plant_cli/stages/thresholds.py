@@ -188,6 +188,7 @@ SPECS = (
         options=ThresholdOptions,
         run=run,
         sections=("data", "machine"),
+        feeds=("eval", "suggest"),
         seeded=True,
         examples=(
             "plant thresholds --target precision=0.9",

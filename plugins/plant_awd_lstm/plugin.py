@@ -74,6 +74,7 @@ def plant_register_stages() -> Sequence[StageSpec]:
             source="Merity et al. 2018, arXiv:1708.02182; Howard and Ruder 2018, arXiv:1801.06146",
             run=run,
             sections=("data", "machine"),
+            feeds=("pretrain-attn", "finetune"),
             examples=("plant pretrain-lm", "plant pretrain-lm --weights wt103.safetensors --words words.txt"),
         )
     ]

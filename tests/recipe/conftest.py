@@ -42,7 +42,7 @@ def _nothing(context: object, options: object) -> Result:
 def plant_register_stages() -> list[StageSpec]:
     return [
         StageSpec(name="finetune", summary="Train.", options=FinetuneOptions, run=_nothing, sections=("data", "model", "machine")),
-        StageSpec(name="pretrain-attn", summary="Plant.", run=_nothing),
+        StageSpec(name="pretrain-attn", summary="Plant.", run=_nothing, feeds=("finetune",)),
         StageSpec(name="probe", summary="Probe.", options=ProbeOptions, run=_nothing),
         StageSpec(name="probe show", summary="Show.", run=_nothing, writes=False, sections=("model",)),
     ]

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from plant_cli.api import Choice, ComponentError, RecipeError, StageSpec, UsageError
+from plant_cli.api import Choice, ComponentError, RecipeError, Result, StageSpec, UsageError, hookimpl
 from plant_cli.recipe.layers import Layer, flag_layer
 from plant_cli.recipe.sources import parse_sets
 from plant_cli.recipe.steps import Step, check_sections, resolve_step, resolve_steps, split_section
@@ -26,6 +27,19 @@ def test_steps_come_in_order_with_defaults_and_shared_sections(registry: Registr
     assert (_options(steps[1]).rate, _options(steps[1]).epochs, steps[1].machine.seed) == (1e-4, 3, 5)
     assert steps[0].sections == {}
     assert set(steps[1].sections) == {"data", "model", "machine"}
+
+
+def test_a_stage_runs_before_those_that_it_feeds_wherever_its_section_stands(registry: Registry) -> None:
+    steps = _steps(registry, "probe: {depth: 1}\nfinetune: {}\nfinetune-planted: {}\npretrain-attn-b: {}\npretrain-attn: {}\n")
+    assert [step.name for step in steps] == ["probe", "pretrain-attn-b", "pretrain-attn", "finetune", "finetune-planted"]
+
+
+def test_stages_that_feed_each_other_end(registry: Registry) -> None:
+    circle = ModuleType("circle")
+    stages = [StageSpec(name=one, summary="A.", run=lambda *_: Result(), feeds=("left", "right")) for one in ("left", "right")]
+    circle.plant_register_stages = hookimpl(lambda: stages)  # type: ignore[attr-defined]
+    registry.register(circle, name="circle")
+    assert sorted(step.name for step in _steps(registry, "right: {}\nleft: {}\n")) == ["left", "right"]
 
 
 def test_a_tagged_section_inherits_and_overrides(registry: Registry) -> None:
