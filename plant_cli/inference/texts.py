@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -15,7 +17,7 @@ from plant_cli.artefacts.relevance import read_vocabulary
 from plant_cli.inference.model import Combination, ModelSource, score_parts
 from plant_cli.inference.reasons import explain_labels
 from plant_cli.inference.scorers import ScoredDocuments
-from plant_cli.inference.scoring import WHOLE, Mix, keep_logits, score_documents
+from plant_cli.inference.scoring import WHOLE, Mix, keep_logits, score_documents, top_labels
 from plant_cli.inference.top import Scoring, TopLabels
 from plant_cli.lexical.calibration import LIMIT
 from plant_cli.model.candidates import measure_recall
@@ -55,7 +57,11 @@ class NetworkModel:
         words = find_token_words(texts, tokens, self.vocabulary, self.analyser) if self.network.needs_words else None
         live = LiveReader(self.network, tokens, self.hardware, words)
         reader = live if scoring.cached is None else scoring.cached(live)
-        mixes: dict[str, Mix] = {WHOLE: mix_scorers(self.combination, scored)}
+        mix = mix_scorers(self.combination, scored)
+        amounts = np.zeros((len(texts), min(scoring.k, self.network.labels)))
+        if scoring.reasons and self.combination is not None and scored is not None:
+            mix = note_amounts(mix, self.combination, scored, amounts)
+        mixes: dict[str, Mix] = {WHOLE: mix}
         parts: dict[str, TopLabels] = {}
         if scoring.parts and scored is not None:
             mixes[NETWORK] = keep_logits
@@ -64,9 +70,7 @@ class NetworkModel:
         whole = found.pop(WHOLE)
         recall = self._measure_recall(reader, scoring)
         reasons = (
-            explain_labels(scored, self.combination.trust, whole.labels, "network")
-            if scoring.reasons and self.combination and scored
-            else ()
+            explain_labels(scored, self.combination.trust, whole.labels, amounts) if scoring.reasons and self.combination and scored else ()
         )
         return replace(whole, shortlist_recall=recall, cut=measure_cut(tokens, scoring.evidence), parts=found | parts, reasons=reasons)
 
@@ -101,6 +105,29 @@ def mix_scorers(combination: Combination | None, scored: ScoredDocuments | None)
         return torch.from_numpy(combination.apply_curves(whole.float().cpu().numpy())).to(whole) if combination.curves else whole
 
     return mix
+
+
+def note_amounts(mix: Mix, combination: Combination, scored: ScoredDocuments, amounts: npt.NDArray[np.float64]) -> Mix:
+    """The same mixture, which also notes what the network adds to the best labels, over what it gives the document's candidates on average.
+
+    Args:
+        mix: the logits that count.
+        combination: has the weight of the network for each label.
+        scored: the documents, as the scorers see them.
+        amounts: filled with log-odds, best label first [N, k].
+    """
+    weights = torch.from_numpy(combination.weights()[0][0])
+
+    def noting(rows: Rows, logits: Tensor) -> Tensor:
+        whole, cut = mix(rows, logits), logits.clamp(-LIMIT, LIMIT).double().cpu()
+        best = top_labels(whole, amounts.shape[1])[0].cpu()
+        for row, own, labels in zip(rows.tolist(), cut, best, strict=True):
+            listed = torch.from_numpy(scored.candidates.labels[scored.candidates.span(row)])
+            average = own[listed].mean() if len(listed) else own.mean()
+            amounts[row] = (weights[labels] * (own[labels] - average)).numpy()
+        return whole
+
+    return noting
 
 
 def load_network_model(source: ModelSource, combination: Combination | None) -> NetworkModel:

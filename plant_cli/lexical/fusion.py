@@ -50,6 +50,11 @@ class Candidates:
     values: Floats
     floors: Floats
 
+    def span(self, row: int) -> slice:
+        """Where the pairs of a document are."""
+        start, end = np.searchsorted(self.rows, [row, row + 1]).tolist()
+        return slice(start, end)
+
     def take(self, views: Sequence[int]) -> Candidates:
         """The same pairs with some of the scorers alone."""
         return replace(self, values=self.values[:, views], floors=self.floors[:, views])

@@ -35,7 +35,9 @@ class SuggestOptions(Options):
         path="or name",
     )
     micro_batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1, was="batch")
-    why: bool = option(False, "Say why each label is suggested: by which scorers, and by which words, title or training documents.")
+    why: bool = option(
+        False, "Say why each label is suggested: by the network and which scorers, and by which words, title or training documents."
+    )
     id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).")
     output: str | None = option(
         None,
@@ -293,7 +295,7 @@ def _report(
             if chosen
             else f"assigned: the score reaches the threshold tuned on {source}; scores are probabilities, calibrated on {source}",
             *(["never: no threshold of the label reaches the target on validation"] if found["threshold"].is_infinite().any() else []),
-            *(["why: what each scorer adds to the log-odds of an average label, and by what"] if explained else []),
+            *(["why: what network and scorers add to the log-odds of an average label, and by what"] if explained else []),
         ],
     )
     return Result(tables=[table], summary={"documents": len(ids), "suggestions": len(found), **cut_summary({"texts": cut})})

@@ -50,7 +50,17 @@ def test_documents_must_be_kept_in_words() -> None:
         explain_labels(scored, np.ones(4, dtype=np.float32), np.array([[0]]))
 
 
-def test_a_label_that_no_scorer_adds_to_says_what_else_does() -> None:
+def test_what_the_network_adds_stands_among_the_scorers() -> None:
+    scored = fit().scorers.read(["a patient with fever and chills"], SilentReporter(), "texts", keep_words=True)
+    labels, trust = np.array([[0, 2, 1]]), np.ones(4, dtype=np.float32)
+    [alone] = explain_labels(scored, trust, labels)
+    [found] = explain_labels(scored, trust, labels, np.array([[99.0, 0.04, -3.0]]))
+    assert found[0] == Reason(text=f"network +99.0; {alone[0].text}", words=alone[0].words)
+    assert found[1:] == alone[1:]
+
+
+def test_a_label_that_nothing_speaks_for_has_no_reason() -> None:
     scored = fit().scorers.read(["zzz"], SilentReporter(), "texts", keep_words=True)
-    nothing = explain_labels(scored, np.zeros(4, dtype=np.float32), np.array([[0]]), "network")
-    assert nothing == [[Reason(text="network")]]
+    nothing = np.zeros(4, dtype=np.float32)
+    assert explain_labels(scored, nothing, np.array([[0]]), np.array([[-1.0]])) == [[Reason(text="")]]
+    assert explain_labels(scored, nothing, np.array([[0]]), np.array([[1.25]])) == [[Reason(text="network +1.2")]]

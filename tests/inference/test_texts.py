@@ -14,11 +14,14 @@ import torch
 
 from plant_cli.api import SilentReporter
 from plant_cli.corpus.analyser import PLAIN
+from plant_cli.inference.model import Combination
 from plant_cli.inference.scoring import WHOLE, score_documents
-from plant_cli.inference.texts import NetworkModel
+from plant_cli.inference.texts import NetworkModel, mix_scorers, note_amounts
 from plant_cli.inference.top import Scoring
+from plant_cli.lexical.fusion import Fusion
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
+from tests.inference.test_scorers import fit
 
 TEXTS = ["a fever", "a cough and a fever and much more to be said about it all", "", "leg"]
 PEAK = """
@@ -87,6 +90,21 @@ def test_every_logit_can_be_kept_row_by_row(small_network: Callable[..., Any]) -
     top = scorer.score(TEXTS, scoring)
     logits = np.take_along_axis(kept, top.labels, axis=1).astype(np.float64)
     assert np.allclose(1 / (1 + np.exp(-logits)), top.scores, rtol=1e-12)
+
+
+def test_what_the_network_adds_is_its_weighted_logit_over_the_mean_of_the_candidates() -> None:
+    fitted, generator = fit(), np.random.default_rng(0)
+    fusion = Fusion(knots=np.array([1.0]), weights=np.array([[0.5], [0.25]]), bias=np.array([-1.0]))
+    combination = Combination(scorers=fitted.scorers, calibration=fusion, train_counts=fitted.scorers.train_counts)
+    scored = fitted.scorers.read(["fever and chills", "zzz"], SilentReporter(), "texts")
+    rows, logits, amounts = np.array([1, 0]), generator.normal(size=(2, 4)) * 60, np.zeros((2, 3))
+    whole = note_amounts(mix_scorers(combination, scored), combination, scored, amounts)(rows, torch.from_numpy(logits))
+    for row, own, mixed in zip(rows, np.clip(logits, -50, 50), whole.numpy(), strict=True):
+        listed = scored.candidates.labels[scored.candidates.rows == row]
+        average = own[listed].mean() if len(listed) else own.mean()
+        best = np.argsort(-mixed, kind="stable")[:3]
+        assert np.allclose(amounts[row], 0.5 * (own[best] - average))
+        assert np.allclose(mixed, 0.5 * own + 0.25 * scored.logits(np.array([row]))[0] - 1)
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="peak memory is read from Linux")

@@ -257,7 +257,7 @@ def test_bad_input_is_named(
         trained(**options)
 
 
-def test_a_model_with_a_network_says_why_by_its_scorers(trained: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_with_a_network_says_why(trained: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     score = FusedScorers.read
     monkeypatch.setattr(
