@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import polars as pl
 
 from plant_cli.api.errors import DataError
+from plant_cli.kit.printed_lists import read_list
 from plant_cli.kit.tables import collect, scan_table
 from plant_cli.kit.text_tables import show_names
 
@@ -103,19 +103,12 @@ def _split(cell: object) -> list[str]:
     if isinstance(cell, list):
         parts: list[object] = cell
     elif str(cell).lstrip().startswith("["):
-        parts = _read_json_list(str(cell))
+        listed = read_list(str(cell))
+        parts = [cell] if listed is None else listed
     else:
         parts = list(re.split(r"[|;]", str(cell)))
     names = (str(part).strip() for part in parts if part is not None)
     return list(dict.fromkeys(name for name in names if name))
-
-
-def _read_json_list(cell: str) -> list[object]:
-    try:
-        value = json.loads(cell)
-    except (ValueError, RecursionError):
-        return [cell]
-    return value if isinstance(value, list) else [cell]
 
 
 def _choose(columns: dict[str, str], names: tuple[str, ...]) -> str | None:

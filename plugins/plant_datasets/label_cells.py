@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import ast
-import io
-import json
-import re
-import tokenize
 from collections.abc import Sequence
 
 import polars as pl
 
 from plant_cli.api import DataError
+from plant_cli.kit.printed_lists import read_list
 
 SEPARATORS = (";", "|", ",")
 _LISTS = pl.List(pl.String)
 _AS_LISTS = "lists"
-_PRINTED = re.compile(r"""['"]\s+['"]""")  # strings that follow one another without a comma, perhaps
 
 
 def find_separator(columns: Sequence[pl.Series]) -> str | None:
@@ -95,7 +90,7 @@ def _singles(column: pl.Series) -> pl.Series:
 def _parse_list(cell: str | None, row: int, where: str) -> list[str]:
     if cell is None or not cell.strip():
         return []
-    parsed = _read_list(cell)
+    parsed = read_list(cell)
     if parsed is None or not all(isinstance(label, (str, int)) for label in parsed):
         raise DataError(
             f"the labels are not a list of strings: {cell[:60]}",
@@ -106,37 +101,11 @@ def _parse_list(cell: str | None, row: int, where: str) -> list[str]:
     return [str(label) for label in parsed]
 
 
-def _read_list(cell: str) -> list[object] | None:
-    """A list in JSON, or as Python or numpy prints it (which is what a CSV file made from lists in pandas holds)."""
-    for read in (json.loads, _read_array if _PRINTED.search(cell) else ast.literal_eval):
-        try:
-            parsed = read(cell.strip())
-        except (ValueError, SyntaxError):
-            continue
-        if isinstance(parsed, list):
-            return parsed
-    return None
-
-
-def _read_array(cell: str) -> object:
-    """A list of strings, where those without a comma between them are two, as numpy prints them: Python would join them."""
-    parts: list[str] = []
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(cell).readline):
-            if token.type == tokenize.STRING and parts and parts[-1] not in ("[", ","):
-                parts.append(",")
-            if token.type in (tokenize.STRING, tokenize.OP, tokenize.NUMBER, tokenize.NAME):
-                parts.append(token.string)
-    except tokenize.TokenError as error:
-        raise ValueError(str(error)) from error
-    return ast.literal_eval("".join(parts))
-
-
 def _refuse_stray_lists(column: pl.Series, where: str) -> None:
     """A column where some cells are lists and some are not was mixed up; cutting a list at its commas would hide that."""
     bracketed = column.str.contains(r"(?s)^\s*\[.*\]\s*$").fill_null(False)
     strays = column.filter(bracketed & column.str.contains("[\"']"))
-    if strays.len() and _read_list(strays[0]) is not None:
+    if strays.len() and read_list(strays[0]) is not None:
         rows = enumerate(zip(column, bracketed, strict=True), start=1)
         row = next((row for row, (cell, listed) in rows if not listed and cell), None)
         if row is None:

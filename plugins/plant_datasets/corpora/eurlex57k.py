@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from polars.exceptions import PolarsError
 
-from plant_cli.api import DataSection, Dataset
+from plant_cli.api import DataError, DataSection, Dataset, first_line
 from plant_cli.kit.rows import BadRows, read_lines
 from plant_datasets.corpora.registration import Eurlex57kOptions
 from plant_datasets.corpora.split_folders import find_split_folders
@@ -52,9 +53,17 @@ def _read_names(reading: Reading) -> pl.DataFrame | None:
         return None
     reading.files.append(beside[0])
     text = "\n".join(line for _, line in read_lines(beside[0], BadRows(strict=True), reading.data.encoding))
-    concepts = _parse_names(text)
-    rows = [(number, concept.get("title") or concept.get("label"), _alternatives(concept)) for number, concept in concepts.items()]
-    return pl.DataFrame(rows, schema={"label": pl.String, "title": pl.String, "alternatives": pl.List(pl.String)}, orient="row")
+    try:
+        concepts = _parse_names(text)
+        rows = [(number, concept.get("title") or concept.get("label"), _alternatives(concept)) for number, concept in concepts.items()]
+        return pl.DataFrame(rows, schema={"label": pl.String, "title": pl.String, "alternatives": pl.List(pl.String)}, orient="row")
+    except (ValueError, KeyError, TypeError, AttributeError, PolarsError) as error:
+        raise DataError(
+            f"the names of EuroVoc's concepts cannot be read: {first_line(error)}",
+            where=str(beside[0]),
+            expected='a JSON object of objects by number, or on each line an object with "id" and "title"',
+            todo="mend the file, or move it away: titles can come from --vocabulary",
+        ) from error
 
 
 def _parse_names(text: str) -> dict[str, dict[str, Any]]:

@@ -123,6 +123,14 @@ def _map(table: Any, data: DataSection, where: str, prefix: str) -> pl.DataFrame
         frame = pl.DataFrame(table.select_columns([*texts, data.labels_column, *([given] if given else [])]).to_dict())
     except Exception as error:  # whatever a damaged file makes of its reader
         raise _unreadable(error, where, "columns of one type each, texts in UTF-8", "copy or make the data set again") from error
+    nested = next((name for name in (*texts, *([given] if given else [])) if frame.schema[name].is_nested()), None)
+    if nested is not None:
+        raise DataError(
+            f"the column '{nested}' holds lists or objects",
+            where=where,
+            expected="one text, and one id, a document",
+            todo="name the right columns with --text-column and --id-column, or join each list into a text",
+        )
     row = pl.lit(prefix) + pl.int_range(1, pl.len() + 1).cast(pl.String)
     return frame.select(
         (pl.col(given).cast(pl.String) if given else row).alias("doc_id"),

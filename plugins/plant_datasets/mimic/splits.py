@@ -7,8 +7,9 @@ import hashlib
 from pathlib import Path
 
 import polars as pl
+from polars.exceptions import PolarsError
 
-from plant_cli.api import DataError, SplitName
+from plant_cli.api import DataError, SplitName, first_line
 from plant_cli.kit.tables import collect, scan_table
 from plant_datasets.layout import ALIASES
 
@@ -28,7 +29,10 @@ def read_splits(path: Path, subset: str) -> dict[str, SplitName]:
     """
     if path.is_dir():
         return _read_folder(path, subset)
-    table = pl.read_ipc(path) if path.suffix in (".feather", ".arrow", ".ipc") else collect(scan_table(path), str(path))
+    try:
+        table = pl.read_ipc(path) if path.suffix in (".feather", ".arrow", ".ipc") else collect(scan_table(path), str(path))
+    except (OSError, PolarsError) as error:  # of polars: what a damaged feather file makes of its reader
+        raise _no_splits(path, first_line(error)) from error
     names = {name.lower(): name for name in table.columns}
     number = next((names[name] for name in _IDS if name in names), None)
     if number is None or "split" not in names:
@@ -43,11 +47,18 @@ def read_splits(path: Path, subset: str) -> dict[str, SplitName]:
 def read_rare_lists(path: Path) -> dict[str, tuple[SplitName, list[str]]]:
     """Split and codes of the admissions of MIMIC-III-rare50, from the lists in KEPT's collectrare50data.py, which is read and not run."""
     found: dict[str, list[str]] = {}
-    for node in ast.parse(path.read_text("utf-8")).body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.List):
-            found[node.targets[0].id] = [str(item) for item in ast.literal_eval(node.value)]
+    try:
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.List):
+                found[node.targets[0].id] = [str(item) for item in ast.literal_eval(node.value)]
+    except (SyntaxError, ValueError) as error:
+        raise _no_splits(path, f"not lists in Python 3: {first_line(error)}") from error
     if not all(f"{mode}_{what}" in found for mode in ("train", "dev", "test") for what in ("ids", "labels")):
         raise _no_splits(path, f"the lists {', '.join(found) or 'none'}; wanted train_ids, train_labels, dev_ids, …")
+    for mode in ("train", "dev", "test"):
+        ids, labels = len(found[f"{mode}_ids"]), len(found[f"{mode}_labels"])
+        if ids != labels:
+            raise _no_splits(path, f"{mode} has {ids} ids, and labels of {labels}")
     return {
         number.split("_")[-1]: (ALIASES[mode], sorted(set(labels.split(";"))))
         for mode in ("train", "dev", "test")
@@ -67,7 +78,11 @@ def _read_folder(folder: Path, subset: str) -> dict[str, SplitName]:
         path = folder / f"{mode}_{subset}_hadm_ids.csv"
         if not path.is_file():
             raise _no_splits(folder, f"no {path.name}")
-        found |= {line.strip(): ALIASES[mode] for line in path.read_text("utf-8-sig").splitlines() if line.strip()}
+        try:
+            lines = path.read_text("utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise _no_splits(path, first_line(error)) from error
+        found |= {line.strip(): ALIASES[mode] for line in lines if line.strip()}
     return found
 
 

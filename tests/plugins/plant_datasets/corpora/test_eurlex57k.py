@@ -47,6 +47,17 @@ def test_names_of_concepts(tmp_path: Path, names: str) -> None:
     assert dataset.labels.collect().row(0) == ("1", "lamp", ["light"])
 
 
+@pytest.mark.parametrize(
+    "names", ['{"title": "x"}\n{"id": "2"}', "[1]", '{"id": "1"', '[{"id": "1", "title": ["x"]}]', '{"1": {"alt_labels": 3}}']
+)
+def test_names_that_cannot_be_read_are_told(tmp_path: Path, names: str) -> None:
+    data = write(tmp_path)
+    (tmp_path / "eurovoc_concepts.json").write_text(names)
+    with pytest.raises(DataError, match="names of EuroVoc's concepts cannot be read") as caught:
+        load(data, Eurlex57kOptions())
+    assert caught.value.where.endswith("eurovoc_concepts.json")
+
+
 def test_another_folder(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no folder train"):
         load(DataSection(path=str(tmp_path)), Eurlex57kOptions())

@@ -114,3 +114,11 @@ def test_texts_that_are_no_utf_8(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read: 'utf-8' codec") as caught:
         huggingface_dataset.load(DataSection(path=str(tmp_path / "one")), HubOptions())
     assert str(tmp_path / "one") in caught.value.where
+
+
+@pytest.mark.parametrize("column", ["text", "doc_id"])
+def test_texts_and_ids_that_are_lists_are_refused(tmp_path: Path, column: str) -> None:
+    rows = {"doc_id": ["1", "2"], "text": ["a", "b"], "labels": [["x"], ["y"]], column: [["a", "b"], ["c"]]}
+    datasets.Dataset.from_dict(rows).save_to_disk(str(tmp_path / "one"))
+    with pytest.raises(DataError, match=f"the column '{column}' holds lists"):
+        huggingface_dataset.load(DataSection(path=str(tmp_path / "one")), HubOptions())

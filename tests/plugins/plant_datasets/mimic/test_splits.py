@@ -41,6 +41,36 @@ def test_lists_of_rare50_are_read_and_not_run(tmp_path: Path) -> None:
         read_rare_lists(tmp_path / "other.py")
 
 
+LISTS = "train_ids = ['1']\ntrain_labels = ['a']\ndev_ids = ['2']\ndev_labels = ['b']\ntest_ids = ['3', '4']\ntest_labels = ['c']\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"print 'x'", "not lists in Python 3"),
+        (b"train_ids = [f()]", "not lists in Python 3"),
+        (b"\xff", "not lists in Python 3"),
+        (b"a = '\0'", "not lists in Python 3"),
+        (LISTS.encode(), "test has 2 ids, and labels of 1"),
+    ],
+)
+def test_damaged_lists_are_told(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "lists.py").write_bytes(content)
+    with pytest.raises(DataError, match="splits cannot be read") as caught:
+        read_rare_lists(tmp_path / "lists.py")
+    assert said in caught.value.where
+
+
+def test_damaged_splits_are_told(tmp_path: Path) -> None:
+    for content in (b"ARROW1", b"", b"no feather"):
+        (tmp_path / "splits.feather").write_bytes(content)
+        with pytest.raises(DataError, match="splits cannot be read"):
+            read_splits(tmp_path / "splits.feather", "full")
+    (tmp_path / "train_full_hadm_ids.csv").write_bytes(b"\xff\xfe1")
+    with pytest.raises(DataError, match="splits cannot be read"):
+        read_splits(tmp_path, "full")
+
+
 def test_patients_stay_together() -> None:
     places = split_patients(pl.Series([str(i % 50) for i in range(1000)]))
     assert len({(i % 50, place) for i, place in enumerate(places)}) == 50
