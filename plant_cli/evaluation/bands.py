@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plant_cli.api.errors import DataError
+from plant_cli.api.metrics import MetricValue
 from plant_cli.artefacts.thresholds import ASSIGN, REJECT, REVIEW
-from plant_cli.evaluation.bootstrap import interval, resample
+from plant_cli.evaluation.bootstrap import count_documents, interval, resample
 from plant_cli.evaluation.cuts import NEVER, Cuts, choose_cuts
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.predictions import Predictions
@@ -221,9 +222,7 @@ def measure_bands(
     metrics.append(ratio_of_sums(AUTOMATIC, labels[ASSIGN], labels[ASSIGN] + labels[REVIEW]))
     metrics.append(ratio_of_sums("untouched", (labels[REVIEW] == 0).astype(np.float64), ones))
     drawn = resample(metrics, replicates, np.random.default_rng(seed)) if replicates else np.zeros((len(metrics), 0))
-    figures = [
-        _bound(compute_value(m), values, level, share=not m.name.endswith("labels")) for m, values in zip(metrics, drawn, strict=True)
-    ]
+    figures = [_bound(m, values, level, share=not m.name.endswith("labels")) for m, values in zip(metrics, drawn, strict=True)]
     expected = _expect(masks, predictions)
     found = {
         name: Band(labels=figures[3 * i], precision=figures[3 * i + 1], recall=figures[3 * i + 2], **expected[name])
@@ -237,10 +236,12 @@ def _split_bands(bands: tuple[Booleans, Booleans], predictions: Predictions) -> 
     return {ASSIGN: assigned, REVIEW: reviewed, REJECT: ~np.isneginf(predictions.scores) & ~assigned & ~reviewed}
 
 
-def _bound(value: float, drawn: Floats, level: float, *, share: bool) -> Figure:
+def _bound(metric: MetricValue, drawn: Floats, level: float, *, share: bool) -> Figure:
+    value = compute_value(metric)
     if not drawn.size:
         return Figure(value=none_if_undefined(value))
-    low, high = interval(value, drawn, level, within=(0.0, 1.0 if share else np.inf))
+    within, documents = ((0.0, 1.0), count_documents(metric)) if share else ((0.0, np.inf), None)
+    low, high = interval(value, drawn, level, documents=documents, within=within)
     return Figure(value=none_if_undefined(value), low=none_if_undefined(low), high=none_if_undefined(high))
 
 

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.api.metrics import Metric, MetricValue, WeightedMetric
 from plant_cli.evaluation.proportions import bound_proportion
-from plant_cli.kit.metrics import Floats
+from plant_cli.kit.metrics import ROUNDING, Floats
 
 BLOCK_BYTES = 64 * 2**20
 PARTS = 200  # of the documents, for the jackknife
@@ -166,9 +166,9 @@ def interval(
     replicates = replicates[~np.isnan(replicates)]
     if not replicates.size:
         return np.nan, np.nan
-    if documents and value in within and np.ptp(replicates) == 0:
-        hits = documents * (value - within[0]) / (within[1] - within[0])
-        low, high = bound_proportion(np.array(hits), np.array(documents), level)
+    ends = [abs(value - end) < ROUNDING for end in within]
+    if documents and any(ends) and np.ptp(replicates) < ROUNDING:
+        low, high = bound_proportion(np.array(float(documents * ends[1])), np.array(documents), level)
         return float(low), float(high)
     tail = (1.0 - level) / 2.0
     low, high = np.quantile(replicates, [tail, 1.0 - tail])

@@ -15,7 +15,7 @@ from plant_cli.api.errors import DataError
 from plant_cli.corpus.statistics import LABEL_RANGES
 from plant_cli.evaluation.targets import Target
 from plant_cli.evaluation.thresholds import Listed, find_midpoints, list_predicted, sweep_macro
-from plant_cli.kit.metrics import Booleans, Floats, Integers, divide
+from plant_cli.kit.metrics import ROUNDING, Booleans, Floats, Integers, divide
 
 ENOUGH = 20  # validation documents of a label, or of labels together, from which there is a cut of their own
 NEVER = np.inf
@@ -131,13 +131,13 @@ def _cut(scores: Floats, found: Integers, positives: float, target: Target) -> t
 
 def _by_precision(found: Floats, assigned: Floats, positives: float, least: float) -> tuple[int, bool]:
     """The last cut whose precision is enough even if the next label assigned were wrong: few documents prove little."""
-    enough = np.flatnonzero(found >= least * (assigned + 1))
+    enough = np.flatnonzero(found >= least * (1 - ROUNDING) * (assigned + 1))
     return (int(enough[-1]), True) if len(enough) else (-1, False)
 
 
 def _by_recall(found: Floats, assigned: Floats, positives: float, least: float) -> tuple[int, bool]:
     """The first cut whose recall is enough, else the last."""
-    enough = np.flatnonzero(found >= least * positives)
+    enough = np.flatnonzero(found >= least * (1 - ROUNDING) * positives)
     return (int(enough[0]), True) if len(enough) else (len(found) - 1, False)
 
 

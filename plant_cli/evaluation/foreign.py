@@ -216,7 +216,9 @@ def _read_annif(path: Path, gold: Gold) -> pl.DataFrame:
             try:
                 entry = json.loads(line)
                 document = gold.doc_ids[number - 1] if numbered else str(entry["document_id"])
-                documents.append(document)
+                if document in documents:
+                    raise _bad(f"the document '{document}' is predicted more than once", f"{path}, line {number}", "one line for each")
+                documents[document] = None
                 for one in entry["results"]:
                     names = [str(one[key]) for key in ("uri", "notation", "label") if one.get(key)]
                     yield document, next((name for name in names if name in known), names[0]), float(one["score"])
@@ -224,9 +226,9 @@ def _read_annif(path: Path, gold: Gold) -> pl.DataFrame:
                 expected = '{"document_id": …, "results": [{"uri": …, "score": …}]}'
                 raise _bad(f"this is no line of Annif's output: {line[:60]}", f"{path}, line {number}", expected) from error
 
-    documents: list[str] = []
+    documents: dict[str, None] = {}
     pairs = list(split())
-    return _gather(pairs, documents)
+    return _gather(pairs, list(documents))
 
 
 def _read_long(path: Path) -> Foreign | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from plant_cli.api.errors import GateFailed, UsageError, near_names
 
-_FORM = re.compile(r"\s*(?P<metric>[^<>=]+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>\d*\.?\d+)\s*")
+_FORM = re.compile(r"\s*(?P<metric>(?:[^<>=\[]|\[.*\])+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>\d*\.?\d+)\s*")
 _SIGNS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -115,9 +116,9 @@ def _read_parents(path: Path) -> dict[str, list[str]]:
 
 def _climb(label: str, parents: Mapping[str, Sequence[str]], where: str) -> list[str]:
     """The label and everything above it, each once, nearest first."""
-    found, waiting = dict.fromkeys([label]), [label]
+    found, waiting = dict.fromkeys([label]), deque([label])
     while waiting:
-        for parent in parents.get(waiting.pop(0), ()):
+        for parent in parents.get(waiting.popleft(), ()):
             if parent == label:
                 raise _circle(label, list(found), where)
             if parent not in found:
@@ -133,10 +134,11 @@ def _measure_depths(nodes: Sequence[str], parents: Mapping[str, Sequence[str]], 
         for parent in parents.get(node, ()):
             children.setdefault(parent, []).append(node)
     depths = {node: 1 for node in nodes if not parents.get(node)}
-    level = list(depths)
+    level, depth = list(depths), 1
     while level:
+        depth += 1
         level = list(dict.fromkeys(child for node in level for child in children.get(node, ()) if child not in depths))
-        depths |= {node: max(depths.values()) + 1 for node in level}
+        depths |= dict.fromkeys(level, depth)
     hanging = [node for node in nodes if node not in depths]
     if hanging:
         raise _circle(hanging[0], hanging, where)

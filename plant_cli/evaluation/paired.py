@@ -10,12 +10,11 @@ from scipy import stats
 
 from plant_cli.api.metrics import MetricValue, WeightedMetric
 from plant_cli.evaluation.bootstrap import Sums
-from plant_cli.kit.metrics import Floats
+from plant_cli.kit.metrics import DIGITS, ROUNDING, Floats
 
 EXACT_UP_TO = 50
 FEWER = 1000  # permutations
 COARSE = 1e-7  # scores are fp32
-ROUNDING = 1e-12  # differences that are equal on paper must count as equal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,8 +96,8 @@ def compare_ranks(a: Floats, b: Floats) -> SignedRank:
         b: of the second [N].
     """
     both = ~(np.isnan(a) | np.isnan(b))
-    differences = (a - b)[both]
-    differences = differences[np.abs(differences) > ROUNDING]
+    differences = np.round((a - b)[both], DIGITS)  # 0.6 - 0.4 and 0.4 - 0.2 are ties
+    differences = differences[differences != 0]
     n = differences.size
     if n == 0:
         return SignedRank(p=1.0, documents=0, exact=True)
@@ -109,7 +108,7 @@ def compare_ranks(a: Floats, b: Floats) -> SignedRank:
 
 def _exact_signed_rank(differences: Floats) -> float:
     """All 2^n sign patterns by dynamic programming; twice the mid-ranks are whole numbers, so ties are exact too."""
-    doubled = np.rint(2 * stats.rankdata(np.round(np.abs(differences), 12))).astype(np.int64)
+    doubled = np.rint(2 * stats.rankdata(np.abs(differences))).astype(np.int64)
     patterns = np.zeros(int(doubled.sum()) + 1)
     patterns[0] = 1.0
     for rank in doubled:

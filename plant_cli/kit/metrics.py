@@ -19,6 +19,9 @@ from plant_cli.api.metrics import Metric, MetricInput, MetricValue, WeightedMetr
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
+DIGITS = 12
+ROUNDING = 10.0**-DIGITS
+"""Values that are equal on paper differ by less."""
 
 
 def find_hits(top: Integers, gold: csr_array) -> Booleans:

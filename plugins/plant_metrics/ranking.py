@@ -69,11 +69,11 @@ def compute_binary_ndcg(data: MetricInput, options: GainOptions) -> list[MetricV
     hits = find_hits(top, data.gold) & counted[top]
     discounts = 1.0 / np.log2(np.arange(2, reach + 2))
     best = np.concatenate([[0.0], np.cumsum(discounts)])
+    gains = np.pad(np.cumsum(hits * discounts[: hits.shape[1]], axis=1), ((0, 0), (1, 0)))  # added up as the best is, so that 1 is 1
     attainable = data.gold @ counted.astype(np.int64)
     values = []
     for k in options.k:
-        gains = hits[:, :k] @ discounts[: hits[:, :k].shape[1]]
-        per_document = divide(gains, best[np.minimum(k, attainable)])
+        per_document = divide(gains[:, min(k, hits.shape[1])], best[np.minimum(k, attainable)])
         per_document[count_gold(data) == 0] = data.settings.get("ndcg_of_empty", 0.0)
         values.append(mean_of_documents(f"nDCG@{k}", per_document))
     return values

@@ -51,6 +51,13 @@ def test_what_is_never_listed_or_unknown_is_in_no_band(gold, save, good):
     assert not (assigned | reviewed)[3][scored.top[3] < 0].any()
 
 
+def test_a_few_right_ones_are_no_certainty(gold, scored):
+    decision = decide(scored, gold, parse_targets(["precision=0.75"]), 0.15)
+    found = measure_bands(find_bands(scored, decision), scored, gold, replicates=50, level=0.95, seed=0)
+    precision = found.bands["assign"].precision  # three documents, all right: Wilson's interval of 3 of 3
+    assert (precision.value, precision.low, precision.high) == (1.0, pytest.approx(0.4385, abs=1e-4), 1.0)
+
+
 def test_intervals_hold_the_value_and_loads_are_not_cut_at_one(gold, scored):
     decision = decide(scored, gold, parse_targets(["recall=1"]), 0.0)
     found = measure_bands(find_bands(scored, decision), scored, gold, replicates=200, level=0.95, seed=0)

@@ -62,6 +62,11 @@ def test_ten_documents_of_one_mind_are_no_certainty(value, bounds):
     assert interval(value, np.full(50, value), 0.95, documents=10, within=(0.0, 1.0)) == pytest.approx(bounds, abs=1e-6)
 
 
+def test_a_perfect_value_may_be_off_by_a_rounding():
+    nearly = np.array([1 - 2e-16, 1.0, 1 + 2e-16])
+    assert interval(1 - 2e-16, nearly, 0.95, documents=10, within=(0.0, 1.0)) == pytest.approx((0.722467, 1.0), abs=1e-6)
+
+
 def test_where_resamples_differ_the_number_of_documents_says_nothing():
     values = np.arange(0, 101) / 100
     assert interval(1.0, values, 0.9, documents=10, within=(0.0, 1.0)) == interval(1.0, values, 0.9, within=(0.0, 1.0))

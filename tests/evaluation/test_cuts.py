@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import DataError
-from plant_cli.evaluation.cuts import NEVER, choose_cuts, group_labels
+from plant_cli.evaluation.cuts import NEVER, RULES, choose_cuts, group_labels
 from plant_cli.evaluation.targets import Target
 
 PRECISION, RECALL, F1, MACRO = (
@@ -85,6 +85,16 @@ def test_few_right_ones_prove_little():
     assert cuts.values.tolist() == [NEVER]
     assert not cuts.reached[0]
     assert choose_cuts(top, scores, gold, np.array([3]), Target(measure="precision", least=0.8), 2).values.tolist() == [0.6]
+
+
+@pytest.mark.parametrize("least", [0.07, 0.55, 0.56, 0.68, 0.81])
+def test_a_share_that_is_reached_on_paper_is_reached(least):
+    """0.55 · 100 is 55.00000000000001."""
+    hundred, wanted = np.arange(1.0, 101.0), round(100 * least)
+    assert RULES["recall"](hundred, hundred, 100.0, least) == (wanted - 1, True)
+    assert RULES["recall"](hundred[:wanted], hundred[:wanted], 100.0, least) == (wanted - 1, True)
+    assert RULES["precision"](np.array([wanted]), np.array([99.0]), 100.0, least) == (0, True)
+    assert RULES["precision"](np.array([wanted - 1]), np.array([99.0]), 100.0, least) == (-1, False)
 
 
 @pytest.mark.parametrize("seed", range(4))

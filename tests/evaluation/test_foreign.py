@@ -118,6 +118,7 @@ def test_our_own_tables_are_left_to_others(gold, save, good, tmp_path):
         ("a:0.5\n", "the predictions are of 1 documents"),
         ("1 Q0 a 1 0.5 run\n1 Q0 b\n", "this is no line of a TREC run"),
         ('{"results": [{"uri": "a"}]}\n' * 5, "this is no line of Annif's output"),
+        ('{"document_id": "1", "results": []}\n' * 2, "the document '1' is predicted more than once"),
         ("doc_id,label,score\n1,a,high\n", "a score is no number"),
         ("doc_id,label,score\n1,a,0.5\n1,b,\n1,,0.9\n", "the label 'b' of document '1' has no score"),
         ("doc_id,label,score\n1,a,0.5\n2,,0.9\n", "a score of document '2' has no label"),

@@ -7,12 +7,19 @@ import pytest
 from plant_cli.api import GateFailed, UsageError
 from plant_cli.evaluation.gates import check_gates, parse_gates
 
-VALUES = {"P@5": 0.6, "R@10[1-5]": 0.2}
+VALUES = {"P@5": 0.6, "R@10[1-5]": 0.2, "R@10[>500]": 0.7, "p[R@10[>500]]": 0.04}
 
 
 @pytest.mark.parametrize(
     ("met", "failed"),
-    [("P@5>=0.6", "P@5>=0.61"), ("P@5 <= .6", "P@5<=0.59"), ("R@10[1-5]>0.1", "R@10[1-5]>0.2"), ("P@5<0.61", "P@5<0.6")],
+    [
+        ("P@5>=0.6", "P@5>=0.61"),
+        ("P@5 <= .6", "P@5<=0.59"),
+        ("R@10[1-5]>0.1", "R@10[1-5]>0.2"),
+        ("P@5<0.61", "P@5<0.6"),
+        ("R@10[>500]>0.6", "R@10[>500]>=0.8"),
+        ("p[R@10[>500]] < 0.05", "p[R@10[>500]]<0.01"),
+    ],
 )
 def test_met_or_not(met, failed):
     check_gates(parse_gates([met]), VALUES, "here")

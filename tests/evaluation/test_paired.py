@@ -70,6 +70,17 @@ def test_signed_ranks_with_ties_equal_enumeration_and_zeros_are_left_out():
     assert compare_ranks(a[:1], a[:1]).p == 1.0
 
 
+@pytest.mark.parametrize("size", [30, 85, 300])
+def test_signed_ranks_of_fifths_are_those_of_whole_numbers(size):
+    """0.6 − 0.4 and 0.4 − 0.2 are ties, whether all patterns are counted or not."""
+    rng = np.random.default_rng(size)
+    a, b = rng.integers(0, 6, size), rng.integers(0, 6, size)
+    expected, found = compare_ranks(a.astype(np.float64), b.astype(np.float64)), compare_ranks(a / 5, b / 5)
+    assert found == expected
+    if not found.exact:
+        assert found.p == pytest.approx(stats.wilcoxon(a - b, method="approx").pvalue)
+
+
 def test_holm_by_hand():
     assert adjust_holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert adjust_holm(np.array([0.9, 0.8])) == pytest.approx([1.0, 1.0])

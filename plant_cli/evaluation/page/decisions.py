@@ -56,7 +56,8 @@ def trace_curve(data: MetricInput) -> tuple[list[float], list[float]]:
     ends = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)  # the last pair of each score
     right: Floats = np.cumsum(hits[order])[ends].astype(np.float64)
     recall, precision = right / positives, right / (ends + 1)
-    kept = np.unique(np.searchsorted(recall, np.linspace(recall[0], recall[-1], PLACES)).clip(0, len(recall) - 1))
+    spread = np.searchsorted(recall, np.linspace(recall[0], recall[-1], PLACES - 1)).clip(0, len(recall) - 1)
+    kept = np.unique(np.append(spread, len(recall) - 1))
     return recall[kept].tolist(), precision[kept].tolist()
 
 

@@ -85,3 +85,10 @@ def test_a_hit_outside_train_gains_nothing_where_ideals_do_not_know_it(make_inpu
     data = make_input([[0, 1]], [{0, 1}], 3, train_counts=np.array([0, 5, 5]))
     assert values_of(data)["nDCG@3"] == pytest.approx(1 / math.log2(3))
     assert values_of(replace(data, settings={"label_set": "all"}))["nDCG@3"] == pytest.approx(1.0)
+
+
+def test_a_perfect_ranking_reaches_one_exactly(make_input, values_of):
+    found = values_of(make_input([list(range(15))], [set(range(15))], 20))
+    reached = {name: value for name, value in found.items() if name.startswith("nDCG@")}
+    assert len(reached) > 1
+    assert set(reached.values()) == {1.0}
