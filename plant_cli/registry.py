@@ -20,8 +20,11 @@ from plant_cli.api.errors import ComponentError, PluginError, near_names
 from plant_cli.api.hooks import GROUP, HOOK_SPECS, HOOKS
 from plant_cli.api.kinds import TABLE, Kind, kind_of
 from plant_cli.api.options import Choice, Options, former_names
+from plant_cli.api.sections import SHARED_SECTIONS
+from plant_cli.api.specs import StageSpec
 from plant_cli.base.names import NAME_RULE, names_folder
 
+RESERVED = ("corpus", "extends", "summary")  # a folder of every run, and headings of recipes
 LONGEST_FAULT = 300  # characters of what a broken plugin says
 
 
@@ -154,6 +157,12 @@ def _check_spec(kind: Kind, spec: Spec) -> None:
         raise TypeError(f"{kind.hook}: summary and source of '{spec.name}' must be text")
     if not (isinstance(spec.options, type) and issubclass(spec.options, Options)):
         raise TypeError(f"{kind.hook}: options of '{spec.name}' must be a class of plant_cli.api.Options")
+    if isinstance(spec, StageSpec):
+        unknown = sorted({*spec.sections} - {*SHARED_SECTIONS})
+        if unknown:
+            raise TypeError(f"{kind.hook}: '{spec.name}' names the section '{unknown[0]}': there are {', '.join(SHARED_SECTIONS)}")
+        if spec.name in (*SHARED_SECTIONS, *RESERVED):
+            raise TypeError(f"{kind.hook}: '{spec.name}' is no name for a stage: a recipe or a run folder means something else by it")
 
 
 def _name_fault(error: BaseException) -> str:

@@ -52,6 +52,15 @@ def test_a_plugin_is_found_and_its_component_resolved(plugins: Registry, tmp_pat
     assert owner.file.endswith(".py")
 
 
+STAGE = """
+from plant_cli.api import Result, StageSpec, hookimpl
+
+@hookimpl
+def plant_register_stages():
+    return [StageSpec(name="{name}", summary="A thorn.", run=lambda *_: Result(), sections=("{section}",))]
+"""
+
+
 @pytest.mark.parametrize(
     ("source", "said"),
     [
@@ -69,6 +78,8 @@ def test_a_plugin_is_found_and_its_component_resolved(plugins: Registry, tmp_pat
         (GOOD.replace('"thorn"', '"two thorns"'), "returned a spec with the name 'two thorns'"),
         (GOOD.replace('"A thorn."', "None"), "summary and source of 'thorn' must be text"),
         (GOOD.replace("options=ThornOptions", "options=dict"), "options of 'thorn' must be a class"),
+        (STAGE.format(name="thorn", section="nonsense"), "'thorn' names the section 'nonsense': there are data, model, machine"),
+        (STAGE.format(name="corpus", section="data"), "'corpus' is no name for a stage"),
     ],
 )
 def test_a_broken_plugin_is_recorded_and_harms_no_other(plugins: Registry, tmp_path: Path, source: str, said: str) -> None:

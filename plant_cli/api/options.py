@@ -46,6 +46,12 @@ class Options(BaseModel):
         located = {name: _located(getattr(self, name), names=kind == "or name") for name, kind in kinds.items() if kind}
         return self.model_copy(update=located)
 
+    def paths(self) -> list[str]:
+        """What options declared with `path` name, as far as it exists."""
+        values = [getattr(self, name) for name, info in type(self).model_fields.items() if _path_kind(info)]
+        single = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
+        return [item for item in single if item is not None and Path(item).exists()]
+
 
 def _path_kind(info: FieldInfo) -> Any:
     return info.json_schema_extra.get("path") if isinstance(info.json_schema_extra, dict) else None
@@ -109,6 +115,7 @@ def option(
     path: bool | Literal["or name"] = False,
     was: str | None = None,
     consent: bool = False,
+    keys: str | None = None,
     **rules: Any,
 ) -> Any:
     """One option of an options model.
@@ -123,9 +130,10 @@ def option(
         was: the option's former name: a flag or a recipe key of that name is refused with a message that names the new one.
         consent: true if another value than the default needs the user's consent, since strange code would run: it counts on the command
             line and in a recipe that the user names, and is refused where a file of a run folder asks for it.
+        keys: of a mapping whose keys name components and whose values are their options: the kind in `plant_cli.api.kinds.KINDS`.
         rules: pydantic's constraints (`ge`, `le`, `gt`, `pattern`, …).
     """
-    extra: dict[str, Any] = {"short": short, "argument": argument, "path": path, "was": was, "consent": consent, "kind": None}
+    extra: dict[str, Any] = {"short": short, "argument": argument, "path": path, "was": was, "consent": consent, "kind": None, "keys": keys}
     return Field(default, description=help, json_schema_extra=extra, **rules)
 
 

@@ -83,6 +83,7 @@ class StageRecord(Record):
         options: every option, written out.
         sections: the shared recipe sections it used, written out.
         inputs: other stages' folders it read, each with the hash of their outputs.
+        files: what else its options made it read: files, each with its SHA-256, and other runs, with a hash of what the system left.
         outputs: SHA-256 of each file it left, by path inside its folder.
         facts: size in bytes and time of the last change (nanoseconds since 1970) of each of them, when its hash was taken.
         key: hash of everything that decides the outputs; empty until done.
@@ -103,6 +104,7 @@ class StageRecord(Record):
     options: dict[str, Any]
     sections: dict[str, dict[str, Any]]
     inputs: dict[FolderName, str] = {}
+    files: dict[str, str] = {}
     outputs: dict[InnerPath, str] = {}
     facts: dict[InnerPath, Facts] = {}
     key: str = ""

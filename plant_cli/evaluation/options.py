@@ -30,7 +30,9 @@ class ScoringOptions(Options):
 
     metric: list[str] = option([], "Only this metric, such as P@5 or 'R@10[1-5]' (repeatable).", short="-m")
     metric_options: dict[str, dict[str, Any]] = option(
-        {}, "An option of a family of metrics, such as propensity.a=0.5 (repeatable); `plant plugins show propensity` lists a family's."
+        {},
+        "An option of a family of metrics, such as propensity.a=0.5 (repeatable); `plant plugins show propensity` lists a family's.",
+        keys="metric",
     )
     convention: ConventionName = option("plant", HELP)
     bootstrap: int = option(1000, f"Resamples of the documents behind the intervals, {FEWEST} or more; 0: no intervals.", ge=0)
@@ -51,6 +53,15 @@ class ScoringOptions(Options):
         path=True,
     )
     memory: str = option("1GB", "Memory for the scores that AUC reads at a time, such as 500MB.", pattern=SIZE_PATTERN)
+
+    @field_validator("metric_options", mode="before")
+    @classmethod
+    def _null_is_not_given(cls, value: Any) -> Any:
+        """A tagged section of a recipe inherits options; null takes one back."""
+        families = value.items() if isinstance(value, dict) else ()
+        kept = {family: given for family, given in families if given is not None}
+        cleaned = {f: {k: v for k, v in g.items() if v is not None} if isinstance(g, dict) else g for f, g in kept.items()}
+        return cleaned if isinstance(value, dict) else value
 
     @field_validator("bootstrap")
     @classmethod

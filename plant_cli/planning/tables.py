@@ -22,12 +22,15 @@ def report(plans: Mapping[str, Estimate], free: int, place: str, notes: Sequence
         place: device, number format and processes.
         notes: on what the figures rest.
     """
+    padding: list[list[Cell]] = []
+    if any("padding" in found.work for found in plans.values()):
+        padding.append(["padding", *(_share(found.work.get("padding")) for found in plans.values())])
     rows: list[list[Cell]] = [
         *_rows("memory: ", [found.memory for found in plans.values()], GB),
         ["memory: peak", *(f"{found.peak / GB:.3f}" for found in plans.values())],
         *_rows("disk: ", [found.disk for found in plans.values()], GB),
         *_rows("", [{k: v for k, v in found.work.items() if k not in ("padding", "operations")} for found in plans.values()], None),
-        ["padding", *(f"{found.work['padding']:.0%}" if "padding" in found.work else "" for found in plans.values())],
+        *padding,
         *_rows("", [{"TFLOP": found.work.get("operations", 0.0)} for found in plans.values()], 1e12),
         ["hours", *(_hours(found) for found in plans.values())],
     ]
@@ -76,6 +79,10 @@ def _fit(plans: Mapping[str, Estimate], free: int) -> list[str]:
             changes = "; ".join(f"{change.options} (then {change.peak / GB:.1f} GB)" for change in found.changes)
             notes.append(f"{name} does not fit: " + (changes or "no option helps; a smaller backbone or a larger machine does"))
     return notes
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.0%}"
 
 
 def _hours(found: Estimate) -> str:

@@ -11,20 +11,27 @@ from plant_cli.api.kinds import KINDS
 
 def component_kind(model: type[Options], field: str) -> type[Spec] | None:
     """The spec class of the components that a field chooses from, or None for a plain option."""
+    return _declared(model, field, "kind")
+
+
+def _declared(model: type[Options], field: str, what: str) -> type[Spec] | None:
     known = model.model_fields.get(field)
     extra = known.json_schema_extra if known is not None else None
-    kind = extra.get("kind") if isinstance(extra, dict) else None
+    kind = extra.get(what) if isinstance(extra, dict) else None
     return KINDS[kind].spec if isinstance(kind, str) else None
 
 
 def find_choices(options: Options) -> Iterator[tuple[str, type[Spec], Choice]]:
-    """Every component that the options choose, as (field, kind, choice); lists of choices give one each."""
+    """Every component that the options choose, as (field, kind, choice); lists of choices, and mappings by name, give one each."""
     for field in type(options).model_fields:
         kind = component_kind(type(options), field)
         value = getattr(options, field)
         for item in value if isinstance(value, list | tuple) else [value]:
             if kind is not None and isinstance(item, Choice):
                 yield field, kind, item
+        by_name = _declared(type(options), field, "keys")
+        if by_name is not None:
+            yield from ((field, by_name, Choice(name=name, options=given)) for name, given in value.items())
 
 
 def write_out(options: Options, components: Components | None) -> dict[str, Any]:

@@ -29,14 +29,16 @@ class Layer:
         found = [self.origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.origins]
         return found[0] if found else DEFAULT
 
-    def moved(self, source: KeyPath, target: str) -> Layer:
-        """The part below `source` as a layer of its own, put under the key `target`; empty if there is none."""
+    def moved(self, source: KeyPath, *target: str) -> Layer:
+        """The part below `source` as a layer of its own, put under the keys `target`; empty if there is none."""
         part = self.find(source)
         if part is None:
             return Layer()
         size = len(source)
-        origins = {(target, *path[size:]): origin for path, origin in self.origins.items() if path[:size] == source}
-        return Layer({target: part}, origins)
+        origins = {(*target, *path[size:]): origin for path, origin in self.origins.items() if path[:size] == source}
+        for key in reversed(target):
+            part = {key: part}
+        return Layer(part, origins)
 
     def without(self, path: KeyPath) -> Layer:
         """The layer without one value of a section (a path of two keys)."""

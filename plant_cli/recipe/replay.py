@@ -42,5 +42,13 @@ def write_recipe(summary: str, steps: Sequence[DoneStep]) -> str:
         main = by_section.get(step.stage, step)
         inherited = shared if main is step else {**shared, **main.sections}  # a tagged section inherits the overrides too
         own = {name: dict(section) for name, section in step.sections.items() if section != inherited[name]}
-        values[step.section] = {**step.options, **own}
+        options = step.options if main is step else {key: _undo(main.options.get(key), value) for key, value in step.options.items()}
+        values[step.section] = {**options, **own}
     return dump_yaml(values)
+
+
+def _undo(inherited: Any, value: Any) -> Any:
+    """A value to be merged with an inherited one so that it is what comes out: keys of a mapping that it lacks are null."""
+    if not (isinstance(inherited, dict) and isinstance(value, dict)) or "name" in value:  # a component is written out in full
+        return value
+    return {**dict.fromkeys(inherited.keys() - value.keys()), **{key: _undo(inherited.get(key), one) for key, one in value.items()}}

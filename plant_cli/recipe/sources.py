@@ -6,8 +6,9 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import plant_cli
 from plant_cli.api import RecipeError, near_names
@@ -62,10 +63,16 @@ def load_recipe(name: str) -> Recipe:
     Raises:
         RecipeError: not found, not readable, not strict YAML, or it extends itself.
     """
-    layer = _read(parse_yaml(sys.stdin.read(), "stdin"), None, []) if name == "-" else _load(find_recipe(name), [])
+    layer = _read(parse_yaml(_read_once(sys.stdin), "stdin"), None, []) if name == "-" else _load(find_recipe(name), [])
     summary = layer.values.get("summary")
     sections = {k: v for k, v in layer.values.items() if k not in HEADINGS}
     return Recipe(name=name, summary="" if summary is None else str(summary), layer=layer.only(sections))
+
+
+@lru_cache(maxsize=1)
+def _read_once(stream: TextIO) -> str:
+    """The text of standard input, which can be read once; a command may ask for its recipe again."""
+    return stream.read()
 
 
 def read_run_recipe(run: Path) -> Layer:

@@ -104,7 +104,8 @@ def resolve_steps(recipe: Layer, over: Layer, components: Components) -> list[St
 
     Args:
         recipe: the recipe; its sections are the steps.
-        over: `--set` and flags: they change steps but add none. Values for `finetune` reach `finetune-baseline` too.
+        over: `--set` and flags: they change steps but add none. Values for `finetune` reach `finetune-baseline` too, but for what its own
+            section gives.
         components: the registry.
     """
     steps = check_sections(recipe, components)
@@ -118,18 +119,18 @@ def resolve_steps(recipe: Layer, over: Layer, components: Components) -> list[St
                 todo="correct the name, or add the section to the recipe",
             )
     layer = merge(recipe, over)
-    return [resolve_step(layer, spec, tag, components) for spec, tag in _order(list(steps.values()))]
+    return [resolve_step([layer], spec, tag, components) for spec, tag in _order(list(steps.values()))]
 
 
 def _order(steps: Sequence[tuple[StageSpec, str | None]]) -> list[tuple[StageSpec, str | None]]:
-    """Stages and tags in the order given, each brought forward before the first stage that it feeds."""
+    """Stages and tags in the order given; where a stage stands before all sections of one that feeds it, these are brought forward."""
     ordered: dict[str, tuple[StageSpec, str | None]] = {}
+    begun: set[str] = set()
 
-    def place(spec: StageSpec, tag: str | None, waiting: frozenset[str] = frozenset()) -> None:
-        for other, own in steps:
-            name = join_tag(other.name, own)
-            if spec.name in other.feeds and name not in ordered and other.name not in waiting:  # plugins may feed each other
-                place(other, own, waiting | {spec.name})
+    def place(spec: StageSpec, tag: str | None) -> None:
+        begun.add(spec.name)
+        for other, own in [found for found in steps if spec.name in found[0].feeds and found[0].name not in begun]:
+            place(other, own)
         ordered.setdefault(join_tag(spec.name, tag), (spec, tag))
 
     for spec, tag in steps:
@@ -137,11 +138,17 @@ def _order(steps: Sequence[tuple[StageSpec, str | None]]) -> list[tuple[StageSpe
     return list(ordered.values())
 
 
-def resolve_step(layer: Layer, spec: StageSpec, tag: str | None, components: Components) -> Step:
-    """One step from a merged layer.
+def resolve_step(layers: Sequence[Layer], spec: StageSpec, tag: str | None, components: Components) -> Step:
+    """One step from layers, of which later ones win.
 
-    A tagged section inherits the keys of the untagged one; `data`, `model` and `machine` inside a stage's section override
-    the shared sections for that step alone.
+    In each layer a tagged section inherits the keys of the untagged one, and `data`, `model` and `machine` inside a stage's section
+    override the shared sections for that step alone.
+
+    Args:
+        layers: such as a recipe and the command line, if the command is for this step alone.
+        spec: the stage.
+        tag: the variant, or None.
+        components: the registry.
 
     Raises:
         RecipeError: an unknown key, a missing value or one of the wrong type, with its origin.
@@ -153,16 +160,7 @@ def resolve_step(layer: Layer, spec: StageSpec, tag: str | None, components: Com
             f"the tag '{tag}' cannot name a folder", where=f"--tag {tag}", expected=NAME_RULE, todo="choose another, such as --tag baseline"
         )
     shown = join_tag(spec.name, tag)
-    own = merge(*(layer.moved((section,), OWN) for section in dict.fromkeys([spec.name, shown])))
-    for section in (spec.name, shown, *SHARED_SECTIONS):
-        _require_mapping(layer, section)
-    shared = Layer()
-    for section in SHARED_SECTIONS:
-        shared = merge(shared, layer.moved((section,), section))
-        if section not in spec.options.model_fields:
-            shared = merge(shared, own.moved((OWN, section), section))
-            own = own.without((OWN, section))
-    given = merge(own, shared)
+    given = merge(*(_gather(layer, spec, shown) for layer in layers))
     options = _build(spec.options, given, OWN, shown)
     data = _build(DataSection, given, "data", "data")
     model = _build(ModelSection, given, "model", "model")
@@ -185,6 +183,21 @@ def resolve_step(layer: Layer, spec: StageSpec, tag: str | None, components: Com
         values=write_out(options, components),
         sections={name: write_out(sections[name], components) for name in used},
     )
+
+
+def _gather(layer: Layer, spec: StageSpec, shown: str) -> Layer:
+    """What a layer says of a step: options of the stage under `OWN`, and the shared sections."""
+    for section in (spec.name, shown, *SHARED_SECTIONS):
+        _require_mapping(layer, section)
+    own = merge(*(layer.moved((section,), OWN) for section in dict.fromkeys([spec.name, shown])))
+    shared = Layer()
+    for section in SHARED_SECTIONS:
+        shared = merge(shared, layer.moved((section,), section))
+        if section not in spec.options.model_fields:
+            inner = own.moved((OWN, section), section)
+            _require_mapping(inner, section)
+            shared, own = merge(shared, inner), own.without((OWN, section))
+    return merge(own, shared)
 
 
 def _require_mapping(layer: Layer, section: str) -> None:

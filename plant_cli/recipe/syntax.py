@@ -80,6 +80,8 @@ def parse_yaml(text: str, source: str) -> Layer:
 def parse_value(text: str, source: str) -> Any:
     """One value as a recipe would read it (for `--set key=value`)."""
     node = _compose(text, source)
+    if text.strip() and (node is None or (isinstance(node, yaml.ScalarNode) and node.style in ("|", ">"))):
+        return text  # a comment, or the head of a block without lines
     return None if node is None else _construct(node, source, (), {})
 
 

@@ -20,6 +20,7 @@ from plant_cli.runs.changes import stage_key
 from plant_cli.runs.environment import describe_device, describe_environment
 from plant_cli.runs.folder import HEADER_NAME, Run, current_time
 from plant_cli.runs.shortages import find_shortage
+from plant_cli.runs.sources import hash_sources
 from plant_cli.runs.stage import StageFolder
 
 RESERVE = 64 * 2**20  # bytes given back when a stage fails, so that there is memory left to record it where it ran out
@@ -34,7 +35,7 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
         Exception: whatever the stage raised; recorded in stage.json.
     """
     reserve = mmap(-1, RESERVE, flags=MAP_PRIVATE)  # address space alone: its pages are never touched
-    record = _begin(context, step, folder)
+    record = _begin(context, step, folder, run)
     started = time.perf_counter()
     try:
         result = step.spec.run(context, step.options)
@@ -57,13 +58,16 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
     return result
 
 
-def _begin(context: RunContext, step: Step, folder: StageFolder) -> StageRecord:
+def _begin(context: RunContext, step: Step, folder: StageFolder, run: Run) -> StageRecord:
+    before = folder.record() if context.resume else None
     record = StageRecord(
         status="running",
         stage=step.spec.name,
         tag=step.tag,
         options=dict(step.values),
         sections={name: dict(section) for name, section in step.sections.items()},
+        inputs={} if before is None else before.inputs,
+        files=hash_sources(step.options, run.path),
         environment=describe_environment(plugin.distribution for plugin in context.request.registry.plugins),
         seed=step.machine.seed,
         started=current_time(),
@@ -72,13 +76,15 @@ def _begin(context: RunContext, step: Step, folder: StageFolder) -> StageRecord:
         folder.resume(record)
     else:
         folder.begin(record)
+    # A killed process leaves the record as it is then: what it has read must stand in it, or --resume could not tell that it has changed.
+    context.hear_inputs = lambda: folder.write(record.model_copy(update={"inputs": {**record.inputs, **context.inputs}}))
     return record
 
 
 def _ending(record: StageRecord, context: RunContext, started: float) -> dict[str, Any]:
     return {
         "environment": {**record.environment, **describe_device()},
-        "inputs": context.inputs,
+        "inputs": {**record.inputs, **context.inputs},
         "warnings": context.recorder.warnings,
         "finished": current_time(),
         "seconds": round(time.perf_counter() - started, 3),
@@ -95,7 +101,7 @@ def _fail(error: BaseException, record: StageRecord, context: RunContext, folder
         if not folder.path.is_dir():  # the run was removed or renamed: nothing of it comes back
             pass
         elif isinstance(error, GateFailed):  # the results are complete, and say by how much it was missed
-            folder.finish(ending)
+            folder.finish(ending.model_copy(update={"outputs": folder.hash_outputs()}))
         else:
             folder.write(ending)
     with suppress(OSError):

@@ -10,10 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from plant_cli.api import PlantError, Request, Runner, SilentReporter
+from plant_cli.api import Interrupted, PlantError, Request, Runner, SilentReporter
 from plant_cli.artefacts.records import StageRecord
 from plant_cli.base.files import read_json
 from plant_cli.runs.folder import Run
+from plant_cli.runs.interruption import Interruption
+from plant_cli.runs.sources import hash_source
 
 FIGURES: Mapping[str, tuple[str, ...]] = {
     "eval": ("metrics.json", "intervals.json"),
@@ -49,12 +51,21 @@ def recompute(run: Run, request: Request, runner: Runner) -> Iterator[Recomputed
         request: of the command, for its components.
         runner: runs the stages.
     """
-    for folder in run.stages():
-        record = folder.record()
-        if record is None or record.status != "done" or record.stage not in FIGURES:
-            continue
-        reason = _find_hindrance(run, record)
-        yield Recomputed(folder=folder.name, reason=reason) if reason else _recompute_stage(run, folder.path, record, request, runner)
+    with Interruption(lambda _: request.reporter.note("stopping after this evaluation")) as interruption:
+        for folder in run.stages():
+            record = folder.record()
+            if record is None or record.status != "done" or record.stage not in FIGURES:
+                continue
+            reason = _find_hindrance(run, record)
+            found = Recomputed(folder=folder.name, reason=reason) if reason else _recompute_stage(run, folder.path, record, request, runner)
+            if interruption.requested:
+                raise Interrupted(
+                    "stopped while figures were computed again",
+                    where=str(folder.path),
+                    expected="every evaluation of the run",
+                    todo="run the same command again; nothing in the run was changed",
+                )
+            yield found
 
 
 def _find_hindrance(run: Run, record: StageRecord) -> str:
@@ -63,7 +74,8 @@ def _find_hindrance(run: Run, record: StageRecord) -> str:
         inner = run.folder(name).record()
         if inner is None or run.folder(name).output_hash(inner) != recorded:
             return f"'{name}' is not what it was computed from"
-    return ""
+    changed = [path for path, known in record.files.items() if hash_source(Path(path)) != known]
+    return f"'{changed[0]}' is not what it was computed from" if changed else ""
 
 
 def _recompute_stage(run: Run, folder: Path, record: StageRecord, request: Request, runner: Runner) -> Recomputed:
@@ -74,6 +86,8 @@ def _recompute_stage(run: Run, folder: Path, record: StageRecord, request: Reque
         again = replace(request, run_path=copy, recipe=None, sets=(), flags=flags, reporter=SilentReporter(), force=False, resume=False)
         try:
             runner.run_stage(again, record.stage, record.tag)
+        except Interrupted:
+            raise
         except PlantError as error:
             return Recomputed(folder=folder.name, reason=error.what)
         pairs = [pair for name in FIGURES[record.stage] for pair in _pair_files(folder, copy / folder.name, name)]

@@ -28,6 +28,7 @@ from plant_cli.runs.interruption import Interruption
 from plant_cli.runs.shortages import find_shortage
 from plant_cli.runs.stage import StageFolder
 
+LOCKING = ("run", "quickstart", "mig edit")  # what locks the run itself, and so cannot be a step of a recipe
 Start = Literal["fresh", "resume", "pass over"]
 
 
@@ -86,16 +87,18 @@ class RequestRunner:
         """
         over = parse_command(self.request.sets, self.request.flags)
         steps = resolve_steps(self._recipe, over, self.request.registry)
-        if any(step.spec.name == "run" for step in steps):
+        inner = next((step.spec.name for step in steps if step.spec.name in LOCKING), None)
+        if inner is not None:
             raise RecipeError(
-                "a recipe cannot run recipes",
-                where=f"{self.request.recipe}, section 'run'",
-                expected="sections of stages and actions",
-                todo="use `extends:` to build on another recipe",
+                f"a recipe cannot hold `{inner}`, which takes the run for itself",
+                where=f"{self.request.recipe}, section '{inner}'",
+                expected="sections of stages, and of actions that only read",
+                todo="use `extends:` to build on another recipe; run the command by itself before or after",
             )
         if self.request.seeds > 1:
-            self._recipe = repeat(merge(self._recipe, over), steps, self.request.seeds, self.request.registry)
-            steps = resolve_steps(self._recipe, Layer(), self.request.registry)
+            steps = resolve_steps(
+                repeat(merge(self._recipe, over), steps, self.request.seeds, self.request.registry), Layer(), self.request.registry
+            )
         with self._hold("a recipe") as run:
             refuse_changed_sources(run)
             for step in steps:
@@ -118,9 +121,9 @@ class RequestRunner:
         late: tuple[Layer, ...] = (parse_command(self.request.sets, given),)
         if self.request.resume and self.request.recipe is None and spec.writes:
             late = (self._recorded(name, tag), *late)
-        layer = merge(early, self._recipe, *late)
-        check_sections(layer, self.request.registry)
-        return resolve_step(layer, spec, tag, self.request.registry)
+        layers = [early, self._recipe, *late]
+        check_sections(merge(*layers), self.request.registry)
+        return resolve_step(layers, spec, tag, self.request.registry)
 
     def ensure(self, name: str, tag: str | None, options: dict[str, Any]) -> None:
         """Run a stage unless the run has a finished one with these options whose inputs are still the same."""

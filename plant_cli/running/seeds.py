@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plant_cli.api import Components, RecipeError, StageSpec
+from plant_cli.api.sections import SHARED_SECTIONS
 from plant_cli.recipe.layers import Layer, merge, nest
 from plant_cli.recipe.steps import OWN, Step, join_tag
 from plant_cli.runs.seeds import mark_seed, split_seed
@@ -30,18 +31,18 @@ def repeat(recipe: Layer, steps: Sequence[Step], count: int, components: Compone
     first = _first_seed(repeated)
     origin = f"--seeds {count}"
     copies = [
-        _copy(recipe, step, mark_seed(step.tag, seed), ("machine", "seed"), seed, origin)
+        merge(_write(step, copy := join_tag(step.spec.name, mark_seed(step.tag, seed))), nest((copy, "machine", "seed"), seed, origin))
         for seed in range(first + 1, first + count)
         for step in repeated
     ]
-    compared = [step for step in steps if step.spec.name == COMPARISON and "seeds" not in step.layer.values.get(OWN, {})]
-    moved = {step.name for step in compared}
     over = f"seeds{count}"
-    ends = [_copy(recipe, step, join_tag(step.tag, over) if step.tag else over, ("seeds",), count, origin) for step in compared]
+    compared = [step for step in steps if step.spec.name == COMPARISON and "seeds" not in step.layer.values.get(OWN, {})]
+    ends = [merge(_write(step, copy := f"{step.name}-{over}"), nest((copy, "seeds"), count, origin)) for step in compared]
     if not any(step.spec.name == COMPARISON for step in steps) and COMPARISON in {spec.name for spec in components.specs(StageSpec)}:
         ends = [_compare_all(repeated, join_tag(COMPARISON, over), count, origin)]
-    kept = recipe.only(dict.fromkeys(name for name in recipe.values if name not in moved))
-    return merge(kept, *(copy for copy in copies if not copy.values.keys() & recipe.values.keys()), *ends)
+    kept = [_write(step, step.name) for step in steps if step not in compared]
+    names = {step.name for step in steps}
+    return merge(recipe.only(dict.fromkeys(SHARED_SECTIONS)), *kept, *(copy for copy in copies if not copy.values.keys() & names), *ends)
 
 
 def _first_seed(repeated: Sequence[Step]) -> int:
@@ -63,11 +64,10 @@ def _first_seed(repeated: Sequence[Step]) -> int:
     return next(iter(seeds.values()))
 
 
-def _copy(recipe: Layer, step: Step, tag: str, key: tuple[str, ...], value: int, origin: str) -> Layer:
-    """A step's section, with what it inherits, under another tag and with one value of its own."""
-    section = join_tag(step.spec.name, tag)
-    given = [recipe.moved((name,), section) for name in dict.fromkeys([step.spec.name, step.name])]
-    return merge(*given, nest((section, *key), value, origin))
+def _write(step: Step, section: str) -> Layer:
+    """A section with all that was given for a step, so that it inherits nothing else."""
+    shared = (step.layer.moved((name,), section, name) for name in SHARED_SECTIONS if name not in step.spec.options.model_fields)
+    return merge(nest((section,), {}, step.layer.nearest((OWN,))), step.layer.moved((OWN,), section), *shared)
 
 
 def _compare_all(repeated: Sequence[Step], section: str, count: int, origin: str) -> Layer:

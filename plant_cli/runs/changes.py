@@ -10,9 +10,12 @@ from plant_cli.api import ArtefactError
 from plant_cli.artefacts.records import StageRecord
 from plant_cli.base.hashing import hash_file, hash_json
 from plant_cli.runs.folder import HEADER_NAME, Run
-from plant_cli.runs.seeds import find_input_tag
+from plant_cli.runs.seeds import find_input_tag, split_seed
+from plant_cli.runs.sources import hash_source
 
 Sections = Mapping[str, Mapping[str, Any]]
+
+SYSTEM, JUDGES = ("finetune", "predict"), ("eval", "thresholds")  # the latter judge the system of their own tag, if there is one
 
 # Where something was computed, or lay, does not change what was computed: contents are compared by their hashes.
 INDIFFERENT = {"data": ("path",), "machine": ("device", "threads")}
@@ -23,7 +26,7 @@ OF_NO_CONSEQUENCE = {**INDIFFERENT, "data": ("path", "rejects")}
 def stage_key(record: StageRecord, data_hash: str | None) -> str:
     """Hash of everything that decides a stage's outputs."""
     parts = [record.stage, record.tag, record.options, _decisive(record.sections), record.inputs, data_hash]
-    return hash_json(parts)
+    return hash_json([*parts, record.files] if record.files else parts)
 
 
 def find_changes(record: StageRecord, options: Mapping[str, Any], sections: Sections, run: Run) -> list[str]:
@@ -36,8 +39,12 @@ def find_changes(record: StageRecord, options: Mapping[str, Any], sections: Sect
 
 
 def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
-    """Which of the stages that this one read have other outputs now, or none."""
-    stale = []
+    """Which of the stages that this one read have other outputs now, or none, and which of its files have other contents."""
+    stale = [
+        f"what it read from '{path}' has changed"
+        for path, known in record.files.items()
+        if (found := hash_source(Path(path))) is not None and found != known
+    ]
     for name, output_hash in record.inputs.items():
         folder = run.folder(name)
         other = folder.record()
@@ -47,7 +54,18 @@ def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
             stale.append(f"its input '{name}' has changed")
         elif (tag := find_input_tag(run, other.stage, other.tag, record.tag)) != other.tag:
             stale.append(f"its input '{name}' is of another seed than '{run.stage(other.stage, tag).name}'")
+        elif other.stage in SYSTEM and (own := _find_own_system(record, other.tag, run)) is not None:
+            stale.append(f"it judged '{name}', and there is '{own}' now, a system of its own tag")
     return stale
+
+
+def _find_own_system(record: StageRecord, judged: str | None, run: Run) -> str | None:
+    """The system of a judging stage's own tag, where it judged the one without a tag because there was none."""
+    variant = split_seed(record.tag)[0]
+    if record.stage not in JUDGES or record.options.get("system") is not None or variant is None or split_seed(judged)[0] is not None:
+        return None
+    tags = dict.fromkeys([record.tag, variant])
+    return next((folder.name for tag in tags for stage in SYSTEM if (folder := run.stage(stage, tag)).record() is not None), None)
 
 
 def trace_stale(name: str, run: Run) -> dict[str, list[str]]:

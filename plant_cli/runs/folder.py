@@ -136,6 +136,13 @@ class Run:
 
 def _refuse_other(path: Path) -> None:
     """Refuse a file, or a folder that holds what is no run; what a process leaves that is just making a run, or died at it, is nothing."""
+    if path.is_symlink() and not path.exists():
+        raise UsageError(
+            f"'{path}' is a link that leads nowhere",
+            where=f"{path.absolute()}, to {path.readlink()}",
+            expected="the folder of a run, or a name that is free",
+            todo="make the folder that it leads to, or choose another one with --run DIR",
+        )
     if not path.exists() or (path / HEADER_NAME).exists():
         return
     if not path.is_dir() or any(entry.name != LOCK_NAME and not TEMPORARY.fullmatch(entry.name) for entry in path.iterdir()):

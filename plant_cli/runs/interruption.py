@@ -40,6 +40,9 @@ class Interruption:
                 return
             raise KeyboardInterrupt
         self.requested = True
+        around = getattr(self._before.get(number), "__self__", None)
+        if isinstance(around, Interruption):  # whoever runs several stages, one after the other, is to stop, too
+            around._catch(number, frame)
         with suppress(OSError, RuntimeError):  # nobody may be left to read it, or it comes amid another line
             self._tell("Stopping at the next point from which --resume can continue; once more (Ctrl-C) stops at once")
 

@@ -108,6 +108,8 @@ def compare_precisions(device: torch.device) -> CheckResult:
 
 def check_packages() -> Iterator[CheckResult]:
     """The packages `plant` needs, and those its extras need."""
+    from packaging.specifiers import SpecifierSet
+
     try:
         declared = requires(DISTRIBUTION) or []
     except PackageNotFoundError:
@@ -124,7 +126,10 @@ def check_packages() -> Iterator[CheckResult]:
         if found is None:
             yield CheckResult(topic="package", name=label, state="warn", found="missing", todo=f"pip install '{target}'")
         else:
-            yield CheckResult(topic="package", name=label, state="ok", found=f"{found} ({wanted})" if wanted else found)
+            fits = SpecifierSet(wanted).contains(found, prereleases=True)
+            todo = "" if fits else f"pip install '{name}{wanted}'"
+            shown = f"{found} ({wanted})" if wanted else found
+            yield CheckResult(topic="package", name=label, state="ok" if fits else "warn", found=shown, todo=todo)
 
 
 def check_plugins(plugins: Sequence[PluginRecord]) -> Iterator[CheckResult]:

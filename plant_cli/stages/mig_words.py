@@ -140,6 +140,14 @@ def _check_edit(folder: Path, options: EditOptions, label: str | None, later: La
     from plant_cli.artefacts.relevance import read_vocabulary
 
     words = [*later.deny, *later.allow]
+    both = sorted(later.deny & later.allow.keys())
+    if both:
+        raise UsageError(
+            f"'{both[0]}' is denied and allowed at once",
+            where="mig edit, options deny and allow",
+            expected="each word in one of them",
+            todo=f"leave out --deny {both[0]} or --allow {both[0]}=…",
+        )
     if not words and not options.list and not options.clear:
         raise UsageError(
             "there is nothing to edit",

@@ -61,8 +61,13 @@ def run(context: StageContext, options: PlanOptions) -> Result:
 
 def _explain(plans: Mapping[str, Estimate]) -> Iterator[str]:
     """On what the figures rest."""
-    if any(not found.parts for found in plans.values()):
-        yield "mig was run on a sample of at most 2,000 documents; what grows with them is scaled up, so its figures are on the high side"
+    from plant_cli.planning import scorers, words
+
+    if "mig" in plans:
+        sample = f"a sample of at most {words.SAMPLE:,} documents"
+        yield f"mig was run on {sample}; what grows with them is scaled up, so its figures are on the high side"
+    if any(not found.parts for name, found in plans.items() if name != "mig"):
+        yield f"scorers were fitted on a sample of at most {scorers.SAMPLE} documents and on half of it, and what grows is scaled up"
     if any(found.parts for found in plans.values()):
         yield "activations are measured with made-up weights: one and two of the longest documents, one and two layers of each kind"
     if any(not found.measured for found in plans.values()):
@@ -71,7 +76,6 @@ def _explain(plans: Mapping[str, Estimate]) -> Iterator[str]:
 
 def _steps(context: StageContext, recipe: str | None) -> list[Step]:
     """The steps of the recipe that can be planned; without a recipe those that the run would take now."""
-    from plant_cli.recipe.layers import merge
     from plant_cli.recipe.sources import load_recipe, parse_command, read_run_recipe
     from plant_cli.recipe.steps import resolve_step, resolve_steps
 
@@ -79,8 +83,8 @@ def _steps(context: StageContext, recipe: str | None) -> list[Step]:
     over = parse_command(request.sets, request.flags)
     over = over.only({section: given for section, given in over.values.items() if section != "plan"})
     if recipe is None:
-        merged, registry = merge(read_run_recipe(request.run_path), over), request.registry
-        return [resolve_step(merged, registry.find(StageSpec, name), None, registry) for name in STAGES]
+        layers, registry = [read_run_recipe(request.run_path), over], request.registry
+        return [resolve_step(layers, registry.find(StageSpec, name), None, registry) for name in STAGES]
     steps = [step for step in resolve_steps(load_recipe(recipe).layer, over, request.registry) if step.spec.name in STAGES]
     if not steps:
         raise RecipeError(
@@ -110,8 +114,8 @@ def _corpus(context: StageContext, step: Step, recipe: str | None) -> Iterator[C
 
 def _drop_idle(steps: list[Step]) -> list[Step]:
     """Without the steps that score with a model without a network: they take next to nothing."""
-    alone = any(step.spec.name == "finetune" and not getattr(step.options, "network", True) for step in steps)
-    return [step for step in steps if not (alone and step.spec.name == "predict")]
+    alone = [step.tag for step in steps if step.spec.name == "finetune" and not getattr(step.options, "network", True)]
+    return [step for step in steps if not (step.spec.name == "predict" and step.tag in alone)]
 
 
 def _plan(context: StageContext, step: Step, corpus: Corpus, planner: Planner, *, relevance: bool) -> Estimate:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 
-from plant_cli.api import BackboneSpec, Options, Result, StageContext, StageSpec, option
+from plant_cli.api import BackboneSpec, Options, Result, StageContext, StageSpec, UsageError, option
 
 RECIPE = "quickstart"
 ENCODER, SMALL = "minilm", "tiny"
@@ -24,6 +25,13 @@ def run(context: StageContext, options: QuickstartOptions) -> Result:
     """
     from plant_cli.stages.run import run_recipe
 
+    if context.request.recipe is not None:
+        raise UsageError(
+            "quickstart has a recipe of its own",
+            where=f"plant quickstart, --recipe {context.request.recipe}",
+            expected="no other recipe",
+            todo=f"`plant run {shlex.quote(context.request.recipe)}` runs that one",
+        )
     flags = {**context.request.flags, "model": {"backbone": options.backbone or _choose_backbone(context)}}
     flags.pop("quickstart", None)
     request = replace(context.request, recipe=RECIPE, flags=flags)

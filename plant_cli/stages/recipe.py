@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plant_cli.api import Column, NoOptions, Options, Result, StageContext, StageSpec, Table, UsageError, option
+from plant_cli.api import Column, NoOptions, Options, RecipeError, Result, StageContext, StageSpec, Table, UsageError, option
 
 if TYPE_CHECKING:
     from plant_cli.recipe.steps import Step
@@ -70,9 +70,29 @@ def copy(context: StageContext, options: CopyOptions) -> Result:
             expected="a file that does not exist",
             todo=f"`plant recipe copy {shlex.quote(options.recipe)} OTHER.yaml`",
         )
+    _require_base(source, target)
     with replacing(target) as temporary:
         temporary.write_bytes(source.read_bytes())
     return Result(data={"file": str(target)}, next_step=f"change {target}, then `plant run {shlex.quote(str(target))}`")
+
+
+def _require_base(source: Path, target: Path) -> None:
+    """Refuse a copy that would not find what the recipe extends."""
+    from plant_cli.recipe.sources import find_recipe
+    from plant_cli.recipe.syntax import parse_yaml
+
+    base = parse_yaml(source.read_text(encoding="utf-8"), str(source)).values.get("extends")
+    if not isinstance(base, str):
+        return
+    try:
+        find_recipe(base, target.absolute().parent)
+    except RecipeError as error:
+        raise UsageError(
+            f"the copy would not find '{base}', which '{source}' extends",
+            where=f"{target.absolute()}, key extends",
+            expected="that recipe in the same place beside the copy",
+            todo=f"copy it there first, or copy '{source}' into its own folder, {source.absolute().parent}",
+        ) from error
 
 
 def _resolve(context: StageContext, name: str) -> list[Step]:

@@ -116,7 +116,7 @@ def test_readers_ask_for_the_hash_whatever_the_time_says(folder: Path) -> None:
         with pytest.raises(ArtefactError, match=r"of the stage 'finetune-baseline' is damaged, or was changed") as caught:
             require_recorded(folder, *names)
     assert caught.value.where == str(folder / NAMES[0])
-    assert caught.value.todo == "restore the file, or make it again: plant finetune --tag baseline --force"
+    assert caught.value.todo == f"restore the file, or make it again: plant finetune --run {folder.parent} --tag baseline --force"
     assert caught.value.exit_code == 4
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from plant_cli.recipe.layers import Layer
+from plant_cli.evaluation.options import ScoringOptions
+from plant_cli.recipe.layers import Layer, merge
 from plant_cli.recipe.replay import DoneStep, write_recipe
 from plant_cli.recipe.sources import parse_sets
 from plant_cli.recipe.steps import Step, resolve_steps
@@ -39,3 +40,16 @@ def test_shared_sections_are_those_of_the_main_line(registry: Registry) -> None:
     assert values["model"]["backbone"]["name"] == "big"
     assert "machine" not in values["finetune"]
     assert values["finetune-early"]["machine"]["seed"] == 9
+
+
+def test_a_mapping_that_a_tagged_step_does_not_have_is_taken_back() -> None:
+    def step(section: str, given: dict[str, dict[str, float]]) -> DoneStep:
+        return DoneStep(section=section, stage="eval", options={"metric_options": given, "level": 0.9}, sections={})
+
+    families = ({"psp": {"a": 0.9, "b": 3.0}}, {}, {"psp": {"a": 0.5}, "other": {"c": 1.0}})
+    text = write_recipe("x", [step(f"eval{tag}", given) for tag, given in zip(("", "-plain", "-own"), families, strict=True)])
+    values = parse_yaml(text, "again.yaml").values
+    for tag, given in (("-plain", families[1]), ("-own", families[2])):
+        section = f"eval{tag}"
+        merged = merge(Layer({section: values["eval"]}), Layer({section: values[section]})).values[section]
+        assert ScoringOptions(**merged).metric_options == given

@@ -88,6 +88,7 @@ def test_sets_are_read_as_recipe_values() -> None:
     assert layer.values == {"finetune": {"rate": 1e-4, "note": "no", "names": ["a", "b"]}, "model": {"backbone": {"max_tokens": 512}}}
     assert layer.origin(("model", "backbone", "max_tokens")) == "--set model.backbone.max_tokens=512"
     assert parse_sets(["finetune.note="]).values == {"finetune": {"note": None}}
+    assert parse_sets(["a.b=|", "a.c=>", "a.d=#x"]).values == {"a": {"b": "|", "c": ">", "d": "#x"}}
     assert parse_sets(["a.b=1", "a.b=2"]).values == {"a": {"b": 2}}
 
 
@@ -124,3 +125,8 @@ def test_a_name_that_no_file_can_have_is_no_recipe(name: str) -> None:
     with pytest.raises(RecipeError, match="there is no recipe") as caught:
         find_recipe(name)
     assert len(str(caught.value)) < 2_000
+
+
+def test_standard_input_can_be_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("mig: {k: 5}\n"))
+    assert [load_recipe("-").layer.values for _ in range(2)] == 2 * [{"mig": {"k": 5}}]

@@ -133,7 +133,7 @@ def test_values_that_cannot_be_meant_are_refused_with_the_section_that_holds_the
         _steps(registry, "finetune: {}\nfinetune-b: {gate: ''}\n")
     assert (caught.value.where, caught.value.todo) == ("--gate '' (r.yaml:2, finetune-b)", "leave it out")
     with pytest.raises(UsageError) as caught:
-        resolve_step(flag_layer({"finetune": {"gate": ""}}), registry.find(StageSpec, "finetune"), None, registry)
+        resolve_step([flag_layer({"finetune": {"gate": ""}})], registry.find(StageSpec, "finetune"), None, registry)
     assert caught.value.where == "--gate ''"
 
 
@@ -141,3 +141,10 @@ def test_values_that_cannot_be_meant_are_refused_with_the_section_that_holds_the
 def test_a_tag_that_cannot_name_a_folder_is_refused_before_anything_runs(registry: Registry, section: str) -> None:
     with pytest.raises(RecipeError, match="cannot name a folder"):
         _steps(registry, f"{section}: {{}}\n")
+
+
+@pytest.mark.parametrize("section", ["model", "data", "machine"])
+def test_a_shared_section_within_a_stage_must_be_a_mapping(registry: Registry, section: str) -> None:
+    with pytest.raises(RecipeError, match=f"the section '{section}' is 'x'") as caught:
+        _steps(registry, f"finetune:\n  {section}: x\n")
+    assert caught.value.where == "r.yaml:2"

@@ -20,9 +20,9 @@ def test_a_shard_is_written_as_it_is_read() -> None:
     assert str(Shard.parse("2/4")) == "2/4"
 
 
-@pytest.mark.parametrize("text", ["0/4", "5/4", "1/0", "x/2", "2"])
+@pytest.mark.parametrize("text", ["0/4", "5/4", "1/0", "x/2", "2", "1/99999999999999999999"])
 def test_a_shard_that_does_not_exist_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"no shard|invalid literal"):
+    with pytest.raises(ValueError, match=r"no shard|invalid literal|at most"):
         Shard.parse(text)
 
 

@@ -139,6 +139,7 @@ def test_results_that_miss_a_gate_stay_in_the_place_that_is_named(laboratory):
         laboratory.run("alpha", options={"k": 7}, force=True)
     assert caught.value.where == str(laboratory.path / "alpha")
     assert (laboratory.text("alpha"), laboratory.record("alpha")["status"]) == ("7", "failed")
+    assert laboratory.record("alpha")["outputs"] == {"alpha.txt": hash_file(laboratory.path / "alpha" / "alpha.txt")}
     assert not list(laboratory.path.glob(".alpha.*"))
     assert laboratory.reporter.warnings == []
 
@@ -218,6 +219,24 @@ def test_a_process_that_died_left_an_unfinished_stage(laboratory):
     del laboratory.on["alpha"]
     laboratory.run("alpha", resume=True)
     assert laboratory.record("alpha")["status"] == "done"
+
+
+def test_a_process_that_was_killed_is_not_continued_on_other_inputs(laboratory):
+    laboratory.run("alpha")
+
+    def die(context):
+        assert set(laboratory.record("beta")["inputs"]) == {"alpha"}  # what was read is recorded at once
+        raise ValueError("boom")
+
+    laboratory.on["beta"] = die
+    with pytest.raises(ValueError, match="boom"):
+        laboratory.run("beta")
+    path = laboratory.path / "beta" / "stage.json"
+    path.write_text(path.read_text().replace('"failed"', '"running"'))
+    laboratory.run("alpha", options={"k": 5}, force=True)
+    with pytest.raises(UsageError, match="cannot be continued") as caught:
+        laboratory.run("beta", resume=True)
+    assert "its input 'alpha' has changed" in caught.value.where
 
 
 def test_resuming_what_is_done_does_nothing(laboratory):

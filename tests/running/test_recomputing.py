@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plant_cli.api import DataError, Request, Result
+from plant_cli.api import DataError, Interrupted, Request, Result
 from plant_cli.running.recomputing import recompute
 from plant_cli.runs.folder import Run
+from plant_cli.runs.interruption import Interruption
 from plant_cli.testing.contexts import GivenComponents
 
 SAVED = {"value": 0.5, "undefined": None, "list": [1, 2.0], "name": "P@1", "flag": True}
@@ -83,9 +86,26 @@ def test_what_cannot_be_computed_again_says_why(run: Run) -> None:
 
     [found] = recompute(run, Request(registry=GivenComponents()), Failing(SAVED))
     assert found.reason == "the source is gone"
+    record = run.folder("eval").record()
+    assert record is not None
+    (run.path / "p.csv").write_text("x")
+    run.folder("eval").write(record.model_copy(update={"files": {str(run.path / "p.csv"): "0"}}))
+    [found] = recompute(run, Request(registry=GivenComponents()), Writer(SAVED))
+    assert found.reason == f"'{run.path / 'p.csv'}' is not what it was computed from"
     (run.path / "mig" / "stage.json").unlink()
     [found] = recompute(run, Request(registry=GivenComponents()), Writer(SAVED))
     assert found.reason == "'mig' is not what it was computed from"
+
+
+def test_it_stops_when_it_is_asked_to(run: Run) -> None:
+    class Signalled(Writer):
+        def run_stage(self, request: Request, name: str, tag: str | None = None) -> Result:
+            with Interruption(lambda _: None):  # as every stage has one
+                os.kill(os.getpid(), signal.SIGINT)
+            return super().run_stage(request, name, tag)
+
+    with pytest.raises(Interrupted, match="stopped while figures were computed again"):
+        list(recompute(run, Request(registry=GivenComponents()), Signalled(SAVED)))
 
 
 def test_links_lead_to_the_stages(run: Run) -> None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,19 @@ def test_flags_win_over_sets_over_recipe_over_earlier_stages(laboratory, tmp_pat
     assert [laboratory.record(f"beta-{tag}")["options"]["epochs"] for tag in "xyz"] == [3, 4, 5]
     laboratory.run("beta", tag="x", recipe=str(recipe), options={"epochs": 6}, force=True)
     assert laboratory.record("beta-x")["options"]["epochs"] == 6
+
+
+def test_what_the_command_says_wins_over_the_recipes_own_section(laboratory, tmp_path):
+    laboratory.run("alpha")
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text("machine: {seed: 1}\nbeta: {machine: {seed: 3}}\nbeta-x: {epochs: 8}\n")
+    laboratory.run("beta", tag="x", recipe=str(recipe), sets=["beta.epochs=2"], flags={"machine": {"seed": 5}})
+    assert (laboratory.record("beta-x")["options"]["epochs"], laboratory.record("beta-x")["seed"]) == (2, 5)
+    laboratory.on["beta"] = lambda context: os.kill(os.getpid(), signal.SIGINT) or 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        laboratory.run("beta", tag="y", recipe=str(recipe))
+    with pytest.raises(UsageError, match="cannot be continued with other options"):
+        laboratory.run("beta", tag="y", sets=["beta.epochs=9"], resume=True)
 
 
 def test_a_mistake_in_the_request_leaves_no_trace(laboratory):

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from plant_cli.api import Interrupted, RecipeError, Request, SilentReporter
 from plant_cli.base.files import read_json
 from plant_cli.registry import installed
-from plant_cli.running.runner import run_stage
+from plant_cli.running.runner import RequestRunner, run_stage
 
 
 def test_training_is_repeated_and_the_rest_is_shared(laboratory, recipe, statuses):
@@ -137,3 +137,13 @@ def test_a_recipe_without_comparison_is_given_one(clinic, tmp_path, statuses):
     )
     assert list(statuses(result)) == ["finetune", "finetune-seed1", "significance-seeds2"]
     assert result.tables[0].title == "Over 2 seeds"
+
+
+def test_a_comparison_of_its_own_keeps_what_it_inherits(laboratory, tmp_path):
+    path = tmp_path / "r.yaml"
+    path.write_text("alpha:\nbeta: {epochs: 2}\nbeta-own: {machine: {threads: 2}}\n")
+    request = Request(registry=laboratory.registry, run_path=laboratory.path, recipe=str(path), seeds=2, sets=["beta.epochs=3"])
+    steps = {step.name: step for step in RequestRunner(request).run_all()}
+    assert list(steps) == ["alpha", "beta", "beta-own", "beta-seed1", "beta-own-seed1"]
+    assert {laboratory.record(name)["options"]["epochs"] for name in steps if name != "alpha"} == {3}
+    assert laboratory.record("beta-own-seed1")["sections"]["machine"]["threads"] == 2

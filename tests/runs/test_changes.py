@@ -99,3 +99,21 @@ def test_what_is_out_of_date_is_traced_through_all_stages_between(run: Run, make
     (run.path / "finetune" / "more.txt").write_text("more")
     assert list(trace_stale("predict", run)) == ["finetune", "predict"]
     assert trace_stale("mig", run) == trace_stale("nothing", run) == {}
+
+
+def test_a_system_of_its_own_tag_makes_a_judgement_of_the_untagged_one_stale(run: Run, make_record: Make) -> None:
+    def finish(stage: str, tag: str | None = None) -> str:
+        folder = run.stage(stage, tag)
+        folder.path.mkdir()
+        folder.write(make_record(stage, tag, status="done"))
+        return folder.output_hash(make_record(stage, tag))
+
+    inputs = {"predict": finish("predict")}
+    judged = [make_record("eval", "b", inputs=inputs), make_record("thresholds", "b-seed2", inputs=inputs)]
+    others = [make_record("eval", inputs=inputs), make_record("thresholds", "b", inputs=inputs, options={"system": "finetune"})]
+    assert not any(find_stale_inputs(record, run) for record in [*judged, *others])
+    finish("finetune", "b")
+    assert [find_stale_inputs(record, run) for record in judged] == 2 * [
+        ["it judged 'predict', and there is 'finetune-b' now, a system of its own tag"]
+    ]
+    assert not any(find_stale_inputs(record, run) for record in others)

@@ -146,3 +146,10 @@ def test_a_run_that_was_there_stays_when_a_command_fails(tmp_path: Path, make_re
     Run.create(tmp_path / "run")
     _fail_at(tmp_path / "run", MISTYPED, make_record)
     assert (tmp_path / "run" / "run.json").exists()
+
+
+def test_a_link_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+    (tmp_path / "run").symlink_to(tmp_path / "gone")
+    with pytest.raises(UsageError, match="a link that leads nowhere") as caught:
+        Run.create(tmp_path / "run")
+    assert str(tmp_path / "gone") in caught.value.where

@@ -31,6 +31,8 @@ def test_missing_packages_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
         ("ghost-extra (extra haunted)", "warn", "pip install 'plant-cli[haunted]'"),
     ]
     assert found[0].found.endswith("(>=1.26)")
+    monkeypatch.setattr(doctor, "package_version", lambda name: "1.2.0rc1")
+    assert [(f.state, f.todo) for f in doctor.check_packages()][:1] == [("warn", "pip install 'numpy>=1.26'")]
 
 
 def test_a_source_tree_that_was_never_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,6 +172,7 @@ def test_all_edits_are_counted_and_kept_in_a_file_when_they_are_forgotten(contex
         (EditOptions(label="flu", deny=("fevre",)), "no training document has the word 'fevre'"),
         (EditOptions(label="flu", allow=("and",)), "not a word with a relevance"),
         (EditOptions(label="flu", allow=("and=2",)), "not a word with a relevance"),
+        (EditOptions(label="flu", deny=("and",), allow=("and=0.3",)), "'and' is denied and allowed at once"),
     ],
 )
 def test_wrong_edits_are_refused_and_change_nothing(options: EditOptions, what: str, context: Any) -> None:

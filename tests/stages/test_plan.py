@@ -64,6 +64,14 @@ def test_a_recipe_is_planned_with_its_own_steps(clinic: Any, tmp_path: Path) -> 
     assert [found[name]["work"]["epochs"] for name in ("finetune", "finetune-baseline")] == [3, 3]
 
 
+def test_predictions_of_a_network_are_planned_beside_a_model_without_one(clinic: Any, tmp_path: Path) -> None:
+    result = plan_recipe(clinic, tmp_path, "finetune: {init: random}\nfinetune-a: {network: false}\npredict: {}\npredict-a: {}\n")
+    assert list(result.data) == ["finetune", "finetune-a", "predict", "free_bytes"]
+    notes = " ".join(result.tables[-1].notes)
+    assert "scorers were fitted on a sample of at most 500 documents" in notes
+    assert "mig was run" not in notes
+
+
 def test_epochs_of_stage_1_are_planned_by_its_lists_unless_they_are_given(clinic: Any, tmp_path: Path) -> None:
     found = plan_recipe(
         clinic, tmp_path, "mig: {}\npretrain-attn: {}\npretrain-attn-random: {start: random}\npretrain-attn-4: {epochs: 4}\n"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from plant_cli.api import RecipeError, Request, SilentReporter, UsageError
+from plant_cli.api import ComponentError, RecipeError, Request, SilentReporter, UsageError
 from plant_cli.registry import installed
 from plant_cli.running.runner import run_stage
 
@@ -74,3 +74,25 @@ def test_copy_gives_a_file_and_replaces_none(laboratory, recipe, tmp_path, monke
     assert (tmp_path / "mine.yaml").read_bytes() == recipe.read_bytes()
     with pytest.raises(UsageError, match=r"'mine.yaml' exists"):
         laboratory.run("recipe copy", options={"recipe": "small", "file": "mine.yaml"})
+
+
+def test_a_copy_that_would_not_find_what_it_extends_is_refused(laboratory, recipe, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    recipe.rename(tmp_path / "sub" / "base.yaml")
+    (tmp_path / "sub" / "own.yaml").write_text("extends: base.yaml\nalpha: {k: 9}\n")
+    with pytest.raises(UsageError, match=r"would not find 'base.yaml'"):
+        laboratory.run("recipe copy", options={"recipe": "sub/own.yaml", "file": "mine.yaml"})
+    assert not (tmp_path / "mine.yaml").exists()
+    laboratory.run("recipe copy", options={"recipe": "sub/own.yaml", "file": "sub/mine.yaml"})
+    laboratory.run("recipe check", options={"recipe": "sub/mine.yaml"})
+
+
+@pytest.mark.parametrize("given", ["propensty: {a: 0.5}", "propensity: {zz: 3}"])
+def test_families_of_metrics_are_looked_up_before_the_first_step(given, tmp_path):
+    path = tmp_path / "r.yaml"
+    path.write_text(f"mig: {{}}\neval: {{metric_options: {{{given}}}}}\n")
+    request = Request(registry=installed(), flags={"recipe check": {"recipe": str(path)}}, reporter=SilentReporter())
+    with pytest.raises(ComponentError) as caught:
+        run_stage(request, "recipe check")
+    assert f"{path}:2, eval.metric_options" in caught.value.where
