@@ -82,6 +82,14 @@ def require_free(path: Path, *, force: bool, folder: bool = False) -> None:
     Raises:
         UsageError: something is there that may not be replaced.
     """
+    inside = next(parent for parent in path.absolute().parents if parent.exists())
+    if not inside.is_dir():
+        raise UsageError(
+            "the output would be inside a file",
+            where=str(path.absolute()),
+            expected=f"a folder, not the file {inside}",
+            todo="choose another",
+        )
     alike = path.is_dir() == folder
     if path.exists() and not (force and alike):
         raise UsageError(

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from plant_cli.api import Reason
 from plant_cli.artefacts.predictions import NETWORK
 from plant_cli.inference.scorers import FusedScorers, ScoredDocuments
+from plant_cli.lexical.documents import number_words
 from plant_cli.lexical.fusion import hat_weights
 
 LEAST = 0.05  # log-odds below which a part is not named
@@ -32,7 +33,8 @@ def explain_labels(
         raise ValueError("the documents were not kept in words")
     found = []
     for row, own in enumerate(labels.tolist()):
-        document = documents.take(np.array([row]))
+        words = documents.take(np.array([row]))
+        document = number_words([[words.vocabulary[number] for number in words.numbers.tolist()]])  # whose vocabulary is its own
         said = {scorer.name: scorer.explain(document, own) for scorer in scorers.scorers}
         inside = candidates.span(row)
         listed = dict(zip(candidates.labels[inside].tolist(), candidates.values[inside], strict=True))

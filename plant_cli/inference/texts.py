@@ -19,7 +19,7 @@ from plant_cli.inference.reasons import explain_labels
 from plant_cli.inference.scorers import ScoredDocuments
 from plant_cli.inference.scoring import WHOLE, Mix, keep_logits, score_documents, top_labels
 from plant_cli.inference.top import Scoring, TopLabels
-from plant_cli.lexical.calibration import LIMIT
+from plant_cli.lexical.calibration import LIMIT, UNSCORED
 from plant_cli.model.candidates import measure_recall
 from plant_cli.model.hardware import Hardware, choose_hardware
 from plant_cli.model.network import Network, load_network
@@ -102,7 +102,8 @@ def mix_scorers(combination: Combination | None, scored: ScoredDocuments | None)
         whole = torch.addcmul(offset.to(logits.device), logits.clamp(-LIMIT, LIMIT), weights[0].to(logits.device))
         if scored is not None:
             whole.addcmul_(torch.from_numpy(scored.logits(rows)).to(logits.device), weights[1].to(logits.device))
-        return torch.from_numpy(combination.apply_curves(whole.float().cpu().numpy())).to(whole) if combination.curves else whole
+        found = torch.from_numpy(combination.apply_curves(whole.float().cpu().numpy())).to(whole) if combination.curves else whole
+        return found.masked_fill_(logits < UNSCORED / 2, UNSCORED)  # what a shortlist left out is not found by scorers either
 
     return mix
 

@@ -29,7 +29,7 @@ def score_passages(
     by_term, (documents, labels) = csr_array(names.T), shape
     passages_each = -(-len(document_of) // max(1, documents))
     parts = []
-    for block in cut_rows(documents, names.shape[0] * max(1, passages_each)):
+    for block in cut_rows(documents, max(labels, names.shape[0] * max(1, passages_each))):
         first, last = np.searchsorted(document_of, [block.start, block.stop])
         cosines = csr_array(passages[first:last] @ by_term)
         inside = (block.stop - block.start, labels)

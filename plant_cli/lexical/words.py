@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -167,11 +168,20 @@ class _LeftOut:
         """Cosines [b, L] of the documents in a block, those above 0."""
         vectors, occurs = self.vectors[block].astype(np.float64), self.occurs[block]
         scores = _divide((vectors @ self.here).toarray(), self.squares + (occurs @ self.change).toarray(), self.squares)
-        rows, labels = self.gold[block].nonzero()
-        products = self.own_here[labels].multiply(vectors[rows]).sum(axis=1)
-        squares = self.own_squares[labels] + self.own_change[labels].multiply(occurs[rows]).sum(axis=1)
-        scores[rows, labels] = _divide(products, squares, self.squares[labels])
+        own_rows, own_labels = self.gold[block].nonzero()
+        for part in _cut_pairs(np.diff(self.own_here.indptr)[own_labels]):
+            rows, labels = own_rows[part], own_labels[part]
+            products = self.own_here[labels].multiply(vectors[rows]).sum(axis=1)
+            squares = self.own_squares[labels] + self.own_change[labels].multiply(occurs[rows]).sum(axis=1)
+            scores[rows, labels] = _divide(products, squares, self.squares[labels])
         return csr_array(np.maximum(scores, 0))
+
+
+def _cut_pairs(sizes: Counts) -> Iterator[slice]:
+    """Consecutive pairs that hold about `PAIRS` words together; a frequent label meets most of the vocabulary."""
+    held = np.cumsum(sizes)
+    cuts = np.searchsorted(held, np.arange(PAIRS, held[-1], PAIRS)).tolist() if len(held) else []
+    return (slice(first, last) for first, last in pairwise([0, *cuts, len(held)]))
 
 
 def _divide(products: Floats, squares: Floats, whole: Floats) -> npt.NDArray[np.float32]:

@@ -194,6 +194,13 @@ def _average(context: StageContext, options: PredictOptions) -> Result:
     chosen = _find_chosen(context, options)
     systems = [_find_member(context, name) for name in options.systems]
     _refuse_one_twice(systems)
+    if not corpus.has_split("validation"):
+        raise DataError(
+            "the corpus has no validation split, on which the threshold of an average is tuned",
+            where="plant predict --average",
+            expected="a corpus with a validation split, or one large enough that a part of train is held out",
+            todo="start a run from a corpus with one: `plant data split` makes one",
+        )
     names: tuple[SplitName, ...] = tuple(dict.fromkeys((options.split, "validation")))
     splits = {name: corpus.split(name) for name in names}
     require_room(context.folder, sum(map(len, splits.values())), len(corpus.labels), read_size(options.auc_disk))

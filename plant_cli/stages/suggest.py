@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from plant_cli.inference.top import TopLabels
     from plant_cli.model.truncation import Cut
 
+FEW, MANY = 10, 100  # labels of a text that are looked at
 SHOWN = 5  # documents in the table when the rest is in a file
 
 
@@ -26,7 +27,7 @@ class SuggestOptions(Options):
 
     path: str | None = option(None, "Texts to label: a table with the text column of the run's corpus; needs no labels.", argument=True)
     text: str | None = option(None, "One text to label, instead of a table.")
-    top_k: int = option(10, "Labels suggested for each text.", ge=1)
+    top_k: int | None = option(None, f"Labels suggested for each text, at most (default: {FEW}; with --assigned {MANY}).", ge=1)
     assigned: bool = option(False, "Only labels that reach the threshold tuned on validation.")
     thresholds: str | None = option(
         None,
@@ -72,7 +73,7 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
         texts,
         Scoring(
             name="texts",
-            k=options.top_k,
+            k=options.top_k or (MANY if options.assigned else FEW),
             batch=options.micro_batch,
             reporter=context.reporter,
             should_stop=lambda: context.stopping,
@@ -83,11 +84,19 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     found = _suggestions(ids, top, thresholds, corpus, reasons)
     found = found.filter(~found["row"].is_in([row for row, text in enumerate(texts) if not text.strip()]))
     if options.assigned:
+        _warn_of_more(found, top.labels.shape[1], len(corpus.labels), context)
         found = found.filter("assigned")
     if output is not None:
         context.confirm_inputs()
         _write(found, output, ids, titled=any(corpus.labels.titles), decided=chosen is not None, explained=options.why)
     return _report(found, ids, output, top.cut, thresholds, chosen=chosen is not None, explained=options.why)
+
+
+def _warn_of_more(found: pl.DataFrame, k: int, labels: int, context: StageContext) -> None:
+    """Say so where the last label that was kept of a text is assigned: labels behind it may be, too."""
+    full = int(found.group_by("row", maintain_order=True).last()["assigned"].sum()) if k < labels else 0
+    if full:
+        context.reporter.warn(f"{full} texts: the last of the {k} labels that were looked at is assigned; --top-k {10 * k} looks at more")
 
 
 def _require_scorers(model: TrainedModel) -> None:
@@ -117,6 +126,10 @@ def _writable(options: SuggestOptions, *, force: bool) -> Path | None:
         raise UsageError("the text is empty", where="--text", expected="words to label", todo="give a text, or a table of texts")
     output = None if options.output is None else Path(options.output)
     if output is not None:
+        if options.path is not None and output.resolve() == Path(options.path).resolve():
+            raise UsageError(
+                "the suggestions would replace the texts", where=str(output), expected="another file", todo="choose another one with -O"
+            )
         require_free(output, force=force)
         output_format(output)
     return output
@@ -152,12 +165,12 @@ def _texts(context: StageContext, options: SuggestOptions) -> tuple[list[str], l
 def _refuse_unreadable(frame: pl.DataFrame, names: Sequence[str], where: str) -> None:
     for name in names:
         dtype = frame.schema[name]
-        if dtype.is_nested() or str(dtype) == "Binary":
+        if dtype.is_nested() or str(dtype).startswith(("Binary", "Duration")):
             raise DataError(
-                f"the column '{name}' holds {'lists or objects' if dtype.is_nested() else 'bytes'}",
+                f"the column '{name}' holds {'lists or objects' if dtype.is_nested() else 'bytes or times'}",
                 where=f"{where}, column {name}",
                 expected="a text or a number in each row",
-                todo="write them as text, or name another column (--id-column, --text-column)",
+                todo="write them as text; --id-column names another column of ids",
             )
 
 

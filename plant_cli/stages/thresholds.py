@@ -55,6 +55,13 @@ class ThresholdOptions(Options):
     def check_values(self) -> None:
         """See `Options.check_values`."""
         parse_targets(self.target)
+        if self.measure == "validation":
+            raise UsageError(
+                "validation is measured in any case, each document by thresholds that were chosen without it",
+                where="plant thresholds, option measure",
+                expected="another split, such as test",
+                todo="leave --measure out",
+            )
 
 
 def run(context: StageContext, options: ThresholdOptions) -> Result:

@@ -223,6 +223,9 @@ def test_only_force_replaces_and_only_what_is_of_the_same_kind(tmp_path: Path, f
     places[1].mkdir()
     alike, other = places[folder], places[not folder]
     require_free(tmp_path / "new", force=False, folder=folder)
+    require_free(tmp_path / "new" / "deep", force=False, folder=folder)
+    with pytest.raises(UsageError, match="inside a file"):
+        require_free(places[0] / "new", force=True, folder=folder)
     require_free(alike, force=True, folder=folder)
     with pytest.raises(UsageError, match="there already") as caught:
         require_free(alike, force=False, folder=folder)

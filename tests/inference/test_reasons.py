@@ -64,3 +64,17 @@ def test_a_label_that_nothing_speaks_for_has_no_reason() -> None:
     nothing = np.zeros(4, dtype=np.float32)
     assert explain_labels(scored, nothing, np.array([[0]]), np.array([[-1.0]])) == [[Reason(text="")]]
     assert explain_labels(scored, nothing, np.array([[0]]), np.array([[1.25]])) == [[Reason(text="network +1.2")]]
+
+
+def test_scorers_see_the_words_of_one_document_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever walks through a vocabulary would otherwise do so once for each text, over the words of all."""
+    scored = fit().scorers.read(["fever and chills", "a broken leg", "fever"], SilentReporter(), "texts", keep_words=True)
+    seen: list[int] = []
+    for scorer in scored.scorers.scorers:
+        explain = scorer.explain
+        monkeypatch.setattr(
+            type(scorer), "explain", lambda self, document, own, told=explain: seen.append(len(document.vocabulary)) or told(document, own)
+        )
+        break
+    explain_labels(scored, np.ones(4, dtype=np.float32), np.array([[0], [0], [0]]))
+    assert seen == [3] * 4 + [3] * 4 + [1] * 4

@@ -10,11 +10,16 @@ import pytest
 import torch
 
 from plant_cli.api import Interrupted, Reading, SilentReporter, TrainingError
+from plant_cli.inference.model import Combination
 from plant_cli.inference.scoring import WHOLE, score_documents, top_labels
+from plant_cli.inference.texts import mix_scorers
 from plant_cli.inference.top import Scoring, TopLabels, distinct_probabilities
+from plant_cli.lexical.calibration import UNSCORED
+from plant_cli.lexical.fusion import Fusion
 from plant_cli.model.candidates import Candidates
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
+from tests.inference.test_scorers import fit
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 TEXTS = ["a fever", "a cough and a fever and much more to be said about it all", "", "leg", "word " * 30, "a b c"]
@@ -137,3 +142,14 @@ def test_of_a_shortlist_its_candidates_alone_are_scored_and_the_share_assigned_i
     with torch.no_grad():
         network.decoder.bias[5] = -100.0
     assert run(network, k=2, candidates=candidates).assigned_share == 11 / 12
+
+
+@pytest.mark.parametrize("weight", [0.05, -0.05])
+def test_scorers_do_not_find_what_a_shortlist_left_out(weight: float) -> None:
+    fitted = fit()
+    fusion = Fusion(knots=np.array([1.0]), weights=np.array([[weight], [5.0]]), bias=np.array([3.0]))
+    combination = Combination(scorers=fitted.scorers, calibration=fusion, train_counts=fitted.scorers.train_counts)
+    scored = fitted.scorers.read(["fever and chills"], SilentReporter(), "texts")
+    logits = torch.tensor([[UNSCORED, 2.0, UNSCORED, -2.0]])
+    found = mix_scorers(combination, scored)(np.array([0]), logits)
+    assert (found == UNSCORED).tolist() == [[True, False, True, False]]

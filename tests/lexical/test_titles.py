@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -36,6 +38,16 @@ def test_a_document_has_the_score_of_its_best_passage_in_blocks_of_any_size(pair
     cosines = passages.toarray() @ names.toarray().T
     plain = [[cosines[np.ix_(document_of == d, label_of == label)].max(initial=0.0) for label in range(3)] for d in range(4)]
     np.testing.assert_allclose(found, plain, atol=1e-7)
+
+
+def test_few_names_of_many_labels_take_no_array_of_documents_and_labels() -> None:
+    labels, documents = 50_000, 2000
+    passages, names = drawn(documents, 2), drawn(5, 3)
+    tracemalloc.start()
+    score_passages(passages, np.arange(documents), names, np.arange(5), (documents, labels))
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert held < 8 * labels * documents / 10
 
 
 def test_the_highest_of_those_that_fall_together_is_kept() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import numpy.typing as npt
@@ -95,6 +96,19 @@ def test_labels_some_at_a_time_are_all_labels_at_once(drawn: Drawn, pairs: int, 
     again = leave_out_words(*given, k=4)
     np.testing.assert_allclose(again.matrix.toarray(), best.matrix.toarray(), atol=1e-7)
     np.testing.assert_allclose(again.floor, best.floor, atol=1e-7)
+
+
+def test_memory_does_not_grow_with_documents_times_the_words_of_frequent_labels() -> None:
+    rng = np.random.default_rng(0)
+    documents, words, labels = 400, 4000, 8
+    counts = csr_array((rng.random((documents, words)) < 0.02).astype(np.int64))
+    gold = csr_array((rng.random((documents, labels)) < 0.5).astype(np.int64))
+    leave_out_words(counts[:50], gold[:50], positive_information)  # what is imported and cached at first
+    tracemalloc.start()
+    leave_out_words(counts, gold, positive_information)
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert held < 150e6  # 1,600 pairs of a document and its label, each with 4,000 words: 12 bytes each are 77 MB, and several such arrays
 
 
 def test_slices_of_labels_meet_no_more_words_than_they_may(drawn: Drawn) -> None:

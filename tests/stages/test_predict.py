@@ -248,6 +248,17 @@ def test_what_cannot_be_averaged_is_refused_at_once(pair: Any, tmp_path: Path) -
         average(pair, "predict.auc_disk=1KB", tag="z")
 
 
+def test_an_average_needs_a_validation_split(clinic: Any, tmp_path: Path) -> None:
+    path = tmp_path / "small.parquet"
+    rows = [("train", "fever and cough", ["a"]), ("train", "broken leg", ["b"]), ("train", "fever", ["a"]), ("test", "leg", ["b"])]
+    pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").write_parquet(path)
+    source = (f"data.path={path}", "data.dataset=files", "finetune.network=false", "finetune.scorers=[words]")
+    for tag in (None, "other"):
+        clinic("finetune", *source, tag=tag)
+    with pytest.raises(DataError, match="no validation split, on which the threshold of an average is tuned"):
+        average(clinic, *source)
+
+
 def test_systems_with_one_frozen_backbone_read_the_documents_once(
     clinic: Any, small_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plant_cli.api import BackboneSpec, Request, Result, StepResult
+from plant_cli.api import BackboneSpec, Request, Result, StepResult, UsageError
 from plant_cli.stages import quickstart
 from plant_cli.testing.contexts import FakeRunner, GivenComponents, make_context
 
@@ -23,6 +23,12 @@ def start(runner: FakeRunner, known: Sequence[BackboneSpec] = (), force: bool = 
     request = Request(registry=GivenComponents(given=known), flags={"quickstart": options, "machine": {"seed": 5}})
     context = make_context(runner=runner, request=request, force=force, resume=resume)
     return quickstart.run(context, quickstart.QuickstartOptions(**options))
+
+
+def test_another_recipe_is_refused(runner: FakeRunner) -> None:
+    request = Request(registry=GivenComponents(given=()), recipe="mine.yaml")
+    with pytest.raises(UsageError, match="a recipe of its own"):
+        quickstart.run(make_context(runner=runner, request=request), quickstart.QuickstartOptions())
 
 
 def encoder(name: str, is_installed: Callable[[], bool] | None) -> BackboneSpec:

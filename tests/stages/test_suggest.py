@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,22 @@ def test_only_assigned_labels_if_asked_for_and_documents_without_any_stay(traine
     assert pl.read_ndjson(tmp_path / "some.jsonl")["doc_id"].to_list() == ["1", "2", "3"]
 
 
+def test_all_assigned_labels_are_found_or_it_is_said_that_there_may_be_more(trained: Any, listener: Listener, tmp_path: Path) -> None:
+    file = trained.run.path / "finetune" / "thresholds.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "value": 1e-9}))
+    record_again(file.parent)
+    found = trained(text="fever", assigned=True, reporter=listener)
+    assert (found.summary["suggestions"], listener.warnings) == (12, [])
+    assert trained(text="fever", assigned=True, top_k=3, reporter=listener).summary["suggestions"] == 3
+    assert listener.warnings == ["1 texts: the last of the 3 labels that were looked at is assigned; --top-k 30 looks at more"]
+
+
+def test_durations_are_no_texts(trained: Any, tmp_path: Path) -> None:
+    pl.DataFrame({"text": pl.Series([timedelta(1)])}).write_parquet(tmp_path / "new.parquet")
+    with pytest.raises(DataError, match="the column 'text' holds bytes or times"):
+        trained(path=str(tmp_path / "new.parquet"))
+
+
 def test_nothing_is_suggested_for_an_empty_text(trained: Any, listener: Listener, tmp_path: Path) -> None:
     table = tmp_path / "new.jsonl"
     pl.DataFrame({"doc_id": ["a", "b", "c"], "text": ["fever", " ", None]}).write_ndjson(table)
@@ -235,7 +252,8 @@ def test_columns_of_other_types_and_gaps_in_them_are_read(trained: Any, tmp_path
         ({"path": "gone.csv"}, None, DataError, "gone.csv"),
         ({"path": "new.csv"}, "txt\nfever\n", DataError, "no column 'text'"),
         ({"path": "new.csv"}, "text\n", DataError, "no rows"),
-        ({"path": "new.csv", "output": "new.csv"}, "text\nfever\n", UsageError, "there already"),
+        ({"path": "new.csv", "output": "./new.csv"}, "text\nfever\n", UsageError, "would replace the texts"),
+        ({"path": "new.csv", "output": "there.csv"}, "text\nfever\n", UsageError, "there already"),
         ({"path": "gone.csv", "output": "new.docx"}, None, DataError, "no table format goes by the name 'new.docx'"),
         ({"text": "fever", "tag": "other"}, None, ArtefactError, "finetune-other"),
     ],
@@ -251,6 +269,7 @@ def test_bad_input_is_named(
     said: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.csv").touch()
     if content is not None:
         (tmp_path / "new.csv").write_text(content)
     with pytest.raises(error, match=said):
