@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from plant_cli.api import ArtefactError, UsageError
+from plant_cli.artefacts.predictions import VALIDATION
 from plant_cli.artefacts.records import STAGE_FILE, StageRecord
 from plant_cli.runs.folder import Run
 from plant_cli.runs.stage import StageFolder
 
 OF_A_SYSTEM = ("predict",)  # stages whose tag is that of a trained system: another one keeps nothing
+OF_INPUTS = ("its input ", "what it read ", "it judged ")  # how changes begin that are not of options
 SHOWN = 3  # files in a message
 
 
@@ -43,7 +46,7 @@ def refusal(folder: StageFolder, record: StageRecord, changes: Sequence[str], ru
             + (", with other options or inputs than those asked for now" if changes else ""),
             where=where,
             expected="a stage that has not run" if not changes else "the same options and inputs, to pass over it",
-            todo=_offer(record, changes, one_of_many=one_of_many),
+            todo=_offer(record, changes, run, one_of_many=one_of_many),
         )
     if resume:
         return UsageError(
@@ -76,12 +79,18 @@ def _find_maker(record: StageRecord, name: str, run: Run) -> str | None:
     return found[-1] if found else None
 
 
-def _offer(record: StageRecord, changes: Sequence[str], *, one_of_many: bool) -> str:
+def _offer(record: StageRecord, changes: Sequence[str], run: Run, *, one_of_many: bool) -> str:
     """The flags that help; a tag first where other options are asked for, since both results may be wanted."""
     if one_of_many:
         return "repeat the command with --force to replace it"
     if record.stage in OF_A_SYSTEM:
+        if any(change.startswith("split was ") for change in changes):
+            kept = run.stage("finetune", record.tag).path / VALIDATION
+            return (
+                "predictions of one split are kept, and --force replaces them; beside them validation can be judged: "
+                f"plant eval --split validation --predictions {shlex.quote(str(kept))} --tag validation"
+            )
         return "use what is there, or repeat the command with --force to replace it"
-    if any(not change.startswith("its input ") for change in changes):
+    if any(not change.startswith(OF_INPUTS) for change in changes):
         return "repeat the command with --tag NAME to keep both, or with --force to replace it"
     return "repeat the command with --force to replace it, or with --tag NAME to keep both"

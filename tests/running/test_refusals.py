@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from plant_cli.api import UsageError
+from plant_cli.base.files import read_json
 
 
 def refuse(laboratory, name, tag=None, **request):
@@ -40,3 +41,14 @@ def test_changed_inputs_lead_to_a_replacement_first(laboratory):
 def test_a_step_of_a_recipe_is_not_offered_a_tag(laboratory, recipe):
     laboratory.run("alpha")
     assert refuse(laboratory, "run", options={"recipe": str(recipe)}).todo == "repeat the command with --force to replace it"
+
+
+def test_another_split_leads_to_the_predictions_of_validation_that_are_there(clinic):
+    clinic("finetune", "finetune.network=false", "finetune.scorers=[words]")
+    clinic("eval", "eval.bootstrap=0")
+    with pytest.raises(UsageError, match="the stage 'predict' is finished") as caught:
+        clinic("eval", "eval.bootstrap=0", "eval.split=validation", tag="validation")
+    kept = clinic.path / "finetune" / "validation.parquet"
+    assert f"plant eval --split validation --predictions {kept} --tag validation" in caught.value.todo
+    clinic("eval", "eval.bootstrap=0", "eval.split=validation", f"eval.predictions={kept}", tag="validation")
+    assert read_json(clinic.path / "eval-validation" / "stage.json", "the record")["status"] == "done"
