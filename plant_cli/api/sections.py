@@ -50,7 +50,7 @@ class DataSection(Options):
     group_column: str | None = option(None, "A column whose equal values stay in one split when documents are split, such as subject_id.")
     duplicates: Literal["keep", "drop"] = option("keep", "drop: of equal texts in a split the first stays (case and punctuation aside).")
     leaks: Literal["keep", "drop"] = option("keep", "drop: training documents whose text another split has too are left out of train.")
-    subset_seed: int = option(0, "Equal seeds give equal parts of the corpus.", ge=0)
+    subset_seed: int = option(0, "Equal seeds give equal parts of the corpus, and hold out the same documents for validation.", ge=0)
     encoding: str | None = option(None, "Encoding of text files, such as windows-1252 (default: UTF-8; UTF-16 and UTF-32 by mark).")
     strict: bool = option(False, "Stop at the first row that cannot be read (default: such rows are left out, counted and listed).")
     rejects: str | None = option(None, "A TSV file for the rows that cannot be read, with their lines and what is wrong.", path=True)

@@ -29,15 +29,14 @@ from plant_cli.corpus.store import StoredCorpus, open_corpus
 from plant_cli.corpus.titles import find_titled, read_titles, warn_untitled
 
 
-def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, reporter: Reporter) -> StoredCorpus:
+def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Reporter) -> StoredCorpus:
     """Make a run's corpus of a dataset.
 
     Args:
         dataset: what the dataset plugin gave.
-        section: the recipe's section `data`; recorded, and the size of the hold-out is read from it.
+        section: the recipe's section `data`; recorded, and size and seed of the hold-out are read from it.
         folder: `corpus/` in the run folder; labels.parquet, evidence.parquet and parents.parquet if there are any, statistics.json and,
             last, splits.json are written to it.
-        seed: chooses the training documents that are held out when there is no validation split.
         reporter: takes remarks of the dataset, and warnings of what is odd but not fatal.
 
     Raises:
@@ -53,7 +52,7 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, seed: int, rep
     source = {name: tidy(digest) for name, digest in raw.items()}
     evidence, findings = read_evidence(dataset, source)
     _report(findings, reporter)
-    held_out = [] if "validation" in source else _hold_out(source["train"], section, seed, reporter)
+    held_out = [] if "validation" in source else _hold_out(source["train"], section, reporter)
     frames = _apart(source, held_out)
     labels = _index_labels(frames, titles, titled)
     warn_untitled(labels.filter(pl.col("train_count") > 0), titles, reporter)
@@ -82,7 +81,7 @@ def _report(findings: Iterable[Finding], reporter: Reporter) -> None:
         reporter.warn(str(finding))
 
 
-def _hold_out(train: pl.DataFrame, section: DataSection, seed: int, reporter: Reporter) -> list[str]:
+def _hold_out(train: pl.DataFrame, section: DataSection, reporter: Reporter) -> list[str]:
     """Ids of the share of train that becomes validation: the minimum where there are enough documents, never more than a fifth.
 
     Documents of equal text stay together, so that no text of validation is one of train.
@@ -90,7 +89,8 @@ def _hold_out(train: pl.DataFrame, section: DataSection, seed: int, reporter: Re
     count = min(max(round(section.validation_share * train.height), section.validation_minimum), train.height // 5)
     units = train.with_row_index("row").group_by("same", maintain_order=True).agg("row")["row"]
     rows: list[int] = []
-    for unit in units.gather(np.random.default_rng(seed).choice(len(units), size=min(count, len(units)), replace=False)).to_list():
+    drawn = np.random.default_rng(section.subset_seed).choice(len(units), size=min(count, len(units)), replace=False)
+    for unit in units.gather(drawn).to_list():
         if len(rows) + len(unit) <= count:
             rows += unit
     if not rows:

@@ -277,7 +277,7 @@ class RunContext:
                 todo="name the folder of your run with --run DIR, or start one with `plant mig CORPUS`, such as `plant mig data.parquet`",
             )
         dataset = self._dataset()
-        corpus = prepare(dataset, self.data, run.corpus_path, self.machine.seed, self.reporter)
+        corpus = prepare(dataset, self.data, run.corpus_path, self.reporter)
         sources = {str(path): hash_file(path) for path in map(_absolute, dataset.files) if path.is_file()}
         run.bind(data_hash=corpus.data_hash, label_hash=corpus.labels.hash, sources=sources)
         return corpus

@@ -109,7 +109,7 @@ def _corpus(context: StageContext, step: Step, recipe: str | None) -> Iterator[C
     data = step.data.model_copy(update={"rejects": context.data.rejects})  # a recipe that is only planned writes no file
     dataset = load_dataset(context, data)
     with TemporaryDirectory() as folder:
-        yield prepare(dataset, data, Path(folder), step.machine.seed, context.reporter)
+        yield prepare(dataset, data, Path(folder), context.reporter)
 
 
 def _drop_idle(steps: list[Step]) -> list[Step]:

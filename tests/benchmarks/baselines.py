@@ -145,7 +145,7 @@ def open_corpus(folder: Path, scratch: Path) -> Corpus:
     """The corpus of a folder of train, validation and test files."""
     section = DataSection(path=str(folder))
     files = next(spec for spec in plant_register_datasets() if spec.name == section.dataset.name)
-    return prepare(files.load(section, files.options()), section, scratch / "corpus", 0, SilentReporter())
+    return prepare(files.load(section, files.options()), section, scratch / "corpus", SilentReporter())
 
 
 def run_tools(corpus: Corpus) -> Iterator[tuple[str, Scored, dict[str, Any]]]:

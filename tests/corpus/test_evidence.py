@@ -26,7 +26,7 @@ def with_evidence(dataset: Dataset, *spans: Span) -> Dataset:
 
 def test_spans_go_to_their_documents_in_every_split(dataset: Dataset, tmp_path: Path) -> None:
     reporter = SilentReporter()
-    corpus = prepare(with_evidence(dataset, *SPANS), SECTION, tmp_path, 0, reporter)
+    corpus = prepare(with_evidence(dataset, *SPANS), SECTION, tmp_path, reporter)
     found = {name: corpus.split(name).evidence for name in corpus}
     train, validation, test = (found[name] or pytest.fail(f"{name} has no evidence") for name in ("train", "validation", "test"))
     assert (train.rows.tolist(), train.labels) == ([0, 0, 0], ["C1", "B1", "C1"])
@@ -37,7 +37,7 @@ def test_spans_go_to_their_documents_in_every_split(dataset: Dataset, tmp_path: 
 
 
 def test_without_evidence_nothing_is_said_or_written(dataset: Dataset, tmp_path: Path) -> None:
-    corpus = prepare(dataset, SECTION, tmp_path, 0, SilentReporter())
+    corpus = prepare(dataset, SECTION, tmp_path, SilentReporter())
     assert corpus.split("train").evidence is None
     assert not (tmp_path / "evidence.parquet").exists()
 
@@ -45,7 +45,7 @@ def test_without_evidence_nothing_is_said_or_written(dataset: Dataset, tmp_path:
 def test_evidence_of_held_out_documents_goes_with_them(dataset: Dataset, tmp_path: Path) -> None:
     train = pl.LazyFrame({"doc_id": [f"d{i}" for i in range(10)], "text": [f"words no {i}" for i in range(10)], "labels": [["L"]] * 10})
     spans: list[Span] = [(f"d{i}", "L", 0, 2) for i in range(10)]
-    corpus = prepare(with_evidence(Dataset(splits={"train": train}), *spans), SECTION, tmp_path, 0, SilentReporter())
+    corpus = prepare(with_evidence(Dataset(splits={"train": train}), *spans), SECTION, tmp_path, SilentReporter())
     for name, count in (("train", 8), ("validation", 2)):
         found = corpus.split(name).evidence  # type: ignore[arg-type]
         assert found is not None
@@ -64,7 +64,7 @@ def test_evidence_of_held_out_documents_goes_with_them(dataset: Dataset, tmp_pat
 )
 def test_spans_that_hold_nothing_stop_a_run(dataset: Dataset, tmp_path: Path, span: Span, what: str) -> None:
     with pytest.raises(DataError, match=f"^2 evidence spans .*{what}") as caught:
-        prepare(with_evidence(dataset, *SPANS, span, span), SECTION, tmp_path, 0, SilentReporter())
+        prepare(with_evidence(dataset, *SPANS, span, span), SECTION, tmp_path, SilentReporter())
     assert f"row 7: 'a', 'C1', {span[2]} to {span[3]}" in caught.value.where
     assert "--evidence" in caught.value.todo
     assert not (tmp_path / "splits.json").exists()
@@ -72,7 +72,7 @@ def test_spans_that_hold_nothing_stop_a_run(dataset: Dataset, tmp_path: Path, sp
 
 def test_a_span_may_end_with_the_text(dataset: Dataset, tmp_path: Path) -> None:
     end = len("heart failure and fever")
-    evidence = prepare(with_evidence(dataset, ("a", "C1", 0, end)), SECTION, tmp_path, 0, SilentReporter()).split("train").evidence
+    evidence = prepare(with_evidence(dataset, ("a", "C1", 0, end)), SECTION, tmp_path, SilentReporter()).split("train").evidence
     assert evidence is not None
     assert evidence.spans.tolist() == [[0, end]]
 
@@ -80,7 +80,7 @@ def test_a_span_may_end_with_the_text(dataset: Dataset, tmp_path: Path) -> None:
 def test_spans_of_nothing_that_is_there_are_counted_and_left_out(dataset: Dataset, tmp_path: Path) -> None:
     reporter = SilentReporter()
     strange: list[Span] = [("nobody", "C1", 0, 4), (None, "C1", 0, 4), ("a", "A9", 0, 4)]
-    corpus = prepare(with_evidence(dataset, *SPANS, *strange), SECTION, tmp_path, 0, reporter)
+    corpus = prepare(with_evidence(dataset, *SPANS, *strange), SECTION, tmp_path, reporter)
     said = [warning for warning in reporter.warnings if "evidence" in warning]
     assert said[0].startswith("2 evidence spans are of documents that the corpus does not have; they are left out (evidence: row 7")
     assert said[1].startswith("1 evidence spans name a label that their document does not have; they are left out (evidence: row 9")
@@ -93,13 +93,13 @@ def test_spans_of_nothing_that_is_there_are_counted_and_left_out(dataset: Datase
 def test_a_missing_column_is_named(dataset: Dataset, tmp_path: Path) -> None:
     wrong = replace(dataset, evidence=pl.LazyFrame({"doc_id": ["a"], "label": ["C1"], "begin": [0], "end": [4]}))
     with pytest.raises(DataError, match="no column 'start'") as caught:
-        prepare(wrong, SECTION, tmp_path, 0, SilentReporter())
+        prepare(wrong, SECTION, tmp_path, SilentReporter())
     assert "begin" in caught.value.where
 
 
 def test_a_run_knows_its_evidence_again(dataset: Dataset, tmp_path: Path) -> None:
-    first = prepare(with_evidence(dataset, *SPANS), SECTION, tmp_path, 0, SilentReporter())
-    plain = prepare(dataset, SECTION, tmp_path / "plain", 0, SilentReporter())
+    first = prepare(with_evidence(dataset, *SPANS), SECTION, tmp_path, SilentReporter())
+    plain = prepare(dataset, SECTION, tmp_path / "plain", SilentReporter())
     assert first.data_hash == plain.data_hash  # evidence says nothing of what a network learns
     again = open_corpus(tmp_path, lambda: dataset).split("train").evidence
     assert again is not None
@@ -116,4 +116,4 @@ def test_a_run_knows_its_evidence_again(dataset: Dataset, tmp_path: Path) -> Non
 def test_fractions_are_no_positions_in_a_text(dataset: Dataset, tmp_path: Path) -> None:
     spans = pl.LazyFrame([("a", "C1", 0.5, 2.7)], schema=["doc_id", "label", "start", "end"], orient="row")
     with pytest.raises(DataError, match="have no such position"):
-        prepare(replace(dataset, evidence=spans), SECTION, tmp_path, 0, SilentReporter())
+        prepare(replace(dataset, evidence=spans), SECTION, tmp_path, SilentReporter())

@@ -26,7 +26,7 @@ def with_pairs(dataset: Dataset) -> Dataset:
 
 def test_pairs_go_to_their_documents(with_pairs: Dataset, tmp_path: Path) -> None:
     reporter = SilentReporter()
-    prepare(with_pairs, DataSection(), tmp_path, 0, reporter)
+    prepare(with_pairs, DataSection(), tmp_path, reporter)
     assert any("4 pairs of document and label are left out of predictions" in note for note in reporter.notes)
     assert any("1 pairs to leave out of predictions are of documents that the corpus does not have" in said for said in reporter.warnings)
     corpus = open_corpus(tmp_path, lambda: with_pairs)
@@ -38,7 +38,7 @@ def test_pairs_go_to_their_documents(with_pairs: Dataset, tmp_path: Path) -> Non
 
 
 def test_a_corpus_without_them_writes_no_file(dataset: Dataset, tmp_path: Path) -> None:
-    assert prepare(dataset, DataSection(), tmp_path, 0, SilentReporter()).split("test").excluded is None
+    assert prepare(dataset, DataSection(), tmp_path, SilentReporter()).split("test").excluded is None
     assert not (tmp_path / "excluded.parquet").exists()
 
 

@@ -56,7 +56,7 @@ def corpus() -> Dataset:
 
 
 def test_the_vocabulary_of_a_run_says_what_a_table_of_its_pairs_says(tmp_path: Path) -> None:
-    prepare(corpus(), DataSection(), tmp_path / "corpus", 0, SilentReporter())
+    prepare(corpus(), DataSection(), tmp_path / "corpus", SilentReporter())
     run = open_corpus(tmp_path / "corpus", corpus)
     pl.DataFrame(PAIRS, schema=["label", "parent"], orient="row").write_csv(tmp_path / "parents.csv")
     gold = read_gold(run, "test")
@@ -68,7 +68,7 @@ def test_the_vocabulary_of_a_run_says_what_a_table_of_its_pairs_says(tmp_path: P
 
 
 def test_the_file_is_hashed_as_all_others(tmp_path: Path) -> None:
-    prepare(corpus(), DataSection(), tmp_path, 0, SilentReporter())
+    prepare(corpus(), DataSection(), tmp_path, SilentReporter())
     path = tmp_path / "parents.parquet"
     pl.read_parquet(path).head(1).write_parquet(path)
     with pytest.raises(ArtefactError, match=r"'parents.parquet' of the run's corpus is damaged"):
@@ -76,7 +76,7 @@ def test_the_file_is_hashed_as_all_others(tmp_path: Path) -> None:
 
 
 def test_a_run_of_an_earlier_version_knows_the_parents_of_its_index_alone(tmp_path: Path) -> None:
-    prepare(corpus(), DataSection(), tmp_path, 0, SilentReporter())
+    prepare(corpus(), DataSection(), tmp_path, SilentReporter())
     (tmp_path / "parents.parquet").unlink()
     record = json.loads((tmp_path / "splits.json").read_text())
     del record["outputs"]["parents.parquet"]
@@ -91,5 +91,5 @@ def test_a_run_of_an_earlier_version_knows_the_parents_of_its_index_alone(tmp_pa
 
 def test_without_further_parents_nothing_is_written(tmp_path: Path) -> None:
     given = Dataset(splits=corpus().splits, labels=titles(("a", "g"), ("other", "else")).lazy())
-    prepare(given, DataSection(), tmp_path, 0, SilentReporter())
+    prepare(given, DataSection(), tmp_path, SilentReporter())
     assert not (tmp_path / "parents.parquet").exists()

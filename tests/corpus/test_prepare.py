@@ -25,7 +25,7 @@ def many(documents: int) -> Dataset:
 
 
 def test_the_label_index_holds_the_sorted_labels_of_train(dataset: Dataset, tmp_path: Path) -> None:
-    corpus = prepare(dataset, SECTION, tmp_path, 0, SilentReporter())
+    corpus = prepare(dataset, SECTION, tmp_path, SilentReporter())
     assert list(corpus.labels.ids) == ["A9", "B1", "C1"]
     assert list(corpus.labels.titles) == ["Fracture", "Fever", None]
     assert list(corpus.labels.train_counts) == [1, 2, 1]
@@ -37,7 +37,7 @@ def test_the_label_index_holds_the_sorted_labels_of_train(dataset: Dataset, tmp_
 
 
 def test_gold_and_unseen_labels(dataset: Dataset, tmp_path: Path) -> None:
-    corpus = prepare(dataset, SECTION, tmp_path, 0, SilentReporter())
+    corpus = prepare(dataset, SECTION, tmp_path, SilentReporter())
     assert list(corpus) == ["train", "validation", "test"]
     train, test = corpus.split("train"), corpus.split("test")
     assert train.gold.toarray().tolist() == [[0, 1, 1], [1, 0, 0], [0, 1, 0]]
@@ -51,7 +51,7 @@ def test_gold_and_unseen_labels(dataset: Dataset, tmp_path: Path) -> None:
 
 def test_labels_only_in_test_are_counted_and_reported(dataset: Dataset, tmp_path: Path) -> None:
     reporter = SilentReporter()
-    prepare(dataset, SECTION, tmp_path, 0, reporter)
+    prepare(dataset, SECTION, tmp_path, reporter)
     assert reporter.warnings == [
         "2 labels of test have no training document; their 3 assignments count as missed (test: 'Z0', 'Y0')",
     ]
@@ -61,21 +61,22 @@ def test_labels_only_in_test_are_counted_and_reported(dataset: Dataset, tmp_path
 
 def test_remarks_of_the_dataset_are_passed_on(dataset: Dataset, tmp_path: Path) -> None:
     reporter = SilentReporter()
-    prepare(replace(dataset, remarks=["I guessed"]), SECTION, tmp_path, 0, reporter)
+    prepare(replace(dataset, remarks=["I guessed"]), SECTION, tmp_path, reporter)
     assert reporter.warnings[0] == "I guessed"
 
 
 @pytest.mark.parametrize(("documents", "expected"), [(4, 0), (50, 10), (1000, 200), (3000, 200), (6000, 300)])
 def test_the_size_of_the_hold_out(tmp_path: Path, documents: int, expected: int) -> None:
     reporter = SilentReporter()
-    corpus = prepare(many(documents), SECTION, tmp_path, 0, reporter)
+    corpus = prepare(many(documents), SECTION, tmp_path, reporter)
     assert corpus.has_split("validation") == (expected > 0)
     assert len(corpus.split("train")) == documents - expected
     assert bool(reporter.warnings) == (expected == 0)
 
 
 def test_the_hold_out_parts_train_and_follows_the_seed(tmp_path: Path) -> None:
-    corpora = [prepare(many(100), SECTION, tmp_path / str(i), seed, SilentReporter()) for i, seed in enumerate([0, 0, 1])]
+    seeded = [SECTION.model_copy(update={"subset_seed": seed}) for seed in (0, 0, 1)]
+    corpora = [prepare(many(100), section, tmp_path / str(i), SilentReporter()) for i, section in enumerate(seeded)]
     held_out = [list(corpus.split("validation").doc_ids) for corpus in corpora]
     assert held_out[0] == held_out[1] != held_out[2]
     train = list(corpora[0].split("train").doc_ids)
@@ -98,7 +99,7 @@ def repeated(texts: list[str]) -> Dataset:
 @pytest.mark.parametrize("seed", range(5))
 def test_equal_texts_are_held_out_together_or_not_at_all(tmp_path: Path, seed: int) -> None:
     texts = [f"text {i % 150}" for i in range(300)] + ["a text that half of them have"] * 300
-    corpus = prepare(repeated(texts), SECTION, tmp_path, seed, SilentReporter())
+    corpus = prepare(repeated(texts), SECTION.model_copy(update={"subset_seed": seed}), tmp_path, SilentReporter())
     train, validation = corpus.split("train"), corpus.split("validation")
     assert not set(train.texts) & set(validation.texts)
     assert (len(train), len(validation)) == (480, 120)
@@ -106,14 +107,14 @@ def test_equal_texts_are_held_out_together_or_not_at_all(tmp_path: Path, seed: i
 
 def test_too_few_different_texts_are_told(tmp_path: Path) -> None:
     reporter = SilentReporter()
-    corpus = prepare(repeated(["one", "two"] * 20), SECTION, tmp_path, 0, reporter)
+    corpus = prepare(repeated(["one", "two"] * 20), SECTION, tmp_path, reporter)
     assert not corpus.has_split("validation")
     assert "there is no validation split, and 40 training documents with 2 different texts are too few to hold any out" in reporter.warnings
 
 
 def test_labels_are_trimmed_and_counted_once(tmp_path: Path) -> None:
     frame = pl.LazyFrame({"doc_id": [1, 2], "text": ["x", "y"], "labels": [[" a b\u00a0", "a b", "", None], [" "]]})
-    corpus = prepare(Dataset(splits={"train": frame}), SECTION, tmp_path, 0, SilentReporter())
+    corpus = prepare(Dataset(splits={"train": frame}), SECTION, tmp_path, SilentReporter())
     assert list(corpus.labels.ids) == ["a b"]
     assert corpus.split("train").doc_ids == ["1", "2"]
     assert corpus.split("train").gold.toarray().tolist() == [[1], [0]]
@@ -122,7 +123,7 @@ def test_labels_are_trimmed_and_counted_once(tmp_path: Path) -> None:
 def test_documents_without_labels_are_kept_and_reported(frames: Frames, tmp_path: Path) -> None:
     frames["train"] = frames["train"].with_columns(labels=pl.when(pl.col("doc_id") == "b").then(None).otherwise("labels"))
     reporter = SilentReporter()
-    corpus = prepare(Dataset(splits={name: frame.lazy() for name, frame in frames.items()}), SECTION, tmp_path, 0, reporter)
+    corpus = prepare(Dataset(splits={name: frame.lazy() for name, frame in frames.items()}), SECTION, tmp_path, reporter)
     assert len(corpus.split("train")) == 3
     assert "1 documents have no label; they are kept (train: 'b')" in reporter.warnings
 
@@ -130,7 +131,7 @@ def test_documents_without_labels_are_kept_and_reported(frames: Frames, tmp_path
 def test_nothing_is_written_for_a_corpus_that_cannot_be_used(frames: Frames, tmp_path: Path) -> None:
     frames["train"] = frames["train"].with_columns(labels=pl.lit([], dtype=pl.List(pl.String)))
     with pytest.raises(DataError, match="0 of the training documents have a label") as caught:
-        prepare(Dataset(splits={"train": frames["train"].lazy()}), SECTION, tmp_path, 0, SilentReporter())
+        prepare(Dataset(splits={"train": frames["train"].lazy()}), SECTION, tmp_path, SilentReporter())
     assert caught.value.where == "train, 3 documents"
     assert not list(tmp_path.iterdir())
 
@@ -141,7 +142,7 @@ def test_parents_reach_the_label_index(parents: list[object], tmp_path: Path) ->
     columns = {"label": ["a2 ", "a1", "b"], "title": [None, None, None], "parents": parents}
     table = pl.LazyFrame(columns, schema_overrides={"title": pl.String})
     given = Dataset(splits={"train": train, "validation": train.clear()}, labels=table)
-    labels = prepare(given, SECTION, tmp_path, 0, SilentReporter()).labels
+    labels = prepare(given, SECTION, tmp_path, SilentReporter()).labels
     assert list(labels.ids) == ["a1", "a2", "b"]
     assert [next(iter(above), None) for above in labels.parents] == ["A", "A", None]
 
@@ -155,7 +156,7 @@ def test_zero_shot_labels_have_a_title_and_no_training_document(dataset: Dataset
         }
     )
     reporter = SilentReporter()
-    corpus = prepare(replace(dataset, labels=titles), DataSection(path="x.parquet", zero_shot=True), tmp_path, 0, reporter)
+    corpus = prepare(replace(dataset, labels=titles), DataSection(path="x.parquet", zero_shot=True), tmp_path, reporter)
     assert list(corpus.labels.ids) == ["A9", "B1", "C1", "Q0", "Y0", "Z0"]
     assert list(corpus.labels.train_counts) == [1, 2, 1, 0, 0, 0]
     assert reporter.warnings == []
@@ -167,6 +168,6 @@ def test_zero_shot_labels_have_a_title_and_no_training_document(dataset: Dataset
 
 def test_zero_shot_without_further_titles_warns(dataset: Dataset, tmp_path: Path) -> None:
     reporter = SilentReporter()
-    corpus = prepare(replace(dataset, labels=None), DataSection(path="x.parquet", zero_shot=True), tmp_path, 0, reporter)
+    corpus = prepare(replace(dataset, labels=None), DataSection(path="x.parquet", zero_shot=True), tmp_path, reporter)
     assert list(corpus.labels.ids) == ["A9", "B1", "C1"]
     assert any("has no label beside those of train (--vocabulary names a larger one)" in warning for warning in reporter.warnings)

@@ -20,7 +20,7 @@ from plant_cli.corpus.store import StoredCorpus, open_corpus
 
 @pytest.fixture
 def folder(dataset: Dataset, tmp_path: Path) -> Path:
-    prepare(dataset, DataSection(path="x.parquet"), tmp_path, 0, SilentReporter())
+    prepare(dataset, DataSection(path="x.parquet"), tmp_path, SilentReporter())
     return tmp_path
 
 
@@ -35,7 +35,7 @@ def test_a_corpus_is_opened_without_reading_its_source(folder: Path) -> None:
 
 
 def test_the_reopened_corpus_is_the_prepared_one(folder: Path, dataset: Dataset) -> None:
-    first = prepare(dataset, DataSection(path="x.parquet"), folder / "again", 0, SilentReporter())
+    first = prepare(dataset, DataSection(path="x.parquet"), folder / "again", SilentReporter())
     second = open_corpus(folder, lambda: dataset)
     assert first.data_hash == second.data_hash
     assert first.labels.hash == second.labels.hash
@@ -68,7 +68,7 @@ def test_a_split_that_is_gone_is_noticed(folder: Path, dataset: Dataset) -> None
 
 def test_an_unknown_split_and_an_unknown_label_are_named(dataset: Dataset, tmp_path: Path) -> None:
     only_train = replace(dataset, splits={"train": dataset.splits["train"]})
-    corpus = prepare(only_train, DataSection(), tmp_path, 0, SilentReporter())
+    corpus = prepare(only_train, DataSection(), tmp_path, SilentReporter())
     with pytest.raises(DataError, match="no split 'test'") as caught:
         corpus.split("test")
     assert caught.value.expected == "one of train"
@@ -127,14 +127,14 @@ def test_sizes_are_known_without_reading_the_source(folder: Path, dataset: Datas
         raise AssertionError
 
     assert open_corpus(folder, load).sizes == {"train": 3, "validation": 1, "test": 2}
-    prepare(without_validation(dataset), DataSection(), tmp_path / "held-out", 0, SilentReporter())
+    prepare(without_validation(dataset), DataSection(), tmp_path / "held-out", SilentReporter())
     assert open_corpus(tmp_path / "held-out", load).sizes == {"train": 8, "validation": 2, "test": 2}
 
 
 @pytest.mark.parametrize("held_out", [False, True])
 def test_every_split_is_read_once(dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held_out: bool) -> None:
     source = without_validation(dataset) if held_out else dataset
-    prepare(source, DataSection(), tmp_path, 0, SilentReporter())
+    prepare(source, DataSection(), tmp_path, SilentReporter())
     read: list[str] = []
 
     def count_reads(dataset: Dataset, name: SplitName) -> pl.DataFrame:
@@ -165,7 +165,7 @@ def test_a_stream_is_the_split(dataset: Dataset, tmp_path: Path, validation: boo
     )
     splits = {**dataset.splits, "train": pl.concat([dataset.splits["train"], more.lazy()])}
     given = replace(dataset, splits=splits if validation else {name: splits[name] for name in ("train", "test")})  # type: ignore[index]
-    corpus = prepare(given, DataSection(), tmp_path, 0, SilentReporter())
+    corpus = prepare(given, DataSection(), tmp_path, SilentReporter())
     streamed = {name: parts(corpus, name) for name in corpus}
     assert max(len(part) for name in corpus for part in corpus.stream(name)) <= 2
     for name in corpus:
@@ -187,4 +187,4 @@ def test_a_stream_of_a_changed_source_ends_in_an_error(folder: Path, dataset: Da
 def test_a_stream_of_no_split_is_told(dataset: Dataset, tmp_path: Path) -> None:
     only_train = replace(dataset, splits={"train": dataset.splits["train"]})
     with pytest.raises(DataError, match="no split 'test'"):
-        list(prepare(only_train, DataSection(), tmp_path, 0, SilentReporter()).stream("test"))
+        list(prepare(only_train, DataSection(), tmp_path, SilentReporter()).stream("test"))

@@ -20,7 +20,7 @@ def titled(labels: list[str], titles: dict[str, str | None], folder: Path) -> Si
     train = pl.LazyFrame({"doc_id": rows, "text": rows, "labels": [[label] for label in labels]})
     table = pl.LazyFrame({"label": list(titles), "title": list(titles.values())}, schema={"label": pl.String, "title": pl.String})
     reporter = SilentReporter()
-    prepare(Dataset(splits={"train": train, "validation": train.clear()}, labels=table), SECTION, folder, 0, reporter)
+    prepare(Dataset(splits={"train": train, "validation": train.clear()}, labels=table), SECTION, folder, reporter)
     return reporter
 
 
@@ -46,7 +46,7 @@ def test_enough_titles_or_none_at_all_are_fine(tmp_path: Path, titles: dict[str,
 
 def test_of_several_titles_the_first_counts(dataset: Dataset, tmp_path: Path) -> None:
     reporter = SilentReporter()
-    prepare(dataset, SECTION, tmp_path, 0, reporter)
+    prepare(dataset, SECTION, tmp_path, reporter)
     assert reporter.notes == ["1 labels have several titles in the table of titles, such as 'A9': the first counts"]
 
 
@@ -54,4 +54,4 @@ def test_titles_that_are_objects_are_refused(tmp_path: Path) -> None:
     train = pl.LazyFrame({"doc_id": ["1"], "text": ["a"], "labels": [["x"]]})
     table = pl.LazyFrame({"label": ["x"], "title": [{"en": 1}]})
     with pytest.raises(DataError, match="the column 'title' of the table of titles holds Struct"):
-        prepare(Dataset(splits={"train": train, "validation": train.clear()}, labels=table), SECTION, tmp_path, 0, SilentReporter())
+        prepare(Dataset(splits={"train": train, "validation": train.clear()}, labels=table), SECTION, tmp_path, SilentReporter())

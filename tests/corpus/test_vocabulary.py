@@ -63,7 +63,7 @@ def test_a_dataset_without_labels_of_its_own_has_those_of_the_vocabulary(tmp_pat
 def test_a_run_keeps_names_descriptions_and_parents(tmp_path: Path) -> None:
     labels, _ = apply_vocabulary(dataset(), section(tmp_path))
     given = Dataset(splits=dataset().splits, labels=labels)
-    prepare(given, DataSection(), tmp_path / "corpus", 0, SilentReporter())
+    prepare(given, DataSection(), tmp_path / "corpus", SilentReporter())
     index = open_corpus(tmp_path / "corpus", lambda: given).labels
     assert index.ids == ["E11", "I10", "Z9"]
     assert index.titles == ["Diabetes", "Pressure", "Own title"]
@@ -96,7 +96,7 @@ def test_a_label_in_two_spellings_is_one_label(tmp_path: Path) -> None:
 def test_no_zero_shot_label_is_a_label_of_train_in_another_spelling(tmp_path: Path) -> None:
     given = section(tmp_path, HEADING + "E1.1,Diabetes,,,,,\nI1.0,Pressure,,,,,\nJ20,Bronchitis,,,,,\n")
     labels, _ = apply_vocabulary(dataset(), given)
-    prepared = prepare(Dataset(splits=dataset().splits, labels=labels), DataSection(zero_shot=True), tmp_path / "c", 0, SilentReporter())
+    prepared = prepare(Dataset(splits=dataset().splits, labels=labels), DataSection(zero_shot=True), tmp_path / "c", SilentReporter())
     assert list(prepared.labels.ids) == ["E11", "I10", "J20", "Z9"]
 
 
@@ -107,7 +107,7 @@ def test_a_new_edition_of_the_vocabulary_moves_no_label(tmp_path: Path) -> None:
         dataset(), section(tmp_path, "\n".join([lines[0], "A00,New,,,,,", lines[2], lines[1].replace("Diabetes", "Type 2")]))
     )
     for place, labels in (("a", before), ("b", after)):
-        prepare(Dataset(splits=dataset().splits, labels=labels), DataSection(), tmp_path / place, 0, SilentReporter())
+        prepare(Dataset(splits=dataset().splits, labels=labels), DataSection(), tmp_path / place, SilentReporter())
     first, second = (open_corpus(tmp_path / place, dataset).labels for place in "ab")
     assert (first.ids, first.hash) == (second.ids, second.hash)
     assert second.titles[0] == "Type 2"

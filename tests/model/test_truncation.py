@@ -80,7 +80,7 @@ def test_evidence_of_real_cases(corpora: Path, tmp_path: Path) -> None:
 
     section = DataSection(path=str(corpora / "codiesp"))
     reporter = SilentReporter()
-    corpus = prepare(load_files(section), section, tmp_path, 0, reporter)
+    corpus = prepare(load_files(section), section, tmp_path, reporter)
     assert not [warning for warning in reporter.warnings if "evidence" in warning]
     found = {}
     for name in corpus:

@@ -69,7 +69,7 @@ def _read_corpus(files: Files, folder: Path, **section: str) -> None:
 
     data = DataSection(path=section.pop("path", next(iter(files))), **section)
     context = make_context(folder / "run" / "stage", components=installed())
-    prepare(load_dataset(context, data), data, folder / "run" / "corpus", 0, SilentReporter())
+    prepare(load_dataset(context, data), data, folder / "run" / "corpus", SilentReporter())
 
 
 def _tables_beside(kind: str, columns: tuple[str, ...]) -> st.SearchStrategy[Files]:
@@ -137,7 +137,7 @@ def _read_format(files: Files, folder: Path) -> None:
     (folder / "format").unlink()
     data = DataSection(path="corpus", dataset=Choice(name=name or "files"))
     context = make_context(folder / "run" / "stage", components=installed())
-    prepare(load_dataset(context, data), data, folder / "run" / "corpus", 0, SilentReporter())
+    prepare(load_dataset(context, data), data, folder / "run" / "corpus", SilentReporter())
 
 
 TURTLE = (
