@@ -86,7 +86,7 @@ def test_the_hold_out_parts_train_and_follows_the_seed(tmp_path: Path) -> None:
 
 def test_the_documents_that_are_held_out_are_those_of_a_plain_draw(tmp_path: Path) -> None:
     """Runs without repeated texts keep their validation split whatever else is done for those with them."""
-    held_out = prepare(many(100), SECTION, tmp_path, 3, SilentReporter()).split("validation").doc_ids
+    held_out = prepare(many(100), SECTION.model_copy(update={"subset_seed": 3}), tmp_path, SilentReporter()).split("validation").doc_ids
     rows = np.random.default_rng(3).choice(100, size=20, replace=False)
     assert held_out == [f"d{row}" for row in sorted(rows)]
 
