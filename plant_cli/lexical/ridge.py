@@ -88,7 +88,7 @@ def weigh_terms(train: Similarity, inverse: Floats, gold: csr_array, kept: int =
     members = _Members.of(train.column_of)
     held_out = None if without is None else (inverse[without], inverse[np.ix_(without, without)])
     parts = []
-    for block in cut_rows(by_label.shape[0], train.columns):
+    for block in cut_rows(by_label.shape[0], max(train.columns, len(inverse))):
         solved = (by_label[block] @ inverse).T
         if held_out is not None:
             solved -= held_out[0].T @ np.linalg.solve(held_out[1], solved[without])
