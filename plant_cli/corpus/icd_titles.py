@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from plant_cli.corpus.vocabulary_tables import tidy_labels
+from plant_cli.corpus.vocabulary_tables import is_heading, tidy_labels
 from plant_cli.kit.icd import System, add_dot
 
 _ORDER = re.compile(r"(\d{5}) ([0-9A-Z]{3,7}) +([01]) (.{60}) (\S.*)")
-_LIST = re.compile(r"([0-9A-Z]{2,7})(?: {1,7}|\t)(\S.*)")
+_LIST = re.compile(r"([0-9A-Z]{2,7})(?: {1,7}|\t)([^\s\t][^\t]*)")
 _SAMPLE = 200
 _MOST = 0.98
 _ICD9_DIAGNOSIS = re.compile(r"\d{3,5}|[EV]\d{2,5}")
@@ -26,6 +26,8 @@ def read_icd_titles(text: str) -> tuple[pl.DataFrame, list[str]] | None:
     Parents are the longest codes of the file that a code begins with; an order file has the categories, too.
     """
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    if lines and is_heading(lines[0].split("\t")):
+        return None  # the header of a table, whose ids may look like codes
     for pattern, kind in ((_ORDER, "order file"), (_LIST, "list")):
         sample = lines[:_SAMPLE]
         if len(sample) > 1 and sum(bool(pattern.fullmatch(line)) for line in sample) >= _MOST * len(sample):

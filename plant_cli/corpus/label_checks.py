@@ -15,6 +15,7 @@ from plant_cli.kit.tables import collect
 
 _SHOWN = 6
 _LONG = 6  # letters; shorter names differ by one letter as a rule
+_COMPARED = 100_000  # labels, letter by letter
 _MANY = 10  # times the median number of labels of a document
 _LEAST = 20  # labels of a document; fewer are never too many
 
@@ -33,7 +34,7 @@ def find_near_labels(frames: Frames) -> Iterator[Finding]:
     if pairs:
         yield Finding(
             what="pairs of labels differ by one letter",
-            where=show_some(pairs, len(pairs)),
+            where=show_some(pairs, len(pairs)) + (f"; only {_COMPARED:,} labels were compared" if words.height > _COMPARED else ""),
             count=len(pairs),
             expected="one spelling for each label",
             todo="make them one label, if one is a slip",
@@ -129,9 +130,9 @@ def _name_some(labels: pl.DataFrame) -> str:
 
 
 def _one_letter_apart(words: pl.DataFrame) -> list[tuple[str, str]]:
-    """Pairs of labels whose keys are equal when one letter is left out of one or both."""
+    """Pairs of labels whose keys are equal when one letter is left out of one or both; of very many labels, of the first alone."""
     buckets: dict[str, list[tuple[str, str]]] = {}
-    for label, key in words.select("label", "key").sort("label").iter_rows():
+    for label, key in words.select("label", "key").sort("label").head(_COMPARED).iter_rows():
         for cut in {key, *(key[:place] + key[place + 1 :] for place in range(len(key)))}:
             buckets.setdefault(cut, []).append((label, key))
     pairs = set()

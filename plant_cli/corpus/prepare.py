@@ -12,7 +12,7 @@ import polars as pl
 from plant_cli.api.corpus import SPLITS, Dataset, SplitName
 from plant_cli.api.reporting import Reporter
 from plant_cli.api.sections import DataSection
-from plant_cli.artefacts.corpus import CorpusRecord, write_tables
+from plant_cli.artefacts.corpus import CorpusRecord, SplitRecord, write_tables
 from plant_cli.base.hashing import hash_strings
 from plant_cli.corpus.analyser import choose_analyser
 from plant_cli.corpus.checks import REQUIRED, Finding, examine
@@ -44,7 +44,7 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Repo
     """
     for remark in dataset.remarks:
         reporter.warn(remark)
-    raw, records = read_fingerprints(dataset, reporter)
+    raw, records = _leave_out_empty(*read_fingerprints(dataset, reporter), reporter)
     _report(examine(raw, REQUIRED), reporter)
     titles = read_titles(dataset, reporter)
     titled = find_titled(titles) if section.zero_shot else titles.clear()
@@ -72,6 +72,14 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Repo
         outputs=outputs,
     ).write(folder)
     return open_corpus(folder, lambda: dataset)
+
+
+def _leave_out_empty(raw: Frames, records: dict[SplitName, SplitRecord], reporter: Reporter) -> tuple[Frames, dict[SplitName, SplitRecord]]:
+    """Splits that hold something; what is wrong with an empty train is said elsewhere."""
+    empty = [name for name, frame in raw.items() if name != "train" and not frame.height]
+    for name in empty:
+        reporter.warn(f"the split '{name}' has no documents: it is as if it were not there")
+    return {n: frame for n, frame in raw.items() if n not in empty}, {n: one for n, one in records.items() if n not in empty}
 
 
 def _report(findings: Iterable[Finding], reporter: Reporter) -> None:

@@ -17,7 +17,7 @@ from plant_cli.corpus.vocabulary_tables import tidy_labels
 
 _TURTLE = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:@prefix|@base|prefix\s|base\s)", re.IGNORECASE)
 _TRIPLE = re.compile(r"\s*(?:#[^\n]*\n\s*)*<[^<>\s]+>\s+<[^<>\s]+>\s+[<\"_]")
-_XML = re.compile(r"\s*(?:<\?xml.*?\?>|<!--.*?-->|<!DOCTYPE.*?\]>|\s)*<(?:\w+:)?RDF\b", re.DOTALL)
+_XML = re.compile(r"\s*(?:<\?xml(?:(?!\?>).)*+\?>|<!--(?:(?!-->).)*+-->|<!DOCTYPE.*?\]>|\s)*<(?:\w+:)?RDF\b", re.DOTALL)
 
 
 def find_rdf_syntax(text: str) -> str | None:

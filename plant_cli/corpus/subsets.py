@@ -49,7 +49,8 @@ def take_subset(dataset: Dataset, data: DataSection) -> tuple[Dataset, list[str]
             expected="a part of the corpus that is not empty",
             todo="ask for less: see --keep-labels, --train-share, --duplicates and --leaks",
         )
-    kept = {name: part.drop(GROUP, strict=False) for name, part in parts.items()}
+    remarks += [f"no document of {name} is left" for name, part in parts.items() if not part.height]
+    kept = {name: part.drop(GROUP, strict=False) for name, part in parts.items() if part.height}
     return replace(dataset, splits={name: part.lazy() for name, part in kept.items()}, evidence=_restrict(dataset.evidence, kept)), remarks
 
 
@@ -141,6 +142,8 @@ def _hold_out_groups(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]
     train = parts["train"]
     share = min(max(data.validation_share, data.validation_minimum / max(1, train.height)), 0.2)
     found = split_documents(train, {"validation": share}, seed=data.subset_seed, method=data.sampling, groups=_groups(train))
+    if "train" not in found or not found["train"].height:  # a single group
+        return parts, [*remarks, "no validation split: no group can be held out without all of train"]
     held_out = found["validation"].height if "validation" in found else 0
     remarks.append(f"no validation split: {held_out:,} training documents are held out, whole groups")
     return {**found, **{name: part for name, part in parts.items() if name != "train"}}, remarks

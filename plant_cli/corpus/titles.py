@@ -14,6 +14,7 @@ from plant_cli.kit.labels import trim
 from plant_cli.kit.tables import collect
 
 COLUMNS = ("label", "title", "description", "alternatives", "parents", "deprecated")
+_LOOKED_AT = 2000  # labels of a table, for a similar one
 _ENOUGH = 0.5  # of the labels have a title: with fewer, the table may write its labels in another way
 
 
@@ -73,4 +74,4 @@ def warn_untitled(labels: pl.DataFrame, titles: pl.DataFrame, reporter: Reporter
 
 
 def _nearest(label: str, others: pl.Series) -> str:
-    return next(iter(get_close_matches(label, others, n=1)), str(others[0]))
+    return next(iter(get_close_matches(label, others.head(_LOOKED_AT), n=1)), str(others[0]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -44,7 +45,7 @@ def read_vocabulary_table(path: Path, text: str, language: str | None, encoding:
     if lines and all(_TSV_LINE.fullmatch(line.rstrip()) for line in lines[:20]):
         return _read_annif_tsv(lines, path)
     table = collect(scan_table(path, encoding=encoding), str(path))
-    columns = {name.strip().lower().replace(" ", "_"): name for name in table.columns}
+    columns = _by_key(table.columns)
     label = _choose(columns, _IDS)
     title, remarks = _find_title(columns, language, path)
     if label is None or (title is None and _choose(columns, _DESCRIPTIONS) is None):
@@ -76,6 +77,16 @@ def read_vocabulary_table(path: Path, text: str, language: str | None, encoding:
     return tidy_labels(table.select(wanted)), [f"a table of {table.height:,} labels; titles from the column {title}", *remarks]
 
 
+def is_heading(names: Sequence[str]) -> bool:
+    """Whether some cells are the names of columns of a vocabulary: one of labels, and one of titles."""
+    columns = _by_key(names)
+    return _choose(columns, _IDS) is not None and any(key in _TITLES or _LANGUAGE.fullmatch(key) for key in columns)
+
+
+def _by_key(names: Sequence[str]) -> dict[str, str]:
+    return {name.strip().lower().replace(" ", "_"): name for name in names}
+
+
 def tidy_labels(table: pl.DataFrame) -> pl.DataFrame:
     """A table of labels in the schema: blanks cut off, empty cells null, lists made of cells such as `a|b` or `["a", "b"]`.
 
@@ -93,7 +104,7 @@ def tidy_labels(table: pl.DataFrame) -> pl.DataFrame:
             columns.append(pl.col(name).cast(pl.String).str.to_lowercase().is_in(["true", "1", "yes"]).fill_null(False))
         else:
             columns.append(pl.col(name).cast(pl.String).str.strip_chars().replace("", None))
-    named = table.with_columns(pl.col("label").cast(pl.String).str.strip_chars_start("<").str.strip_chars_end(">")).select(columns)
+    named = table.with_columns(pl.col("label").cast(pl.String).str.replace(r"^<(.*)>$", "$1")).select(columns)
     return named.filter(pl.col("label").is_not_null())
 
 

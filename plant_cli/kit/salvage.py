@@ -6,11 +6,10 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from plant_cli.kit.rows import BadRows, refuse_many
-from plant_cli.kit.text_tables import Place, find_separator_of
+from plant_cli.kit.text_tables import Place, find_separator_of, number_records
 
 _BOM = b"\xef\xbb\xbf"
 _STRAY = re.compile("[\udc80-\udcff]")  # how Python writes a byte that is no UTF-8
@@ -81,11 +80,10 @@ def _refuse_constant(name: str) -> None:
 def keep_rows(content: bytes, separator: str, place: Place, bad: BadRows) -> bytes:
     """A header and those rows that fit it; the others go to `bad`."""
     text = content.decode("utf-8", "surrogateescape")
-    csv.field_size_limit(2**31 - 1)
     out = io.StringIO(newline="")
     writer = csv.writer(out, delimiter=separator, lineterminator="\n")
     columns = wrong = 0
-    for line, record in _number_records(text, separator):
+    for line, record in number_records(text, separator):
         columns = columns or len(record)
         raw = separator.join(record)
         stray = _STRAY.search(raw)
@@ -100,12 +98,3 @@ def keep_rows(content: bytes, separator: str, place: Place, bad: BadRows) -> byt
         else:
             writer.writerow(record)
     return out.getvalue().encode()
-
-
-def _number_records(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    start = 1
-    for record in reader:
-        if record:
-            yield start, record
-        start = reader.line_num + 1

@@ -46,13 +46,24 @@ def spool(frames: Iterable[pl.DataFrame]) -> Sequence[pl.LazyFrame]:
         for number, frame in enumerate(frames):
             path = folder / f"{number:06d}.parquet"
             with naming_full_disk(path):
-                frame.write_parquet(path, compression="zstd", compression_level=_LEVEL)
+                _fill_empty(frame).write_parquet(path, compression="zstd", compression_level=_LEVEL)
             parts.append(pl.scan_parquet(path, glob=False))
             _WATCH.get()(frame.height)
     except BaseException:
         rmtree(folder, ignore_errors=True)
         raise
     return parts
+
+
+def _fill_empty(frame: pl.DataFrame) -> pl.DataFrame:
+    """Nulls in place of columns of objects without any key, which Parquet cannot hold."""
+    return frame.with_columns(pl.lit(None).alias(name) for name, dtype in frame.schema.items() if _holds_empty(dtype))
+
+
+def _holds_empty(dtype: pl.DataType) -> bool:
+    if isinstance(dtype, pl.Struct):
+        return not dtype.fields or any(_holds_empty(field.dtype) for field in dtype.fields)  # type: ignore[arg-type]
+    return isinstance(dtype, pl.List) and _holds_empty(dtype.inner)  # type: ignore[arg-type]
 
 
 @cache

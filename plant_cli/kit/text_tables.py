@@ -7,7 +7,7 @@ import io
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -20,6 +20,7 @@ from plant_cli.api.errors import DataError, first_line
 
 _BOM = b"\xef\xbb\xbf"
 _SEPARATORS = "\t,;|"
+_BARE_RETURN = re.compile(r"\r(?!\n)")
 _QUOTED = re.compile('"[^"]*"')
 _FIRST_LINE = re.compile(rb'(?:[^"\r\n]|"[^"]*")*+')
 _SEPARATOR_LINE = re.compile(rb'"?sep=([^"\r\n\x80-\xff])"?\r?(?:\n|$)', re.IGNORECASE)  # Excel writes and reads such a first line
@@ -250,10 +251,34 @@ def _parse_separated(content: bytes, place: Place) -> pl.DataFrame:
 def parse_rows(content: bytes, separator: str, place: Place) -> pl.DataFrame:
     """Parse CSV or TSV in UTF-8, a header and rows; `DataError` for a row that does not fit."""
     try:
-        # every column is read as text, because an id such as 007 is not a number
-        return pl.read_csv(content, separator=separator, infer_schema=False, raise_if_empty=False)
+        return _parse_rows(content, separator)
     except PolarsError as error:
-        raise _explain_separated(content, place, separator, error) from error
+        mended = _requote(content, separator)
+        if mended is None:
+            raise _explain_separated(content, place, separator, error) from error
+    return _parse_rows(mended, separator)
+
+
+def _parse_rows(content: bytes, separator: str) -> pl.DataFrame:
+    # every column is read as text, because an id such as 007 is not a number
+    frame = pl.read_csv(content, separator=separator, infer_schema=False, raise_if_empty=False)
+    return frame.filter(pl.any_horizontal(pl.all().is_not_null())) if frame.width > 1 else frame  # a blank line is no row
+
+
+def _requote(content: bytes, separator: str) -> bytes | None:
+    """The same table with quotes around every field that holds one: polars takes a quote amid a field for the begin of a quoted part.
+
+    None where quotes are not what is wrong.
+    """
+    try:
+        rows = [row for _, row in number_records(content.decode("utf-8"), separator, strict=True)]
+    except (csv.Error, UnicodeDecodeError):
+        return None
+    if b'"' not in content or max(map(len, rows)) > len(rows[0]):
+        return None
+    out = io.StringIO(newline="")
+    csv.writer(out, delimiter=separator, lineterminator="\n").writerows(rows)
+    return out.getvalue().encode()
 
 
 def find_separator_of(content: bytes) -> tuple[str | None, bytes, int]:
@@ -261,11 +286,14 @@ def find_separator_of(content: bytes) -> tuple[str | None, bytes, int]:
     content = mend_line_ends(content)
     given = _SEPARATOR_LINE.match(content)
     content = content[given.end() :] if given else content
+    blank = re.match(rb"(?:[ \t]*\r?\n)*", content)
+    skipped = blank[0].count(b"\n") if blank else 0
+    content = content[blank.end() :] if blank else content
     header = content.split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r")
     separator = given[1].decode() if given and header.strip() else _choose_separator(header, content)
     if separator is None and header.strip('" ').isidentifier():
         separator = "\t"  # one column, such as texts to be labelled: commas in it part nothing
-    return separator, content, 1 if given else 0
+    return separator, content, skipped + bool(given)
 
 
 def refuse_repeated_names(content: bytes, place: Place, separator: str) -> None:
@@ -308,22 +336,37 @@ def _read_rows(stream: io.TextIOBase, separator: str) -> Any:
     return csv.reader(stream, delimiter=separator)
 
 
+def number_records(text: str, separator: str, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV or TSV table that are not blank, each with the line on which it begins; a carriage return alone ends none.
+
+    Args:
+        text: without NUL.
+        separator: of fields.
+        strict: whether `csv.Error` is raised for a quoted field that is not closed, or that goes on behind its quote.
+    """
+    csv.field_size_limit(2**31 - 1)
+    held = _BARE_RETURN.sub("\0", text)
+    reader, start = csv.reader(io.StringIO(held, newline=""), delimiter=separator, strict=strict), 1
+    for record in reader:
+        if record:
+            yield start, [field.replace("\0", "\r") for field in record] if held != text else record
+        start = reader.line_num + 1
+
+
 def _explain_separated(content: bytes, place: Place, separator: str, error: PolarsError) -> DataError:
-    reader = _read_rows(io.StringIO(content.decode("utf-8"), newline=""), separator)
-    columns = len(next(reader))
-    start = reader.line_num + 1
-    for number, row in enumerate(reader, start=1):
+    columns, line = 0, 1
+    for number, (line, row) in enumerate(number_records(content.decode("utf-8").replace("\0", " "), separator)):
+        columns = columns or len(row)
         if len(row) > columns:
             return DataError(
                 f"a row has {len(row)} fields, the header {columns}",
-                where=f"{place.line(start)}, row {place.rows + number}",
+                where=f"{place.line(line)}, row {place.rows + number}",
                 expected=f"{columns} fields, those that contain {separator!r} in double quotes",
                 todo="put the field into double quotes, or write the table as JSON lines or Parquet",
             )
-        last, start = start, reader.line_num + 1
     return DataError(
         "a quoted field is not closed" if content.count(b'"') % 2 else first_line(error),
-        where=place.line(last),
+        where=place.line(line),
         expected='fields with quotes written as "…", and quotes inside them doubled',
         todo="close the quotes, or write the table as JSON lines or Parquet",
     )

@@ -172,7 +172,7 @@ def split(context: StageContext, options: SplitOptions) -> Result:
             expected="shares whose sum is below 1",
             todo="lower one of them",
         )
-    dataset = _load(context, context.data)
+    dataset = _load(context, context.data.model_copy(update={"group_column": None}))  # the groups are read with the documents, below
     parts = split_again(dataset, context.data, {"test": options.test, "validation": options.validation}, options.seed)
     return _write(context, dataset, parts, options.output, force=context.force)
 

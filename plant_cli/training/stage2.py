@@ -92,8 +92,6 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     monitor = _make_monitor(given, options, setup, scored, shortlisted)
     prototypes = _make_prototypes(given, options, setup)
     outcome = _train(given, options, setup, step, monitor, prototypes)
-    largest = micro_sizes(options.batch, options.micro_batch)[0]
-    speed = measure_throughput(setup.network, setup.train.reader, setup.hardware, step, outcome, largest)
     judged = monitor.validation.run(every_label=True)
     judge = monitor.validation.judge
     calibrated, whole, figures = judged.calibrated, judged.whole, monitor.validation.describe(judged)
@@ -110,6 +108,8 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
         save_network(setup.network, given.session.folder)
     combination = combine(calibrated, None if scorers is None else scorers.scorers, judge.train_counts[: setup.network.labels])
     save_combination(combination, given.session.folder, given.corpus, describe(calibrated, parts, scorers))
+    largest = micro_sizes(options.batch, options.micro_batch)[0]
+    speed = measure_throughput(setup.network, setup.train.reader, setup.hardware, step, outcome, largest)
     return FineTuned(
         training=outcome,
         quality=monitor.quality.name if monitor.quality else None,

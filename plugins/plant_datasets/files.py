@@ -44,9 +44,9 @@ def load_files(data: DataSection) -> Dataset:
     return Dataset(
         splits=splits,
         pieces={name: Pieces(whole, parts[name]) for name, whole in splits.items()},
-        labels=_read_titles(Path(data.titles)) if data.titles else _read_beside(_read_titles, titles, remarks),
-        evidence=_read_evidence(Path(data.evidence)) if data.evidence else _read_beside(_read_evidence, evidence, remarks),
-        excluded=_read_beside(_read_excluded, excluded, remarks),
+        labels=_read_titles(Path(data.titles), data) if data.titles else _read_beside(_read_titles, titles, data, remarks),
+        evidence=_read_evidence(Path(data.evidence), data) if data.evidence else _read_beside(_read_evidence, evidence, data, remarks),
+        excluded=_read_beside(_read_excluded, excluded, data, remarks),
         files=[str(file) for file in (*files, titles, evidence, excluded) if file],
         remarks=[*remarks, *bad.close()],
     )
@@ -195,28 +195,40 @@ def _map_columns(
     )
 
 
-def _read_beside(read: Callable[[Path], pl.LazyFrame], path: Path | None, remarks: list[str]) -> pl.LazyFrame | None:
+def _read_beside(
+    read: Callable[[Path, DataSection], pl.LazyFrame], path: Path | None, data: DataSection, remarks: list[str]
+) -> pl.LazyFrame | None:
     """A table that was found and not asked for: if it is of another kind than its name says, that is a remark and no error."""
     if path is None:
         return None
     try:
-        return read(path)
+        return read(path, data)
     except DataError as error:
         remarks.append(f"{path} is passed over: {error.what} (at {error.where})")
         return None
 
 
-def _read_titles(path: Path) -> pl.LazyFrame:
-    table = scan_table(path)
+def _scan_further(path: Path, data: DataSection) -> pl.LazyFrame:
+    """A table beside the documents: in UTF-8, or in their encoding."""
+    try:
+        return scan_table(path)
+    except DataError:
+        if data.encoding is None:
+            raise
+        return scan_table(path, encoding=data.encoding)
+
+
+def _read_titles(path: Path, data: DataSection) -> pl.LazyFrame:
+    table = _scan_further(path, data)
     columns = table.collect_schema().names()
     if "label" not in columns:
         raise _missing_column("label", columns, "--titles", str(path))
     return table if "title" in columns else table.with_columns(title=pl.lit(None, dtype=pl.String))
 
 
-def _read_excluded(path: Path) -> pl.LazyFrame:
+def _read_excluded(path: Path, data: DataSection) -> pl.LazyFrame:
     """Pairs of document and label that no prediction may hold."""
-    table = scan_table(path)
+    table = _scan_further(path, data)
     columns = table.collect_schema().names()
     for name in ("doc_id", "label"):
         if name not in columns:
@@ -224,9 +236,10 @@ def _read_excluded(path: Path) -> pl.LazyFrame:
     return table.select(pl.col("doc_id", "label").cast(pl.String))
 
 
-def _read_evidence(path: Path) -> pl.LazyFrame:
-    table = scan_table(path)
-    columns = table.collect_schema().names()
+def _read_evidence(path: Path, data: DataSection) -> pl.LazyFrame:
+    table = _scan_further(path, data)
+    schema = table.collect_schema()
+    columns = schema.names()
     for name in ("doc_id", "label", "start", "end"):
         if name not in columns:
             raise DataError(
@@ -235,6 +248,8 @@ def _read_evidence(path: Path) -> pl.LazyFrame:
                 expected="doc_id, label, start and end, and whatever else",
                 todo="rename the column, or name another table with --evidence",
             )
+        if schema[name].is_nested():
+            raise _nested_column(name, "--evidence", str(path))
     return table.with_columns(
         pl.col("doc_id", "label").cast(pl.String), *(whole_numbers(name).cast(pl.Int32, strict=False) for name in ("start", "end"))
     )

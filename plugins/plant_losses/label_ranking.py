@@ -23,11 +23,13 @@ class LabelNdcg:
         self.temperature = options.temperature
 
     def __call__(self, logits: Tensor, targets: Tensor, selected: Tensor | None = None) -> Tensor:
-        """See `plant_cli.api.LabelLoss`; a document without a positive, or with nothing else selected, does not count."""
+        """See `plant_cli.api.LabelLoss`; a document without a positive, or with nothing else selected, counts 0."""
         if selected is None:
             selected = self.select(logits, targets)
         offsets = torch.cat([selected.new_zeros(1, dtype=torch.int64), selected.sum(1).cumsum(0)])
-        return approx_ndcg_loss(logits[selected], targets[selected], offsets, temperature=self.temperature)
+        counted = (selected.sum(1) > 1) & (targets.bool() & selected).any(1)
+        loss = approx_ndcg_loss(logits[selected], targets[selected], offsets, temperature=self.temperature)
+        return loss * counted.double().mean().to(loss)  # a mean over all documents, so that a step may be cut anywhere
 
     def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """All pairs."""

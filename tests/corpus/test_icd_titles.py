@@ -50,3 +50,10 @@ def test_other_files_are_none(text: str) -> None:
 
 def test_codes_of_no_classification() -> None:
     assert find_system(["ABC-1"]) is None
+
+
+@pytest.mark.parametrize("rows", ["{0}\tT {0}", "{0}\tT {0}\t100"])
+def test_a_table_with_a_heading_is_no_list_of_codes_whatever_its_ids(rows: str) -> None:
+    numbered = "\n".join(rows.format(number) for number in range(1000, 1060))
+    assert read_icd_titles("label\ttitle\tparents\n" + numbered) is None
+    assert (read_icd_titles(numbered) is None) == rows.endswith("100")  # a third column is no part of a title

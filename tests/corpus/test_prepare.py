@@ -171,3 +171,11 @@ def test_zero_shot_without_further_titles_warns(dataset: Dataset, tmp_path: Path
     corpus = prepare(replace(dataset, labels=None), DataSection(path="x.parquet", zero_shot=True), tmp_path, reporter)
     assert list(corpus.labels.ids) == ["A9", "B1", "C1"]
     assert any("has no label beside those of train (--vocabulary names a larger one)" in warning for warning in reporter.warnings)
+
+
+def test_a_split_without_documents_is_as_if_it_were_not_there(tmp_path: Path) -> None:
+    given, reporter = many(100), SilentReporter()
+    empty = given.splits["train"].head(0)
+    corpus = prepare(Dataset(splits={**given.splits, "validation": empty, "test": empty}), SECTION, tmp_path, reporter)
+    assert reporter.warnings == [f"the split '{name}' has no documents: it is as if it were not there" for name in ("validation", "test")]
+    assert (len(corpus.split("train")), len(corpus.split("validation")), corpus.has_split("test")) == (80, 20, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -130,3 +131,10 @@ def test_a_context_within_the_file_is_read() -> None:
 @pytest.mark.parametrize("text", ["", "label,title\n", '{"text": "a"}', "<html><body/></html>", "a\tb\n"])
 def test_what_is_no_rdf(text: str) -> None:
     assert find_rdf_syntax(text) is None
+
+
+def test_many_comments_before_another_root_take_no_time() -> None:
+    begin = time.process_time()
+    assert find_rdf_syntax("<!-- a -->\n" * 5000 + "<html/>") is None
+    assert find_rdf_syntax("<?xml version='1.0'?>\n" + "<!-- a -->\n" * 50 + "<rdf:RDF/>") == "xml"
+    assert time.process_time() - begin < 2  # it doubled with each comment

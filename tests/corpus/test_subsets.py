@@ -52,7 +52,8 @@ def test_a_wrong_choice_of_labels() -> None:
 
 def test_kept_labels_as_targets_or_with_all_others() -> None:
     assert take(keep_labels="top:1")[0] == {"train": [("a1", ["x"]), ("a2", ["x"]), ("b1", ["x"])], "test": [("d1", ["x"])]}
-    assert take(keep_labels="rare:1")[0] == {"train": [("c1", ["w"])], "test": []}
+    rows, said = take(keep_labels="rare:1")
+    assert (rows, said[-1]) == ({"train": [("c1", ["w"])]}, "no document of test is left")
     assert take(keep_labels="rare:1", keep_unlabelled=True)[0]["test"] == [("d1", [])]
     whole, remarks = take(keep_labels="top:1", label_scope="documents")
     assert whole["train"][0] == ("a1", ["x", "y"])
@@ -125,3 +126,10 @@ def test_split_again_pools_all_documents() -> None:
     parts = split_again(dataset(), DataSection(group_column="patient"), {"test": 0.4}, 0)
     assert sum(part.height for part in parts.values()) == 5
     assert all(part.columns == ["doc_id", "text", "labels"] for part in parts.values())
+
+
+def test_a_single_group_is_not_held_out() -> None:
+    whole = frame([(f"d{i}", f"text {i}", ["x"]) for i in range(100)]).with_columns(patient=pl.lit("p"))
+    found, remarks = take_subset(Dataset(splits={"train": whole}), DataSection(group_column="patient"))
+    assert list(found.splits) == ["train"]
+    assert remarks == ["no validation split: no group can be held out without all of train"]

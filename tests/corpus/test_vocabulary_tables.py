@@ -60,3 +60,8 @@ def test_lists_where_one_text_belongs(tmp_path: Path, column: str) -> None:
     (tmp_path / "v.jsonl").write_text(json.dumps({"label": "a", "title": "A", column: ["x"]}), encoding="utf-8")
     with pytest.raises(DataError, match=f"the column '{column}' of the vocabulary holds lists"):
         read_vocabulary_table(tmp_path / "v.jsonl", "", None, None)
+
+
+def test_only_a_pair_of_angle_brackets_is_taken_off() -> None:
+    found = tidy_labels(pl.DataFrame({"label": ["<18", ">65", "<http://a/b>", "18"]}))
+    assert found["label"].to_list() == ["<18", ">65", "http://a/b", "18"]

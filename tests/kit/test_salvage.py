@@ -48,3 +48,9 @@ def test_a_file_in_another_encoding_is_told_as_such(content: bytes) -> None:
 @pytest.mark.parametrize("content", [b"[1, 2]", b"prose and more prose\nx\n", b"a,b\n1,2\n", b"a,b\n\x00,2\n"])
 def test_what_cannot_be_saved_row_by_row(content: bytes) -> None:
     assert saved(content) == (None, [])
+
+
+def test_a_carriage_return_within_a_row_ends_none() -> None:
+    bad = BadRows()
+    assert salvage(b"id,text,labels\n0,a\rb,z\n1,c,d,e\n2,f,z\n", Path("x.csv"), bad) == b'id,text,labels\n0,a\rb,z\n2,f,z\n'
+    assert len(bad.rows) == 1

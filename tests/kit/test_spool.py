@@ -59,3 +59,9 @@ def test_who_watches_learns_of_the_rows() -> None:
         spool([pl.DataFrame({"a": [1, 2]}), pl.DataFrame({"a": [3]})])
     spool([pl.DataFrame({"a": [4]})])
     assert seen == [2, 1]
+
+
+def test_objects_without_a_key_become_nulls() -> None:
+    frame = pl.DataFrame({"a": [1], "b": [{}], "c": [[{}]], "d": [{"e": {}}]}, schema_overrides={"b": pl.Struct([])})
+    [read] = spool([frame])
+    assert read.collect().rows() == [(1, None, None, None)]

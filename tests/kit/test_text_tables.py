@@ -113,3 +113,23 @@ def test_whole_characters_in_json_are_read() -> None:
 
 def test_a_number_too_large_for_a_table_of_json_is_explained() -> None:
     assert "do not fit one table" in refuse('[{"a": ' + "9" * 60 + "}]").what
+
+
+@pytest.mark.parametrize("content", ["\n \nid,text\n1,a\n\n2,b\n\n", "sep=,\r\n\r\nid,text\r\n1,a\r\n\r\n2,b\r\n\r\n"])
+def test_blank_lines_are_no_rows(content: str) -> None:
+    assert parse_text(content.encode(), Path("x.csv")).rows() == [("1", "a"), ("2", "b")]
+
+
+def test_lines_are_counted_from_the_first_one_also_where_it_is_blank() -> None:
+    with pytest.raises(DataError) as caught:
+        parse_text(b"\n\nid,text\n1,a,b\n", Path("x.csv"))
+    assert "line 4" in caught.value.where
+
+
+@pytest.mark.parametrize("quotes", [1, 2, 7])
+def test_a_quote_amid_a_field_is_part_of_it(quotes: int) -> None:
+    rows = [(str(i), f'a {i}" pipe', "x") for i in range(quotes)]
+    content = "id\ttext\tlabels\n" + "".join("\t".join(row) + "\n" for row in rows)
+    assert parse_text(content.encode(), Path("x.tsv")).rows() == rows
+    with pytest.raises(DataError, match=r"not closed|could not parse"):
+        parse_text((content + '8\t"never closed\n').encode(), Path("x.tsv"))

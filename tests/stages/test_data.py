@@ -69,6 +69,15 @@ def test_split_parts_all_documents_anew(clinic: Path, tmp_path: Path) -> None:
         act("split", data={"path": str(clinic)}, output="x", test=0.6, validation=0.4)
 
 
+def test_split_keeps_groups_together(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"doc_id": [str(i) for i in range(100)], "text": [f"text {i}" for i in range(100)], "labels": [["a"]] * 100})
+    rows.with_columns(patient=pl.Series([f"p{i % 20}" for i in range(100)])).write_parquet(tmp_path / "notes.parquet")
+    act("split", data={"path": str(tmp_path / "notes.parquet"), "group_column": "patient"}, output=str(tmp_path / "s.parquet"), test=0.3)
+    places = pl.read_parquet(tmp_path / "s.parquet").select(pl.col("doc_id").cast(pl.Int64) % 20, "split").unique()
+    assert places["doc_id"].is_duplicated().sum() == 0
+    assert places["split"].n_unique() == 3
+
+
 def test_convert_puts_labels_right_and_warns_of_guesses(tmp_path: Path) -> None:
     (tmp_path / "x.tsv").write_text("body\tcodes\none\t a ;a;b\n")
     reporter = SilentReporter()

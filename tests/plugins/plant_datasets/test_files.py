@@ -315,3 +315,21 @@ def test_a_split_is_read_without_the_pieces_that_hold_none_of_it(tmp_path: Path,
     assert {name: len(cut.parts) for name, cut in dataset.pieces.items()} == {"train": 3, "validation": 1, "test": 2}
     found = {name: frame.collect()["text"].to_list() for name, frame in dataset.splits.items()}
     assert found == {"train": [f"t{row}" for row in range(7)], "validation": ["t7"], "test": ["t8", "t9", "t10"]}
+
+
+def test_titles_and_evidence_may_be_in_the_encoding_of_the_documents_or_in_utf_8(tmp_path: Path) -> None:
+    text = "doc_id,text,labels,split\n1,Öl,a,train\n"
+    (tmp_path / "data.csv").write_text(text, encoding="windows-1252")
+    for encoding in ("windows-1252", "utf-8"):
+        (tmp_path / "titles.csv").write_text("label,title\na,Äther\n", encoding=encoding)
+        data = DataSection(path=str(tmp_path / "data.csv"), encoding="windows-1252", titles=str(tmp_path / "titles.csv"))
+        labels = load_files(data).labels
+        assert labels is not None
+        assert labels.collect()["title"].to_list() == ["Äther"]
+
+
+def test_evidence_with_lists_is_refused(tmp_path: Path) -> None:
+    write_table(pl.DataFrame(ROWS), tmp_path / "data.parquet")
+    pl.DataFrame({"doc_id": ["1"], "label": ["a"], "start": [[0]], "end": [1]}).write_parquet(tmp_path / "evidence.parquet")
+    with pytest.raises(DataError, match="the column 'start' holds lists"):
+        load_files(DataSection(path=str(tmp_path / "data.parquet"), evidence=str(tmp_path / "evidence.parquet")))

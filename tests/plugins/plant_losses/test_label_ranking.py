@@ -28,7 +28,9 @@ def test_it_is_the_mean_of_the_plain_formula(temperature: float) -> None:
     assert loss(logits, targets).item() == pytest.approx(expected, abs=1e-9)
 
 
-def test_a_document_without_labels_does_not_count() -> None:
+def test_a_document_without_labels_counts_0_wherever_a_step_is_cut() -> None:
     loss = LabelNdcg(LabelRankingOptions())
-    logits, targets = torch.randn(2, 4), torch.tensor([[0.0, 1, 0, 0], [0, 0, 0, 0]])
-    assert loss(logits, targets).item() == pytest.approx(loss(logits[:1], targets[:1]).item())
+    logits, targets = torch.randn(4, 4), torch.tensor([[0.0, 1, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]])
+    alone = [loss(logits[i : i + 1], targets[i : i + 1]).item() for i in range(4)]
+    assert alone[1] == alone[3] == 0
+    assert loss(logits, targets).item() == pytest.approx(sum(alone) / 4)
