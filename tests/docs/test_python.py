@@ -34,7 +34,7 @@ def test_the_page_has_examples() -> None:
 
 
 def test_stages_run_and_a_mistake_is_named(played: dict[str, Any]) -> None:
-    assert sorted(path.parent.name for path in Path("my-run").glob("*/stage.json")) == [
+    assert sorted(path.parent.name for path in Path("python-run").glob("*/stage.json")) == [
         "eval",
         "finetune",
         "finetune-baseline",
@@ -52,7 +52,7 @@ def test_the_run_s_own_recipe_finds_nothing_to_do(played: dict[str, Any]) -> Non
 
 def test_a_run_is_read(played: dict[str, Any]) -> None:
     assert played["relevance"].matrix.shape == (len(played["index"]), len(played["relevance"].words))
-    table = played["read_label_words"](Path("my-run/mig"), played["first"])
+    table = played["read_label_words"](Path("python-run/mig"), played["first"])
     row = played["relevance"].matrix[[0]]
     best = {played["relevance"].words[column]: value for column, value in zip(row.indices, row.data, strict=True)}
     assert best == dict(zip(table["word"], table["relevance"], strict=True))
