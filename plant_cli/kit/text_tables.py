@@ -270,11 +270,13 @@ def _requote(content: bytes, separator: str) -> bytes | None:
 
     None where quotes are not what is wrong.
     """
+    if b'"' not in content or b"\0" in content:
+        return None
     try:
         rows = [row for _, row in number_records(content.decode("utf-8"), separator, strict=True)]
     except (csv.Error, UnicodeDecodeError):
         return None
-    if b'"' not in content or max(map(len, rows)) > len(rows[0]):
+    if max(map(len, rows)) > len(rows[0]):
         return None
     out = io.StringIO(newline="")
     csv.writer(out, delimiter=separator, lineterminator="\n").writerows(rows)

@@ -100,7 +100,7 @@ def check_sections(layer: Layer, components: Components) -> dict[str, tuple[Stag
 
 
 def resolve_steps(recipe: Layer, over: Layer, components: Components) -> list[Step]:
-    """All steps of a recipe, in its order, but none before a stage that feeds it: a recipe that extends another may name it last.
+    """All steps of a recipe, in its order, but for stages that it names only after those that they feed (`StageSpec.feeds`).
 
     Args:
         recipe: the recipe; its sections are the steps.

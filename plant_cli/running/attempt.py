@@ -77,7 +77,7 @@ def _begin(context: RunContext, step: Step, folder: StageFolder, run: Run) -> St
     else:
         folder.begin(record)
     # A killed process leaves the record as it is then: what it has read must stand in it, or --resume could not tell that it has changed.
-    context.hear_inputs = lambda: folder.write(record.model_copy(update={"inputs": {**record.inputs, **context.inputs}}))
+    context.on_input = lambda: folder.write(record.model_copy(update={"inputs": {**record.inputs, **context.inputs}}))
     return record
 
 

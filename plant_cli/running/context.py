@@ -115,7 +115,7 @@ class RunContext:
         self.model = step.model
         self.machine = step.machine
         self.inputs: dict[str, str] = {}
-        self.hear_inputs: Callable[[], None] = lambda: None  # called when an input was added
+        self.on_input: Callable[[], None] = lambda: None  # called when an input was added
         self._records: dict[str, StageRecord] = {}  # of the inputs, when they were first read
         self._warned: set[str] = set()
         self._spec = step.spec
@@ -159,7 +159,7 @@ class RunContext:
             self._warn_stale(run, name, reasons)
         self.inputs[folder.name] = folder.output_hash(record)
         self._records.setdefault(folder.name, record)
-        self.hear_inputs()
+        self.on_input()
         return folder.path
 
     def find_input(self, stage: str, tag: str | None = None) -> Path | None:
