@@ -21,6 +21,11 @@ from plant_cli.kit.profile import HuggingFaceOptions
 BASE = "base.json"
 ADAPTER_ALONE: dict[str, Any] = {"save_embedding_layers": False}  # by default peft asks the hub whether the vocabulary has grown
 SAMPLED = 4096  # numbers of the embedding that its fingerprint is made of
+for _warner in (
+    "bitsandbytes.autograd._functions",
+    "bitsandbytes.backends.cpu.ops",
+):  # of its own cast in every layer; of kernels it can do without
+    logging.getLogger(_warner).setLevel(logging.ERROR)
 
 
 def loading_arguments(options: HuggingFaceOptions, device: str) -> dict[str, Any]:
@@ -47,7 +52,6 @@ def loading_arguments(options: HuggingFaceOptions, device: str) -> dict[str, Any
         )
     from transformers import BitsAndBytesConfig
 
-    logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)  # it warns of its own cast in every layer and step
     eight = BitsAndBytesConfig(load_in_8bit=True)
     four = BitsAndBytesConfig(
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=torch.bfloat16

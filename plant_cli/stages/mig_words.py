@@ -100,7 +100,8 @@ def _edit(context: StageContext, options: EditOptions) -> Result:
     if options.list:
         return _list_edits(folder, read_edits(folder), label, changed=False)
     if label is None:
-        return _list_edits(folder, {}, None, changed=True, notes=[_clear_edits(folder)])
+        forgotten = _clear_edits(folder)
+        return _list_edits(folder, {}, None, changed=forgotten is not None, notes=[forgotten or "there were no edits to forget"])
     edits = read_edits(folder)
     edits[label] = (LabelEdits() if options.clear else edits.get(label, LabelEdits())).then(later)
     write_edits(folder, edits)
@@ -123,8 +124,8 @@ def _find_words(context: StageContext, folder: Path) -> Callable[[str], str]:
     return find
 
 
-def _clear_edits(folder: Path) -> str:
-    """Forget the edits of all labels, readable or not; says how many there were and which file keeps them."""
+def _clear_edits(folder: Path) -> str | None:
+    """Forget the edits of all labels, readable or not; says how many there were and which file keeps them. None if there were none."""
     from plant_cli.artefacts.edits import read_edits, set_aside
 
     try:
@@ -133,7 +134,7 @@ def _clear_edits(folder: Path) -> str:
     except ArtefactError:
         counted = "edits that could not be read"
     kept = set_aside(folder)
-    return "there were no edits to forget" if kept is None else f"forgotten: {counted}; {kept} keeps them"
+    return None if kept is None else f"forgotten: {counted}; {kept} keeps them"
 
 
 def _check_edit(folder: Path, options: EditOptions, label: str | None, later: LabelEdits) -> None:
