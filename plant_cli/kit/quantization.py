@@ -21,11 +21,12 @@ from plant_cli.kit.profile import HuggingFaceOptions
 BASE = "base.json"
 ADAPTER_ALONE: dict[str, Any] = {"save_embedding_layers": False}  # by default peft asks the hub whether the vocabulary has grown
 SAMPLED = 4096  # numbers of the embedding that its fingerprint is made of
-for _warner in (
+NOISY = (
     "bitsandbytes.autograd._functions",
     "bitsandbytes.backends.cpu.ops",
-):  # of its own cast in every layer; of kernels it can do without
-    logging.getLogger(_warner).setLevel(logging.ERROR)
+)  # warn of their own casts, and of kernels that need not be there
+for _name in NOISY:
+    logging.getLogger(_name).setLevel(logging.ERROR)
 
 
 def loading_arguments(options: HuggingFaceOptions, device: str) -> dict[str, Any]:

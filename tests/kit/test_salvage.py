@@ -52,5 +52,5 @@ def test_what_cannot_be_saved_row_by_row(content: bytes) -> None:
 
 def test_a_carriage_return_within_a_row_ends_none() -> None:
     bad = BadRows()
-    assert salvage(b"id,text,labels\n0,a\rb,z\n1,c,d,e\n2,f,z\n", Path("x.csv"), bad) == b'id,text,labels\n0,a\rb,z\n2,f,z\n'
+    assert salvage(b"id,text,labels\n0,a\rb,z\n1,c,d,e\n2,f,z\n", Path("x.csv"), bad) == b"id,text,labels\n0,a\rb,z\n2,f,z\n"
     assert len(bad.rows) == 1
