@@ -21,10 +21,7 @@ from plant_cli.kit.profile import HuggingFaceOptions
 BASE = "base.json"
 ADAPTER_ALONE: dict[str, Any] = {"save_embedding_layers": False}  # by default peft asks the hub whether the vocabulary has grown
 SAMPLED = 4096  # numbers of the embedding that its fingerprint is made of
-NOISY = (
-    "bitsandbytes.autograd._functions",
-    "bitsandbytes.backends.cpu.ops",
-)  # warn of their own casts, and of kernels that need not be there
+NOISY = ("bitsandbytes.autograd._functions", "bitsandbytes.backends.cpu.ops")  # warn of casts of their own, and of kernels they can spare
 for _name in NOISY:
     logging.getLogger(_name).setLevel(logging.ERROR)
 
