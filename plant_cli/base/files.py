@@ -80,16 +80,9 @@ def require_free(path: Path, *, force: bool, folder: bool = False) -> None:
         folder: whether a folder is to be written.
 
     Raises:
-        UsageError: something is there that may not be replaced.
+        UsageError: something is there that may not be replaced, or nothing can be written there.
     """
-    inside = next(parent for parent in path.absolute().parents if parent.exists())
-    if not inside.is_dir():
-        raise UsageError(
-            "the output would be inside a file",
-            where=str(path.absolute()),
-            expected=f"a folder, not the file {inside}",
-            todo="choose another",
-        )
+    require_place(path.absolute().parent)
     alike = path.is_dir() == folder
     if path.exists() and not (force and alike):
         raise UsageError(
@@ -97,6 +90,18 @@ def require_free(path: Path, *, force: bool, folder: bool = False) -> None:
             where=str(path.absolute()),
             expected=f"a {'folder' if folder else 'file'} that does not exist",
             todo="choose another output" + (", or replace it with --force" if alike else ""),
+        )
+
+
+def require_place(folder: Path) -> None:
+    """Refuse a folder, which need not exist, in which no file can be made."""
+    standing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+    if not standing.is_dir() or not os.access(standing, os.W_OK | os.X_OK):
+        raise UsageError(
+            "the output cannot be written",
+            where=str(folder),
+            expected="a folder in which files may be made" + ("" if standing.is_dir() else f"; {standing} is a file"),
+            todo="choose another place for it",
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,7 +63,7 @@ def run(context: StageContext, options: ReportOptions) -> Result:
 
 def _require_writable(options: ReportOptions, *, force: bool) -> tuple[Path, dict[str, Path | None]]:
     """The page and the folders, refused before any work where they could not be written."""
-    from plant_cli.base.files import require_free
+    from plant_cli.base.files import require_free, require_place
 
     page = Path(options.output)
     folders = {"figures": options.figures, "tables": options.tables or options.figures}
@@ -75,15 +74,7 @@ def _require_writable(options: ReportOptions, *, force: bool) -> tuple[Path, dic
             raise UsageError(
                 "the folder is not empty", where=str(place), expected="an empty or a new folder", todo="choose another one, or --force"
             )
-    for folder in {page.absolute().parent, *(place.absolute() for place in places.values() if place is not None)}:
-        standing = next(parent for parent in (folder, *folder.parents) if parent.exists())
-        if not standing.is_dir() or not os.access(standing, os.W_OK | os.X_OK):
-            raise UsageError(
-                "the output cannot be written",
-                where=str(folder),
-                expected="a folder in which files may be made" + ("" if standing.is_dir() else f"; {standing} is a file"),
-                todo="choose another place with --output, --figures or --tables",
-            )
+        require_place(place)
     return page, places
 
 

@@ -224,7 +224,7 @@ def test_only_force_replaces_and_only_what_is_of_the_same_kind(tmp_path: Path, f
     alike, other = places[folder], places[not folder]
     require_free(tmp_path / "new", force=False, folder=folder)
     require_free(tmp_path / "new" / "deep", force=False, folder=folder)
-    with pytest.raises(UsageError, match="inside a file"):
+    with pytest.raises(UsageError, match="the output cannot be written"):
         require_free(places[0] / "new", force=True, folder=folder)
     require_free(alike, force=True, folder=folder)
     with pytest.raises(UsageError, match="there already") as caught:
