@@ -36,7 +36,7 @@ class StageSpec(Spec):
         needs_run: false for an action that works outside any run folder (`data make`).
         parallel: true if the processes of `accelerate launch` share its work; those beside the first read the run and write to a copy
             that is thrown away. A stage without it is run by the first process alone.
-        feeds: names of stages that read what it leaves: where a recipe names it only after one of them, it is brought forward.
+        feeds: names of stages that read its results. In a recipe it runs before them, even if all its sections stand later.
         seeded: true if what it leaves depends, by itself or through its inputs, on the seed of training: `plant run --seeds` repeats it.
         panel: heading under which `plant --help` lists it.
         examples: one or two whole command lines for `--help`.

@@ -78,7 +78,7 @@ def _leave_out_empty(raw: Frames, records: dict[SplitName, SplitRecord], reporte
     """Splits that hold something; what is wrong with an empty train is said elsewhere."""
     empty = [name for name, frame in raw.items() if name != "train" and not frame.height]
     for name in empty:
-        reporter.warn(f"the split '{name}' has no documents: it is as if it were not there")
+        reporter.warn(f"the split '{name}' has no documents and is ignored")
     return {n: frame for n, frame in raw.items() if n not in empty}, {n: one for n, one in records.items() if n not in empty}
 
 

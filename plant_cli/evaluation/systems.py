@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,14 +19,14 @@ from plant_cli.artefacts.scores import open_scores
 from plant_cli.artefacts.thresholds import THRESHOLDS, Thresholds, describe_tuning, read_thresholds
 from plant_cli.evaluation.gold import Gold
 from plant_cli.kit.metrics import Floats, ScoreTable
-from plant_cli.runs.folder import HEADER_NAME, Run
+from plant_cli.runs.folder import Run
 from plant_cli.runs.seeds import split_seed
+from plant_cli.runs.sources import STAGE_OF_SYSTEM, split_folder
 from plant_cli.runs.stage import StageFolder
 
 FOREIGN_THRESHOLD = 0.5
 CUT = ("documents_cut", "tokens_dropped")  # shares by split in the summary of `predict`
 EVIDENCE_CUT = "evidence_cut"  # counts by split, where the corpus has gold evidence
-_STAGE = re.compile(r"(?:finetune|predict|eval)(?:-(?P<tag>.+))?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,13 +72,13 @@ class Location:
 
 def locate(name: str) -> Location:
     """What a name means: a folder of the run (`finetune-baseline`), a tag (`baseline`), a folder of another run, or a file."""
-    path, stage = Path(name), _STAGE.fullmatch(name)
+    path, stage = Path(name), STAGE_OF_SYSTEM.fullmatch(name)
     if stage:
         return Location(name=name, tag=stage["tag"])
     if path.is_file():
         return Location(name=name, file=path)
     if path.is_dir():
-        run, tag = _split_folder(path)
+        run, tag = split_folder(path)
         return Location(name=name, run=run, tag=tag)
     return Location(name=name, tag=name)
 
@@ -232,12 +231,6 @@ def read_scores(system: System, gold: Gold, memory: int) -> ScoreTable | None:
     """
     values = None if system.folder is None else open_scores(system.folder, gold.doc_ids, gold.label_hash)
     return None if values is None else ScoreTable(values=values, rows=np.arange(len(values)), memory=memory)
-
-
-def _split_folder(path: Path) -> tuple[Path, str | None]:
-    """The run and the tag that a folder stands for: that of a run, or that of a stage in one."""
-    stage = _STAGE.fullmatch(path.name)
-    return (path.parent, stage["tag"]) if stage and (path.parent / HEADER_NAME).exists() else (path, None)
 
 
 def _refuse_other_gold(ours: CorpusRecord, theirs: CorpusRecord, split: SplitName, run: Path) -> None:

@@ -20,6 +20,7 @@ from plant_cli.api.errors import DataError, first_line
 
 _BOM = b"\xef\xbb\xbf"
 _SEPARATORS = "\t,;|"
+_BLANK_LINE = re.compile(rb"\n\r?\n")
 _BARE_RETURN = re.compile(r"\r(?!\n)")
 _QUOTED = re.compile('"[^"]*"')
 _FIRST_LINE = re.compile(rb'(?:[^"\r\n]|"[^"]*")*+')
@@ -262,7 +263,9 @@ def parse_rows(content: bytes, separator: str, place: Place) -> pl.DataFrame:
 def _parse_rows(content: bytes, separator: str) -> pl.DataFrame:
     # every column is read as text, because an id such as 007 is not a number
     frame = pl.read_csv(content, separator=separator, infer_schema=False, raise_if_empty=False)
-    return frame.filter(pl.any_horizontal(pl.all().is_not_null())) if frame.width > 1 else frame  # a blank line is no row
+    if frame.width > 1 and _BLANK_LINE.search(content):  # polars makes a row of it
+        return frame.filter(pl.any_horizontal(pl.all().is_not_null()))
+    return frame
 
 
 def _requote(content: bytes, separator: str) -> bytes | None:

@@ -12,7 +12,7 @@ from plant_cli.runs.folder import Run
 from plant_cli.runs.stage import StageFolder
 
 OF_A_SYSTEM = ("predict",)  # stages whose tag is that of a trained system: another one keeps nothing
-OF_INPUTS = ("its input ", "what it read ", "it judged ")  # how changes begin that are not of options
+OF_INPUTS = ("its input ", "the contents of ", "it judged ")  # how changes begin that are not of options
 SHOWN = 3  # files in a message
 
 

@@ -90,7 +90,7 @@ class RequestRunner:
         inner = next((step.spec.name for step in steps if step.spec.name in LOCKING), None)
         if inner is not None:
             raise RecipeError(
-                f"a recipe cannot hold `{inner}`, which takes the run for itself",
+                f"`{inner}` cannot be a step of a recipe: it locks the run itself",
                 where=f"{self.request.recipe}, section '{inner}'",
                 expected="sections of stages, and of actions that only read",
                 todo="use `extends:` to build on another recipe; run the command by itself before or after",

@@ -11,11 +11,11 @@ from plant_cli.artefacts.records import StageRecord
 from plant_cli.base.hashing import hash_file, hash_json
 from plant_cli.runs.folder import HEADER_NAME, Run
 from plant_cli.runs.seeds import find_input_tag, split_seed
-from plant_cli.runs.sources import hash_source
+from plant_cli.runs.sources import SYSTEM, hash_source
 
 Sections = Mapping[str, Mapping[str, Any]]
 
-SYSTEM, JUDGES = ("finetune", "predict"), ("eval", "thresholds")  # the latter judge the system of their own tag, if there is one
+JUDGES = ("eval", "thresholds")  # they judge the system of their own tag, if there is one
 
 # Where something was computed, or lay, does not change what was computed: contents are compared by their hashes.
 INDIFFERENT = {"data": ("path",), "machine": ("device", "threads")}
@@ -41,7 +41,7 @@ def find_changes(record: StageRecord, options: Mapping[str, Any], sections: Sect
 def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
     """Which of the stages that this one read have other outputs now, or none, and which of its files have other contents."""
     stale = [
-        f"what it read from '{path}' has changed"
+        f"the contents of '{path}' have changed"
         for path, known in record.files.items()
         if (found := hash_source(Path(path))) is not None and found != known
     ]
@@ -55,7 +55,7 @@ def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
         elif (tag := find_input_tag(run, other.stage, other.tag, record.tag)) != other.tag:
             stale.append(f"its input '{name}' is of another seed than '{run.stage(other.stage, tag).name}'")
         elif other.stage in SYSTEM and (own := _find_own_system(record, other.tag, run)) is not None:
-            stale.append(f"it judged '{name}', and there is '{own}' now, a system of its own tag")
+            stale.append(f"it judged '{name}', but '{own}' has its tag now")
     return stale
 
 

@@ -10,7 +10,14 @@ from plant_cli.base.hashing import hash_file, hash_json
 from plant_cli.runs.folder import HEADER_NAME
 from plant_cli.runs.stage import StageFolder
 
-_SYSTEM = re.compile(r"(?:finetune|predict|eval)(?P<suffix>-.+)?")
+SYSTEM = ("finetune", "predict")  # stages that a system consists of
+STAGE_OF_SYSTEM = re.compile(r"(?:finetune|predict|eval)(?:-(?P<tag>.+))?")
+
+
+def split_folder(path: Path) -> tuple[Path, str | None]:
+    """The run and the tag that a folder stands for: that of a run, or that of a stage in one."""
+    stage = STAGE_OF_SYSTEM.fullmatch(path.name)
+    return (path.parent, stage["tag"]) if stage and (path.parent / HEADER_NAME).exists() else (path, None)
 
 
 def hash_sources(options: Options, run: Path) -> dict[str, str]:
@@ -29,12 +36,10 @@ def hash_source(path: Path) -> str | None:
     """SHA-256 of a file; of another run, or a stage in one, what the system of its tag left. None where there is neither."""
     if path.is_file():
         return hash_file(path)
-    stage = _SYSTEM.fullmatch(path.name)
-    inside = stage is not None and (path.parent / HEADER_NAME).exists()
-    run, suffix = (path.parent, stage["suffix"] or "") if stage and inside else (path, "")
+    run, tag = split_folder(path)
     if not (run / HEADER_NAME).exists():
         return None
-    return hash_json({name: _hash_stage(run / f"{name}{suffix}") for name in ("finetune", "predict")})
+    return hash_json({name: _hash_stage(run / (f"{name}-{tag}" if tag else name)) for name in SYSTEM})
 
 
 def _hash_stage(path: Path) -> str | None:

@@ -37,7 +37,7 @@ class SuggestOptions(Options):
     )
     micro_batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1, was="batch")
     why: bool = option(
-        False, "Say why each label is suggested: by the network and which scorers, and by which words, title or training documents."
+        False, "Say why each label is suggested: how much the network and each scorer add, and by which words, title or training documents."
     )
     id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).")
     output: str | None = option(
@@ -96,7 +96,7 @@ def _warn_of_more(found: pl.DataFrame, k: int, labels: int, context: StageContex
     """Say so where the last label that was kept of a text is assigned: labels behind it may be, too."""
     full = int(found.group_by("row", maintain_order=True).last()["assigned"].sum()) if k < labels else 0
     if full:
-        context.reporter.warn(f"{full} texts: the last of the {k} labels that were looked at is assigned; --top-k {10 * k} looks at more")
+        context.reporter.warn(f"in {full} texts the last of the {k} labels that were looked at is assigned: --top-k {10 * k} looks at more")
 
 
 def _require_scorers(model: TrainedModel) -> None:

@@ -57,7 +57,7 @@ class ThresholdOptions(Options):
         parse_targets(self.target)
         if self.measure == "validation":
             raise UsageError(
-                "validation is measured in any case, each document by thresholds that were chosen without it",
+                "validation is always measured, each document by thresholds that were chosen without it",
                 where="plant thresholds, option measure",
                 expected="another split, such as test",
                 todo="leave --measure out",

@@ -177,5 +177,5 @@ def test_a_split_without_documents_is_as_if_it_were_not_there(tmp_path: Path) ->
     given, reporter = many(100), SilentReporter()
     empty = given.splits["train"].head(0)
     corpus = prepare(Dataset(splits={**given.splits, "validation": empty, "test": empty}), SECTION, tmp_path, reporter)
-    assert reporter.warnings == [f"the split '{name}' has no documents: it is as if it were not there" for name in ("validation", "test")]
+    assert reporter.warnings == [f"the split '{name}' has no documents and is ignored" for name in ("validation", "test")]
     assert (len(corpus.split("train")), len(corpus.split("validation")), corpus.has_split("test")) == (80, 20, False)

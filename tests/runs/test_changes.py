@@ -113,7 +113,5 @@ def test_a_system_of_its_own_tag_makes_a_judgement_of_the_untagged_one_stale(run
     others = [make_record("eval", inputs=inputs), make_record("thresholds", "b", inputs=inputs, options={"system": "finetune"})]
     assert not any(find_stale_inputs(record, run) for record in [*judged, *others])
     finish("finetune", "b")
-    assert [find_stale_inputs(record, run) for record in judged] == 2 * [
-        ["it judged 'predict', and there is 'finetune-b' now, a system of its own tag"]
-    ]
+    assert [find_stale_inputs(record, run) for record in judged] == 2 * [["it judged 'predict', but 'finetune-b' has its tag now"]]
     assert not any(find_stale_inputs(record, run) for record in others)

@@ -50,6 +50,6 @@ def test_a_file_with_other_contents_makes_a_stage_stale(run: Run, tmp_path: Path
     assert find_stale_inputs(record, run) == []
     assert stage_key(record, "d") != stage_key(make_record("eval"), "d")
     file.write_text("b")
-    assert find_stale_inputs(record, run) == [f"what it read from '{file}' has changed"]
+    assert find_stale_inputs(record, run) == [f"the contents of '{file}' have changed"]
     file.unlink()
     assert find_stale_inputs(record, run) == []  # like a corpus that is no longer there

@@ -113,7 +113,7 @@ def test_a_recipe_that_runs_nothing_or_itself_is_refused(laboratory, tmp_path):
     with pytest.raises(RecipeError, match="runs nothing"):
         laboratory.run("run", options={"recipe": str(path)})
     path.write_text(f"run: {{recipe: {path}}}\n")
-    with pytest.raises(RecipeError, match="cannot hold `run`, which takes the run for itself"):
+    with pytest.raises(RecipeError, match="`run` cannot be a step of a recipe: it locks the run itself"):
         laboratory.run("run", options={"recipe": str(path)})
 
 

@@ -216,7 +216,7 @@ def test_all_assigned_labels_are_found_or_it_is_said_that_there_may_be_more(trai
     found = trained(text="fever", assigned=True, reporter=listener)
     assert (found.summary["suggestions"], listener.warnings) == (12, [])
     assert trained(text="fever", assigned=True, top_k=3, reporter=listener).summary["suggestions"] == 3
-    assert listener.warnings == ["1 texts: the last of the 3 labels that were looked at is assigned; --top-k 30 looks at more"]
+    assert listener.warnings == ["in 1 texts the last of the 3 labels that were looked at is assigned: --top-k 30 looks at more"]
 
 
 def test_durations_are_no_texts(trained: Any, tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_bad_input(clinic, decided, tmp_path):
         decided(force=True)
     with pytest.raises(DataError, match=r"precision=0\.99 cannot be reached: the best cut"):
         decided("target=[precision=0.99]", force=True)
-    with pytest.raises(UsageError, match="validation is measured in any case"):
+    with pytest.raises(UsageError, match="validation is always measured"):
         decided("target=[f1]", "measure=validation", force=True)
     with pytest.raises(UsageError, match="another run"):
         decided(f"system={clinic.path}", "target=[f1]", force=True)
