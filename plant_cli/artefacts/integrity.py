@@ -6,7 +6,6 @@ case, so that damage that left size and time alone is found, too.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,8 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from plant_cli.api.errors import ArtefactError
-from plant_cli.api.request import DEFAULT_RUN
 from plant_cli.artefacts.records import STAGE_FILE, Facts, StageRecord, read_record
+from plant_cli.base.commands import command_for
 from plant_cli.base.hashing import hash_file
 
 State = Literal["whole", "changed", "missing"]
@@ -97,8 +96,7 @@ def require_recorded(folder: Path, *names: str) -> None:
     record = read_record(path, StageRecord, f"the record of the stage {folder.name}")
     if record.status != "done":
         return
-    run = "" if folder.parent == DEFAULT_RUN else f" --run {shlex.quote(str(folder.parent))}"
-    command = f"plant {record.stage}{run}" + (f" --tag {record.tag}" if record.tag else "")
+    command = command_for(record.stage, record.tag, folder.parent)
     for file in examine(folder, record, names or None, fully=True):
         if file.state != "whole":
             raise file.error(f"the stage '{folder.name}'", f"make it again: {command} --force")

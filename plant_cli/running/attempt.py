@@ -11,11 +11,12 @@ from typing import Any, Never
 
 from plant_cli.api import ArtefactError, GateFailed, Interrupted, PlantError, Result
 from plant_cli.artefacts.records import StageRecord, plain_values
+from plant_cli.base.commands import command_for
 from plant_cli.base.files import replacing
 from plant_cli.base.memory import peak_memory_gb
 from plant_cli.recipe.replay import DoneStep, write_recipe
 from plant_cli.recipe.steps import Step
-from plant_cli.running.context import RunContext, command_for
+from plant_cli.running.context import RunContext
 from plant_cli.runs.changes import stage_key
 from plant_cli.runs.environment import describe_device, describe_environment
 from plant_cli.runs.folder import HEADER_NAME, Run, current_time

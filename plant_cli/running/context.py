@@ -22,7 +22,7 @@ from plant_cli.api import (
     UsageError,
 )
 from plant_cli.api.components import SpecT
-from plant_cli.api.request import DEFAULT_RUN
+from plant_cli.base.commands import command_for
 from plant_cli.base.hashing import hash_file, hash_json
 from plant_cli.recipe.components import write_out
 from plant_cli.recipe.consent import Consent
@@ -310,9 +310,3 @@ def _without_recipe(run: Run) -> ArtefactError:
 
 def _absolute(path: str) -> Path:
     return Path(path).absolute()
-
-
-def command_for(stage: str, tag: str | None, run_path: Path) -> str:
-    """The command line that runs a stage in a run."""
-    run = "" if run_path == DEFAULT_RUN else f" --run {shlex.quote(str(run_path))}"
-    return f"plant {stage}{run}" + (f" --tag {tag}" if tag else "")

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from plant_cli.api import ArtefactError, Interrupted, PlantError, RecipeError, Request, Result, StageSpec, StepResult
 from plant_cli.api.sections import SHARED_SECTIONS
 from plant_cli.artefacts.records import StageRecord
+from plant_cli.base.commands import command_for
 from plant_cli.recipe.components import find_choices
 from plant_cli.recipe.consent import Consent
 from plant_cli.recipe.layers import Layer, merge
@@ -18,7 +19,7 @@ from plant_cli.recipe.replay import DoneStep, write_recipe
 from plant_cli.recipe.sources import load_recipe, parse_command, read_run_recipe
 from plant_cli.recipe.steps import Step, check_sections, join_tag, resolve_step, resolve_steps
 from plant_cli.running.attempt import attempt
-from plant_cli.running.context import CorpusCache, RunContext, command_for
+from plant_cli.running.context import CorpusCache, RunContext
 from plant_cli.running.named_corpus import refuse_other_corpus
 from plant_cli.running.refusals import lost_record, refusal
 from plant_cli.running.seeds import repeat

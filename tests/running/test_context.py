@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import shlex
 import shutil
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -11,7 +9,6 @@ from plant_cli.api import ArtefactError, Choice, ComponentError, DatasetSpec, Re
 from plant_cli.base.files import read_json, write_json
 from plant_cli.base.hashing import hash_file
 from plant_cli.registry import installed
-from plant_cli.running.context import DEFAULT_RUN, command_for
 from plant_cli.running.runner import run_stage
 
 
@@ -147,12 +144,6 @@ def test_components_are_found_by_kind_and_name(laboratory):
     laboratory.on["outside"] = lambda context: context.component(DatasetSpec, Choice(name="flies"))
     with pytest.raises(ComponentError, match="flies"):
         laboratory.run("outside")
-
-
-def test_a_command_can_be_copied_into_a_shell():
-    assert command_for("finetune", None, DEFAULT_RUN) == "plant finetune"
-    given = shlex.split(command_for("finetune", "b", Path("my first ü; run")))
-    assert given == ["plant", "finetune", "--run", "my first ü; run", "--tag", "b"]
 
 
 def test_an_input_is_found_only_when_its_stage_is_done(laboratory):
