@@ -77,9 +77,12 @@ def _explain(error: BaseException) -> PlantError | None:
 
 
 def _may_lack_memory(error: BaseException) -> bool:
-    """Whether an error may come from a memory limit: libraries loaded or parsed in part, code that oneDNN has no room to make."""
+    """Whether an error may come from a memory limit.
+
+    Libraries loaded or parsed in part; code that oneDNN has no room to make; compiled code that failed without saying why.
+    """
     told = isinstance(error, RuntimeError) and str(error).startswith(("could not create a ", "could not execute a "))
-    return told or isinstance(error, MemoryError | ImportError | NameError | SyntaxError)
+    return told or isinstance(error, MemoryError | ImportError | NameError | SyntaxError | SystemError)
 
 
 def _explain_panic(error: BaseException) -> PlantError:
