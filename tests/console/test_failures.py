@@ -122,7 +122,7 @@ def test_messages_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) 
 def test_what_goes_wrong_under_a_memory_limit_is_laid_to_it(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Python's parser says that code is wrong where it has no memory to read it; oneDNN, that it could not make its own; others, nothing."""
+    """Python's parser calls code wrong that it has no memory to read, oneDNN could not make code, others do not say why."""
     monkeypatch.setattr("plant_cli.console.failures.find_limit", lambda: 1 << 30)
     assert _leave(error) == 6
     assert "`ulimit -v`" in capsys.readouterr().err
