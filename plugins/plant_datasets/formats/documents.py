@@ -165,6 +165,10 @@ class LinesByNumber:
             self.count += 1
         return self._line
 
+    def left(self, number: int) -> int:
+        """How many lines behind that of a number are not blank; none can be taken after that."""
+        return sum(1 for place, line in enumerate(self._lines, start=self.count + 1) if place > number and line.strip())
+
 
 def pair(first: Iterator[str], second: Iterator[str], differ: Callable[[int, int], DataError]) -> Iterator[tuple[int, str, str]]:
     """Lines of two files that stand beside one another, with their number, counted from 1.

@@ -100,6 +100,7 @@ class SparseReader:
         """The documents of a file, after its first `skip` lines."""
         texts = self._texts(part, path)
         names = None if texts is not None else self._names(path)
+        number = 0
         for line, content in self.reading.lines(path):
             if line <= skip:
                 continue
@@ -112,8 +113,10 @@ class SparseReader:
                 self.reading.bad.add(path, line, fault.why, content, column=fault.column, expected="1,3 1:0.5 9:1")
                 continue
             except IndexError:
-                raise _uneven(path, line, 0 if texts is None else texts.count) from None
+                raise _uneven(f"{texts.count if texts else 0:,} texts, and more lines of labels", f"{path}, line {line:,}") from None
             yield Document(number, text, labels)
+        if texts is not None and (left := texts.left(number)):
+            raise _uneven(f"{number:,} lines of labels, and {left:,} more texts beside them", str(path))
 
     def _labels(self, parsed: SparseLine) -> list[str]:
         try:
@@ -153,10 +156,10 @@ def label_numbers(reading: Reading, paths: Iterable[Path], skip: int) -> Iterato
             yield from (int(part) for part in head.split(",") if part.isdecimal() and len(part) < 19)
 
 
-def _uneven(path: Path, line: int, texts: int) -> DataError:
+def _uneven(counts: str, where: str) -> DataError:
     return DataError(
-        f"there are {texts:,} texts, and more lines of labels",
-        where=f"{path}, line {line:,}",
+        f"there are {counts}",
+        where=where,
         expected="one text for each line",
         todo="take the files of one distribution",
     )
