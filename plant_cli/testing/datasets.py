@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -120,18 +122,25 @@ def _source(spec: DatasetSpec) -> Path:
 
     table = scan_table(_example_file()).select("doc_id", "text", "labels", "split")
     parts = table.collect().partition_by("split", as_dict=True, include_key=False)
-    folder = Path(tempfile.mkdtemp(prefix="plant-conformance-"))
+    folder = _make_folder()
     spec.write(Dataset(splits={split: parts[(split,)].lazy() for split in SPLITS}), folder, "")
     return folder
 
 
 @cache
 def _example_file() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="plant-conformance-"))
+    folder = _make_folder()
     rows = [{"doc_id": f"d{i}", "split": split, "text": text, "labels": labels} for i, (split, text, labels) in enumerate(EXAMPLE)]
     file = folder / "corpus.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return file
+
+
+def _make_folder() -> Path:
+    """A folder that lasts as long as the process."""
+    folder = Path(tempfile.mkdtemp(prefix="plant-conformance-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 CHECKS = (
