@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import traceback
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -18,14 +20,19 @@ from pydantic import ValidationError
 from plant_cli.api.components import PluginRecord, Spec, SpecT
 from plant_cli.api.errors import ComponentError, PluginError, near_names
 from plant_cli.api.hooks import GROUP, HOOK_SPECS, HOOKS
-from plant_cli.api.kinds import TABLE, Kind, kind_of
+from plant_cli.api.kinds import KINDS, TABLE, Kind, kind_of
 from plant_cli.api.options import Choice, Options, former_names
 from plant_cli.api.sections import SHARED_SECTIONS
 from plant_cli.api.specs import StageSpec
 from plant_cli.base.names import NAME_RULE, names_folder
 
 RESERVED = ("corpus", "extends", "summary")  # a folder of every run, and headings of recipes
+GENERAL_FLAGS = ("force", "format", "help", "print_config", "quiet", "resume", "run", "set", "tag")  # they mean one thing in every command
+GENERAL_LETTERS = ("-f", "-h", "-q")
 LONGEST_FAULT = 300  # characters of what a broken plugin says
+VARIABLE, CORE = "PLANT_PLUGINS", "core"
+CHOOSE = f"{VARIABLE}=-NAME leaves one out"
+OWN = "plant-cli"  # the distribution that this file belongs to
 
 
 class Registry:
@@ -40,11 +47,12 @@ class Registry:
     def load(self, points: Iterable[EntryPoint]) -> None:
         """Load entry points one by one; one that fails is recorded as broken, and the others are loaded all the same."""
         for point in points:
-            record = PluginRecord(name=point.name)
+            record = PluginRecord(name=point.name, module=point.module)
             if point.dist is not None:
                 record = replace(record, distribution=point.dist.name, version=point.dist.version)
             try:
-                module = point.load()
+                with redirect_stdout(sys.stderr):  # what is read from stdout is the result of a command alone
+                    module = point.load()
                 record = replace(record, file=str(getattr(module, "__file__", point.value)))
                 self.plugins.append(self._take(module, record))
             except KeyboardInterrupt:
@@ -54,23 +62,45 @@ class Registry:
 
     def register(self, module: ModuleType, *, name: str) -> PluginRecord:
         """Register an imported module (tests, notebooks); errors are raised, not recorded."""
-        record = PluginRecord(name=name, distribution="(registered in this process)", file=str(getattr(module, "__file__", "?")))
+        file = str(getattr(module, "__file__", "?"))
+        record = PluginRecord(name=name, distribution="(registered in this process)", module=module.__name__, file=file)
         self.plugins.append(self._take(module, record))
         return self.plugins[-1]
 
     def _take(self, module: ModuleType, record: PluginRecord) -> PluginRecord:
         """Register a plugin with pluggy's manager and keep its components; a plugin with a fault is taken out again whole."""
-        self._manager.register(module, record.name)
+        first = next((other for other in self.plugins if other.name == record.name and not other.error), None)
+        if first is not None:
+            raise TypeError(f"the plugin of {first.distribution} is called '{record.name}', too: the entry point needs a name of its own")
         try:
+            self._register(module, record.name)
             self._check_hooks(module)
             specs = [(kind.name, spec) for kind in TABLE for spec in self._call(kind, module)]
+            self._check_names(specs)
         except Exception:
-            self._manager.unregister(module)
+            if self._manager.is_registered(module):
+                self._manager.unregister(module)
             raise
         record = replace(record, components=tuple((kind, spec.name) for kind, spec in specs))
         for kind, spec in specs:
             self._owners[kind, spec.name].append((spec, record))
         return record
+
+    def _register(self, module: ModuleType, name: str) -> None:
+        try:
+            self._manager.register(module, name)
+        except pluggy.PluginValidationError as error:
+            raise TypeError("a hook takes no argument: " + " ".join(str(error).splitlines()[1:])) from error
+
+    def _check_names(self, specs: Sequence[tuple[str, Spec]]) -> None:
+        """Refuse a name that a plugin gives twice, and a stage whose folder would be that of another stage with a tag."""
+        (kind, name), times = Counter((kind, spec.name) for kind, spec in specs).most_common(1)[0] if specs else (("", ""), 0)
+        if times > 1:
+            raise TypeError(f"the {kind} '{name}' is registered {times} times")
+        for new in (spec.name for _, spec in specs if isinstance(spec, StageSpec) and spec.writes):
+            for other in (spec.name for spec in self.specs(StageSpec) if spec.writes):
+                if new.startswith(f"{other}-") or other.startswith(f"{new}-"):
+                    raise TypeError(f"the stage '{new}' would share a folder with '{other}' and a tag: it needs another name")
 
     def _check_hooks(self, module: ModuleType) -> None:
         """Refuse a module with a misspelt hook, a hook without its mark, or none at all."""
@@ -89,7 +119,12 @@ class Registry:
     def _call(self, kind: Kind, module: ModuleType) -> list[Spec]:
         """What one plugin returns from the hook of a kind."""
         others = [plugin for plugin in self._manager.get_plugins() if plugin is not module]
-        found = [spec for specs in self._manager.subset_hook_caller(kind.hook, others)() for spec in specs]
+        caller = self._manager.subset_hook_caller(kind.hook, others)
+        returned = caller()  # without None, which is what a function without `return` gives
+        if len(returned) < len(caller.get_hookimpls()) or not all(isinstance(specs, Sequence) for specs in returned):
+            what = type(returned[0]).__name__ if returned else "None"
+            raise TypeError(f"{kind.hook} returned {what}: a list of {kind.spec.__name__} is expected")
+        found = [spec for specs in returned for spec in specs]
         for spec in found:
             if not isinstance(spec, kind.spec):
                 raise TypeError(f"{kind.hook} returned {type(spec).__name__}, not {kind.spec.__name__}")
@@ -121,17 +156,20 @@ class Registry:
                 f"the {shown} '{name}' has {len(owners)} owners",
                 where=who,
                 expected="one plugin for each name",
-                todo="uninstall one of them, or choose with PLANT_PLUGINS=name,name",
+                todo=f"uninstall one of them; {CHOOSE}",
             )
         if owners and isinstance(owners[0][0], kind):
             return owners[0][0]
         broken = [f"{r.name} ({r.error})" for r in self.plugins if r.error]
         hint = near_names(name, (n for k, n in self._owners if k == shown))
+        chosen = os.environ.get(VARIABLE)
         raise ComponentError(
             f"there is no {shown} named '{name}'",
             where=f"{shown} '{name}'",
             expected=hint,
-            todo="`plant plugins` lists what is installed" + (f"; broken plugins may have held it: {'; '.join(broken)}" if broken else ""),
+            todo="`plant plugins` lists what is installed"
+            + (f"; {VARIABLE}={chosen} leaves out others" if chosen else "")
+            + (f"; broken plugins may have held it: {'; '.join(broken)}" if broken else ""),
         )
 
     def resolve(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
@@ -147,6 +185,28 @@ class Registry:
         owners = self._owners.get((kind_of(kind).name, name))
         return owners[0][1] if owners else None
 
+    def strangers(self) -> list[PluginRecord]:
+        """The plugins that others have made, as far as they work."""
+        return [record for record in self.plugins if record.distribution != OWN and not record.error]
+
+    def blame(self, error: BaseException) -> tuple[PluginRecord, str] | None:
+        """The plugin of others in whose code an error arose, and the file and line of it; None if it arose in none.
+
+        Args:
+            error: what was raised. Of its trace, and those of its causes, the innermost frame counts that lies in such a plugin.
+        """
+        packages = {record.module.partition(".")[0]: record for record in self.strangers()}
+        seen: list[BaseException] = []
+        link: BaseException | None = error
+        while link is not None and link not in seen:
+            for frame, line in reversed(list(traceback.walk_tb(link.__traceback__))):
+                record = packages.get(str(frame.f_globals.get("__name__")).partition(".")[0])
+                if record is not None:
+                    return record, f"{frame.f_code.co_filename}:{line}"
+            seen.append(link)
+            link = link.__cause__ or link.__context__
+        return None
+
 
 def _check_spec(kind: Kind, spec: Spec) -> None:
     """Refuse a spec that cannot be listed, typed or made a folder of: names come from a stranger, and stages write under theirs."""
@@ -157,12 +217,27 @@ def _check_spec(kind: Kind, spec: Spec) -> None:
         raise TypeError(f"{kind.hook}: summary and source of '{spec.name}' must be text")
     if not (isinstance(spec.options, type) and issubclass(spec.options, Options)):
         raise TypeError(f"{kind.hook}: options of '{spec.name}' must be a class of plant_cli.api.Options")
+    _check_options(kind, spec)
     if isinstance(spec, StageSpec):
         unknown = sorted({*spec.sections} - {*SHARED_SECTIONS})
         if unknown:
             raise TypeError(f"{kind.hook}: '{spec.name}' names the section '{unknown[0]}': there are {', '.join(SHARED_SECTIONS)}")
         if spec.name in (*SHARED_SECTIONS, *RESERVED):
             raise TypeError(f"{kind.hook}: '{spec.name}' is no name for a stage: a recipe or a run folder means something else by it")
+
+
+def _check_options(kind: Kind, spec: Spec) -> None:
+    """Refuse an option of a stage that every command has as a general flag, and one that names a kind of component that there is not."""
+    for name, info in spec.options.model_fields.items():
+        extra: Any = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+        unknown = next((given for key in ("kind", "keys") if (given := extra.get(key)) is not None and given not in KINDS), None)
+        if unknown is not None:
+            raise TypeError(
+                f"{kind.hook}: the option {name} of '{spec.name}' is of the kind '{unknown}': {near_names(str(unknown), KINDS)}"
+            )
+        if isinstance(spec, StageSpec) and not extra.get("argument") and (name in GENERAL_FLAGS or extra.get("short") in GENERAL_LETTERS):
+            flag = f"--{name.replace('_', '-')}" if name in GENERAL_FLAGS else extra["short"]
+            raise TypeError(f"{kind.hook}: '{spec.name}' has an option {flag}, which means something else in every command")
 
 
 def _name_fault(error: BaseException) -> str:
@@ -191,9 +266,17 @@ def _bad_options(kind: str, spec: Spec, error: ValidationError) -> ComponentErro
 
 @cache
 def installed() -> Registry:
-    """The registry of everything installed; `PLANT_PLUGINS=a,b` loads only these (the core's stages always)."""
+    """The registry of everything installed. `PLANT_PLUGINS=a,b` loads only these, `PLANT_PLUGINS=-a` all but this one; always the core."""
     registry = Registry()
-    chosen = {n.strip() for n in os.environ.get("PLANT_PLUGINS", "").split(",") if n.strip()}
-    points = sorted(entry_points(group=GROUP), key=lambda point: (point.name != "core", point.name))
-    registry.load(p for p in points if not chosen or p.name == "core" or p.name in chosen)
+    points = sorted(
+        entry_points(group=GROUP), key=lambda point: (point.dist is None or point.dist.name != OWN, point.name != CORE, point.name)
+    )
+    given = [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
+    without = {name[1:] for name in given if name.startswith("-")}
+    only = {name for name in given if not name.startswith("-")}
+    registry.load(p for p in points if p.name == CORE or (p.name not in without and (not only or p.name in only)))
+    names = [point.name for point in points]
+    for name in sorted((only | without) - {*names}):
+        fault = f"{VARIABLE} names it, and it is not installed: {near_names(name, names)}"
+        registry.plugins.append(PluginRecord(name=name, error=fault, trace=fault))
     return registry

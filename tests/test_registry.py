@@ -60,6 +60,17 @@ def plant_register_stages():
     return [StageSpec(name="{name}", summary="A thorn.", run=lambda *_: Result(), sections=("{section}",))]
 """
 
+STAGE_WITH = """
+from plant_cli.api import Choice, Options, Result, StageSpec, choice, hookimpl, option
+
+class Given(Options):
+    {option}
+
+@hookimpl
+def plant_register_stages():
+    return [StageSpec(name="thorn", summary="A thorn.", run=lambda *_: Result(), options=Given)]
+"""
+
 
 @pytest.mark.parametrize(
     ("source", "said"),
@@ -70,6 +81,10 @@ def plant_register_stages():
         (UNMARKED, "plant_register_losses is not marked with @hookimpl"),
         (WRONG_KIND, "plant_register_signals returned LossSpec, not SignalSpec"),
         (HOOKLESS, "no plugin hook in it"),
+        (GOOD.replace("return [", "["), "plant_register_losses returned None: a list of LossSpec is expected"),
+        (GOOD.replace("return [", "return ([").replace("options: None)]", "options: None)])[0]"), "returned LossSpec: a list of LossSpec"),
+        (GOOD.replace("plant_register_losses()", "plant_register_losses(registry)"), "a hook takes no argument"),
+        (GOOD.replace("options: None)]", "options: None)] * 2"), "the loss 'thorn' is registered 2 times"),
         ("import sys\nsys.exit('bye')\n", "SystemExit: bye"),
         ("class Odd(Exception):\n    def __str__(self):\n        raise ValueError\nraise Odd\n", "Odd: (its own message fails)"),
         ("raise ValueError('one\\ntwo')\n", "ValueError: one"),
@@ -80,6 +95,9 @@ def plant_register_stages():
         (GOOD.replace("options=ThornOptions", "options=dict"), "options of 'thorn' must be a class"),
         (STAGE.format(name="thorn", section="nonsense"), "'thorn' names the section 'nonsense': there are data, model, machine"),
         (STAGE.format(name="corpus", section="data"), "'corpus' is no name for a stage"),
+        (STAGE_WITH.format(option='tag: str | None = option(None, "T.")'), "'thorn' has an option --tag, which means something else"),
+        (STAGE_WITH.format(option='quick: bool = option(False, "Q.", short="-q")'), "'thorn' has an option -q, which means"),
+        (STAGE_WITH.format(option='loss: Choice = choice("losss", "bce", "L.")'), "of the kind 'losss': did you mean 'loss'?"),
     ],
 )
 def test_a_broken_plugin_is_recorded_and_harms_no_other(plugins: Registry, tmp_path: Path, source: str, said: str) -> None:
@@ -130,7 +148,7 @@ def test_a_second_plugin_of_one_name_is_left_out(plugins: Registry, tmp_path: Pa
     plugins.load([EntryPoint(name="rose", value="other_rose", group="plant")])
     first, second = plugins.plugins
     assert (first.state, second.state) == ("ok", "broken")
-    assert "already registered" in (second.error or "")
+    assert "the plugin of ? is called 'rose', too" in (second.error or "")
     assert [spec.name for spec in plugins.specs(LossSpec)] == ["thorn"]
 
 
@@ -146,8 +164,39 @@ def test_wrong_component_options_name_the_option(plugins: Registry, tmp_path: Pa
         plugins.resolve(LossSpec, Choice(name="thorn", options={"sharpness": -1}))
 
 
+def test_a_stage_may_not_have_the_folder_of_another_with_a_tag(plugins: Registry, tmp_path: Path) -> None:
+    _load(plugins, tmp_path, rose=STAGE.format(name="thorn", section="data"), weed=STAGE.format(name="thorn-b", section="data"))
+    assert [record.state for record in plugins.plugins] == ["ok", "broken"]
+    assert "'thorn-b' would share a folder with 'thorn' and a tag" in (plugins.plugins[1].error or "")
+
+
+def test_what_a_plugin_prints_on_import_is_no_result(plugins: Registry, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _load(plugins, tmp_path, rose="print('loading roses')\n" + GOOD)
+    assert capsys.readouterr() == ("", "loading roses\n")
+
+
+def test_the_innermost_plugin_of_others_is_blamed(plugins: Registry, tmp_path: Path) -> None:
+    _load(plugins, tmp_path, rose=GOOD.replace("lambda options: None", "lambda options: options.nothing"))
+    spec, options = plugins.resolve(LossSpec, Choice(name="thorn"))
+    with pytest.raises(AttributeError) as caught:
+        spec.build(options)
+    wrapped = RuntimeError("what the stage makes of it")
+    wrapped.__cause__ = caught.value
+    for error in (caught.value, wrapped):
+        found = plugins.blame(error)
+        assert found is not None
+        assert (found[0].name, Path(found[1].rpartition(":")[0]).name) == ("rose", f"module_rose_{tmp_path.name}.py")
+    assert plugins.blame(ValueError("raised nowhere")) is None
+
+
+def _plugins_with(chosen: str) -> list[str]:
+    code = "from plant_cli.registry import installed; print(*sorted(f'{r.name}:{r.state}' for r in installed().plugins))"
+    environment = {**os.environ, "PLANT_PLUGINS": chosen}
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment).stdout.split()
+
+
 def test_plant_plugins_chooses_what_is_loaded() -> None:
-    code = "from plant_cli.registry import installed; print(*sorted(r.name for r in installed().plugins))"
-    environment = {**os.environ, "PLANT_PLUGINS": "tiny, signals"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert done.stdout.split() == ["core", "signals", "tiny"]
+    assert _plugins_with("tiny, signals") == ["core:ok", "signals:ok", "tiny:ok"]
+    everything = _plugins_with("")
+    assert set(everything) - set(_plugins_with("-tiny")) == {"tiny:ok"}
+    assert _plugins_with("tinny") == ["core:ok", "tinny:broken"]

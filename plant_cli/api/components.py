@@ -37,7 +37,8 @@ class PluginRecord:
         name: of its entry point.
         distribution: the installed package that holds it.
         version: of that package.
-        file: its module.
+        module: its module, as it is imported.
+        file: that of its module.
         error: why it is broken, in one line; None if it works.
         trace: the whole trace of that error.
         components: kind and name of each component that it brings.
@@ -46,6 +47,7 @@ class PluginRecord:
     name: str
     distribution: str = "?"
     version: str = "?"
+    module: str = "?"
     file: str = "?"
     error: str | None = None
     trace: str | None = None

@@ -58,6 +58,15 @@ class Dataset:
     remarks: Sequence[str] = ()
     pieces: Mapping[SplitName, Pieces] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Refuse what would be left out, or read letter by letter, in silence."""
+        unknown = sorted({*self.splits, *self.pieces} - {*SPLITS})
+        if unknown:
+            raise ValueError(f"a dataset has a split '{unknown[0]}': splits are {', '.join(SPLITS)}")
+        for name, value in (("files", self.files), ("remarks", self.remarks)):
+            if isinstance(value, str):
+                raise TypeError(f"the {name} of a dataset are one text, {value[:40]!r}: a list of texts is expected")
+
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetCard:

@@ -41,6 +41,12 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     notes: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        """Refuse a row that has not one cell for each column."""
+        for number, row in enumerate(self.rows, start=1):
+            if len(row) != len(self.columns):
+                raise ValueError(f"row {number} of the table '{self.title}' has {len(row)} cells for {len(self.columns)} columns")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Result:

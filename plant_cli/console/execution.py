@@ -29,7 +29,7 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
     """
     general = given.pop(GENERAL, {})
     owner = registry.owner(StageSpec, spec.name)
-    with report_failures(owner.distribution if owner else "plant-cli"), refuse_bytes({**given, GENERAL: general}):
+    with report_failures(owner.distribution if owner else "plant-cli", registry), refuse_bytes({**given, GENERAL: general}):
         if "launch" in general:
             launch(general["launch"], sys.argv[1:])
         from plant_cli.console.progress import ConsoleReporter

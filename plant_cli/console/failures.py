@@ -7,13 +7,14 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
 
-from plant_cli.api import DataError, PlantError, ResourceError, first_line
+from plant_cli.api import DataError, PlantError, PluginError, PluginRecord, ResourceError, first_line
 from plant_cli.base.escapes import printable
 from plant_cli.console.limits import explain_shortage, find_limit
+from plant_cli.registry import Registry
 
 BUG = 1
 INTERRUPTED = 130
@@ -22,11 +23,12 @@ CLOSED_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
 
 @contextmanager
-def report_failures(who: str = "plant-cli") -> Iterator[None]:
+def report_failures(who: str = "plant-cli", registry: Registry | None = None) -> Iterator[None]:
     """Report whatever is raised inside and leave with its exit code; no trace on the screen.
 
     Args:
         who: the distribution to report a bug to.
+        registry: of the plugins that may have raised it.
     """
     try:
         yield
@@ -43,7 +45,10 @@ def report_failures(who: str = "plant-cli") -> Iterator[None]:
         known = _explain(error)
         if known is not None:
             leave(known)
-        _leave(describe_bug(error, who), BUG)
+        found = None if registry is None else registry.blame(error)
+        if found is not None:
+            leave(_accuse(error, *found))
+        _leave(describe_bug(error, who, [] if registry is None else registry.strangers()), BUG)
 
 
 def describe(error: PlantError) -> str:
@@ -104,19 +109,46 @@ def _explain_panic(error: BaseException) -> PlantError:
     )
 
 
-def describe_bug(error: BaseException, who: str) -> str:
-    """What to show for an unexpected error, and the file that holds its whole trace; the trace itself if no file can be written."""
+def describe_bug(error: BaseException, who: str, strangers: Sequence[PluginRecord] = ()) -> str:
+    """What to show for an unexpected error, and the file that holds its whole trace; the trace itself if no file can be written.
+
+    Args:
+        error: what was raised.
+        who: the distribution to report it to.
+        strangers: plugins of others, one of which may have given what led to it.
+    """
     trace = "".join(traceback.format_exception(error))
-    first = str(error).strip().splitlines()[:1]
     place, rest = _keep_trace(trace), ""
     if place is None:
         rest = f"\n{trace}"
+    others = [record for record in strangers if record.distribution != who]
+    checks = f"; if {' or '.join(record.name for record in others)} took part, first run {_check(others[0])}" if others else ""
     return (
-        f"error: a bug: {type(error).__name__}{': ' + first[0] if first else ''}\n"
+        f"error: a bug: {_say(error)}\n"
         f"  where:      {f'{place} holds the trace' if place else 'the trace below, since no file could be written for it'}\n"
         "  expected:   an error message that explains the failure\n"
-        f"  what to do: report it to the authors of {who}, with {'that file' if place else 'all of this'}{rest}"
+        f"  what to do: report it to the authors of {who}, with {'that file' if place else 'all of this'}{checks}{rest}"
     )
+
+
+def _accuse(error: BaseException, plugin: PluginRecord, where: str) -> PluginError:
+    """The error for what arose in the code of a plugin."""
+    place = _keep_trace("".join(traceback.format_exception(error)))
+    return PluginError(
+        f"the plugin '{plugin.name}' failed: {_say(error)}",
+        where=where + (f"; {place} holds the trace" if place else ""),
+        expected=f"components that pass {_check(plugin)}",
+        todo=f"report it to the authors of {plugin.distribution} (version {plugin.version}){', with that file' if place else ''}, "
+        "or choose another component; `plant plugins` lists them",
+    )
+
+
+def _say(error: BaseException) -> str:
+    return f"{type(error).__name__}: {first_line(error)}" if str(error).strip() else type(error).__name__
+
+
+def _check(plugin: PluginRecord) -> str:
+    return f"`pytest --pyargs plant_cli.testing --plant-plugin {plugin.name}`"
 
 
 def _keep_trace(trace: str) -> str | None:

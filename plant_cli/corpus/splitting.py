@@ -17,6 +17,7 @@ from plant_cli.corpus.frames import explode_labels
 
 Method = Literal["uniform", "stratified"]
 Ints = npt.NDArray[np.int64]
+TINY = 1e-9  # documents: what rounding leaves
 
 
 def split_documents(
@@ -34,6 +35,8 @@ def split_documents(
         shares: of all documents for each split, 0 for none; what is left is train.
         seed: equal seeds give equal splits.
         method: `uniform`: at random; `stratified`: iterative stratification (Sechidis, Tsoumakas & Vlahavas 2011), the rarest labels first.
+            Unlike there, no split is filled beyond its share, and what is less than a document of a label is drawn by lot: else all labels
+            of one document, which are most in a long tail, would go to the largest split.
         groups: the group of each document, such as its patient; None (or a null group): each stands alone [N].
     """
     units = find_units(documents, groups)
@@ -83,18 +86,19 @@ def _place_stratified(units: Ints, documents: pl.DataFrame, shares: list[float],
     place = np.full(len(sizes), -1, dtype=np.int64)
     by_label = table.tocsc()
     left = np.diff(by_label.indptr).astype(np.int64)  # units without a place that have each label
-    heap = [(int(count), label) for label, count in enumerate(left) if count]
+    lots = rng.permutation(len(left)).tolist()  # the order of labels that equally many units have
+    heap = [(int(count), lots[label], label) for label, count in enumerate(left) if count]
     heapq.heapify(heap)
     order = rng.permutation(len(sizes))
     while heap:
-        count, label = heapq.heappop(heap)
+        count, lot, label = heapq.heappop(heap)
         if count != left[label]:  # it has changed since it was put there
             if left[label]:
-                heapq.heappush(heap, (int(left[label]), label))
+                heapq.heappush(heap, (int(left[label]), lot, label))
             continue
         having = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
         for unit in sorted((unit for unit in having if place[unit] < 0), key=lambda unit: order[unit]):
-            chosen = _choose(desired[:, label], room)
+            chosen = _choose(desired[:, label], room, sizes[unit], rng.random())
             place[unit] = chosen
             owned = slice(table.indptr[unit], table.indptr[unit + 1])
             desired[chosen, table.indices[owned]] -= table.data[owned]
@@ -107,10 +111,24 @@ def _place_stratified(units: Ints, documents: pl.DataFrame, shares: list[float],
     return place[units]
 
 
-def _choose(desired: npt.NDArray[np.float64], room: npt.NDArray[np.float64]) -> int:
-    """The split that wants a label most; of several, the one with most room."""
-    best = np.flatnonzero(desired >= desired.max() - 1e-9)
-    return int(best[np.argmax(room[best])])
+def _choose(desired: npt.NDArray[np.float64], room: npt.NDArray[np.float64], size: int, lot: float) -> int:
+    """The split for a unit: of those that have room for at least half of it, the one that wants the label most.
+
+    Args:
+        desired: documents of the label that each split still wants [S].
+        room: documents that each split still has room for [S].
+        size: documents of the unit.
+        lot: a random number in [0, 1), which decides where no split wants a whole document, by how much of one each wants.
+    """
+    able = np.flatnonzero(room >= size / 2 - TINY)
+    if not len(able):
+        return int(np.argmax(room))
+    most = desired[able].max()
+    if most >= 1 - TINY:
+        best = able[desired[able] >= most - TINY]
+        return int(best[np.argmax(room[best])])
+    chances = np.cumsum(np.maximum(desired[able], 0) if most > TINY else room[able])
+    return int(able[np.searchsorted(chances, lot * chances[-1], side="right")])
 
 
 def _count_labels(units: Ints, documents: pl.DataFrame) -> csr_array:

@@ -39,17 +39,18 @@ def compute_families(families: Families, data: MetricInput, wanted: Sequence[str
         wanted: names of metrics.
 
     Raises:
-        PluginError: a family failed; names it.
+        PluginError: a family failed, or gave a value without a name or with one that another family gave; names it.
     """
     asked = [int(found[1]) for found in map(_AT.search, wanted) if found and int(found[1]) > 0]
-    values: list[Metric] = []
+    values: dict[str, Metric] = {}
+    owners: dict[str, str] = {}
     for spec, options in families:
         if spec.needs_all_scores and data.all_scores is None:
             continue
         if "k" in spec.options.model_fields:
             options = options.model_copy(update={"k": sorted({*getattr(options, "k", ()), *asked})})
         try:
-            values += spec.compute(data, options)
+            computed = list(spec.compute(data, options))
         except PlantError:
             raise
         except Exception as error:  # whatever a stranger's metric does
@@ -57,9 +58,22 @@ def compute_families(families: Families, data: MetricInput, wanted: Sequence[str
                 f"the metric '{spec.name}' failed: {type(error).__name__}: {error}",
                 where=f"metric '{spec.name}'",
                 expected="a list of metric values",
-                todo=f"`plant plugins show {spec.name}` says whose it is; PLANT_PLUGINS=… leaves it out",
+                todo=f"`plant plugins show {spec.name}` says whose it is; PLANT_PLUGINS=-NAME leaves it out",
             ) from error
-    return values
+        for value in computed:
+            if not value.name or value.name in values:
+                raise _misnamed(value.name, spec.name, owners.get(value.name))
+            values[value.name], owners[value.name] = value, spec.name
+    return list(values.values())
+
+
+def _misnamed(name: str, family: str, other: str | None) -> PluginError:
+    return PluginError(
+        f"two metrics are named '{name}'" if name else "a metric has no name",
+        where=f"metric '{family}'" if other in (None, family) else f"metrics '{other}' and '{family}'",
+        expected="a name of its own for each value",
+        todo=f"`plant plugins show {family}` says whose it is; PLANT_PLUGINS=-NAME leaves it out",
+    )
 
 
 def find_missing(families: Families, data: MetricInput, remedy: str) -> dict[str, Missing]:

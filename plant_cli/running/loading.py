@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from plant_cli.api.context import StageContext
 from plant_cli.api.corpus import Dataset
-from plant_cli.api.errors import UsageError
+from plant_cli.api.errors import DataError, PluginError, UsageError
 from plant_cli.api.options import Choice
 from plant_cli.api.reporting import Reporter, Task
 from plant_cli.api.sections import DataSection
@@ -36,7 +37,24 @@ def load_dataset(context: StageContext, data: DataSection, tell: Callable[[str],
     chosen = data.dataset if data.dataset.name != ANY else _recognise(context, data)
     spec, options = context.component(DatasetSpec, chosen)
     with _show_spooling(context.reporter, str(data.path or chosen.name)):
-        dataset = spec.load(data.model_copy(update={"dataset": chosen}), options)
+        try:
+            dataset = spec.load(data.model_copy(update={"dataset": chosen}), options)
+        except FileNotFoundError as error:
+            if data.path is None or Path(data.path).exists():
+                raise
+            raise DataError(
+                f"there is no '{data.path}'",
+                where=str(Path(data.path).absolute()),
+                expected=f"what the dataset '{spec.name}' reads",
+                todo="correct the path",
+            ) from error
+        if not isinstance(dataset, Dataset):
+            raise PluginError(
+                f"the dataset '{spec.name}' gave {type(dataset).__name__}, not a Dataset",
+                where=f"dataset '{spec.name}'",
+                expected="a plant_cli.api.Dataset",
+                todo=f"`plant plugins show {spec.name}` says whose it is",
+            )
     dataset, remarks = take_subset(dataset, data)
     if data.vocabulary is not None:
         labels, said = apply_vocabulary(dataset, data)

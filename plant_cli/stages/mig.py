@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -165,10 +166,10 @@ def bind_signal(spec: SignalSpec, options: Options) -> Signal:
     def score(counts: Counts) -> npt.NDArray[np.float64]:
         shape = np.broadcast_shapes(*(np.shape(c) for c in (counts.docs_with_word, counts.docs_with_label, counts.docs_with_both)))
         values = np.asarray(spec.score(counts, options), dtype=np.float64)
-        if values.shape != shape or np.isnan(values).any():
+        if values.shape != shape or np.isnan(values).any() or np.isposinf(values).any():
             raise ComponentError(
-                f"the signal '{spec.name}' gave {'NaN' if values.shape == shape else f'values of shape {values.shape}'}",
-                where=f"signal '{spec.name}', {values.size} pairs of label and word",
+                f"the signal '{spec.name}' gave {'NaN or +inf' if values.shape == shape else f'values of shape {values.shape}'}",
+                where=f"signal '{spec.name}', {math.prod(shape)} pairs of label and word",
                 expected=f"one number for each pair, shape {shape}; -inf for a word that must not be kept",
                 todo=f"`plant plugins` says who made '{spec.name}'; choose another with --signal",
             )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from plant_cli.api import Spec, near_names
-from plant_cli.api.hooks import GROUP
-from plant_cli.api.kinds import TABLE, Kind
+from plant_cli.api import PluginError, Spec, near_names
+from plant_cli.api.kinds import KINDS, Kind
+from plant_cli.registry import Registry, installed
 from plant_cli.testing import specs
 
 Check = Callable[[Any], None]
@@ -29,17 +28,38 @@ class Case:
         return "-".join((self.plugin, self.kind, self.spec.name.replace(" ", "_"), self.check.__name__))
 
 
-def find_cases(plugin: str | None = None) -> list[Case]:
-    """All cases of one plugin, or of every installed one.
+class UnusablePlugin(Exception):
+    """There is nothing to check: no such plugin, or `plant` itself would not load it."""
+
+
+def find_cases(plugin: str | None = None, registry: Registry | None = None) -> list[Case]:
+    """All cases of one plugin, or of every one that works.
+
+    Args:
+        plugin: its name, that of its entry point; None: all.
+        registry: the plugins; None: those installed.
 
     Raises:
-        LookupError: no plugin of that name is installed; names near ones.
+        UnusablePlugin: no plugin of that name is installed (names near ones), it is broken, brings no component, or brings one of a name
+            that another plugin has.
     """
-    points = {point.name: point for point in entry_points(group=GROUP)}
-    if plugin is not None and plugin not in points:
-        raise LookupError(f"no plugin named '{plugin}' is installed; {near_names(plugin, points)}")
-    chosen = [points[plugin]] if plugin is not None else [points[name] for name in sorted(points)]
-    return [case for point in chosen for case in _plugin_cases(point)]
+    registry = installed() if registry is None else registry
+    records = [record for record in registry.plugins if plugin in (None, record.name)]
+    if not records:
+        raise UnusablePlugin(f"no plugin named '{plugin}' is installed; {near_names(str(plugin), (r.name for r in registry.plugins))}")
+    cases: list[Case] = []
+    for record in records:
+        if plugin is not None and (record.error or not record.components):
+            raise UnusablePlugin(
+                f"the plugin '{plugin}' of {record.distribution} {f'is broken: {record.error}' if record.error else 'is empty'}"
+            )
+        for kind, name in record.components:
+            try:
+                spec = registry.find(KINDS[kind].spec, name)
+            except PluginError as error:
+                raise UnusablePlugin(f"{error.what}: {error.where}") from error
+            cases += component_cases(record.name, KINDS[kind], spec)
+    return cases
 
 
 def component_cases(plugin: str, kind: Kind, spec: Spec) -> list[Case]:
@@ -51,10 +71,3 @@ def checks_of(kind: Kind) -> Sequence[Check]:
     """The checks of one kind, `CHECKS` of its module; the module is imported when they are asked for."""
     checks: Sequence[Check] = import_module(kind.checks).CHECKS
     return checks
-
-
-def _plugin_cases(point: EntryPoint) -> Iterator[Case]:
-    module = point.load()
-    for kind in TABLE:
-        for spec in getattr(module, kind.hook, list)():
-            yield from component_cases(point.name, kind, spec)

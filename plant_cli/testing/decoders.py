@@ -394,6 +394,7 @@ CHECKS = (
     half_precision_stays_near,
     folding_changes_nothing,
     groups_are_read_beside_labels,
+    planting_changes_nothing_but_parameters,
     planted_tables_score_by_their_prototypes,
     saved_weights_give_the_same_logits,
 )

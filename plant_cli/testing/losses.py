@@ -36,6 +36,17 @@ def order_does_not_matter(spec: LossSpec) -> None:
     torch.testing.assert_close(loss(*mixed), loss(*inputs), rtol=1e-5, atol=1e-6)
 
 
+def it_is_a_mean(spec: LossSpec) -> None:
+    """Of documents of a batch, or of lists: the same ones twice lose as much as once."""
+    import torch
+
+    loss, inputs = _sample(spec)
+    twice = [torch.cat([tensor, tensor]) for tensor in inputs]
+    if spec.stage == "rank":
+        twice[2] = torch.cat([inputs[2], inputs[2][1:] + inputs[2][-1]])
+    torch.testing.assert_close(loss(*twice), loss(*inputs), rtol=1e-5, atol=1e-6, msg="the same items twice have another loss than once")
+
+
 def better_scores_lose_less(spec: LossSpec) -> None:
     """Scores that agree with the truth have a smaller loss than scores that contradict it."""
     loss, (_, truth, *rest) = _sample(spec)
@@ -66,7 +77,11 @@ def unselected_pairs_get_no_gradient(spec: LossSpec) -> None:
         pytest.skip("for label losses")
     loss: Any = spec.build(default_options(spec))
     _, (logits, targets, _) = _sample(spec)
+    for name in ("hard_negatives", "random_negatives"):
+        assert isinstance(getattr(loss, name, None), int), f"it has no whole number {name}"
     chosen = loss.select(logits, targets, torch.Generator().manual_seed(3))
+    again = loss.select(logits, targets, torch.Generator().manual_seed(3))
+    assert torch.equal(chosen, again), "select draws from another generator than it is given"
     assert chosen.shape == logits.shape
     assert chosen.dtype == torch.bool
     assert bool(chosen[targets > 0].all()), "a positive was not selected"
@@ -104,6 +119,7 @@ def _mix(spec: LossSpec, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 CHECKS = (
     is_a_differentiable_scalar,
     order_does_not_matter,
+    it_is_a_mean,
     better_scores_lose_less,
     lists_without_order_have_a_finite_loss,
     unselected_pairs_get_no_gradient,

@@ -21,10 +21,15 @@ DOCUMENTS, LABELS, UNSEEN, TOP = 12, 27, 3, 20  # N, L, U, K
 
 
 def values_are_fractions(spec: MetricSpec) -> None:
-    """Every value lies between 0 and 1 and has a name of its own."""
+    """Every value lies between 0 and 1 and has a name of its own; those that are declared to need every score are among them."""
     values = _compute(spec, _sample(0))
     assert values, "no value at all"
-    assert len({v.name for v in values}) == len(values), "two values have one name"
+    names = [value.name for value in values]
+    assert len({*names}) == len(values), "two values have one name"
+    assert all(names), "a value has no name"
+    assert {*spec.needs_all_scores} <= {*names}, (
+        f"needs_all_scores names {sorted({*spec.needs_all_scores} - {*names})}, which are not computed"
+    )
     wrong = {v.name: x for v in values if not -1e-12 <= (x := _value(v)) <= 1 + 1e-12}
     assert not wrong, f"values outside 0..1: {wrong}"
 
@@ -139,6 +144,9 @@ def _take(data: MetricInput, rows: npt.NDArray[np.int64]) -> MetricInput:
 
 
 def _compute(spec: MetricSpec, data: MetricInput) -> Sequence[Metric]:
+    """The values of a family, which is given every score only if it declares that it needs them."""
+    if not spec.needs_all_scores:
+        data = replace(data, all_scores=None)
     return spec.compute(data, default_options(spec))
 
 

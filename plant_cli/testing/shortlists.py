@@ -39,7 +39,7 @@ def sample_input() -> ShortlistInput:
 
 
 def labels_are_distinct_and_of_the_index(spec: ShortlistSpec) -> None:
-    """For each document an int64 array of label indices, each once; also for a text without any known word."""
+    """For each document an int64 array of label indices, each once, no more than `most` says; also for a text without any known word."""
     import numpy as np
 
     found = _propose(spec, range(len(TEXTS)))
@@ -47,6 +47,8 @@ def labels_are_distinct_and_of_the_index(spec: ShortlistSpec) -> None:
     for text, labels in zip(TEXTS, found, strict=True):
         assert labels.dtype == np.int64, f"labels of {text!r} are {labels.dtype}"
         assert len(np.unique(labels)) == len(labels), f"a label is proposed twice for {text!r}"
+        most = LABELS if spec.most is None else spec.most(default_options(spec), LABELS)
+        assert len(labels) <= most, f"{len(labels)} labels for {text!r}, and at most {most} were foretold"
         assert not len(labels) or (labels.min() >= 0 and labels.max() < LABELS), f"a label outside the index for {text!r}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from plant_cli.api import Counts, SignalSpec
@@ -92,6 +92,11 @@ def values_fall_then_rise_where_declared(spec: SignalSpec) -> None:
 
 
 def _score(spec: SignalSpec, counts: Counts) -> npt.NDArray[np.float64]:
+    """The values of a signal, which is given only the counts that it declares."""
+    if not spec.needs_occurrences:
+        counts = replace(counts, occurrences=None, words_with_label=None)
+    if not spec.needs_pairs:
+        counts = replace(counts, pairs=None)
     return spec.score(counts, default_options(spec))
 
 

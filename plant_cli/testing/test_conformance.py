@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plant_cli.testing.cases import Case, find_cases
+from plant_cli.testing.cases import Case, UnusablePlugin, find_cases
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -12,8 +12,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "case" in metafunc.fixturenames:
         try:
             cases = find_cases(metafunc.config.getoption("plant_plugin"))
-        except LookupError as error:
-            raise pytest.UsageError(f"--plant-plugin: {error.args[0]}") from error
+        except UnusablePlugin as error:
+            raise pytest.UsageError(f"--plant-plugin: {error}") from error
         metafunc.parametrize("case", cases, ids=str)
 
 

@@ -1,10 +1,31 @@
 """Value types of a corpus."""
 
+from typing import Any
+
 import numpy as np
+import polars as pl
+import pytest
 from scipy.sparse import csr_array
 
-from plant_cli.api import Split
+from plant_cli.api import Dataset, Split
 from plant_cli.api.corpus import Evidence, Excluded
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"splits": {"train": pl.LazyFrame(), "valid": pl.LazyFrame()}},
+            "a dataset has a split 'valid': splits are train, validation, test",
+        ),
+        ({"splits": {}, "pieces": {"dev": None}}, "a dataset has a split 'dev'"),
+        ({"splits": {}, "remarks": "one"}, "the remarks of a dataset are one text, 'one'"),
+        ({"splits": {}, "files": "a.csv"}, "the files of a dataset are one text, 'a.csv'"),
+    ],
+)
+def test_what_would_be_misread_in_silence_is_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=said):
+        Dataset(**given)
 
 
 def test_a_split_has_as_many_documents_as_ids() -> None:

@@ -18,6 +18,7 @@ def test_later_edits_win() -> None:
     joined = first.then(LabelEdits(deny=frozenset({"c"}), allow={"a": 0.1}))
     assert joined == LabelEdits(deny=frozenset({"b", "c"}), allow={"d": 0.5, "a": 0.1})
     assert joined.then(LabelEdits(deny=frozenset({"c"}), allow={"a": 0.1})) == joined
+    assert joined.then(LabelEdits(allow={"a": 0.9})).allow == {"d": 0.5, "a": 0.9}
 
 
 def test_nothing_left_removes_the_file(tmp_path: Path) -> None:

@@ -39,3 +39,13 @@ def test_sharpened_equals_the_plain_form_of_each_factor(monkeypatch: pytest.Monk
     for number, factor in enumerate(factors):
         expected = gather_states(queries * factor, keys, values, mask, heads=3)
         torch.testing.assert_close(found[number], expected, rtol=0, atol=1e-12)
+
+
+def test_sharpened_holds_for_scores_whose_exponentials_are_no_numbers() -> None:
+    """Several hundred, as a trained backbone gives them."""
+    draw = torch.Generator().manual_seed(4)
+    queries, keys, values = (torch.randn(shape, generator=draw) for shape in ((5, 12), (2, 9, 12), (2, 9, 12)))
+    queries, mask, factors = 300 * queries, torch.ones(2, 9, dtype=torch.bool), (0.5, 1.0)
+    found = gather_sharpened(queries, keys, values, mask, heads=3, factors=factors)
+    for number, factor in enumerate(factors):
+        torch.testing.assert_close(found[number], gather_states(queries * factor, keys, values, mask, heads=3))

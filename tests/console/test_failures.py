@@ -7,11 +7,23 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from plant_cli.api import ArtefactError, DataError, GateFailed, Interrupted, PlantError, RecipeError, ResourceError, UsageError
 from plant_cli.console.failures import report_failures
+from plant_cli.registry import Registry
+
+WEED = """from plant_cli.api import hookimpl
+
+@hookimpl
+def plant_register_losses():
+    return []
+
+def fail():
+    raise KeyError('x')
+"""
 
 
 def _leave(error: BaseException) -> int:
@@ -44,6 +56,25 @@ def test_a_bug_leaves_its_trace_in_a_file(tmp_path: Path, monkeypatch: pytest.Mo
     (trace,) = tmp_path.iterdir()
     assert str(trace) in said
     assert "Traceback" in trace.read_text()
+
+
+def test_what_arises_in_a_plugin_is_laid_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """And where no line of it is in the trace, its checks are named: it may have given what plant stumbled over."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    module = ModuleType("plant_weed")
+    exec(compile(WEED, "weed.py", "exec"), vars(module))
+    registry = Registry()
+    registry.register(module, name="weed")
+    with pytest.raises(SystemExit) as left, report_failures(registry=registry):
+        module.fail()
+    said = capsys.readouterr().err.splitlines()
+    assert (left.value.code, said[0]) == (5, "error: the plugin 'weed' failed: KeyError: 'x'")
+    assert said[1].startswith("  where:      weed.py:8; ")
+    with pytest.raises(SystemExit) as left, report_failures(registry=registry):
+        raise KeyError("x")
+    said = capsys.readouterr().err.splitlines()
+    assert (left.value.code, said[0]) == (1, "error: a bug: KeyError: 'x'")
+    assert said[3].endswith("if weed took part, first run `pytest --pyargs plant_cli.testing --plant-plugin weed`")
 
 
 def test_interruption_exits_130(capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,6 +61,17 @@ def test_letters_of_formulas_do_not_make_a_text_greek() -> None:
     assert find_language("The α and β chains of the protein are not in the cell, but they are bound by λ.") == "en"
 
 
+def test_the_language_is_that_of_most_words_not_of_most_different_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    german, english = "eins zwei drei vier elf", "one two three four"
+    table = {word: [code] for code, words in (("de", german), ("en", english)) for word in words.split()}
+    monkeypatch.setattr("plant_cli.corpus.languages._languages_by_word", lambda: table)
+    assert find_language(f"{german} {english} {english} {english}") == "en"
+
+
+def test_little_kana_between_chinese_characters_is_japanese() -> None:
+    assert find_language("患者の発熱と入院経過観察") == "ja"
+
+
 def test_shares_of_a_mixed_corpus() -> None:
     texts = [SENTENCES["es"]] * 6 + [SENTENCES["en"]] * 3 + ["-"]
     assert share_languages(texts) == {"es": 0.6, "en": 0.3, None: 0.1}

@@ -44,13 +44,27 @@ def test_pairs_are_those_of_the_plain_reference() -> None:
 
 
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = pl.Series([text(i % 7) for i in range(30)] + ["", "too short"])
+    """Texts without words and texts with too few lie between the others; a block is one text, two texts or some of the candidates."""
+    short = ["", "too short", "of three triples at least"]
+    texts = pl.Series([one for i in range(30) for one in (text(i % 7), *(short if i % 8 == 1 else []))])
     whole = match_texts(lambda _: [texts])
+    monkeypatch.setattr(near_duplicates, "_CACHED", 300)
+    np.testing.assert_array_equal(match_texts(lambda _: [texts]), whole)
     monkeypatch.setattr(near_duplicates, "_BLOCK", 300)
     np.testing.assert_array_equal(match_texts(lambda _: [texts]), whole)
     monkeypatch.setattr(near_duplicates, "_HELD", 500)
     np.testing.assert_array_equal(match_texts(lambda _: [texts[:3], texts[3:3], texts[3:20], texts[20:]]), whole)
     assert len(whole) == 23
+
+
+def test_each_later_text_is_paired_with_the_first_that_it_is_like() -> None:
+    base = text(0)
+    assert match_texts(lambda _: [pl.Series([text(1), base, base, text(2), base])]).tolist() == [[1, 2], [1, 4]]
+
+
+@pytest.mark.parametrize(("words", "pairs"), [(12, 1), (11, 0)])
+def test_ten_triples_of_words_are_enough_and_nine_are_not(words: int, pairs: int) -> None:
+    assert len(match_texts(lambda _: [pl.Series([text(0, words)] * 2)])) == pairs
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["a b", "a b"], ["", "", text(0)]])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plant_cli.corpus.labels import count_labels
-from plant_cli.corpus.splitting import Method, find_units, split_documents
+from plant_cli.corpus.splitting import Method, _choose, find_units, split_documents
 
 
 def documents(texts: list[str]) -> pl.DataFrame:
@@ -22,9 +22,15 @@ def test_the_shares_are_met() -> None:
     assert {name: part.height for name, part in parts.items()} == {"train": 800, "validation": 50, "test": 150}
 
 
-def test_the_seed_decides() -> None:
-    source = documents([f"text {i}" for i in range(50)])
-    tests = [split_documents(source, {"test": 0.2, "validation": 0}, seed=seed)["test"]["doc_id"].to_list() for seed in (0, 0, 1)]
+def test_shares_are_rounded() -> None:
+    assert split_documents(documents([f"text {i}" for i in range(100)]), {"test": 0.29}, seed=0)["test"].height == 29
+
+
+@pytest.mark.parametrize("method", ["uniform", "stratified"])
+def test_the_seed_decides(method: Method) -> None:
+    source = long_tail(100)
+    found = [split_documents(source, {"test": 0.2, "validation": 0}, seed=seed, method=method) for seed in (0, 0, 1)]
+    tests = [parts["test"]["doc_id"].to_list() for parts in found]
     assert tests[0] == tests[1] != tests[2]
 
 
@@ -68,6 +74,48 @@ def test_stratification_shares_out_every_label_in_proportion() -> None:
     assert abs(parts["stratified"]["test"].height - 200) <= 10
     again = split_documents(source, {"test": 0.2}, seed=0, method="stratified")
     assert again["test"].equals(parts["stratified"]["test"])
+
+
+@pytest.mark.parametrize("labels", [1, 3])
+def test_stratified_shares_are_met_where_each_label_has_one_document(labels: int) -> None:
+    """A label of one document wants the largest split most: that must not take them all."""
+    names = pl.Series([[f"l{i}-{n}" for n in range(labels)] for i in range(100)])
+    source = documents([f"text {i}" for i in range(100)]).with_columns(labels=names)
+    parts = split_documents(source, {"test": 0.2, "validation": 0.1}, seed=0, method="stratified")
+    assert {name: part.height for name, part in parts.items()} == {"train": 70, "validation": 10, "test": 20}
+    rows = sorted(map(int, parts["test"]["doc_id"]))
+    assert rows[-1] - rows[0] > 50, "the names of labels decide where their documents go"
+
+
+def grouped(sizes: list[int]) -> tuple[pl.DataFrame, pl.Series]:
+    """Documents with a label of their own, and the group of each, in groups of these sizes."""
+    count = sum(sizes)
+    source = documents([f"text {i}" for i in range(count)]).with_columns(labels=pl.Series([[f"l{i}"] for i in range(count)]))
+    return source, pl.Series([f"g{n}" for n, size in enumerate(sizes) for _ in range(size)])
+
+
+@pytest.mark.parametrize(("sizes", "share", "height"), [([20] + [1] * 20, 0.5, 20), ([1] * 60 + [20] * 12, 0.2, 60)])
+def test_groups_count_by_their_documents(sizes: list[int], share: float, height: int) -> None:
+    source, groups = grouped(sizes)
+    for labels in (source["labels"], pl.Series([["a"]] * source.height)):
+        parts = split_documents(source.with_columns(labels=labels), {"test": share}, seed=0, method="stratified", groups=groups)
+        assert abs(parts["test"].height - height) <= 10
+
+
+@pytest.mark.parametrize(
+    ("desired", "room", "size", "lot", "chosen"),
+    [
+        ([1.0, 1.0, 0.5], [2.0, 3.0, 9.0], 1, 0.0, 1),  # of two that want it most, the one with most room
+        ([3.0, 1.0, 0.5], [0.0, 3.0, 9.0], 1, 0.0, 1),  # the first is full
+        ([3.0, 1.0, 0.5], [1.0, 1.0, 0.0], 4, 0.0, 0),  # all are: the one that is least
+        ([0.6, 0.1, 0.3], [9.0, 9.0, 9.0], 1, 0.59, 0),
+        ([0.6, 0.1, 0.3], [9.0, 9.0, 9.0], 1, 0.61, 1),
+        ([0.6, 0.1, 0.3], [9.0, 9.0, 9.0], 1, 0.71, 2),
+        ([-1.0, 0.0, -2.0], [1.0, 0.0, 3.0], 1, 0.3, 2),  # none wants it: by room
+    ],
+)
+def test_the_split_of_a_unit(desired: list[float], room: list[float], size: int, lot: float, chosen: int) -> None:
+    assert _choose(np.array(desired), np.array(room), size, lot) == chosen
 
 
 @pytest.mark.parametrize("method", ["uniform", "stratified"])

@@ -31,6 +31,13 @@ def test_recall_is_pooled_over_assignments(bins):
     assert values["macro-F1-present[0]"] == 0.0
 
 
+@pytest.mark.parametrize(("threshold", "never"), [(0.5, [2, 0, 0, 1]), (0.05, [2, 0, 0, 0])])
+def test_labels_that_were_never_assigned_are_counted(gold, save, good, threshold, never):
+    """With the lower threshold `d` is assigned, though it is never right."""
+    data = build_input(read_predictions(save(good), gold), gold, threshold, CONVENTIONS["plant"])
+    assert [b.never_assigned for b in measure_bins(data)] == never
+
+
 def test_bins_add_up_to_the_pooled_recall(make_random):
     data = make_random(3)
     bins = measure_bins(data)

@@ -20,6 +20,7 @@ def test_every_convention_says_all_that_it_assumes():
         "PSP is divided by the best attainable, propensities are counted on train",
         "ties in score go by label index",
     )
+    assert all("ideals of nDCG and PSP know of all labels" in c.assumptions for name, c in CONVENTIONS.items() if name != "plant")
     annif, caml, paper = (CONVENTIONS[name].assumptions for name in ("annif", "caml", "paper"))
     assert annif[0] == "P@k divides by the labels predicted, at most k"
     assert annif[2] == "a document without gold counts as 0; its nDCG is 1"

@@ -70,6 +70,7 @@ def test_labels_with_few_documents_share_a_cut_with_labels_as_frequent():
     assert groups.of.tolist() == [0, 2, 2, 2, 2, 1, 2]
     more = group_labels(positives * 2, np.array([700, 1, 5, 6, 10, 900, 80]), 10)
     assert [more.names[group] for group in more.of] == ["own", "≥1", "≥1", "own", "≥1", "own", "≥1"]
+    assert group_labels(np.array([20, 19]), np.array([3, 3]), 20).names == ("own", "≥1")
     split = group_labels(np.array([8, 4, 8, 4, 1]), np.array([1, 5, 6, 60, 70]), 12)
     assert split.names == ("1-5", "6-100")
     assert split.of.tolist() == [0, 0, 1, 1, 1]

@@ -23,6 +23,19 @@ def test_options_of_a_family_hold_beside_the_wanted_cut_offs(make_random, famili
     assert values[0] != values[1]
 
 
+@pytest.mark.parametrize(("given", "said"), [("P@5", "two metrics are named 'P@5'"), ("", "a metric has no name")])
+def test_two_metrics_cannot_have_one_name(given, said, make_random, families):
+    """One would stand in the place of the other, also where a gate asks for it."""
+
+    def flatter(data, options):
+        return [WeightedMetric(name=given, documents=len(data.top), compute=lambda weights: weights.sum(axis=1) * 0 + 1)]
+
+    odd = MetricSpec(name="zzz", summary="Flatters.", compute=flatter)
+    with pytest.raises(PluginError, match=said) as caught:
+        compute_families([*families, (odd, odd.options())], make_random(0))
+    assert "'zzz'" in caught.value.where
+
+
 def test_a_wanted_cut_off_is_computed_beside_the_others(make_random, families):
     names = [m.name for m in compute_families(families, make_random(0), ["P@7", "R@10[1-5]"])]
     assert {"P@5", "P@7", "R@7", "MAP"} <= set(names)

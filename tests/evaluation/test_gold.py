@@ -7,7 +7,7 @@ import pytest
 
 from plant_cli.api.corpus import Excluded
 from plant_cli.evaluation.gold import read_gold
-from tests.evaluation.conftest import TinyCorpus, make_split
+from tests.evaluation.conftest import Labels, TinyCorpus, make_split
 
 
 def test_labels_unseen_in_train_stand_after_those_of_train(gold):
@@ -19,7 +19,18 @@ def test_labels_unseen_in_train_stand_after_those_of_train(gold):
     assert gold.train_documents == 10
 
 
-def test_the_hash_knows_gold_and_not_the_order_of_documents(corpus, gold):
+@dataclass(frozen=True)
+class RenumberedCorpus(TinyCorpus):
+    """The same documents, whose labels are numbered as they are given."""
+
+    def split(self, name):
+        return make_split(name, self.rows, ids=self.labels.ids, outside=("y", "x"))
+
+
+def test_the_hash_knows_gold_and_neither_the_order_of_documents_nor_how_labels_are_numbered(corpus, gold):
+    renumbered = read_gold(RenumberedCorpus(labels=Labels(ids=("d", "c", "b", "a"))), "test")
+    assert renumbered.labels == ["d", "c", "b", "a", "x", "y"]
+    assert renumbered.hash == gold.hash
     turned = replace(corpus, rows=dict(reversed(corpus.rows.items())))
     assert read_gold(turned, "test").hash == gold.hash
     other = replace(corpus, rows={**corpus.rows, "2": {"b", "d"}})

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from plant_cli.evaluation.gold import read_gold
 from plant_cli.evaluation.predictions import read_predictions
 from plant_cli.evaluation.reliability import average_distance, describe, measure_reliability
+from tests.evaluation.conftest import TinyCorpus
 
 NOTHING = {"replicates": 0, "level": 0.95, "seed": 0}
 
@@ -35,6 +37,27 @@ def test_intervals_of_few_pairs_are_wide(gold: Any, save: Any, good: Any) -> Non
     assert found["low"] < found["ECE"] < found["high"]
     assert "[" in describe({"all together": found})[0]
     assert found == measure_reliability(read_predictions(save(good), gold), gold, replicates=200, level=0.95, seed=0)
+
+
+def test_the_interval_of_an_error_is_moved_back_by_what_resampling_adds(save: Any) -> None:
+    """Half of what is given one half comes true; an average resample is off by 0.03, and some by 0.08."""
+    rows = {str(i): {"a"} if i % 2 else set() for i in range(200)}
+    gold = read_gold(TinyCorpus(rows=rows), "test")
+    predictions = read_predictions(save({i: {"a": 0.5} for i in rows}), gold)
+    found = measure_reliability(predictions, gold, replicates=500, level=0.95, seed=0)
+    assert found is not None
+    assert found["ECE"] == 0
+    assert found["high"] < 0.06
+
+
+def test_intervals_of_bins_resample_whole_documents(save: Any) -> None:
+    """All four pairs of a document are right or wrong together; as independent ones, 20 of 40 would be 0.35 to 0.65."""
+    rows = {str(i): set("abcd") if i % 2 else set() for i in range(10)}
+    gold = read_gold(TinyCorpus(rows=rows), "test")
+    predictions = read_predictions(save({i: dict.fromkeys("abcd", 0.55) for i in rows}), gold)
+    found = measure_reliability(predictions, gold, replicates=500, level=0.95, seed=0)
+    assert found is not None
+    assert found["bins"][5]["low"] < 0.3 < 0.7 < found["bins"][5]["high"]
 
 
 def test_the_error_is_weighted_by_pairs() -> None:

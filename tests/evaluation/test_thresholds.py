@@ -83,6 +83,23 @@ def test_each_label_gets_its_best_cut(seed):
             assert reached == pytest.approx(max(tried))
 
 
+def test_the_cut_of_a_label_knows_nothing_of_other_labels():
+    """Half-way to the label's own next score; where it has none, the score itself."""
+    top, scores, gold = np.array([[0, 1], [0, 1]]), np.array([[0.9, 0.3], [0.8, 0.2]]), csr_array(np.array([[1, 1], [0, 0]]))
+    assert tune_per_label(top, scores, gold, 2, 0.5).tolist() == pytest.approx([0.85, 0.25])
+    assert tune_per_label(top[:1], scores[:1], gold[:1], 2, 0.5).tolist() == [0.9, 0.3]
+
+
+def test_of_equally_good_cuts_of_a_label_the_highest_is_kept():
+    """One of one with one missed is as good as two of four."""
+    scores, gold = np.array([[0.9], [0.7], [0.5], [0.3]]), csr_array(np.array([[1], [0], [0], [1]]))
+    assert tune_per_label(np.zeros((4, 1), dtype=np.int64), scores, gold, 1, 0.5).tolist() == pytest.approx([0.8])
+
+
+def test_predicted_labels_that_no_training_document_has_get_no_threshold():
+    assert tune_per_label(np.array([[1, 0]]), np.array([[0.9, 0.3]]), csr_array(np.array([[1, 1]])), 1, 0.5).tolist() == [0.3]
+
+
 def test_a_million_pairs_take_under_two_seconds():
     rng = np.random.default_rng(0)
     top = np.argsort(rng.random((1000, 1000)), axis=1)

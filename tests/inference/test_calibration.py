@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.corpus.analyser import PLAIN
+from plant_cli.inference import calibration
 from plant_cli.inference.calibration import PairCollector, Pairs, calibrate, list_scored
 from plant_cli.inference.scorers import FusedScorers, ScoredDocuments
-from plant_cli.lexical.calibration import UNSCORED
+from plant_cli.lexical.calibration import UNSCORED, Losses, fit_calibration
 from plant_cli.lexical.fusion import Fusion, gather_candidates
 from plant_cli.lexical.scores import keep_best
 
@@ -80,6 +83,33 @@ def test_curves_are_taken_where_they_fit_left_out_documents_better() -> None:
     small = Pairs(shape=(40, 4), rows=rows[:few], labels=labels[:few], values=chance.normal(size=(few, 1)))
     noise = calibrate(small, gold[:40], COUNTS, prior=(1.0,), by_frequency=True)
     assert (noise.method, noise.curves) == ("Platt", ())
+
+
+def drawn() -> tuple[Pairs, csr_array]:
+    """Ten documents of four labels, and which they have."""
+    values = np.random.default_rng(0).normal(size=(40, 1))
+    pairs = Pairs(shape=(10, 4), rows=np.repeat(np.arange(10), 4), labels=np.tile(np.arange(4), 10), values=values)
+    return pairs, csr_array((np.arange(40).reshape(10, 4) % 3 == 0).astype(np.int64))
+
+
+def test_the_penalty_is_against_the_documents_that_are_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four fifths of them for what is judged on the last fifth, and all of them in the end."""
+    seen: list[int] = []
+
+    def record(*given: Any, **how: Any) -> Fusion:
+        seen.append(given[3])
+        return fit_calibration(*given, **how)
+
+    monkeypatch.setattr(calibration, "fit_calibration", record)
+    calibrate(*drawn(), COUNTS, prior=(1.0,), by_frequency=True)
+    assert seen == [8] * 5 + [10]
+
+
+@pytest.mark.parametrize("isotonic", [Losses(brier=0.1, log_loss=0.9), Losses(brier=0.9, log_loss=0.1)], ids=str)
+def test_curves_must_be_better_by_both_losses(monkeypatch: pytest.MonkeyPatch, isotonic: Losses) -> None:
+    given = iter([Losses(brier=0.5, log_loss=0.5), isotonic])
+    monkeypatch.setattr(calibration, "measure_losses", lambda *_: next(given))
+    assert calibrate(*drawn(), COUNTS, prior=(1.0,), by_frequency=True).method == "Platt"
 
 
 def test_left_out_documents_count_one_less() -> None:

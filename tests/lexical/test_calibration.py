@@ -16,6 +16,7 @@ from plant_cli.lexical.calibration import (
     measure_losses,
     measure_reliability,
 )
+from plant_cli.lexical.fusion import Fusion
 
 
 def drawn(slope: float, offset: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -61,6 +62,12 @@ def test_the_order_of_one_source_is_never_turned_round() -> None:
     two = np.repeat(values, 2, axis=1)
     both = fit_calibration(two, right, np.ones(20000, dtype=np.int64), 1, prior=(0.0, 1.0), knots=(1.0,))
     assert find_floored(both) == []  # weights of two sources may be negative
+
+
+def test_logits_are_cut_where_probabilities_are_zero_and_one_alone() -> None:
+    same = Fusion(knots=np.ones(1), weights=np.ones((1, 1)), bias=np.zeros(1))
+    found = calibrate_pairs(same, np.array([[-90.0], [-12.0], [12.0], [90.0]]), np.ones(4, dtype=np.int64))
+    assert found.tolist() == [-50, -12, 12, 50]
 
 
 def test_reliability_by_hand() -> None:

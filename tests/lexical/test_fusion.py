@@ -23,7 +23,7 @@ from plant_cli.lexical.fusion import (
     gather_candidates,
     standardise,
 )
-from plant_cli.lexical.scores import Scores, keep_best
+from plant_cli.lexical.scores import Scores, find_pairs, keep_best
 
 Floats = npt.NDArray[np.float64]
 
@@ -81,6 +81,14 @@ def test_examples_that_can_be_told_apart_and_none_at_all_have_finite_coefficient
     design = np.array([[1.0, 0.0], [1.0, 1.0]])
     assert np.isfinite(fit_logistic(design, np.array([False, True]), 1e-3)).all()
     assert not fit_logistic(np.zeros((0, 2)), np.zeros(0, dtype=bool), 1.0).any()
+
+
+def test_the_penalty_is_against_the_loss_of_a_document_not_of_a_candidate(drawn: Drawn) -> None:
+    candidates = gather_candidates([drawn_scores(drawn.gold, seed, 1.0) for seed in (0, 1)])
+    found = fit_fusion(candidates, drawn.gold, drawn.train_counts, left_out=False, knots=(1.0,), penalty=0.5)
+    right = find_pairs(drawn.gold, candidates.rows, candidates.labels) >= 0
+    expected = fit_logistic(np.column_stack([candidates.values, np.ones(len(right))]), right, 0.5 * 30)
+    np.testing.assert_allclose([*found.weights[:, 0], found.bias[0]], expected)
 
 
 def test_fused_logits_are_those_of_the_formula(drawn: Drawn) -> None:
@@ -184,8 +192,8 @@ def test_a_document_of_one_candidate_says_how_far_it_stands_out() -> None:
 def test_labels_without_documents_are_weighed_as_those_that_lose_their_only_one() -> None:
     """By a plain logistic regression on the labels of one document; the offset shares as many right labels among as many as there are."""
     chance = np.random.default_rng(0)
-    gold = np.zeros((40, 30), dtype=np.int64)
-    gold[np.arange(10), np.arange(10)] = 1  # ten labels of one document; those from 20 on have none
+    gold = np.zeros((40, 35), dtype=np.int64)
+    gold[np.arange(10), np.arange(10)] = 1  # ten labels of one document; the fifteen from 20 on have none
     gold[:, 10:20] = chance.random((40, 10)) < 0.3
     counts, right = gold.sum(axis=0), csr_array(gold)
     candidates = gather_candidates([drawn_scores(right, seed, 2.0) for seed in (0, 1)])
@@ -195,11 +203,18 @@ def test_labels_without_documents_are_weighed_as_those_that_lose_their_only_one(
     design = np.stack([candidates.values[once, 1], np.ones(once.sum())], axis=1)
     weight, bias = fit_logistic(design, gold[candidates.rows[once], candidates.labels[once]] == 1, 0.03 * 40)
     np.testing.assert_allclose(found.weights[:, 0], [0, weight])
-    assert found.bias[0] == pytest.approx(bias + math.log(10 / 10))
+    assert found.bias[0] == pytest.approx(bias + math.log(10 / 15))
     rare = fuse_rows(found, candidates, counts, np.arange(40))[:, 25]
     listed = {(row, label): value for row, label, value in zip(candidates.rows, candidates.labels, candidates.values[:, 1], strict=True)}
     expected = [weight * listed.get((row, 25), candidates.floors[row, 1]) + found.bias[0] for row in range(40)]
     np.testing.assert_allclose(rare, expected, rtol=1e-5)
+
+
+def test_without_labels_of_one_document_all_scorers_that_need_none_count_alike(drawn: Drawn) -> None:
+    candidates = gather_candidates([drawn_scores(drawn.gold, seed, 1.0) for seed in (0, 1, 2)])
+    counts = np.where(drawn.train_counts == 1, 0, drawn.train_counts)
+    found = fit_fusion(candidates, drawn.gold, counts, left_out=False, zero_shot=[True, False, True])
+    assert found.weights[:, 0].tolist() == [0.5, 0, 0.5]
 
 
 def test_labels_of_documents_are_weighed_alike_with_and_without_labels_of_none() -> None:

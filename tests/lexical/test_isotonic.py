@@ -55,12 +55,33 @@ def test_rare_and_frequent_labels_have_curves_of_their_own_where_both_have_enoug
     counts = np.where(np.arange(len(x)) % 2 == 0, 1, 30)
     curves = fit_curves(x, right & (counts > 1), counts)
     assert [curve.least for curve in curves] == [1]  # no rare label is ever right: one curve for all
+    curves = fit_curves(x, right & (counts == 1), counts)
+    assert [curve.least for curve in curves] == [1]  # nor any frequent one
     flipped = np.where(counts == 1, right, ~right)
     two = fit_curves(x, flipped, counts)
     assert [curve.least for curve in two] == [1, 6]
     few = bend_labels(two, np.array([[1.0, 1.0]], dtype=np.float32), np.array([5, 6]))
     np.testing.assert_allclose(few[0], bend_pairs(two, np.array([1.0, 1.0]), np.array([5, 6])), rtol=1e-6)
     assert few[0, 0] != few[0, 1]
+    none, one = bend_labels(two, np.array([[1.0, 1.0]], dtype=np.float32), np.array([0, 1]))[0]
+    assert none == one != 1.0
+
+
+def test_a_block_of_one_pair_is_not_raised_above_a_larger_one_by_what_was_said_before() -> None:
+    """The one pair is wrong, and was said to be right nearly for sure; of the next hundred, ten are right."""
+    x, right = np.append(3.0, np.full(100, 4.0)), np.append(False, np.arange(100) < 10)
+    ones = np.ones(101, dtype=np.int64)
+    low, high = bend_pairs(fit_curves(x, right, ones, (1,)), np.array([3.0, 4.0]), ones[:2])
+    assert low < high
+
+
+def test_equal_logits_weigh_as_many_as_they_are() -> None:
+    """One right pair joins the hundred after it, as 11 of 101, and not also the ten after these, of which 3 are right."""
+    x = np.repeat([0.0, 1.0, 2.0], [1, 100, 10])
+    right = np.concatenate([[True], np.arange(100) < 10, np.arange(10) < 3])
+    ones = np.ones(111, dtype=np.int64)
+    low, high = bend_pairs(fit_curves(x, right, ones, (1,)), np.array([1.0, 2.0]), ones[:2])
+    assert high > low + 0.5
 
 
 def test_nothing_to_learn_from() -> None:

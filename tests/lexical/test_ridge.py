@@ -94,6 +94,11 @@ def test_the_largest_weights_of_each_label_are_kept_with_their_signs(drawn: Draw
         np.testing.assert_array_equal(row[row != 0], full[row != 0])
 
 
+def test_of_equally_large_weights_the_first_term_is_kept() -> None:
+    train = Similarity(csr_array(np.eye(2, dtype=np.float32)))
+    assert weigh_terms(train, invert_kernel(train.square(), 1.0), csr_array(np.ones((2, 1))), kept=1).indices.tolist() == [0]
+
+
 @pytest.mark.parametrize("without", [[4], [0, 3, 5, 29]])
 def test_weights_without_documents_are_those_of_a_regression_on_the_others(drawn: Drawn, without: list[int]) -> None:
     train, exact, gold = vectors(drawn)

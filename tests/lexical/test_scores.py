@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 from lexical.conftest import Drawn, draw
 from scipy.sparse import csr_array
 
-from plant_cli.lexical.scores import choose_best, cut_rows, find_pairs, keep_best, multiply_best, order_shares, score_blocks
+from plant_cli.lexical.scores import (
+    Scores,
+    choose_best,
+    cut_folds,
+    cut_rows,
+    find_pairs,
+    keep_best,
+    multiply_best,
+    order_shares,
+    score_blocks,
+)
 
 
 @given(st.lists(st.integers(0, 4), max_size=12), st.integers(1, 6), st.randoms())
@@ -46,6 +56,11 @@ def test_what_is_not_listed_has_the_floor() -> None:
     np.testing.assert_array_equal(scores.look_up(rows, labels), [3, 2, 2, -1, -2, -2])
     empty = keep_best(csr_array((2, 3), dtype=np.float32))
     np.testing.assert_array_equal(empty.look_up(rows, labels), np.zeros(6))
+
+
+def test_a_list_that_is_full_is_cut_at_its_least() -> None:
+    scores = Scores.of(csr_array(np.array([[3.0, 1.0, 2.0, 0.0], [3.0, 0.0, 2.0, 0.0]])), k=3)
+    assert scores.floor.tolist() == [1, 0]
 
 
 def test_the_share_of_pairs_in_the_right_order_equals_a_plain_loop() -> None:
@@ -90,3 +105,10 @@ def test_blocks_cover_all_rows_once_and_hold_few_pairs() -> None:
     assert [row for block in blocks for row in range(block.start, block.stop)] == list(range(10))
     assert all((block.stop - block.start) * 3 <= 7 for block in blocks)
     assert [block.stop - block.start for block in cut_rows(2, 100, 7)] == [1, 1]
+
+
+def test_folds_are_drawn_from_all_of_train_and_leave_out_a_fifth_at_most() -> None:
+    folds = cut_folds(100, 100)
+    assert sorted(np.concatenate(folds).tolist()) == list(range(100))
+    assert max(map(len, folds)) <= 20
+    assert all(np.diff(fold).max() > 1 for fold in folds)  # no slices: neighbours in a file are often alike

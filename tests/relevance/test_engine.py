@@ -98,6 +98,20 @@ def test_an_absent_word_counts_when_any_sign_is_asked_for(kept_by: Any, names: A
     assert kept.both.tolist() == [0]
 
 
+def test_with_any_sign_words_whose_absence_indicates_the_label_come_last(kept_by: Any, names: Any, terms_of: Any) -> None:
+    """By a signal that is negative for them."""
+    terms = terms_of(np.array([[1, 1, 0], [1, 0, 0], [0, 1, 1], [0, 1, 1]], dtype=bool))
+    lift = Signal(signed=True, score=lambda c: (c.docs_with_both * c.n_docs - c.docs_with_label * c.docs_with_word).astype(float))
+    kept = kept_by(terms, [[1], [1], [0], [0]], signal=lift, sign="any")
+    assert names(kept, terms) == [["w00", "w01"]]
+    assert kept.values.tolist() == [4, -2]
+
+
+def test_a_word_of_every_document_is_not_more_frequent_with_a_label_whatever_the_signal_says(kept_by: Any, terms_of: Any) -> None:
+    ones = Signal(score=lambda counts: np.ones(counts.docs_with_both.shape))
+    assert len(kept_by(terms_of(np.ones((4, 1), dtype=bool)), [[1], [1], [0], [0]], signal=ones).words) == 0
+
+
 @SIGNS
 def test_blocks_threads_and_memory_change_nothing(sign: str, corpus: Any, terms_of: Any, kept_by: Any) -> None:
     presence, gold = corpus

@@ -16,6 +16,13 @@ def test_shards_hold_every_document_once(of: int) -> None:
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 
+@pytest.mark.parametrize("start", range(7))
+def test_a_shard_of_what_begins_amid_the_documents_holds_the_same_ones(start: int) -> None:
+    documents = list(range(20))
+    for shard in (Shard(number, 3) for number in (1, 2, 3)):
+        assert documents[start:][shard.rows_from(start)] == [row for row in documents[shard.rows] if row >= start]
+
+
 def test_a_shard_is_written_as_it_is_read() -> None:
     assert str(Shard.parse("2/4")) == "2/4"
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from plant_cli.api import Choice, ComponentError, DataError, DataSection, Dataset, DatasetSpec, SilentReporter, UsageError
+from plant_cli.api import Choice, ComponentError, DataError, DataSection, Dataset, DatasetSpec, PluginError, SilentReporter, UsageError
 from plant_cli.api.reporting import Task
 from plant_cli.kit import blocks_of_text, tables
 from plant_cli.registry import installed
 from plant_cli.running.loading import find_formats, load_dataset
-from plant_cli.testing.contexts import make_context
+from plant_cli.testing.contexts import GivenComponents, make_context
 
 SPECS = installed().specs(DatasetSpec)
 FORMATS = [spec for spec in SPECS if spec.write is not None]
@@ -54,6 +54,24 @@ def test_tables_are_read_as_tables(name: str, tmp_path: Path) -> None:
     write_table(pl.DataFrame(ROWS).with_columns(split=pl.lit("train")), tmp_path / name)
     assert set(find_formats(SPECS, DataSection(path=str(tmp_path / name)))) <= {"files"}
     assert load_dataset(context(), DataSection(path=str(tmp_path / name))).splits["train"].collect().height == 3
+
+
+def loading(load) -> tuple[object, DataSection]:
+    """The context of a stage, and the section `data`, with a dataset of a stranger."""
+    spec = DatasetSpec(name="odd", summary="Odd.", load=load)
+    return make_context(components=GivenComponents(given=[spec]), reporter=SilentReporter()), DataSection(
+        dataset=Choice(name="odd"), path="nowhere.odd"
+    )
+
+
+def test_a_path_that_is_not_there_is_named_for_any_reader() -> None:
+    with pytest.raises(DataError, match=r"there is no 'nowhere\.odd'"):
+        load_dataset(*loading(lambda data, options: Path(data.path).read_text()))
+
+
+def test_what_is_no_dataset_is_named_with_its_plugin() -> None:
+    with pytest.raises(PluginError, match="the dataset 'odd' gave dict, not a Dataset"):
+        load_dataset(*loading(lambda data, options: {"train": None}))
 
 
 def test_what_was_guessed_is_told_to_whoever_asks(tmp_path: Path) -> None:

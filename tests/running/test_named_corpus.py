@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from plant_cli.api import ArtefactError, DataError
+from plant_cli.base.files import read_json
 
 
 @pytest.fixture
@@ -40,8 +41,11 @@ def test_a_corpus_that_moved_or_changed_its_format_is_the_same(prepared, tmp_pat
     moved, table = tmp_path / "moved.parquet", tmp_path / "data.jsonl"
     shutil.copyfile(prepared.data, moved)
     pl.read_parquet(prepared.data).write_ndjson(table)
+    known = read_json(prepared.path / "run.json", "the run")["data_hash"]
     for path in (moved, table):
         _run(prepared, path, force=True)
+    assert prepared.calls == 3 * ["alpha"]
+    assert read_json(prepared.path / "run.json", "the run")["data_hash"] == known
 
 
 def test_a_corpus_that_is_not_there_is_told_so(prepared, tmp_path):

@@ -37,6 +37,12 @@ def test_where_it_ran_or_lay_is_no_change(run: Run, make_record: Make) -> None:
     assert stage_key(record, "d") == stage_key(make_record(sections=moved), "d")
 
 
+def test_another_precision_is_a_change_though_the_device_is_none(run: Run, make_record: Make) -> None:
+    record = make_record(sections={"machine": {"seed": 0, "precision": "bf16"}})
+    now = {"machine": {"seed": 0, "precision": "fp32"}}
+    assert find_changes(record, {}, now, run) == ["machine.precision was 'bf16' and is now 'fp32'"]
+
+
 def test_the_file_of_rows_that_cannot_be_read_is_no_change_and_stays_in_the_key(run: Run, make_record: Make) -> None:
     """Its path becomes absolute once it exists: a stage must not refuse what it wrote itself. Keys that were recorded stay valid."""
     record = make_record(sections={"data": {"text_column": "text", "rejects": "bad.tsv"}})

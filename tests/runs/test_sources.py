@@ -43,6 +43,16 @@ def test_another_run_is_what_its_system_left(tmp_path: Path, make_record: Make) 
     assert hash_source(other.path / "finetune-b") not in seen
 
 
+def test_what_an_unfinished_stage_has_left_is_no_system(tmp_path: Path, make_record: Make) -> None:
+    other = Run.create(tmp_path / "other")
+    none = hash_source(other.path)
+    folder = other.stage("finetune", None)
+    folder.path.mkdir()
+    (folder.path / "x").write_text("x")
+    folder.write(make_record("finetune", None, status="running", outputs=folder.hash_outputs()))
+    assert hash_source(other.path) == none
+
+
 def test_a_file_with_other_contents_makes_a_stage_stale(run: Run, tmp_path: Path, make_record: Make) -> None:
     file = tmp_path / "a.txt"
     file.write_text("a")

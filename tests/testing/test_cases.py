@@ -25,5 +25,5 @@ def test_one_plugin_or_all() -> None:
 
 
 def test_an_unknown_plugin_offers_near_names() -> None:
-    with pytest.raises(LookupError, match="did you mean 'tiny'"):
+    with pytest.raises(cases.UnusablePlugin, match="did you mean 'tiny'"):
         cases.find_cases("tinny")

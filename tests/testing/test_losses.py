@@ -46,6 +46,20 @@ class Forgetful(Squares):
         return torch.zeros_like(logits, dtype=torch.bool)
 
 
+class Sums(Squares):
+    def __call__(self, logits: Tensor, targets: Tensor, selected: Tensor | None = None) -> Tensor:
+        return super().__call__(logits, targets, selected) * len(logits)
+
+
+class Countless(Squares):
+    hard_negatives = None  # type: ignore[assignment]
+
+
+class Wilful(Squares):
+    def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        return (targets > 0) | (torch.rand(logits.shape) < 0.5)
+
+
 def _loss(kind: Any, stage: Any = "label") -> LossSpec:
     return LossSpec(name="l", summary="L.", stage=stage, build=lambda options: kind())
 
@@ -57,6 +71,9 @@ def test_label_losses(stopped: Callable[[Any, Any, str], None]) -> None:
     stopped(losses.is_a_differentiable_scalar, _loss(Overflowing), "inf")
     stopped(losses.better_scores_lose_less, _loss(Upside), "do not lose more")
     stopped(losses.unselected_pairs_get_no_gradient, _loss(Forgetful), "positive was not selected")
+    stopped(losses.unselected_pairs_get_no_gradient, _loss(Countless), "no whole number hard_negatives")
+    stopped(losses.unselected_pairs_get_no_gradient, _loss(Wilful), "another generator")
+    stopped(losses.it_is_a_mean, _loss(Sums), "another loss than once")
     with pytest.raises(AssertionError):
         losses.order_does_not_matter(_loss(FirstOnly))
 
@@ -67,5 +84,11 @@ def test_rank_losses(stopped: Callable[[Any, Any, str], None]) -> None:
             parts = zip(scores.tensor_split(offsets[1:-1]), relevance.tensor_split(offsets[1:-1]), strict=True)
             return torch.stack([((s - r).square() / r.sum()).sum() for s, r in parts]).mean()
 
+    class Adds(Divides):
+        def __call__(self, scores: Tensor, relevance: Tensor, offsets: Tensor) -> Tensor:
+            return super().__call__(scores, relevance, offsets) * (len(offsets) - 1)
+
     losses.order_does_not_matter(_loss(Divides, "rank"))
+    losses.it_is_a_mean(_loss(Divides, "rank"))
+    stopped(losses.it_is_a_mean, _loss(Adds, "rank"), "another loss than once")
     stopped(losses.lists_without_order_have_a_finite_loss, _loss(Divides, "rank"), "inf|nan")

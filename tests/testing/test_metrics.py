@@ -11,7 +11,9 @@ from plant_cli.api import MetricSpec, MetricValue
 from plant_cli.testing import metrics
 
 
-def _precision(scale: float = 1.0, *, by_place: bool = False, careless: bool = False) -> MetricSpec:
+def _precision(
+    scale: float = 1.0, *, by_place: bool = False, careless: bool = False, name: str = "P@1", needed: tuple[str, ...] = ()
+) -> MetricSpec:
     def compute(data: Any, options: Any) -> list[MetricValue]:
         first = data.top[:, :1]
         known = True if careless else first >= 0
@@ -19,15 +21,17 @@ def _precision(scale: float = 1.0, *, by_place: bool = False, careless: bool = F
         if by_place:
             hits = hits * (np.arange(len(hits)) > 3)
         contributions = np.stack([hits, np.ones(len(hits))], axis=1)
-        return [MetricValue(name="P@1", contributions=contributions, combine=lambda s: s[:, 0] / s[:, 1], per_document=hits)]
+        return [MetricValue(name=name, contributions=contributions, combine=lambda s: s[:, 0] / s[:, 1], per_document=hits)]
 
-    return MetricSpec(name="p", summary="P.", compute=compute)
+    return MetricSpec(name="p", summary="P.", compute=compute, needs_all_scores=needed)
 
 
 def test_metrics(stopped: Callable[[Any, Any, str], None]) -> None:
     for check in metrics.CHECKS:
         check(_precision())
     stopped(metrics.values_are_fractions, _precision(100.0), "outside")
+    stopped(metrics.values_are_fractions, _precision(name=""), "no name")
+    stopped(metrics.values_are_fractions, _precision(needed=("P@1", "P@3")), r"\['P@3'\], which are not computed")
     stopped(metrics.right_labels_score_more_than_wrong_ones, _precision(-1.0), "perfect predictions")
     stopped(metrics.labels_outside_gold_are_never_right, _precision(careless=True), "counted as right")
     stopped(metrics.order_of_documents_does_not_matter, _precision(by_place=True), "order of documents")

@@ -25,6 +25,8 @@ class Lengths:
             values[:, 1] = len(documents)
         if self.fault == "infinite":
             values[0, 0] = np.inf
+        if self.fault == "long":
+            values[:] = 1
         return [csr_array(values if self.fault != "shape" else values[:, :2])]
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
@@ -32,7 +34,7 @@ class Lengths:
         return [Reason(text="its length", words=words)] * (1 if self.fault == "reasons" else len(labels))
 
     def tensors(self) -> Mapping[str, Any]:
-        return {"labels": np.array([self.labels])}
+        return {"labels": np.array([self.labels]), **({"words": np.array(["a"])} if self.fault == "text" else {})}
 
 
 def _scorer(fault: str = "") -> ScorerSpec:
@@ -52,6 +54,8 @@ def test_scorers(stopped: Callable[[Any, Any, str], None]) -> None:
         check(_scorer())
     stopped(scorers.scores_are_top_lists, _scorer("shape"), "not documents x labels")
     stopped(scorers.scores_are_top_lists, _scorer("infinite"), "not finite")
+    stopped(scorers.lists_stay_short, _scorer("long"), "300 labels are listed")
+    stopped(scorers.what_was_learned_is_arrays, _scorer("text"), "words holds <U1, not numbers")
     stopped(scorers.documents_stand_alone, _scorer("neighbours"), "beside others")
     stopped(scorers.what_was_learned_is_arrays, _scorer("load"), "after loading")
     stopped(scorers.left_out_scores_have_the_same_form, _scorer("left out"), "left-out scores are")

@@ -32,13 +32,15 @@ class FirstWords:
         return found
 
 
-def _shortlist(fault: str = "") -> ShortlistSpec:
-    return ShortlistSpec(name="s", summary="S.", build=lambda options, given: FirstWords(given, fault))
+def _shortlist(fault: str = "", most: int | None = None) -> ShortlistSpec:
+    foretold = None if most is None else lambda options, labels: most
+    return ShortlistSpec(name="s", summary="S.", build=lambda options, given: FirstWords(given, fault), most=foretold)
 
 
 def test_shortlists(stopped: Callable[[Any, Any, str], None]) -> None:
     for check in shortlists.CHECKS:
         check(_shortlist())
+    stopped(shortlists.labels_are_distinct_and_of_the_index, _shortlist(most=1), "at most 1 were foretold")
     stopped(shortlists.labels_are_distinct_and_of_the_index, _shortlist("twice"), "proposed twice")
     stopped(shortlists.documents_stand_alone, _shortlist("neighbours"), "beside others")
     with pytest.raises(AssertionError, match="were changed"):

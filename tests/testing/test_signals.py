@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 from plant_cli.api import SignalSpec
 from plant_cli.testing import signals
@@ -25,6 +26,11 @@ def test_signals(stopped: Callable[[Any, Any, str], None]) -> None:
     stopped(signals.values_are_float64_numbers, _signal(lambda c, o: _together(c, o).astype(np.float32)), "float32")
     stopped(signals.values_are_float64_numbers, _signal(lambda c, o: _together(c, o) * np.nan), "NaN")
     stopped(signals.pairs_stand_alone, _signal(lambda c, o: _together(c, o) - _together(c, o).mean(-1, keepdims=True)), "differ")
+
+    stopped_by = [_signal(lambda c, o: _together(c, o) * c.occurrences), _signal(lambda c, o: _together(c, o) * c.pairs)]
+    for undeclared in stopped_by:
+        with pytest.raises(TypeError):
+            signals.values_are_float64_numbers(undeclared)
 
     def greedy(counts: Any, options: Any) -> Any:
         counts.docs_with_both[:] = 0

@@ -40,6 +40,8 @@ def test_a_gain_is_the_difference_of_map_with_an_interval_over_documents(judge: 
     gain = judge.gain(RIGHT, MIXED)
     assert gain.difference == judge.figures(RIGHT)["MAP"] - judge.figures(MIXED)["MAP"] == 0.25
     assert (gain.low, gain.high) == (0.0, 0.5)  # the first document gains nothing, the second one half
+    loss = judge.gain(MIXED, RIGHT)
+    assert (loss.difference, loss.low, loss.high) == (-0.25, -0.5, 0.0)
     same = judge.gain(RIGHT, RIGHT)
     assert (same.difference, same.low, same.high) == (0.0, 0.0, 0.0)
 

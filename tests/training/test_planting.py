@@ -75,6 +75,12 @@ def test_other_scores(score: str, expected: float) -> None:
     assert float(lists.scores[0]) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.parametrize("score", ["log-mass", "log-mean"])
+def test_a_word_that_no_attention_falls_on_has_a_finite_score(score: str) -> None:
+    found = planter([[0.5, 0.0, 1.0]], score=score).score_words(torch.full((1, 8), -200.0), 0)
+    assert bool(found.isfinite().all())
+
+
 def test_without_contrast_only_relevant_words_are_items_and_lists_of_one_are_left_out() -> None:
     plant = planter([[0.5, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]], contrast=0)
     lists = make_lists(plant, torch.full((1, 3, 8), -2.0))

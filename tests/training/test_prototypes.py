@@ -150,6 +150,7 @@ def test_sharpnesses_in_one_pass_give_what_a_pass_for_each_gives(
         ((0.4870, 0.4918, 0.4987), 1.0),
         ((0.9656, 0.9666, 0.9668), 1.0),  # 0.0002 of 0.033 that lack
         ((0.9669, 0.9674, 0.9668), 0.5),
+        ((0.5, 0.6, 0.55), 0.5),  # better than the flattest, and worse than what was chosen
         ((-3.0, -3.1, -2.9), 1.0),
     ],
 )

@@ -15,6 +15,8 @@ from plant_scorers.words import WordScorer
 
 from plant_cli.api import ArtefactError, ComponentError, DataError, Documents, Request, SilentReporter, UsageError
 from plant_cli.artefacts.scorers import SCORERS
+from plant_cli.inference.calibration import calibrate
+from plant_cli.inference.scorers import TAUGHT
 from plant_cli.registry import installed
 from plant_cli.running.models import open_model
 from plant_cli.running.runner import run_stage
@@ -90,11 +92,24 @@ def test_no_scorer_that_could_say_anything_is_refused(clinic: Any, tmp_path: Pat
     assert done.summary["scorers"] == ["words", "neighbours", "linear"]
 
 
-def test_without_validation_left_out_scores_of_train_stand_in(clinic: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("taught", [2, TAUGHT], ids=["a part of train", "all of train"])
+def test_without_validation_left_out_scores_of_train_stand_in(
+    clinic: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taught: int
+) -> None:
+    """Labels count a left-out document less when scores are calibrated, as when weights are learned."""
+    left_out: list[bool] = []
+
+    def record(*given: Any, **how: Any) -> Any:
+        left_out.append(how["left_out"])
+        return calibrate(*given, **how)
+
+    monkeypatch.setattr("plant_cli.training.scoring.calibrate", record)
+    monkeypatch.setattr("plant_cli.inference.scorers.TAUGHT", taught)
     path = tmp_path / "small.parquet"
     rows = [("train", "fever and cough", ["a"]), ("train", "broken leg", ["b"]), ("train", "fever", ["a"]), ("test", "leg", ["b"])]
     pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").write_parquet(path)
     done = clinic("finetune", f"data.path={path}", "data.dataset=files", ALONE)
+    assert left_out == [True]
     notes = done.tables[0].notes
     assert any("no validation split" in note for note in notes)
     assert not any("tuned on validation" in note for note in notes)
@@ -105,6 +120,14 @@ def test_without_validation_left_out_scores_of_train_stand_in(clinic: Any, tmp_p
     suggested = clinic("suggest", "suggest.text=fever", *source)
     assert f"{done.summary['threshold']:.3g} tuned on left-out scores of train for micro-F1" in str(judged.data)
     assert any("tuned on left-out scores of train; scores are" in note for note in suggested.tables[0].notes)
+
+
+def test_labels_that_no_scorer_lists_fill_the_lists_of_validation(trained: Clinic) -> None:
+    trained.run("finetune", ALONE, "finetune.scorers=[{name: neighbours, neighbours: 1, lead: 0}]")
+    labels = pl.read_parquet(trained.path / "corpus" / "labels.parquet").height
+    kept = pl.read_parquet(trained.path / "finetune" / "validation.parquet")
+    assert kept["labels"].list.n_unique().unique().to_list() == [labels]
+    assert kept["scores"].explode().is_finite().all()
 
 
 def test_one_training_document_teaches_no_weights_and_measures_no_calibration(clinic: Any, tmp_path: Path) -> None:

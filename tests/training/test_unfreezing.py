@@ -41,6 +41,8 @@ def test_the_rate_of_the_backbone_falls_from_its_last_layers_to_its_first(small_
     found = make_groups(network, Rates(head=1.0, boost=2.0, attention=3.0, backbone=6.0, layers="harmonic"))
     rates = {group.depth: group.rate for group in found if group.role == "backbone"}
     assert len(rates) == len(network.backbone.layer_groups()) >= 2
+    for group in (group for group in found if group.role == "backbone"):  # depth 0 are the last layers
+        assert list(map(id, group.parameters)) == list(map(id, network.backbone.layer_groups()[-1 - group.depth]))
     assert rates == {depth: pytest.approx(6.0 / (depth + 1)) for depth in rates}
     assert {group.role: group.rate for group in found if group.role != "backbone"} == {"head": 1, "boost": 2, "attention": 3, "value": 1}
 

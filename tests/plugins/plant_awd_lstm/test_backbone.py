@@ -38,6 +38,15 @@ def test_a_long_document_is_read_with_carried_state(backbone: Callable[..., AwdL
     torch.testing.assert_close(found[mask], expected[mask], rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("words", range(1, 9))
+def test_a_shorter_document_may_end_anywhere_in_a_window(backbone: Callable[..., AwdLstmBackbone], words: int) -> None:
+    """The mark of the beginning comes before its first token and takes a place in the first window."""
+    whole, parts = backbone(window=1000), backbone(window=3)
+    batch = whole.tokenize([LONG, " ".join(LONG.split()[:words])])
+    (expected, mask), (found, _) = whole.encode(batch), parts.encode(batch)
+    torch.testing.assert_close(found[mask], expected[mask], rtol=0, atol=1e-6)
+
+
 def test_the_backward_model_reads_the_reversed_document(backbone: Callable[..., AwdLstmBackbone]) -> None:
     forward, backward = backbone(window=4), backbone(window=4, direction="backward")
     backward.network.load_state_dict(forward.network.state_dict())

@@ -86,6 +86,21 @@ def test_the_loss_of_two_windows_is_that_of_a_plain_loop_over_one_reading(tmp_pa
         assert not any(tensor.requires_grad for state in training.states for tensor in state)
 
 
+def test_each_epoch_reads_its_streams_from_their_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    training = make(tmp_path, epochs=2)
+    seen: list[tuple[bool, bool]] = []
+    step = training._step
+
+    def record(window: Any) -> None:
+        seen.append((training.position.window == 0, training.states is None))
+        step(window)
+
+    monkeypatch.setattr(training, "_step", record)
+    training.run()
+    assert sum(first for first, _ in seen) == 2
+    assert all(first == fresh for first, fresh in seen)
+
+
 def test_a_gradient_is_clipped_to_its_largest_norm(tmp_path: Path) -> None:
     found: list[torch.Tensor] = []
     for clip in (1e9, 0.01):

@@ -56,3 +56,11 @@ def test_the_lstm_stops_at_the_last_token_and_a_document_without_any_is_no_fault
     assert states.shape == (3, 7, 8)
     assert not states[1, 4:].any()
     assert decoder(reading).isfinite().all()
+
+
+def test_a_masked_position_within_a_document_is_read_as_padding_is(build: Callable[..., Any], reading: Reading) -> None:
+    states = build("laat", lstm=4, inner=3).maps.states
+    reading.mask[0, 2] = False
+    other = reading.hidden.clone()
+    other[0, 2] += 1
+    torch.testing.assert_close(states(other, reading.mask), states(reading.hidden, reading.mask), rtol=0, atol=0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from plant_scorers.vectors import Vectoriser
 
 from plant_cli.api import ComponentError, Reason
 from plant_cli.kit.lexical import cut_folds
-from plant_cli.testing.scorers import TEXTS, read_sample, sample_input
+from plant_cli.testing.scorers import TEXTS, TRAIN, read_sample, sample_input
 
 
 def weights(**options: object) -> np.ndarray:
@@ -29,8 +31,13 @@ def test_weights_solve_the_normal_equations(largest: int) -> None:
     np.testing.assert_allclose(weights(pieces=False, strength=0.5, terms=1000, largest=largest), expected, atol=1e-3)
 
 
-def test_left_out_scores_are_of_weights_solved_without_the_documents() -> None:
-    given = sample_input()
+@pytest.mark.parametrize(
+    ("rows", "texts"),
+    [([0, 3, 4, 11], TRAIN), (range(12), TRAIN), ([0, 3, 4, 11], [f"{text} unique{row}" for row, text in enumerate(TRAIN)])],
+    ids=["some", "all", "words of one document"],
+)
+def test_left_out_scores_are_of_weights_solved_without_the_documents(rows: Sequence[int], texts: Sequence[str]) -> None:
+    given = replace(sample_input(), rows=np.array(rows), documents=read_sample(texts))
     fitted = fit(LinearOptions(strength=0.5, terms=1000), given)
     assert fitted.left_out is not None
     found, whole = fitted.left_out

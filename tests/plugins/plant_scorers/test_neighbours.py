@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from plant_scorers.neighbours import NeighbourScorer, fit
 from plant_scorers.options import NeighboursOptions
 
@@ -24,6 +25,12 @@ def test_beginnings_are_a_view_of_their_own() -> None:
     assert isinstance(scorer, NeighbourScorer)
     whole, lead = scorer.score(read_sample(["patient with fever and nothing else"]))
     assert (whole.toarray() != lead.toarray()).any()
+
+
+def test_of_a_new_document_too_the_beginning_alone_is_compared_with_beginnings() -> None:
+    scorer = fit(NeighboursOptions(lead=3), sample_input()).scorer
+    long, short = (scorer.score(read_sample([text]))[1].toarray() for text in ("patient with fever and fracture", "patient with fever"))
+    np.testing.assert_array_equal(long, short)
 
 
 def test_reasons_name_training_documents_that_have_the_label() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from plant_scorers.options import TitlesOptions
 from plant_scorers.titles import TitleScorer, fit
 
 from plant_cli.api import Reason
-from plant_cli.testing.scorers import read_sample, sample_input
+from plant_cli.testing.scorers import TITLES, TRAIN, read_sample, sample_input
 
 
 def test_views_are_those_of_the_options() -> None:
@@ -37,6 +39,15 @@ def test_other_names_of_a_label_count_too() -> None:
     two = type(given)(**{**vars(given), "names": names, "label_of": np.array([0, 0])})
     [found] = fit(TitlesOptions(passage=0, lead=0), two).scorer.score(read_sample(["pyrexia", "fever"]))
     np.testing.assert_allclose(found.toarray()[:, 0], 1, atol=1e-5)
+
+
+def test_pieces_are_counted_in_documents_and_titles_together() -> None:
+    scorer = fit(TitlesOptions(), sample_input()).scorer
+    assert isinstance(scorer, TitleScorer)
+    titles = [title for title in TITLES if title]
+    holding = sum("fever" in text for text in [*TRAIN, *titles])
+    expected = math.log((len(TRAIN) + len(titles) + 1) / (holding + 1))
+    assert scorer.idf[scorer.pieces.index("fever")] == pytest.approx(expected, rel=1e-6)
 
 
 def test_reasons_show_the_title_and_the_words_that_are_alike() -> None:

@@ -44,6 +44,8 @@ def test_vectors_are_made_once_for_all_that_ask_for_them() -> None:
     loaded = Train.load(first.tensors())
     assert Train.load(first.tensors()) is loaded
     assert Train.load(other.tensors()) is not loaded
+    rarer = {name: 2 * array if name == "idf" else array for name, array in first.tensors().items()}
+    assert Train.load(rarer) is not loaded
     np.testing.assert_array_equal(loaded.similarity.train.toarray(), first.similarity.train.toarray())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -38,6 +39,17 @@ def test_scores_are_cosines_of_tf_idf_and_information() -> None:
             size = math.sqrt(sum(value**2 for value in relevance.values())) or 1.0
             cosine = sum(value * relevance[word] for word, value in vector.items()) / length / size
             assert found.toarray()[row, label] == pytest.approx(cosine, abs=1e-5)
+
+
+def test_words_are_too_rare_where_the_left_out_document_is_one_of_those_that_have_them() -> None:
+    """A word of three documents is in two others: too few where three are wanted."""
+    given, options = sample_input(), WordsOptions(min_df=3)
+    documents = read_sample([text + (" rash" if row in (0, 4, 8) else "") for row, text in enumerate(TRAIN)])
+    plain, found = fit(options, given).left_out, fit(options, replace(given, documents=documents)).left_out
+    assert plain is not None
+    assert found is not None
+    assert given.rows[[0, 2]].tolist() == [0, 4]
+    np.testing.assert_allclose(found[0].toarray()[[0, 2]], plain[0].toarray()[[0, 2]], atol=1e-6)
 
 
 def test_pruning_keeps_the_words_of_highest_relevance() -> None:
