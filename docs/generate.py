@@ -177,12 +177,20 @@ def attributes(role: type) -> list[tuple[str, str]]:
 
 
 def members(role: type) -> Iterator[tuple[str, str]]:
-    """Properties and methods of a class, with the first sentence of each."""
+    """Properties and methods of a class, with the first sentence of each; of methods also what they are given and return."""
     for name, member in vars(role).items():
         if isinstance(member, property) and member.fget is not None:
             yield f"`{name}: {member.fget.__annotations__['return']}`", first_sentence(member.__doc__)
         elif inspect.isfunction(member) and (name == "__call__" or not name.startswith("_")):
-            yield code(name + signature(member)), first_sentence(member.__doc__)
+            yield code(name + signature(member)), "<br>".join([first_sentence(member.__doc__), *arguments(member.__doc__)])
+
+
+def arguments(docstring: str | None) -> Iterator[str]:
+    """A line for each argument of a method, and one for what it returns."""
+    text, _, returned = inspect.cleandoc(docstring or "").partition("Returns:\n")
+    yield from (f"{code(name)}: {meaning}" for name, meaning in (argument_meanings(text) if "Args:" in text else {}).items())
+    if returned:
+        yield f"Returns: {returned.partition(chr(10) * 2)[0].strip()}"
 
 
 def record_pages() -> Iterator[str]:

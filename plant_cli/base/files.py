@@ -28,7 +28,17 @@ def replacing(path: Path) -> Iterator[Path]:
 
     The temporary name keeps the suffix of `path`, because some writers choose their format by it. Missing folders are made. The file
     has the rights of the one that it replaces, else those of any new file there, whatever its writer gave it.
+
+    Raises:
+        UsageError: a device or a pipe is there.
     """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise UsageError(
+            "this is a device or a pipe, which a file would replace",
+            where=str(path),
+            expected="a path for a new file, or a file",
+            todo="choose another path",
+        )
     with naming_full_disk(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else _mode_of_new(path.parent)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Never
 
-from plant_cli.api import Request, Result, SilentReporter, StageSpec
+from plant_cli.api import PlantError, Request, Result, SilentReporter, StageSpec
 from plant_cli.parallel.environment import leave_group, process_count, process_rank, was_launched
 from plant_cli.parallel.launch_file import read_launch
 from plant_cli.runs.process_copy import copy_for_process
@@ -52,8 +53,20 @@ def run_together(spec: StageSpec, request: Request, tag: str | None) -> Result |
     if spec.parallel:
         with copy_for_process(request.run_path) as copy:
             _meet()
-            run_stage(replace(request, run_path=copy, reporter=SilentReporter()), spec.name, tag)
+            with _naming_run(copy, request.run_path):
+                run_stage(replace(request, run_path=copy, reporter=SilentReporter()), spec.name, tag)
     return None
+
+
+@contextmanager
+def _naming_run(copy: Path, run: Path) -> Iterator[None]:
+    """Errors inside name the run, not the copy of it that a process works in and that is gone afterwards."""
+    try:
+        yield
+    except PlantError as error:
+        parts = (text.replace(str(copy), str(run)) for text in (error.what, error.where, error.expected, error.todo))
+        what, where, expected, todo = parts
+        raise type(error)(what, where=where, expected=expected, todo=todo) from error
 
 
 def _meet() -> None:

@@ -15,7 +15,7 @@ from plant_cli.corpus.icd_titles import read_icd_titles
 from plant_cli.corpus.skos import find_rdf_syntax, read_skos
 from plant_cli.corpus.titles import read_titles
 from plant_cli.corpus.vocabulary_tables import LISTS, SCHEMA, read_vocabulary_table
-from plant_cli.kit.compression import find_encoding, read_bytes
+from plant_cli.kit.compression import find_encoding, is_unicode, read_bytes
 from plant_cli.kit.labels import find_used_labels
 
 _PARQUET = b"PAR1"
@@ -29,7 +29,7 @@ def read_vocabulary(path: Path, language: str | None = None, encoding: str | Non
     Args:
         path: the file, perhaps compressed.
         language: of the titles, such as `en` (default: English, else the one that has most).
-        encoding: of a text file (default: UTF-8).
+        encoding: of a text file that is not in UTF-8; it is that of the documents, which the vocabulary often does not share.
 
     Returns:
         A table of the schema `vocabulary_tables.SCHEMA`, each label once, and remarks: what was recognised, what is odd.
@@ -38,6 +38,7 @@ def read_vocabulary(path: Path, language: str | None = None, encoding: str | Non
         DataError: the file cannot be read, or holds no labels.
     """
     content = read_bytes(path, _EXPECTED)
+    encoding = None if is_unicode(content) else encoding
     codec = find_encoding(content[:4], encoding, str(path))
     text = "" if content.startswith(_PARQUET) else _decode(content, codec, path)
     syntax = find_rdf_syntax(text)
@@ -69,6 +70,10 @@ def apply_vocabulary(dataset: Dataset, data: DataSection) -> tuple[pl.LazyFrame,
     table = _respell(table, aligned, used)
     found = table.join(used.to_frame("label"), on="label", how="semi")
     remarks.append(f"{found.height:,} of {used.len():,} labels of the documents are in {data.vocabulary}")
+    titled = table.filter(pl.col("title").is_in(used.implode()))
+    if titled.height > found.height:
+        title, label = titled["title"][0], titled["label"][0]
+        remarks.append(f"{titled.height:,} labels of the documents are titles in the vocabulary, not labels: '{title}' is '{label}' there")
     outdated = found.filter(pl.col("deprecated"))
     if outdated.height:
         label, instead = outdated.row(0, named=True)["label"], outdated["replaced_by"][0].to_list()

@@ -89,8 +89,19 @@ def writing_bytes(path: Path) -> Iterator[IO[bytes]]:
         yield packed
 
 
+def is_unicode(content: bytes) -> bool:
+    """Whether a text begins with a byte order mark, or is UTF-8 from beginning to end."""
+    if any(content.startswith(mark) for mark in MARKS):
+        return True
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def find_encoding(head: bytes, given: str | None, where: str) -> str:
-    """The codec of a text that begins so: the one that was given, else that of its mark, else UTF-8.
+    """The codec of a text that begins so: that of its byte order mark, else the one that was given, else UTF-8.
 
     Raises:
         DataError: nobody knows an encoding of the given name.
@@ -105,7 +116,8 @@ def find_encoding(head: bytes, given: str | None, where: str) -> str:
                 expected="a name such as utf-8, windows-1252, iso-8859-1 or utf-16",
                 todo="correct the name, or leave --encoding out for UTF-8",
             ) from error
-        return "utf-8-sig" if name == "utf-8" else name
+        if not any(head.startswith(mark) for mark in MARKS):
+            return "utf-8-sig" if name == "utf-8" else name
     return next((codec for mark, codec in MARKS.items() if head.startswith(mark)), "utf-8-sig")
 
 

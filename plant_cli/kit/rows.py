@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plant_cli.api.errors import DataError
+from plant_cli.api.errors import DataError, UsageError
 from plant_cli.api.sections import DataSection
 from plant_cli.base.files import replacing
 from plant_cli.kit.compression import find_encoding, open_bytes
 
 LISTED = 10
+HEADER = ("file", "line", "column", "reason", "content")  # of rejects
 ADVICE = "mend these rows, or leave --strict out to read without them"
 
 
@@ -59,8 +60,11 @@ class BadRows:
 
     @classmethod
     def of(cls, data: DataSection) -> BadRows:
-        """What the section `data` says of such rows."""
-        return cls(strict=data.strict, rejects=None if data.rejects is None else Path(data.rejects))
+        """What the section `data` says of such rows; `UsageError` where rejects would replace a file that is something else."""
+        rejects = None if data.rejects is None else Path(data.rejects)
+        if rejects is not None:
+            _require_rejects(rejects)
+        return cls(strict=data.strict, rejects=rejects)
 
     def add(self, path: Path, line: int, why: str, content: str, *, column: int | None = None, expected: str = "a row that fits") -> None:
         """Take note of one; `DataError` if none is allowed."""
@@ -120,21 +124,23 @@ def read_lines(
                 yield from [(number, line.decode(own, "surrogateescape"))] if surrogates else []
 
 
-def refuse_many(wrong: int, row: BadRow, codec: str) -> None:
+def refuse_many(wrong: int, row: BadRow, codec: str, *, texts: bool = False) -> None:
     """More than ten rows that are not in the encoding: the file is in another one.
 
     Args:
         wrong: how many there are.
         row: the last of them.
         codec: the encoding.
+        texts: whether they are texts of a folder, each in a file of its own.
 
     Raises:
         DataError: there are more than ten.
     """
     if wrong <= LISTED:
         return
+    what = f"the texts are not {codec}: more than {LISTED} have" if texts else f"the file is not {codec}: it has more than {LISTED} rows"
     raise DataError(
-        f"the file is not {codec}: it has more than {LISTED} rows with bytes that are none",
+        f"{what}{'' if texts else ' with'} bytes that are none",
         where=row.place,
         expected=f"text in {codec}",
         todo="name its encoding, such as --encoding latin-1 or cp1252, or convert it: iconv -f LATIN1 -t UTF-8 FILE",
@@ -156,8 +162,23 @@ def _read_wide(path: Path, codec: str, *, ends: bool) -> Iterator[tuple[int, str
             ) from error
 
 
+def _require_rejects(path: Path) -> None:
+    """Refuse to replace what does not look like earlier rejects: it may be the corpus itself."""
+    if not path.is_file() or path.stat().st_size == 0:
+        return
+    with path.open("rb") as stream:
+        first = stream.readline().rstrip()
+    if first != "\t".join(HEADER).encode():
+        raise UsageError(
+            "the rejects would replace a file that holds something else",
+            where=f"--rejects {path}",
+            expected="a new file, or rejects of an earlier command",
+            todo="choose another name",
+        )
+
+
 def _write(rows: list[BadRow], path: Path) -> None:
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
-        writer.writerow(("file", "line", "column", "reason", "content"))
+        writer.writerow(HEADER)
         writer.writerows((row.path, row.line, row.column, row.why, row.content) for row in rows)

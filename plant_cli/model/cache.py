@@ -26,7 +26,6 @@ from plant_cli.runs.lock import hold_lock
 from plant_cli.runs.session import Session
 
 STATES = "hidden.bin"
-SAMPLED = 64  # numbers of each tensor that its fingerprint is made of
 
 
 class CachedReader:
@@ -147,12 +146,12 @@ def hash_tokens(tokens: TokenBatch) -> str:
 
 
 def fingerprint_weights(module: nn.Module) -> str:
-    """Hash of a few numbers from each tensor of a module: differs for networks of one description with other weights."""
+    """Hash of all tensors of a module."""
     digest = hashlib.sha256()
     for name, tensor in (*module.named_parameters(), *module.named_buffers()):
-        flat = tensor.detach().flatten()
-        sample = flat[:: max(1, flat.numel() // SAMPLED)][:SAMPLED].contiguous().cpu()
-        digest.update(f"{name} {tuple(tensor.shape)}".encode() + sample.view(torch.uint8).numpy().tobytes())
+        numbers = tensor.detach().flatten().contiguous().cpu().view(torch.uint8).numpy()
+        digest.update(f"{name} {tuple(tensor.shape)}".encode())
+        digest.update(numbers.data)
     return digest.hexdigest()
 
 

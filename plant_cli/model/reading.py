@@ -55,6 +55,7 @@ class LiveReader:
             hidden, mask = pad_to_multiple(*self.network.backbone.encode(self.tokens.select(rows)))
         if self.network.backbone_is_frozen:
             hidden = hidden.to(self.hardware.dtype)
+        hidden = hidden.masked_fill(~mask[..., None], 0)  # a backbone may leave anything there, NaN too
         return Reading.of(hidden, mask, lay_out_words(self.words, rows, mask))
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeVar
 
 import numpy as np
@@ -83,6 +84,8 @@ class Processes:
 
 
 SINGLE_PROCESS = Processes()
+PATIENCE = timedelta(days=1)
+"""How long a process waits for one that is alive, such as the first while another command fills the cache."""
 FILES = 20
 """What the first process opens to join others, beside two for each of them."""
 
@@ -97,8 +100,9 @@ def meeting(rank: int, count: int) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
+        why = f"they have not answered for {PATIENCE}" if "timed out" in str(error).lower() else "one has ended"
         raise ResourceError(
-            f"process {rank + 1} of {count} no longer reaches the others: one has ended",
+            f"process {rank + 1} of {count} no longer reaches the others: {why}",
             where=first_line(error),
             expected="all launched processes, to the end",
             todo="read what the other process said; then run the same command again with --resume, with any number of processes",
@@ -123,7 +127,7 @@ def join_processes() -> Processes:
     if process_count() > 1 and not dist.is_initialized():
         try:
             _require_files(FILES + 2 * process_count())
-            dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+            dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
             atexit.register(_close_group)
         except (RuntimeError, OSError) as error:  # of torch, or of gloo below it
             raise ResourceError(

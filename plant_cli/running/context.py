@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -286,11 +287,12 @@ class RunContext:
         now = self.data.model_dump(mode="json")
         for key, before in corpus.record.source.items():
             if key not in ("path", "dataset", "rejects") and now.get(key) != before:
+                again = "leave the option out" if before is None else f"say so again: --set data.{key}={shlex.quote(json.dumps(before))}"
                 raise ArtefactError(
                     f"the corpus of this run was prepared with {key} = {before!r}, not {now.get(key)!r}",
                     where=f"{corpus.folder}, data.{key}",
                     expected="the same options of the section `data` in every stage of a run",
-                    todo="leave the option out, or start another run with --run DIR",
+                    todo=f"{again}, or start another run with --run DIR",
                 )
 
 
@@ -304,7 +306,7 @@ def _without_recipe(run: Run) -> ArtefactError:
         where=str(run.recipe_path),
         expected="the file as `plant` wrote it" if lost else "the corpus, until the first stage has finished",
         todo=("restore it, or name the corpus again, " if lost else "name the corpus again, ")
-        + f"with the argument of `plant mig` or --set data.path=PATH (it stands in {run.corpus_path / 'splits.json'}, under source)",
+        + f"as at the beginning of the run, or with --set data.path=PATH (it stands in {run.corpus_path / 'splits.json'}, under source)",
     )
 
 

@@ -56,9 +56,17 @@ def load_dataset(context: StageContext, data: DataSection, tell: Callable[[str],
                 todo=f"`plant plugins show {spec.name}` says whose it is",
             )
     dataset, remarks = take_subset(dataset, data)
-    if data.vocabulary is not None:
-        labels, said = apply_vocabulary(dataset, data)
-        dataset = replace(dataset, labels=labels, files=[*dataset.files, data.vocabulary])
+    if data.evidence is not None and dataset.evidence is None:
+        raise UsageError(
+            f"the format '{spec.name}' does not read evidence",
+            where=f"--evidence {data.evidence}",
+            expected="a corpus in tables",
+            todo="convert the corpus first: plant data convert CORPUS data.parquet",
+        )
+    titles = data.titles if spec.name != ANY else None  # formats of other tools do not read them
+    for vocabulary in [path for path in (titles, data.vocabulary) if path is not None]:
+        labels, said = apply_vocabulary(dataset, data.model_copy(update={"vocabulary": vocabulary}))
+        dataset = replace(dataset, labels=labels, files=[*dataset.files, vocabulary])
         remarks += said
     for remark in remarks:
         context.reporter.note(remark)

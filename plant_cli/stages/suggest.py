@@ -39,6 +39,7 @@ class SuggestOptions(Options):
     why: bool = option(
         False, "Say why each label is suggested: how much the network and each scorer add, and by which words, title or training documents."
     )
+    encoding: str | None = option(None, "Encoding of the table (default: UTF-8, or that of the run's corpus where it is not UTF-8).")
     id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).")
     output: str | None = option(
         None,
@@ -139,9 +140,9 @@ def _texts(context: StageContext, options: SuggestOptions) -> tuple[list[str], l
     """Document ids and texts."""
     if options.path is None:
         return ["text"], [options.text or ""]
-    from plant_cli.kit.tables import collect, join_columns, scan_table, text_columns
+    from plant_cli.kit.tables import join_columns, text_columns
 
-    frame = collect(scan_table(Path(options.path), encoding=context.data.encoding), options.path)
+    frame = _read_table(context, options.path, options.encoding)
     names = text_columns(context.data.text_column, frame.columns)
     for text in names:
         if text not in frame.columns:
@@ -160,6 +161,20 @@ def _texts(context: StageContext, options: SuggestOptions) -> tuple[list[str], l
     if empty:
         context.reporter.warn(f"{empty} of {len(frame)} texts are empty: nothing is suggested for them")
     return ids, texts.to_list()
+
+
+def _read_table(context: StageContext, path: str, encoding: str | None) -> pl.DataFrame:
+    """A table in the encoding given; else in UTF-8, or in that of the run's corpus where it is not."""
+    from plant_cli.kit.tables import collect, scan_table
+
+    usual = context.data.encoding
+    try:
+        return collect(scan_table(Path(path), encoding=encoding), path)
+    except DataError:
+        if encoding is not None or usual is None:
+            raise
+    context.reporter.note(f"{path} is not UTF-8: it is read in {usual}, as the run's corpus was (--encoding names another)")
+    return collect(scan_table(Path(path), encoding=usual), path)
 
 
 def _refuse_unreadable(frame: pl.DataFrame, names: Sequence[str], where: str) -> None:

@@ -10,7 +10,8 @@ from plant_cli.kit.tables import FORMATS, base_name, table_format
 
 ALIASES: dict[str, SplitName] = {
     "train": "train", "training": "train", "trn": "train",
-    "validation": "validation", "valid": "validation", "val": "validation", "dev": "validation", "development": "validation",
+    "validation": "validation", "valid": "validation", "val": "validation", "validate": "validation", "dev": "validation",
+    "development": "validation",
     "test": "test", "testing": "test", "tst": "test",
 }  # fmt: skip
 _SHARD = re.compile(r"-(\d+)-of-(\d+)$")

@@ -38,6 +38,13 @@ def fail_half_way(path: Path) -> None:
         raise RuntimeError("half way")
 
 
+def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="a device or a pipe"), replacing(tmp_path / "pipe"):
+        raise AssertionError
+    assert (tmp_path / "pipe").is_fifo()
+
+
 def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "value.json"
     write_json(path, 1)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plant_cli.api import UsageError
-from plant_cli.console.launching import launch, launcher, without_launch
+from plant_cli.console.launching import _naming_run, launch, launcher, without_launch
 
 FILE = Path("two.yaml")
 
@@ -49,6 +49,17 @@ def test_processors_are_torchs() -> None:
         *("--nnodes", "2", "--nproc-per-node", "4", "--node-rank", "1"),
         *("--master-addr", "10.0.0.1", "--master-port", "29500"),
     ]
+
+
+def test_errors_of_another_process_name_the_run_and_not_its_copy() -> None:
+    copy, run = Path("/tmp/plant-process-1/run"), Path("plant-run")
+    with pytest.raises(UsageError) as caught, _naming_run(copy, run):
+        raise UsageError(f"no run in '{copy}'", where=f"{copy}/corpus", expected="a run", todo=f"plant mig --run {copy}")
+    assert (caught.value.what, caught.value.where, caught.value.todo) == (
+        "no run in 'plant-run'",
+        "plant-run/corpus",
+        "plant mig --run plant-run",
+    )
 
 
 @pytest.mark.parametrize("given", [["--launch", "two.yaml"], ["--launch=two.yaml"]])

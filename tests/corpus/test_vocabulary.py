@@ -37,6 +37,19 @@ def test_the_vocabulary_rules_and_the_own_table_fills_its_gaps(tmp_path: Path) -
     assert "1 labels of the documents are deprecated in the vocabulary, such as 'I10', replaced by I11" in remarks
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252"])
+def test_the_encoding_of_the_documents_is_not_forced_on_the_vocabulary(tmp_path: Path, encoding: str) -> None:
+    """A catalogue in windows-1252 beside a thesaurus in UTF-8."""
+    (tmp_path / "v.csv").write_text("label,title\nE11,Küchenmöbel\n", encoding=encoding)
+    table, _ = read_vocabulary(tmp_path / "v.csv", encoding="cp1252")
+    assert table.select("label", "title").rows() == [("E11", "Küchenmöbel")]
+
+
+def test_labels_that_are_titles_are_told(tmp_path: Path) -> None:
+    _, remarks = apply_vocabulary(dataset(), section(tmp_path, "label,title\nu:1,E11\nu:2,I10\n"))
+    assert "2 labels of the documents are titles in the vocabulary, not labels: 'E11' is 'u:1' there" in remarks
+
+
 def test_all_that_the_own_table_knows_fills_gaps_not_titles_alone(tmp_path: Path) -> None:
     own = pl.LazyFrame(
         {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plant_cli.api import DataError
-from plant_cli.kit.compression import bare_name, compress, find_encoding, open_bytes, read_bytes, writing_text
+from plant_cli.kit.compression import bare_name, compress, find_encoding, is_unicode, open_bytes, read_bytes, writing_text
 
 TEXT = "line\n" * 200_000
 
@@ -60,5 +60,13 @@ def test_encodings(tmp_path: Path) -> None:
     assert find_encoding("ab".encode("utf-16")[:4], None, "x") == "utf-16"
     assert find_encoding(b"abcd", None, "x") == "utf-8-sig"
     assert find_encoding(b"abcd", "Latin-1", "x") == "iso8859-1"
+    assert find_encoding(b"\xef\xbb\xbfa", "cp1252", "x") == "utf-8-sig"  # a mark says more than an option for all files
     with pytest.raises(DataError, match="no encoding named"):
         find_encoding(b"abcd", "klingon", "x")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"), [(b"", True), ("Möbel".encode(), True), ("Möbel".encode("cp1252"), False), ("Möbel".encode("utf-16"), True)]
+)
+def test_text_in_unicode_is_known(content: bytes, expected: bool) -> None:
+    assert is_unicode(content) is expected

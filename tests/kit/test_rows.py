@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plant_cli.api import DataError, DataSection
+from plant_cli.api import DataError, DataSection, UsageError
 from plant_cli.kit.rows import LISTED, BadRows, read_lines
 
 
@@ -48,6 +48,20 @@ def test_the_first_ten_are_listed_and_all_are_kept(tmp_path: Path) -> None:
     kept = (tmp_path / "rejects.tsv").read_text().splitlines()
     assert len(kept) == 13
     assert kept[1] == 'x.txt\t1\t\tno tab\t"row\t1"'
+
+
+def test_rejects_replace_nothing_but_rejects(tmp_path: Path) -> None:
+    """The corpus itself may be named by mistake."""
+    place = tmp_path / "rejects.tsv"
+    data = DataSection(rejects=str(place))
+    for content in ("", "file\tline\tcolumn\treason\tcontent\nx\t1\t\tno tab\ty\n"):
+        place.write_text(content)
+        BadRows.of(data).close()
+        assert place.read_text() == "file\tline\tcolumn\treason\tcontent\n"
+    place.write_text("text,labels\n")
+    with pytest.raises(UsageError, match="would replace a file that holds something else"):
+        BadRows.of(data)
+    assert place.read_text() == "text,labels\n"
 
 
 def test_nothing_is_said_where_nothing_is_wrong() -> None:

@@ -17,7 +17,7 @@ import torch
 
 from plant_cli.api import BackboneSpec, Choice, Interrupted, ModelSection, SilentReporter
 from plant_cli.model import cache
-from plant_cli.model.cache import CachedReader, StateCache
+from plant_cli.model.cache import CachedReader, StateCache, fingerprint_weights
 from plant_cli.model.design import find_design
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import HiddenReader, LiveReader, tokenize
@@ -105,6 +105,18 @@ def test_a_half_written_one_is_written_again(frozen: Any, session: Session, mark
     if mark is not None:
         (folder / "done.json").write_text(mark)
     assert torch.equal(opened(frozen, session).read(ROWS).hidden, whole)
+
+
+def test_a_single_number_of_the_backbone_is_noticed(small_network: Callable[..., Any]) -> None:
+    """A user may go on training a few rows of an embedding, in the folder that the cache was filled from."""
+    backbone = small_network().backbone_module
+    before = fingerprint_weights(backbone)
+    for parameter in backbone.parameters():
+        with torch.no_grad():
+            parameter.flatten()[-1] += 1e-3
+        after = fingerprint_weights(backbone)
+        assert after != before
+        before = after
 
 
 @pytest.mark.parametrize("damage", ["flip", "flip in place", "halve", "empty", "remove", "[1, 2]"])

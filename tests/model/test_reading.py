@@ -50,6 +50,20 @@ def test_gradients_flow_through_a_live_reader_unless_the_backbone_is_frozen(smal
     assert not reader.read(np.array([0])).hidden.requires_grad
 
 
+def test_what_a_backbone_leaves_in_padding_is_cleared(small_network: Callable[..., Any]) -> None:
+    network = small_network()
+    reader = LiveReader(network, network.backbone.tokenize(["one two three", "one"]), CPU)
+    expected, encode = reader.read(np.arange(2)), network.backbone.encode
+
+    def leave_rubbish(tokens: Any) -> Any:
+        hidden, mask = encode(tokens)
+        return hidden.masked_fill(~mask[..., None], float("nan")), mask
+
+    network.backbone.encode = leave_rubbish
+    torch.testing.assert_close(reader.read(np.arange(2)).hidden, expected.hidden, rtol=0, atol=0)
+    assert not expected.hidden[~expected.mask].any()
+
+
 def test_documents_of_all_lengths_come_in_few_shapes(small_network: Callable[..., Any]) -> None:
     network = small_network(max_tokens=64)
     tokens = tokenize(network, ["word " * length for length in range(1, 41)], SilentReporter(), "train")

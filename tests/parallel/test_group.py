@@ -101,7 +101,7 @@ def test_threads_of_the_group_end_before_python_does() -> None:
 
 @pytest.mark.parametrize("kind", [torch.distributed.DistStoreError, torch.distributed.DistNetworkError, RuntimeError])
 def test_processes_that_cannot_be_joined_say_so(monkeypatch: pytest.MonkeyPatch, kind: type[RuntimeError]) -> None:
-    def fail(backend: str) -> None:
+    def fail(backend: str, timeout: object) -> None:
         raise kind("Failed to init uv loop")
 
     monkeypatch.setattr(processes.dist, "init_process_group", fail)

@@ -74,6 +74,19 @@ def test_what_is_no_dataset_is_named_with_its_plugin() -> None:
         load_dataset(*loading(lambda data, options: {"train": None}))
 
 
+def test_titles_are_read_whatever_the_format(tmp_path: Path) -> None:
+    """Formats of other tools have no place for them."""
+    (tmp_path / "c").mkdir()
+    next(spec for spec in FORMATS if spec.name == "annif-tsv").write(corpus(), tmp_path / "c", "")  # type: ignore[misc]
+    (tmp_path / "titles.tsv").write_text("label\ttitle\nJ20\tAcute bronchitis\n")
+    found = load_dataset(context(), DataSection(path=str(tmp_path / "c"), titles=str(tmp_path / "titles.tsv")))
+    assert found.labels is not None
+    assert dict(found.labels.select("label", "title").collect().iter_rows())["J20"] == "Acute bronchitis"
+    assert str(tmp_path / "titles.tsv") in found.files
+    with pytest.raises(UsageError, match="'annif-tsv' does not read evidence"):
+        load_dataset(context(), DataSection(path=str(tmp_path / "c"), evidence=str(tmp_path / "spans.tsv")))
+
+
 def test_what_was_guessed_is_told_to_whoever_asks(tmp_path: Path) -> None:
     from plant_cli.kit.tables import write_table
 

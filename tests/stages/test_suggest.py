@@ -59,6 +59,18 @@ def test_the_scores_of_new_texts_are_those_of_predict(trained: Any, tmp_path: Pa
         assert ours == pytest.approx(theirs, abs=1e-5)
 
 
+def test_new_texts_are_in_utf8_or_in_the_encoding_that_is_named(trained: Any, tmp_path: Path) -> None:
+    """The run's corpus may have come in another one."""
+    table = "doc_id,text\n1,fièvre and cough\n"
+    (tmp_path / "utf8.csv").write_text(table, encoding="utf-8")
+    (tmp_path / "old.csv").write_text(table, encoding="cp1252")
+    expected = trained(path=str(tmp_path / "utf8.csv")).tables[0].rows
+    assert trained(path=str(tmp_path / "old.csv"), encoding="cp1252").tables[0].rows == expected
+    with pytest.raises(DataError, match="not UTF-8") as caught:
+        trained(path=str(tmp_path / "old.csv"))
+    assert "--encoding" in caught.value.todo
+
+
 def test_the_micro_batch_changes_nothing_and_its_former_name_leads_to_it(trained: Any, tmp_path: Path) -> None:
     generate(documents=120, labels=12, seed=3).splits["test"].collect().select("doc_id", "text").write_csv(tmp_path / "new.csv")
     one, many = (trained(path=str(tmp_path / "new.csv"), micro_batch=size).tables[0].rows for size in (1, 64))

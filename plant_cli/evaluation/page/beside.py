@@ -118,7 +118,7 @@ def lay_beside(systems: Sequence[Evaluated], families: Families, open_corpus: Ca
 
 def explain(error: PlantError) -> str:
     """An error as a sentence with its remedy."""
-    return f"{error.what}; {error.todo}."
+    return f"{error.what} ({error.where}); {error.todo}."
 
 
 def _read(system: Evaluated, corpus: Corpus) -> Readable:

@@ -16,6 +16,7 @@ from plant_cli.artefacts.corpus import CorpusRecord
 from plant_cli.artefacts.integrity import require_recorded
 from plant_cli.artefacts.metrics import MetricsRecord, read_metrics
 from plant_cli.artefacts.records import StageRecord
+from plant_cli.base.commands import command_for
 from plant_cli.base.names import with_tag
 from plant_cli.base.writing import count
 from plant_cli.evaluation.systems import locate
@@ -184,7 +185,7 @@ def _name_systems(names: Sequence[str], located: Sequence[tuple[Path, str | None
 def _read(name: str, path: Path, tag: str | None) -> Evaluated:
     run = Run.open(path)
     folder = run.stage("eval", tag)
-    command = f"plant eval --run {path}" + (f" --tag {tag}" if tag else "")
+    command = command_for("eval", tag, path)
     record = folder.require(todo=command)
     _refuse_outdated(run, record, command)
     corpus = CorpusRecord.read(run.corpus_path)

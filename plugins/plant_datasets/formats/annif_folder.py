@@ -9,7 +9,7 @@ import polars as pl
 
 from plant_cli.api import DataError, DataSection, Dataset, NoOptions
 from plant_cli.kit.compression import bare_name, writing_text
-from plant_cli.kit.rows import BadRows, read_lines
+from plant_cli.kit.rows import BadRows, read_lines, refuse_many
 from plant_datasets.formats.documents import Document, Part, Reading, find_file
 from plant_datasets.formats.writing import Output
 from plant_datasets.layout import ALIASES
@@ -97,16 +97,23 @@ def _key_of(text: Path) -> Path | None:
 
 
 def _read(reading: Reading, folder: Path, titles: dict[str, str | None]) -> Iterator[Document]:
-    unlabelled = 0
+    unlabelled, broken = 0, 0
     for number, path in enumerate(_texts(folder), start=1):
         key = _key_of(path)
         if key is None:
             unlabelled += 1
             continue
+        known = len(reading.bad.rows)
         lines = list(read_lines(path, reading.bad, reading.data.encoding, ends=True))
+        if len(reading.bad.rows) > known:  # a text without some of its lines would be another one
+            broken += 1
+            refuse_many(broken, reading.bad.rows[-1], (reading.data.encoding or "utf-8").upper(), texts=True)
+            continue
         labels = list(_read_key(reading, key, titles))
         reading.files += [path, key]
         yield Document(number, "".join(line for _, line in lines), labels, bare_name(path).removesuffix(".txt"))
+    if broken:
+        reading.remarks.append(f"{folder}: {broken:,} texts have lines that cannot be read and are left out whole")
     if unlabelled:
         reading.remarks.append(f"{folder}: {unlabelled:,} texts have neither a .tsv nor a .key file and are left out")
 

@@ -23,7 +23,9 @@ def run(context: StageContext, options: TrySignalsOptions) -> Result:
         found = context.runner.run_stage(request, "mig", tag=name)
         rows.append((name, found.summary["kept"]))
     columns = (Column(name="signal"), Column(name="pairs kept", kind="count"))
-    return Result(tables=[Table(title="Signals", columns=columns, rows=rows)], next_step="plant mig show LABEL --tag NAME")
+    return Result(
+        tables=[Table(title="Signals", columns=columns, rows=rows)], next_step="plant pretrain-attn --tag NAME plants the words of one"
+    )
 
 
 SPEC = StageSpec(
