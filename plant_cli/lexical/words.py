@@ -146,17 +146,17 @@ class _LeftOut:
     def __init__(self, world: _World, vectors: csr_array, occurs: csr_array, gold: csr_array, measure: Measure, min_df: int) -> None:
         self.vectors, self.occurs, self.gold = vectors, occurs, gold
         rest, both, word, label = world.documents - 1, world.both, world.with_word, world.with_label
-        known = word - 1 >= min_df
+        frequent, known = word >= min_df, word - 1 >= min_df
 
         def measure_rest(both: Counts, word: Counts, label: Counts) -> Floats:
             label, word = np.minimum(label, rest), np.minimum(word, rest)
             both = np.clip(both, np.maximum(0, word + label - rest), np.minimum(word, label))
             return measure(both, word, label, rest)
 
-        elsewhere = measure_rest(both, word, label)  # the word is not in the document
+        elsewhere = np.where(frequent, measure_rest(both, word, label), 0.0)  # the word is not in the document
         here = np.where(known, measure_rest(both, word - 1, label), 0.0)
         always = both == label  # all documents of the label have the word: one without it is none of them
-        own_elsewhere = np.where(always, 0.0, measure_rest(both, word, label - 1))
+        own_elsewhere = np.where(frequent & ~always, measure_rest(both, word, label - 1), 0.0)
         own_here = np.where(known, measure_rest(both - 1, word - 1, label - 1), 0.0)
         self.here, self.own_here = csr_array(world.store(here).T), world.store(own_here)
         self.change = csr_array(world.store(here**2 - elsewhere**2).T)

@@ -10,7 +10,7 @@ import polars as pl
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, Pieces, PlantError, SplitName, UsageError, near_names
 from plant_cli.kit.rows import BadRows
-from plant_cli.kit.tables import collect, count_rows, join_columns, peek_columns, scan_table, text_columns, whole_numbers
+from plant_cli.kit.tables import collect, count_rows, join_columns, peek_columns, scan_table, table_format, text_columns, whole_numbers
 from plant_cli.kit.text_tables import shorten, show_names
 from plant_datasets.guesses import guess_split, missing_column
 from plant_datasets.hash_split import split_by_hash
@@ -78,7 +78,23 @@ def _read_folder(folder: Path, data: DataSection, bad: BadRows) -> Read:
         tables[split, str(paths[0])] = pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
     mapped, remarks = _map_tables({where: (frame, f"{split}-") for (split, where), frame in tables.items()}, data)
     splits = {split: mapped[where] for split, where in tables}
-    return splits, [path for paths in parts.values() for path in paths], remarks
+    files = [path for paths in parts.values() for path in paths]
+    return splits, files, [*remarks, *_name_strays(folder, data, files)]
+
+
+def _name_strays(folder: Path, data: DataSection, read: Sequence[Path]) -> list[str]:
+    """A remark on tables of documents that are of no split."""
+    tables = [path for path in sorted(folder.iterdir()) if path.is_file() and table_format(path) and path not in read]
+    strays = [path.name for path in tables if _holds_documents(path, data)]
+    return [f"{folder}: {', '.join(strays)} passed over: a split is called {', '.join(SPLITS)}"] if strays else []
+
+
+def _holds_documents(path: Path, data: DataSection) -> bool:
+    try:
+        columns = peek_columns(path, data.encoding)
+    except (PlantError, OSError):
+        return False
+    return {*text_columns(data.text_column, columns), data.labels_column} <= set(columns)
 
 
 def _read_file(path: Path, data: DataSection, bad: BadRows) -> Read:

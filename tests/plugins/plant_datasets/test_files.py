@@ -45,6 +45,15 @@ def test_a_folder_with_a_file_for_each_split(tmp_path: Path, names: tuple[str, .
     assert read(load_files(DataSection(path=str(tmp_path)))) == EXPECTED
 
 
+def test_tables_of_documents_that_are_of_no_split_are_told(tmp_path: Path) -> None:
+    for name in ("train.csv", "validate.csv", "later.csv"):
+        write_table(pl.DataFrame(ROWS[:1]).drop("split"), tmp_path / name)
+    write_table(pl.DataFrame({"label": ["a"], "title": ["A"]}), tmp_path / "titles.csv")
+    dataset = load_files(DataSection(path=str(tmp_path)))
+    assert list(dataset.splits) == ["train", "validation"]
+    assert dataset.remarks == [f"{tmp_path}: later.csv passed over: a split is called train, validation, test"]
+
+
 def test_shards_of_a_split_are_joined(tmp_path: Path) -> None:
     for i, row in enumerate(ROWS[:2]):
         write_table(pl.DataFrame([row]), tmp_path / f"train-{i:05d}-of-00002.parquet")
