@@ -9,10 +9,10 @@ from contextlib import suppress
 from mmap import MAP_PRIVATE, mmap
 from typing import Any, Never
 
-from plant_cli.api import ArtefactError, GateFailed, Interrupted, PlantError, Result
+from plant_cli.api import ArtefactError, ComponentError, DataError, GateFailed, Interrupted, PlantError, RecipeError, Result, UsageError
 from plant_cli.artefacts.records import StageRecord, plain_values
 from plant_cli.base.commands import command_for
-from plant_cli.base.files import replacing
+from plant_cli.base.files import remove, replacing
 from plant_cli.base.memory import peak_memory_gb
 from plant_cli.recipe.replay import DoneStep, write_recipe
 from plant_cli.recipe.steps import Step
@@ -24,6 +24,7 @@ from plant_cli.runs.shortages import find_shortage
 from plant_cli.runs.sources import hash_sources
 from plant_cli.runs.stage import StageFolder
 
+REFUSALS = (UsageError, RecipeError, DataError, ArtefactError, ComponentError)
 RESERVE = 64 * 2**20  # bytes given back when a stage fails, so that there is memory left to record it where it ran out
 
 
@@ -109,6 +110,8 @@ def _fail(error: BaseException, record: StageRecord, context: RunContext, folder
         if not stopped and folder.put_back():
             _name_new_place(error, folder)
             context.reporter.warn(f"the earlier '{folder.name}' is back in its place; the failed attempt is kept in '{folder.failed_path}'")
+        elif isinstance(error, REFUSALS) and not context.resume and not folder.holds_work():
+            remove(folder.path)  # nothing was begun: a record of it would only stand among results
     if isinstance(error, PlantError):
         raise error
     if stopped:
