@@ -244,8 +244,9 @@ class RunContext:
         if self.data == DataSection() and not run.recipe_path.exists():
             raise _without_recipe(run)
         corpus = open_corpus(run.corpus_path, self._dataset)
-        self._refuse_other_options(corpus)
+        self._refuse_other_options(corpus, run)
         self._warn_other_words(corpus)
+        self._warn_other_titles(run)
         for what, file, recorded, found in (
             ("documents", "splits.json", run.header.data_hash, corpus.data_hash),
             ("label order", "labels.parquet", run.header.label_hash, corpus.labels.hash),
@@ -267,6 +268,14 @@ class RunContext:
                 f"words of this run were counted with {', '.join(changed)}: some may be reduced otherwise than when relevance was counted"
             )
 
+    def _warn_other_titles(self, run: Run) -> None:
+        for given in (self.data.vocabulary, self.data.titles):
+            recorded = None if given is None else run.header.sources.get(str(_absolute(given)))
+            if given is not None and recorded is not None and Path(given).is_file() and hash_file(Path(given)) != recorded:
+                self.reporter.warn(
+                    f"{given} has changed since this run was begun, which keeps its titles: another run (--run DIR) takes the new ones"
+                )
+
     def _prepare_corpus(self, run: Run) -> StoredCorpus:
         from plant_cli.corpus.prepare import prepare
 
@@ -283,10 +292,10 @@ class RunContext:
         run.bind(data_hash=corpus.data_hash, label_hash=corpus.labels.hash, sources=sources)
         return corpus
 
-    def _refuse_other_options(self, corpus: StoredCorpus) -> None:
+    def _refuse_other_options(self, corpus: StoredCorpus, run: Run) -> None:
         now = self.data.model_dump(mode="json")
         for key, before in corpus.record.source.items():
-            if key not in ("path", "dataset", "rejects") and now.get(key) != before:
+            if key not in ("path", "dataset", "rejects") and now.get(key) != before and not _is_same_file(key, now.get(key), run):
                 again = "leave the option out" if before is None else f"say so again: --set data.{key}={shlex.quote(json.dumps(before))}"
                 raise ArtefactError(
                     f"the corpus of this run was prepared with {key} = {before!r}, not {now.get(key)!r}",
@@ -294,6 +303,13 @@ class RunContext:
                     expected="the same options of the section `data` in every stage of a run",
                     todo=f"{again}, or start another run with --run DIR",
                 )
+
+
+def _is_same_file(key: str, given: str | None, run: Run) -> bool:
+    """Whether an option names a file that the run's corpus was made of, in another place."""
+    if key not in ("vocabulary", "titles", "evidence") or given is None or not Path(given).is_file():
+        return False
+    return hash_file(_absolute(given)) in run.header.sources.values()
 
 
 def _without_recipe(run: Run) -> ArtefactError:

@@ -160,8 +160,12 @@ class StageFolder:
         """
         record = self.record()
         if record is None or record.status != "done":
-            state = "has not run" if record is None else f"is not done: {record.status}"
-            raise ArtefactError(f"the stage '{self.name}' {state}", where=str(self.path), expected="a finished stage", todo=todo)
+            state, again = (
+                ("has not run", todo) if record is None else (f"is not done: {record.status}", f"{todo} --resume goes on with it")
+            )
+            if os.path.lexists(self._previous):
+                again += f"; the finished one that it was to replace waits in {self._previous}"
+            raise ArtefactError(f"the stage '{self.name}' {state}", where=str(self.path), expected="a finished stage", todo=again)
         for file in self.find_damage(record):
             raise file.error(f"the stage '{self.name}'", f"make it again: {todo} --force")
         return record

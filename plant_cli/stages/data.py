@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from plant_cli.relevance.shard import Shard
 
 
+FEW = 10  # files that are named when they are written
 _SHARE = r"^\d+/\d+$"
 
 
@@ -261,8 +262,10 @@ def _describe_output(
     context: StageContext, counts: Mapping[SplitName, Sequence[int]], written: list[Path], output: str, next_step: str | None = None
 ) -> Result:
     """Documents and assignments of each split, and where they were written."""
-    for path in written:
+    for path in written[:FEW]:
         context.reporter.note(f"wrote {path}")
+    if len(written) > FEW:
+        context.reporter.note(f"wrote {len(written) - FEW:,} more files")
     columns = [Column(name="split"), Column(name="documents", kind="count"), Column(name="assignments", kind="count")]
     return Result(
         tables=[Table(title=output, columns=columns, rows=[(name, *figures) for name, figures in counts.items()])],

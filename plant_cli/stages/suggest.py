@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plant_cli.api import Column, DataError, Options, Result, StageContext, StageSpec, Table, UsageError, near_names, option
+from plant_cli.api import Column, Options, Result, StageContext, StageSpec, Table, UsageError, option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import polars as pl
 
     from plant_cli.api import Corpus
@@ -25,7 +23,11 @@ SHOWN = 5  # documents in the table when the rest is in a file
 class SuggestOptions(Options):
     """Options of `suggest`."""
 
-    path: str | None = option(None, "Texts to label: a table with the text column of the run's corpus; needs no labels.", argument=True)
+    path: str | None = option(
+        None,
+        "Texts to label: a table, which needs no labels; a .txt file or a folder of them; or - for one text on standard input.",
+        argument=True,
+    )
     text: str | None = option(None, "One text to label, instead of a table.")
     top_k: int | None = option(None, f"Labels suggested for each text, at most (default: {FEW}; with --assigned {MANY}).", ge=1)
     assigned: bool = option(False, "Only labels that reach the threshold tuned on validation.")
@@ -39,7 +41,8 @@ class SuggestOptions(Options):
     why: bool = option(
         False, "Say why each label is suggested: how much the network and each scorer add, and by which words, title or training documents."
     )
-    encoding: str | None = option(None, "Encoding of the table (default: UTF-8, or that of the run's corpus where it is not UTF-8).")
+    text_column: str | None = option(None, "The column that holds the texts, or several (default: as in the run's corpus).")
+    encoding: str | None = option(None, "Encoding of the texts (default: UTF-8, or that of the run's corpus where they are not UTF-8).")
     id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).")
     output: str | None = option(
         None,
@@ -53,7 +56,7 @@ class SuggestOptions(Options):
 def run(context: StageContext, options: SuggestOptions) -> Result:
     """Nothing is written to the run: the suggestions go to the screen, or to a table of their own."""
     output = _writable(options, force=context.force)
-    ids, texts = _texts(context, options)
+    ids, texts = _read_texts(context, options)
     corpus = context.corpus()
     folder = context.input("finetune", context.tag)
 
@@ -93,6 +96,15 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     return _report(found, ids, output, top.cut, thresholds, chosen=chosen is not None, explained=options.why)
 
 
+def _read_texts(context: StageContext, options: SuggestOptions) -> tuple[list[str], list[str]]:
+    from plant_cli.inference.new_texts import TextReader
+
+    if options.path is None:
+        return ["text"], [options.text or ""]
+    given = {"text_column": options.text_column, "id_column": options.id_column, "encoding": options.encoding}
+    return TextReader(data=context.data, reporter=context.reporter, **given).read(options.path)
+
+
 def _warn_of_more(found: pl.DataFrame, k: int, labels: int, context: StageContext) -> None:
     """Say so where the last label that was kept of a text is assigned: labels behind it may be, too."""
     full = int(found.group_by("row", maintain_order=True).last()["assigned"].sum()) if k < labels else 0
@@ -118,9 +130,9 @@ def _writable(options: SuggestOptions, *, force: bool) -> Path | None:
 
     if (options.path is None) == (options.text is None):
         raise UsageError(
-            "there is nothing to label" if options.path is None else "both a table and a text are given",
+            "there is nothing to label" if options.path is None else "both a file and a text are given",
             where="plant suggest",
-            expected="either a table of texts or --text",
+            expected="either texts in files or --text",
             todo="`plant suggest new.csv`, or `plant suggest --text 'acute bronchitis with cough'`",
         )
     if options.text is not None and not options.text.strip():
@@ -134,98 +146,6 @@ def _writable(options: SuggestOptions, *, force: bool) -> Path | None:
         require_free(output, force=force)
         output_format(output)
     return output
-
-
-def _texts(context: StageContext, options: SuggestOptions) -> tuple[list[str], list[str]]:
-    """Document ids and texts."""
-    if options.path is None:
-        return ["text"], [options.text or ""]
-    from plant_cli.kit.tables import join_columns, text_columns
-
-    frame = _read_table(context, options.path, options.encoding)
-    names = text_columns(context.data.text_column, frame.columns)
-    for text in names:
-        if text not in frame.columns:
-            raise DataError(
-                f"there is no column '{text}'",
-                where=options.path,
-                expected=f"the text column of the run's corpus; the table has: {', '.join(frame.columns)}",
-                todo=f"rename the column: {near_names(text, frame.columns)}",
-            )
-    if frame.is_empty():
-        raise DataError("the table has no rows", where=options.path, expected="at least one text", todo="check the file")
-    _refuse_unreadable(frame, names, options.path)
-    ids = _identify(context, options, frame)
-    texts = frame.select(join_columns(names).alias("text"))["text"].cast(str).fill_null("")
-    empty = int((texts.str.strip_chars() == "").sum())
-    if empty:
-        context.reporter.warn(f"{empty} of {len(frame)} texts are empty: nothing is suggested for them")
-    return ids, texts.to_list()
-
-
-def _read_table(context: StageContext, path: str, encoding: str | None) -> pl.DataFrame:
-    """A table in the encoding given; else in UTF-8, or in that of the run's corpus where it is not."""
-    from plant_cli.kit.tables import collect, scan_table
-
-    usual = context.data.encoding
-    try:
-        return collect(scan_table(Path(path), encoding=encoding), path)
-    except DataError:
-        if encoding is not None or usual is None:
-            raise
-    context.reporter.note(f"{path} is not UTF-8: it is read in {usual}, as the run's corpus was (--encoding names another)")
-    return collect(scan_table(Path(path), encoding=usual), path)
-
-
-def _refuse_unreadable(frame: pl.DataFrame, names: Sequence[str], where: str) -> None:
-    for name in names:
-        dtype = frame.schema[name]
-        if dtype.is_nested() or str(dtype).startswith(("Binary", "Duration")):
-            raise DataError(
-                f"the column '{name}' holds {'lists or objects' if dtype.is_nested() else 'bytes or times'}",
-                where=f"{where}, column {name}",
-                expected="a text or a number in each row",
-                todo="write them as text; --id-column names another column of ids",
-            )
-
-
-def _identify(context: StageContext, options: SuggestOptions, frame: pl.DataFrame) -> list[str]:
-    """The id of each row: its cell in the column of ids, else its number, which is never taken in silence where there may be ids."""
-    from collections import Counter
-
-    from plant_cli.corpus.checks import show_some
-    from plant_cli.kit.tables import text_columns
-
-    wanted = options.id_column or context.data.id_column
-    column, rows = wanted or "doc_id", [str(row) for row in range(1, len(frame) + 1)]
-    if column not in frame.columns:
-        if wanted is not None:
-            raise DataError(
-                f"there is no column '{column}'",
-                where=str(options.path),
-                expected=f"the ids of the texts, {'as --id-column says' if options.id_column else 'as in the corpus of the run'}; "
-                + near_names(column, frame.columns),
-                todo="name the column of the ids with --id-column, or rename it",
-            )
-        others = [name for name in frame.columns if name not in text_columns(context.data.text_column, frame.columns)]
-        if others:
-            unlike = [name for name in others if not frame.schema[name].is_nested() and frame[name].n_unique() == len(frame)]
-            named = ", ".join(f"'{name}'" for name in unlike or others)
-            context.reporter.warn(
-                f"there is no column 'doc_id': the texts are numbered by row; --id-column names their ids, perhaps {named}"
-            )
-        return rows
-    _refuse_unreadable(frame, [column], str(options.path))
-    cells = frame[column].cast(str).to_list()
-    missing = sum(not cell for cell in cells)
-    if missing:
-        context.reporter.warn(f"{missing} of {len(frame)} texts have no id in '{column}': the number of the row stands for it")
-    ids = [cell or row for cell, row in zip(cells, rows, strict=True)]
-    repeated = {name: count for name, count in Counter(ids).items() if count > 1}
-    if repeated:
-        shown = show_some([f"'{name}'" for name in repeated], len(repeated))
-        context.reporter.warn(f"{sum(repeated.values())} of {len(frame)} texts share their id with another: {shown}")
-    return ids
 
 
 def _suggestions(ids: list[str], top: TopLabels, thresholds: Thresholds, corpus: Corpus, reasons: list[list[str]] | None) -> pl.DataFrame:

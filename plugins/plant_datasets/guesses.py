@@ -71,7 +71,8 @@ def _guess_flags(table: pl.LazyFrame, data: DataSection, where: str) -> str:
     text = _guess_text(left) if data.text_column not in present else None
     labels = _guess_labels(left.drop([text] if text else [])) if data.labels_column not in present else None
     flags = {"--text-column": text, "--labels-column": labels, "--split-column": None if data.split_column in present else split}
-    return " ".join(f"{flag} {shlex.quote(name)}" for flag, name in flags.items() if name)
+    names = {flag: name for flag, name in flags.items() if name == shorten(name or "")}  # a longer one is a document: there is no header
+    return " ".join(f"{flag} {shlex.quote(name)}" for flag, name in names.items() if name)
 
 
 def _guess_text(sample: pl.DataFrame) -> str | None:

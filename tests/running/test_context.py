@@ -106,6 +106,23 @@ def test_other_data_options_in_a_later_stage_are_refused(prepared):
         prepared.run("beta", flags={"data": {"validation_share": 0.3}})
 
 
+def test_a_vocabulary_is_known_by_what_it_holds(laboratory, tmp_path):
+    """It may have moved with the corpus; a new edition is told, since the run keeps its titles."""
+    laboratory.on["alpha"] = laboratory.on["look"] = lambda context: context.corpus()
+    before, after = tmp_path / "titles.csv", tmp_path / "moved.csv"
+    before.write_text("label,title\na,Apple\n")
+    data = {"path": str(laboratory.data), "vocabulary": str(before)}
+    laboratory.run("alpha", flags={"data": data})
+    before.rename(after)
+    laboratory.run("look", flags={"data": {**data, "vocabulary": str(after)}})
+    after.write_text("label,title\na,Another\n")
+    with pytest.raises(ArtefactError, match="prepared with vocabulary"):
+        laboratory.run("look", flags={"data": {**data, "vocabulary": str(after)}})
+    after.rename(before)
+    laboratory.run("look", flags={"data": data})
+    assert [text for text in laboratory.reporter.warnings if "has changed since this run was begun" in text]
+
+
 def test_a_file_of_rejects_is_written_only_when_this_command_names_it(laboratory, tmp_path):
     """A run folder that somebody passes on must not replace a file of ours."""
     laboratory.data = tmp_path / "data.csv"

@@ -35,6 +35,12 @@ def test_a_column_of_lists_holds_the_labels() -> None:
     assert "--labels-column codes" in suggestion(table)
 
 
+def test_a_document_is_no_name_of_a_column() -> None:
+    table = FOREIGN.rename({"Der Inhalt": "The patient has " + "pain and " * 20})
+    assert "--text-column" not in suggestion(table).partition("perhaps")[2]
+    assert len(suggestion(table)) < 200
+
+
 def test_nothing_is_suggested_where_nothing_is_like_it() -> None:
     assert suggestion(pl.DataFrame({"a": [1, 2], "b": [0.5, None]})) == "name the right one with --text-column"
 
