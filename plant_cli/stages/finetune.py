@@ -162,8 +162,8 @@ def _describe_calibration(found: Calibrated) -> str:
         return "how far probabilities are off is not measured: there is no pair of document and label to measure it on"
     pairs = int(found.reliability.counts.sum())
     return (
-        f"probabilities are off by {100 * after:.2g} points on average (expected calibration error over {pairs:,} pairs of document and label; "
-        f"{100 * before:.2g} before); "
+        f"probabilities are off by {100 * after:.2g} points on average (expected calibration error over {pairs:,} pairs of document "
+        f"and label; {100 * before:.2g} before); "
         f"calibrated by {found.method}, the better on left-out documents ({'; '.join([*_describe_losses(found), *_describe_floor(found)])})"
     )
 
