@@ -77,7 +77,7 @@ def test_conventions_of_other_versions_are_named(systems):
 
 
 def test_errors_as_sentences():
-    assert explain(ArtefactError("a is gone", where="b", expected="c", todo="do d")) == "a is gone; do d."
+    assert explain(ArtefactError("a is gone", where="b", expected="c", todo="do d")) == "a is gone (b); do d."
 
 
 def test_systems_of_other_labels_are_measured_on_those_of_the_first(systems, families, open_corpus, silent, tmp_path):

@@ -103,7 +103,7 @@ def test_what_hinders_is_said(systems, families, open_corpus, silent, case):
         "none": "--documents 0",
         "unreadable": "no corpus; do x.",
         "foreign": "another tool",
-        "broken": "the model is gone; plant finetune --force.",
+        "broken": "the model is gone (x); plant finetune --force.",
     }
     assert said[case] in section.missing[0]
     assert list(section.documents) == []
