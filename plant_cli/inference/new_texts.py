@@ -53,7 +53,7 @@ class TextReader:
         if path == STDIN:
             ids, texts = ["text"], [self._decode(sys.stdin.buffer.read(), "standard input")]
         elif place.is_dir() or place.suffix == ".txt":
-            files = [place] if place.is_file() else sorted(place.glob("*.txt"))
+            files = sorted(place.glob("*.txt")) if place.is_dir() else [place]
             ids, texts = [file.stem for file in files], [self._decode(read_bytes(file, "a text file"), str(file)) for file in files]
         else:
             ids, texts = self._read_rows(path)

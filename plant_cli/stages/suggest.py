@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plant_cli.api import Column, Options, Result, StageContext, StageSpec, Table, UsageError, option
+from plant_cli.base.writing import count
 
 if TYPE_CHECKING:
     import polars as pl
@@ -238,7 +239,7 @@ def _report(
             ).iter_rows()
         ],
         notes=[
-            f"{len(found)} suggestions" + (f" for {len(ids)} texts written to {output}" if output else ""),
+            count(len(found), "suggestion") + (f" for {count(len(ids), 'text')} written to {output}" if output else ""),
             f"decision: by thresholds for {thresholds.objective}, chosen on {source}; review: a person should look"
             if chosen
             else f"assigned: the score reaches the threshold tuned on {source}; scores are probabilities, calibrated on {source}",
@@ -250,8 +251,9 @@ def _report(
 
 
 def _round(score: float) -> float:
-    """Three significant digits: scores far below a hundredth differ, too."""
-    return float(f"{score:.3g}")
+    """Three significant digits: scores far below a hundredth differ, too. Only a score of 1 is shown as 1: a person reads it as certain."""
+    rounded = float(f"{score:.3g}")
+    return rounded if rounded < 1 or score >= 1 else round(1 - float(f"{1 - score:.1g}"), 12)
 
 
 SPECS = (

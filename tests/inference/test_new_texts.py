@@ -41,6 +41,8 @@ def test_a_text_file_is_one_document_and_a_folder_as_many_as_it_holds(tmp_path: 
     (tmp_path / "none").mkdir()
     with pytest.raises(DataError, match=r"no \.txt files"):
         read(tmp_path / "none")
+    with pytest.raises(DataError, match="no such file"):
+        read(tmp_path / "none.txt")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])

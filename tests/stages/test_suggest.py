@@ -14,7 +14,7 @@ from plant_datasets.synthetic_clinic.generator import generate
 from plant_cli.api import ArtefactError, DataError, RecipeError, SilentReporter, UsageError
 from plant_cli.base.writing import format_cell
 from plant_cli.inference.scorers import FusedScorers
-from plant_cli.stages.suggest import _write
+from plant_cli.stages.suggest import _round, _write
 from tests.artefacts.conftest import record_again
 
 
@@ -97,6 +97,11 @@ def test_scores_far_below_a_hundredth_can_be_told_from_the_threshold(trained: An
         assert float(f"{row[3]:.3g}") == row[3]
         assert row[4:] == [4.12e-10, "yes"]
         assert format_cell(row[4], table.columns[4]) == "4.12e-10"
+
+
+@pytest.mark.parametrize(("score", "shown"), [(0.12345, 0.123), (4.5678e-5, 4.57e-5), (0.99951, 0.9995), (0.99998, 0.99998), (1.0, 1.0)])
+def test_only_certainty_is_shown_as_certain(score: float, shown: float) -> None:
+    assert _round(score) == shown
 
 
 def test_titles_and_what_is_assigned_stand_in_the_file(trained: Any, tmp_path: Path) -> None:
