@@ -15,7 +15,7 @@ from plant_cli.corpus.icd_titles import read_icd_titles
 from plant_cli.corpus.skos import find_rdf_syntax, read_skos
 from plant_cli.corpus.titles import read_titles
 from plant_cli.corpus.vocabulary_tables import LISTS, SCHEMA, read_vocabulary_table
-from plant_cli.kit.compression import find_encoding, is_unicode, read_bytes
+from plant_cli.kit.compression import decode_text, find_fallback, read_bytes
 from plant_cli.kit.labels import find_used_labels
 
 _PARQUET = b"PAR1"
@@ -38,9 +38,8 @@ def read_vocabulary(path: Path, language: str | None = None, encoding: str | Non
         DataError: the file cannot be read, or holds no labels.
     """
     content = read_bytes(path, _EXPECTED)
-    encoding = None if is_unicode(content) else encoding
-    codec = find_encoding(content[:4], encoding, str(path))
-    text = "" if content.startswith(_PARQUET) else _decode(content, codec, path)
+    encoding = find_fallback(content, encoding)
+    text = "" if content.startswith(_PARQUET) else decode_text(content, encoding, "the vocabulary", str(path))
     syntax = find_rdf_syntax(text)
     titles = None if syntax else read_icd_titles(text)
     if syntax is not None:
@@ -119,16 +118,3 @@ def _complete(table: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
         found = pl.coalesce(given, f"{name}{_OWN}")
         filled.append((found.fill_null(empty) if name in LISTS else found).alias(name))
     return joined.select("label", *filled, pl.col("replaced_by").fill_null(empty)).with_columns(pl.col("deprecated").fill_null(False))
-
-
-def _decode(content: bytes, codec: str, path: Path) -> str:
-    try:
-        return content.decode(codec)
-    except UnicodeDecodeError as error:
-        before = content[: error.start].decode(codec, "replace")
-        raise DataError(
-            f"the vocabulary is not {codec.removesuffix('-sig').upper()}",
-            where=f"{path}, line {before.count(chr(10)) + 1}, column {len(before) - before.rfind(chr(10))}",
-            expected="text in its encoding",
-            todo="name its encoding, perhaps --encoding windows-1252",
-        ) from error

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from plant_cli.api import DataError, DataSection, Reporter, near_names
 from plant_cli.corpus.checks import show_some
-from plant_cli.kit.compression import find_encoding, is_unicode, read_bytes
+from plant_cli.kit.compression import decode_text, find_fallback, read_bytes
 from plant_cli.kit.tables import collect, join_columns, scan_table, text_columns
 from plant_cli.kit.text_tables import shorten, show_names
 
@@ -65,16 +65,7 @@ class TextReader:
         return ids, texts
 
     def _decode(self, content: bytes, where: str) -> str:
-        codec = find_encoding(content[:4], self.encoding or (None if is_unicode(content) else self.data.encoding), where)
-        try:
-            return content.decode(codec)
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"the text is not {codec.removesuffix('-sig').upper()}",
-                where=f"{where}, byte {error.start} (0x{content[error.start]:02x})",
-                expected="text in its encoding",
-                todo="name its encoding, perhaps --encoding windows-1252",
-            ) from error
+        return decode_text(content, self.encoding or find_fallback(content, self.data.encoding), "the text", where)
 
     def _read_rows(self, path: str) -> tuple[list[str], list[str]]:
         frame = self._read_table(path)
@@ -95,14 +86,10 @@ class TextReader:
         return self._identify(frame, names, path), texts.to_list()
 
     def _read_table(self, path: str) -> pl.DataFrame:
-        usual = self.data.encoding
-        try:
-            return collect(scan_table(Path(path), encoding=self.encoding), path)
-        except DataError:
-            if self.encoding is not None or usual is None:
-                raise
-        self.reporter.note(f"{path} is not UTF-8: it is read in {usual}, as the run's corpus was (--encoding names another)")
-        return collect(scan_table(Path(path), encoding=usual), path)
+        usual = None if self.encoding or not self.data.encoding else find_fallback(read_bytes(Path(path), "a table"), self.data.encoding)
+        if usual:
+            self.reporter.note(f"{path} is not UTF-8: it is read in {usual}, as the run's corpus was (--encoding names another)")
+        return collect(scan_table(Path(path), encoding=self.encoding or usual), path)
 
     def _identify(self, frame: pl.DataFrame, texts: Sequence[str], path: str) -> list[str]:
         """The id of each row: its cell in the column of ids, else its number, which is never taken in silence where there may be ids."""

@@ -89,15 +89,40 @@ def writing_bytes(path: Path) -> Iterator[IO[bytes]]:
         yield packed
 
 
-def is_unicode(content: bytes) -> bool:
-    """Whether a text begins with a byte order mark, or is UTF-8 from beginning to end."""
-    if any(content.startswith(mark) for mark in MARKS):
-        return True
+def find_fallback(content: bytes, usual: str | None) -> str | None:
+    """The usual encoding for a text that neither is UTF-8 nor begins with a byte order mark; None for others, and for Parquet."""
+    if usual is None or content.startswith((*MARKS, b"PAR1")):
+        return None
     try:
         content.decode("utf-8")
     except UnicodeDecodeError:
-        return False
-    return True
+        return usual
+    return None
+
+
+def decode_text(content: bytes, encoding: str | None, what: str, where: str) -> str:
+    """A whole text; of an encoding that was given, else as `find_encoding` finds.
+
+    Args:
+        content: the text, not compressed.
+        encoding: that was given for it, or None.
+        what: it is, for the message.
+        where: it stands, for the message.
+
+    Raises:
+        DataError: it is not in the encoding; says where.
+    """
+    codec = find_encoding(content[:4], encoding, where)
+    try:
+        return content.decode(codec)
+    except UnicodeDecodeError as error:
+        before = content[: error.start].decode(codec, "replace")
+        raise DataError(
+            f"{what} is not {codec.removesuffix('-sig').upper()}",
+            where=f"{where}, line {before.count(chr(10)) + 1}, column {len(before) - before.rfind(chr(10))}",
+            expected="text in its encoding",
+            todo="name its encoding, perhaps --encoding windows-1252",
+        ) from error
 
 
 def find_encoding(head: bytes, given: str | None, where: str) -> str:

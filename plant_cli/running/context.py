@@ -296,7 +296,7 @@ class RunContext:
         now = self.data.model_dump(mode="json")
         for key, before in corpus.record.source.items():
             if key not in ("path", "dataset", "rejects") and now.get(key) != before and not _is_same_file(key, now.get(key), run):
-                again = "leave the option out" if before is None else f"say so again: --set data.{key}={shlex.quote(json.dumps(before))}"
+                again = "leave the option out" if before is None else f"give it again: --set data.{key}={shlex.quote(json.dumps(before))}"
                 raise ArtefactError(
                     f"the corpus of this run was prepared with {key} = {before!r}, not {now.get(key)!r}",
                     where=f"{corpus.folder}, data.{key}",

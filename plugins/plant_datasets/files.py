@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, Pieces, PlantError, SplitName, UsageError, near_names
+from plant_cli.kit.compression import find_fallback, read_bytes
 from plant_cli.kit.rows import BadRows
 from plant_cli.kit.tables import collect, count_rows, join_columns, peek_columns, scan_table, table_format, text_columns, whole_numbers
 from plant_cli.kit.text_tables import shorten, show_names
@@ -226,12 +227,8 @@ def _read_beside(
 
 def _scan_further(path: Path, data: DataSection) -> pl.LazyFrame:
     """A table beside the documents: in UTF-8, or in their encoding."""
-    try:
-        return scan_table(path)
-    except DataError:
-        if data.encoding is None:
-            raise
-        return scan_table(path, encoding=data.encoding)
+    encoding = None if data.encoding is None else find_fallback(read_bytes(path, "a table"), data.encoding)
+    return scan_table(path, encoding=encoding)
 
 
 def _read_titles(path: Path, data: DataSection) -> pl.LazyFrame:

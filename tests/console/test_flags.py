@@ -9,7 +9,7 @@ import pytest
 
 from plant_cli.api import Choice, Options, RecipeError, Result, StageSpec, choice, option
 from plant_cli.console.flags import GENERAL, flag_type, given_values, stage_flags
-from plant_cli.registry import installed
+from plant_cli.registry import GENERAL_FLAGS, GENERAL_LETTERS, installed
 
 
 class Cooking(Options):
@@ -104,3 +104,11 @@ def test_an_argument_of_the_stage_makes_a_flag_of_that_of_a_shared_section() -> 
     }
     assert (found[True]["systems"], found[True]["path"]) == (True, False)
     assert found[False]["path"] is True
+
+
+def test_what_every_command_has_is_no_name_for_an_option() -> None:
+    """The registry refuses stages whose options are called so; `recipe` and `launch` are options of some actions."""
+    general = [flag for flag in stage_flags(SPEC, installed()) if flag.section == GENERAL]
+    names = [name for flag in general for name in flag.parameter.annotation.__metadata__[0].param_decls]
+    assert {flag.field for flag in general} - {"recipe"} | {"help"} == {*GENERAL_FLAGS}
+    assert {name for name in names if not name.startswith("--")} | {"-h"} == {*GENERAL_LETTERS}

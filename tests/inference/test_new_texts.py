@@ -56,7 +56,7 @@ def test_a_text_in_an_unknown_encoding_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(NOTE.encode("cp1252"))
     with pytest.raises(DataError, match="the text is not UTF-8") as caught:
         read(tmp_path / "a.txt")
-    assert "byte 12 (0xe4)" in caught.value.where
+    assert "line 1, column 13" in caught.value.where
     assert read(tmp_path / "a.txt", encoding="cp1252") == {"a": NOTE}
 
 
@@ -65,6 +65,8 @@ def test_a_table_of_another_encoding_than_the_runs_corpus(tmp_path: Path) -> Non
     for encoding in ("utf-8", "utf-8-sig", "cp1252"):
         (tmp_path / f"{encoding}.csv").write_text(f"doc_id,text\n7,{NOTE}\n", encoding=encoding)
         assert read(tmp_path / f"{encoding}.csv", data=data, reporter=listener) == {"7": NOTE}
+    with pytest.raises(DataError, match="no such file"):
+        read(tmp_path / "gone.csv", data=data, reporter=listener)
     assert [said.partition(":")[0] for said in listener.said] == [f"{tmp_path / 'cp1252.csv'} is not UTF-8"]
 
 

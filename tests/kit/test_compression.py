@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plant_cli.api import DataError
-from plant_cli.kit.compression import bare_name, compress, find_encoding, is_unicode, open_bytes, read_bytes, writing_text
+from plant_cli.kit.compression import bare_name, compress, decode_text, find_encoding, find_fallback, open_bytes, read_bytes, writing_text
 
 TEXT = "line\n" * 200_000
 
@@ -65,8 +65,16 @@ def test_encodings(tmp_path: Path) -> None:
         find_encoding(b"abcd", "klingon", "x")
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"), [(b"", True), ("Möbel".encode(), True), ("Möbel".encode("cp1252"), False), ("Möbel".encode("utf-16"), True)]
-)
-def test_text_in_unicode_is_known(content: bytes, expected: bool) -> None:
-    assert is_unicode(content) is expected
+@pytest.mark.parametrize(("codec", "expected"), [("utf-8", None), ("utf-8-sig", None), ("utf-16", None), ("cp1252", "cp1252")])
+def test_the_usual_encoding_is_for_what_is_not_unicode(codec: str, expected: str | None) -> None:
+    content = "Möbel".encode(codec)
+    assert find_fallback(content, "cp1252") == expected
+    assert find_fallback(content, None) is None
+    assert find_fallback(b"PAR1\xe4", "cp1252") is None
+    assert decode_text(content, expected, "the text", "x") == "Möbel"
+
+
+def test_a_text_in_another_encoding_is_told_with_its_place() -> None:
+    with pytest.raises(DataError, match="the text is not UTF-8") as caught:
+        decode_text("Tisch\nMöbel".encode("cp1252"), None, "the text", "x")
+    assert caught.value.where == "x, line 2, column 2"
