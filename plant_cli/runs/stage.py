@@ -160,9 +160,9 @@ class StageFolder:
         """
         record = self.record()
         if record is None or record.status != "done":
-            state, again = (
-                ("has not run", todo) if record is None else (f"is not done: {record.status}", f"{todo} --resume goes on with it")
-            )
+            state, again = "has not run", todo
+            if record is not None:
+                state, again = f"is not done: {record.status}", f"{todo}; with --resume it goes on where it stopped"
             if os.path.lexists(self._previous):
                 again += f"; the finished one that it was to replace waits in {self._previous}"
             raise ArtefactError(f"the stage '{self.name}' {state}", where=str(self.path), expected="a finished stage", todo=again)

@@ -254,3 +254,12 @@ def test_the_first_attempt_of_a_stage_on_another_disk_stays_there(run: Run, make
     (run.path / "mig").symlink_to(elsewhere)
     run.stage("mig").begin(make_record())
     assert (elsewhere / "stage.json").exists()
+
+
+def test_an_interrupted_replacement_names_the_way_on_and_the_finished_one(done: StageFolder, make_record: Make) -> None:
+    done.begin(make_record())
+    done.write(make_record(status="interrupted"))
+    with pytest.raises(ArtefactError, match="is not done: interrupted") as caught:
+        done.require("plant mig DATA")
+    waits = f"the finished one that it was to replace waits in {done.path.with_name('.mig.previous')}"
+    assert caught.value.todo == f"plant mig DATA; with --resume it goes on where it stopped; {waits}"
