@@ -1,4 +1,4 @@
-"""Fills the generated blocks of the docs from the code: `python docs/generate.py --write`, or `--check` that they are current.
+"""Fills the generated blocks of the docs from the code and from `results/`: `python docs/generate.py --write`, or `--check` them.
 
 A block stands between `<!-- generated: NAME -->` and `<!-- end -->`; `BLOCKS` says which function writes it. Only what ships with
 `plant-cli` is described, whatever other plugins are installed here.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import inspect
+import json
 import re
 import sys
 import tomllib
@@ -239,6 +240,17 @@ def recipe_list() -> Iterator[str]:
     yield from table(("recipe", "what it does"), rows)
 
 
+def result_table(path: Path) -> Iterator[str]:
+    """A table of measured figures from a JSON file, with what one must know to read it. Columns of figures are aligned right."""
+    result = json.loads(path.read_text("utf-8"))
+    seeds = f"{result['seeds']} seed{'s' * (result['seeds'] > 1)}, " if result["seeds"] else ""
+    yield from (f"**{result['title']}** ({seeds}{result['date']}). {result['convention']}", "")
+    header, _, *rows = table(result["columns"], result["rows"])
+    figures = [all(re.match(r"[\d\[+−–.]|$", cell) for cell in column) for column in zip(*result["rows"], strict=True)]
+    yield from (header, "|" + "".join("--:|" if right else "---|" for right in figures), *rows)
+    yield from (result["note"], "") if result["note"] else ()
+
+
 BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "command-list": command_list,
     "commands": command_pages,
@@ -260,6 +272,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "recipes": recipe_list,
     "formats": format_list,
     "corpora": corpus_list,
+    **{f"results-{path.stem}": partial(result_table, path) for path in sorted((DOCS / "results").glob("*.json"))},
 }
 
 

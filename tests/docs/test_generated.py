@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import json
 import re
 import sys
 from pathlib import Path
@@ -58,6 +59,22 @@ def test_a_stale_block_is_found_and_written_anew(
     assert "| 130 | `Interrupted` |" in text
     monkeypatch.setattr(sys, "argv", ["generate.py", "--check"])
     assert generator.main() == 0
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "results").glob("*.json")), ids=lambda path: path.stem)
+def test_results_have_one_shape(path: Path) -> None:
+    result = json.loads(path.read_text("utf-8"))
+    assert list(result) == ["title", "date", "convention", "seeds", "columns", "rows", "note"]
+    assert {len(row) for row in result["rows"]} == {len(result["columns"])}
+    assert all(isinstance(cell, str) for row in result["rows"] for cell in row)
+
+
+def test_columns_of_figures_are_aligned_right(generator: ModuleType, tmp_path: Path) -> None:
+    result = {"title": "Speed", "date": "2026-01-02", "convention": "Seconds.", "seeds": 3, "columns": ["part", "time"], "note": "Quiet."}
+    (tmp_path / "speed.json").write_text(json.dumps({**result, "rows": [["reading", "+1.5 [1.2, 1.9] ▲"], ["the rest", "–"]]}), "utf-8")
+    head, _, *lines = generator.result_table(tmp_path / "speed.json")
+    assert head == "**Speed** (3 seeds, 2026-01-02). Seconds."
+    assert lines == ["| part | time |", "|---|--:|", "| reading | +1.5 [1.2, 1.9] ▲ |", "| the rest | – |", "", "Quiet.", ""]
 
 
 def test_every_hook_and_every_error_is_documented() -> None:
