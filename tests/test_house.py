@@ -27,7 +27,7 @@ HOMES = {room: ROOT / "plant_cli" / room for room in ROOMS if (ROOT / "plant_cli
     f"plugins/{path.parent.name}": path.parent for path in (ROOT / "plugins").glob("*/__init__.py")
 }
 AT_ROOT = {".ci", ".gitignore", ".pre-commit-config.yaml", "LICENSE", "README.md", "constraints.txt", "docs", "plant_cli", "plugins"}
-AT_ROOT |= {"pyproject.toml", "recipes", "requirements-cpu.lock", "requirements.lock", "tests"}
+AT_ROOT |= {"mkdocs.yml", "pyproject.toml", "recipes", "requirements-cpu.lock", "requirements.lock", "tests"}
 OWN_ROOMS = {"docs", "packaging", "benchmarks", "golden", "web", "faults"}
 
 
