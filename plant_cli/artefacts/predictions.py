@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from plant_cli.api.corpus import LabelIndex, Split
 from plant_cli.artefacts.guard import stamp
 from plant_cli.base.files import replacing
 from plant_cli.base.parquet import panics_as_errors
-from plant_cli.kit.metrics import Floats, Integers
+from plant_cli.runs.stage import VALIDATION
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 PREDICTIONS = "predictions.parquet"
-VALIDATION = "validation.parquet"  # what a trained model said of validation, calibrated without each document's own part
 INDICES = "label_indices"
 PARTS = "parts"  # folder of the predictions by each part of a model alone
 NETWORK, SCORERS, WHOLE = "network", "scorers together", "all together"  # what parts are called, beside the names of scorers

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from plant_cli.api.errors import ArtefactError
 from plant_cli.artefacts.guard import FORMAT, require_same, stamp
 from plant_cli.artefacts.integrity import require_recorded
 from plant_cli.base.files import read_json, write_json
-from plant_cli.kit.metrics import Floats, Integers
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 THRESHOLDS = "thresholds.json"
 VALIDATION = "validation"

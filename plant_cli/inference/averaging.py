@@ -24,7 +24,7 @@ from plant_cli.inference.top import Keep, TopCollector, TopLabels
 from plant_cli.model.truncation import Cut
 
 Mean = Literal["probabilities", "logits"]
-Rows = npt.NDArray[np.int64]
+from plant_cli.model.reading import Rows
 Logits = npt.NDArray[np.float32]
 NUMBERS = 1 << 22
 """Scores that are in memory at a time when the best labels are looked for."""

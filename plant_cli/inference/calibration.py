@@ -15,7 +15,6 @@ from plant_cli.inference.scorers import ScoredDocuments
 from plant_cli.inference.top import Rows, TopLabels, distinct_probabilities
 from plant_cli.lexical.calibration import (
     KNOTS,
-    UNSCORED,
     Losses,
     Reliability,
     calibrate_pairs,
@@ -23,13 +22,14 @@ from plant_cli.lexical.calibration import (
     measure_losses,
     measure_reliability,
 )
+from plant_cli.model.label_scores import UNSCORED
 from plant_cli.lexical.fusion import Floats, Fusion, fuse_pairs
 from plant_cli.lexical.isotonic import RANGES, Curves, bend_pairs, fit_curves
 from plant_cli.lexical.scores import KEPT, choose_best, find_pairs
 
 FOLDS = 5
 PLATT, ISOTONIC = "Platt", "isotonic"
-Ints = npt.NDArray[np.int64]
+from plant_cli.lexical.fusion import Ints
 
 
 @dataclass(frozen=True, kw_only=True)

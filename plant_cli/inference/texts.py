@@ -19,7 +19,8 @@ from plant_cli.inference.reasons import explain_labels
 from plant_cli.inference.scorers import ScoredDocuments
 from plant_cli.inference.scoring import WHOLE, Mix, keep_logits, score_documents, top_labels
 from plant_cli.inference.top import Scoring, TopLabels
-from plant_cli.lexical.calibration import LIMIT, UNSCORED
+from plant_cli.lexical.calibration import LIMIT
+from plant_cli.model.label_scores import UNSCORED
 from plant_cli.model.candidates import measure_recall
 from plant_cli.model.hardware import Hardware, choose_hardware
 from plant_cli.model.network import Network, load_network

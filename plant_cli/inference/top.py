@@ -16,10 +16,10 @@ from plant_cli.model.truncation import Cut
 from plant_cli.runs.session import never
 
 if TYPE_CHECKING:  # imports torch
-    from plant_cli.model.candidates import Candidates
+    from plant_cli.model.candidates import ShortlistedLabels
     from plant_cli.model.reading import HiddenReader, LiveReader
 
-Rows = npt.NDArray[np.int64]
+from plant_cli.model.reading import Rows
 Logits = npt.NDArray[np.float32]
 Keep = Callable[[Rows, Logits], None]
 BATCH = 64  # documents whose scores for all labels are held at a time
@@ -71,7 +71,7 @@ class Scoring:
     batch: int
     reporter: Reporter
     keep: Keep | None = None
-    candidates: Candidates | None = None
+    candidates: ShortlistedLabels | None = None
     should_stop: Callable[[], bool] = never
     evidence: Evidence | None = None
     parts: bool = False

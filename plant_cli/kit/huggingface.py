@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from plant_cli.api import ComponentError, ResourceError, first_line
 from plant_cli.api.model import TokenBatch
 from plant_cli.base.hashing import hash_strings
-from plant_cli.kit import layers, quantization
+from plant_cli.kit import quantization
+from plant_cli.kit.layers import readable_positions, restore_trainable, save_trainable, split_layers
 from plant_cli.kit.bert import Bert, load_bert, make_bert
 from plant_cli.kit.profile import HuggingFaceOptions
 from plant_cli.kit.windows import check_overlap, cut, join
@@ -77,7 +78,7 @@ class HuggingFaceBackbone:
         self.tokenizer = load_tokenizer(profile, options)
         self.network = load_network(profile, options)
         config = self.network.config
-        positions = layers.readable_positions(self.network)
+        positions = readable_positions(self.network)
         self.window = min(options.window or profile.window or positions, positions)
         self.overlap = options.overlap
         self.max_length = options.max_tokens
@@ -129,14 +130,14 @@ class HuggingFaceBackbone:
 
     def layer_groups(self) -> Sequence[Sequence[nn.Parameter]]:
         """See `plant_cli.api.Backbone.layer_groups`."""
-        return layers.layer_groups(self.network)
+        return split_layers(self.network)
 
     def save(self, folder: Path) -> None:
         """See `plant_cli.api.Backbone.save`: an adapter in peft's layout, or the trainable weights."""
         if self.adapted:
             quantization.save_adapter(self.network, folder / "adapter")
         else:
-            layers.save_trainable(self.network, folder / "backbone.safetensors")
+            save_trainable(self.network, folder / "backbone.safetensors")
 
     def export(self, folder: Path, *, merge: bool) -> Mapping[str, Any]:
         """See `plant_cli.api.ExportableBackbone.export`; of a packed model always whole weights: no hub has just these."""
@@ -171,7 +172,7 @@ class HuggingFaceBackbone:
         if self.adapted:
             quantization.restore_adapter(self.network, folder / "adapter")
         else:
-            layers.restore_trainable(self.network, folder / "backbone.safetensors")
+            restore_trainable(self.network, folder / "backbone.safetensors")
 
 
 def load_tokenizer(profile: Profile, options: HuggingFaceOptions) -> Any:

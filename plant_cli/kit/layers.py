@@ -16,7 +16,7 @@ DEFAULT_POSITIONS = 512  # of a model whose configuration names no limit
 LAYER_NUMBER = re.compile(r"\.(?:layer|layers|h|blocks)\.(\d+)\.")
 
 
-def layer_groups(module: nn.Module) -> Sequence[Sequence[nn.Parameter]]:
+def split_layers(module: nn.Module) -> Sequence[Sequence[nn.Parameter]]:
     """Trainable parameters from first to last: what stands before the layers, then each layer (what stands after, with the last)."""
     groups: dict[int, list[nn.Parameter]] = {}
     deepest = -1

@@ -18,7 +18,6 @@ from plant_cli.lexical.fusion import Floats, Fusion, Ints, fit_logistic, hat_wei
 
 KNOTS = (1.0, 10.0)
 PENALTY = 0.03  # against the mean loss of a document, on what slopes and offsets change
-UNSCORED = -1e4  # logit of a label that was not scored: a probability of 0
 LIMIT = 50.0  # logits beyond it are cut before they are weighed: their probabilities are 0 and 1
 FLATTEST = 0.01  # slope of a source alone: its order of labels is never turned round
 BINS = 10

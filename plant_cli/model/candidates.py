@@ -23,7 +23,7 @@ BATCH = 256  # documents proposed for at a time
 SAMPLE = 64  # documents on which recall is measured: all their labels must be scored
 
 
-class Candidates:
+class ShortlistedLabels:
     """What a shortlist proposes for each document of a split.
 
     Args:
@@ -48,11 +48,11 @@ class Candidates:
         """How many a document has on average."""
         return float(np.mean([len(labels) for labels in self.found])) if self.found else 0.0
 
-    def join(self, rows: Rows, labels: Rows) -> Candidates:
+    def join(self, rows: Rows, labels: Rows) -> ShortlistedLabels:
         """These and further (document, label) pairs, given by document and label [P]; documents rise."""
         ends = np.searchsorted(rows, np.arange(len(self.found) + 1))
         further = (labels[first:last] for first, last in pairwise(ends))
-        return Candidates([np.union1d(own, others).astype(np.int64) for own, others in zip(self.found, further, strict=True)], self.labels)
+        return ShortlistedLabels([np.union1d(own, others).astype(np.int64) for own, others in zip(self.found, further, strict=True)], self.labels)
 
     def recall(self, gold: csr_array) -> float:
         """Share of the pairs of gold [N, L] that are proposed; 1 if there is none."""
@@ -70,7 +70,7 @@ class Candidates:
 
 def propose(
     shortlist: tuple[ShortlistSpec, Options], statistics: WordStatistics, splits: Mapping[str, Sequence[str]], reporter: Reporter
-) -> dict[str, Candidates]:
+) -> dict[str, ShortlistedLabels]:
     """Build a shortlist, and ask it for the labels of every text of some splits.
 
     Args:
@@ -93,7 +93,7 @@ def propose(
     )
     built = spec.build(options, given)
     columns = {word: column for column, word in enumerate(table.words)}
-    proposed: dict[str, Candidates] = {}
+    proposed: dict[str, ShortlistedLabels] = {}
     for name, texts in splits.items():
         found: list[Rows] = []
         with reporter.progress(f"shortlist {spec.name}: {name}", len(texts), "documents") as task:
@@ -102,7 +102,7 @@ def propose(
                 proposals = built.propose(part, count_words(part, columns, statistics.analyser))
                 found.extend(_checked(spec.name, proposals, len(part), len(statistics.docs_with_label)))
                 task.advance(len(part))
-        proposed[name] = Candidates(found, len(statistics.docs_with_label))
+        proposed[name] = ShortlistedLabels(found, len(statistics.docs_with_label))
     return proposed
 
 
@@ -132,7 +132,7 @@ def _broken(name: str, what: str) -> ComponentError:
 
 @torch.no_grad()
 def measure_recall(
-    network: Network, reader: HiddenReader, hardware: Hardware, candidates: Candidates, m: int, *, batch: int, sample: int = SAMPLE
+    network: Network, reader: HiddenReader, hardware: Hardware, candidates: ShortlistedLabels, m: int, *, batch: int, sample: int = SAMPLE
 ) -> float:
     """Share of the m labels that the network scores highest that the shortlist proposes, mean over at most `sample` documents.
 

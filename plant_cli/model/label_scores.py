@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import PairDecoder, Reading
-from plant_cli.lexical.calibration import UNSCORED
+
+UNSCORED = -1e4  # logit of a label that was not scored: a probability of 0
 
 BLOCK = 1 << 14
 """Labels scored at a time: what a decoder makes of its label tables, such as queries [L, H], stays small."""

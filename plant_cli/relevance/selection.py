@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 STRIDE = 8  # of the sample by which values that are surely too small are recognised
 WORD_BITS = 31  # a word's index is an int32
-Ints = npt.NDArray[np.integer[Any]]
+from plant_cli.relevance.counting import Ints
 
 
 def best_of_rows(

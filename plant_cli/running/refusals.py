@@ -6,10 +6,9 @@ import shlex
 from collections.abc import Sequence
 
 from plant_cli.api import ArtefactError, UsageError
-from plant_cli.artefacts.predictions import VALIDATION
 from plant_cli.artefacts.records import STAGE_FILE, StageRecord
 from plant_cli.runs.folder import Run
-from plant_cli.runs.stage import StageFolder
+from plant_cli.runs.stage import VALIDATION, StageFolder
 
 OF_A_SYSTEM = ("predict",)  # stages whose tag is that of a trained system: another one keeps nothing
 OF_INPUTS = ("its input ", "the contents of ", "it judged ")  # how changes begin that are not of options

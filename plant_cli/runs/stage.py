@@ -13,6 +13,7 @@ from plant_cli.artefacts.records import STAGE_FILE, Facts, StageRecord, read_rec
 from plant_cli.base.files import TEMPORARY, remove, remove_temporaries, write_json
 from plant_cli.base.hashing import hash_file, hash_json
 
+VALIDATION = "validation.parquet"  # what a trained model predicts for validation, calibrated without each document's own part
 SCRATCH = "checkpoints"  # what only a continued stage needs is not an output
 
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from plant_cli.base.padding import TOKEN_MULTIPLE, round_up
 
-Rows = npt.NDArray[np.int64]
+from plant_cli.model.reading import Rows
 BUCKET = 32  # micro-batches that are sorted by length together
 
 

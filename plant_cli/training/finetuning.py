@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from plant_cli.api import GroupedDecoder, LabelLoss, RankLoss, Reading, Split
-from plant_cli.model.candidates import Candidates
+from plant_cli.model.candidates import ShortlistedLabels
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.label_scores import score_all, score_pairs
 from plant_cli.model.network import Network
@@ -69,7 +69,7 @@ class FineTuning:
         anchor: Anchor | None = None,
         *,
         sparse: bool = False,
-        candidates: Candidates | None = None,
+        candidates: ShortlistedLabels | None = None,
     ) -> None:
         self.network = network
         self.reader = reader

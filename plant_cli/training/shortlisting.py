@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from plant_cli.api import Choice, LabelLoss, PairDecoder, ShortlistSpec, UsageError
 from plant_cli.inference.scorers import ScoredDocuments
-from plant_cli.model.candidates import Candidates, propose
+from plant_cli.model.candidates import ShortlistedLabels, propose
 from plant_cli.training.materials import Inputs, Setup
 from plant_cli.training.options import FinetuneOptions
 
@@ -27,8 +27,8 @@ class Shortlisted:
         recall_at: how many of the labels that the network scores highest are looked for among them.
     """
 
-    train: Candidates
-    validation: Candidates
+    train: ShortlistedLabels
+    validation: ShortlistedLabels
     recall_at: int
 
 

@@ -13,7 +13,7 @@ from plant_cli.inference.calibration import Calibrated, PairCollector, Pairs, ca
 from plant_cli.inference.scorers import ScoredDocuments
 from plant_cli.inference.scoring import WHOLE, score_documents
 from plant_cli.inference.top import Scoring, TopLabels
-from plant_cli.model.candidates import Candidates
+from plant_cli.model.candidates import ShortlistedLabels
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.label_scores import score_all
 from plant_cli.model.network import Network
@@ -22,7 +22,7 @@ from plant_cli.training.materials import Material
 
 FEW = "assigned few"
 """Whether the network has ever assigned few labels, in the memory of validation."""
-ALONE, BESIDE = (1.0,), (0.0, 1.0)  # weights of network and scorers where validation says nothing
+BESIDE = (0.0, 1.0)  # weights of network and scorers where validation says nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class Judged:
     calibrated: Calibrated
 
 
-def limit_assigned(gold: csr_array, candidates: Candidates | None = None) -> float:
+def limit_assigned(gold: csr_array, candidates: ShortlistedLabels | None = None) -> float:
     """The share of scored (document, label) pairs above which a network that assigns them has collapsed: midway from gold's share to all.
 
     That is one half where labels are many. Of eight labels with two on each document a network may well assign more for a while, and so
@@ -94,7 +94,7 @@ class Validation:
         *,
         batch: int,
         scored: ScoredDocuments | None = None,
-        candidates: Candidates | None = None,
+        candidates: ShortlistedLabels | None = None,
         starts_sparse: bool = True,
     ) -> None:
         self.network = network

@@ -16,7 +16,7 @@ from plant_awd_lstm.network import Encoder, Outputs, detach, first_rows
 from plant_awd_lstm.options import AwdLstmOptions
 from plant_awd_lstm.vocabulary import BEGIN, PAD, read_vocabulary
 from plant_cli.api import TokenBatch, TrainingError
-from plant_cli.kit import layers
+from plant_cli.kit.layers import split_layers
 
 
 class AwdLstmBackbone:
@@ -128,7 +128,7 @@ class AwdLstmBackbone:
 
     def layer_groups(self) -> Sequence[Sequence[nn.Parameter]]:
         """See `plant_cli.api.Backbone.layer_groups`: the embedding, then each LSTM layer."""
-        return layers.layer_groups(self.network)
+        return split_layers(self.network)
 
     def save(self, folder: Path) -> None:
         """All that `load` needs: vocabulary, sizes and weights."""

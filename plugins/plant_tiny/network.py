@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import ComponentError, TokenBatch
-from plant_cli.kit import layers
+from plant_cli.kit.layers import split_layers, restore_trainable, save_trainable
 from plant_cli.kit.files import hash_strings
 from plant_cli.kit.windows import check_overlap, cut, join
 from plant_tiny.plugin import TinyOptions
@@ -89,12 +89,12 @@ class TinyBackbone:
 
     def layer_groups(self) -> Sequence[Sequence[nn.Parameter]]:
         """See `plant_cli.api.Backbone.layer_groups`."""
-        return layers.layer_groups(self.network)
+        return split_layers(self.network)
 
     def save(self, folder: Path) -> None:
         """See `plant_cli.api.Backbone.save`."""
-        layers.save_trainable(self.network, folder / "backbone.safetensors")
+        save_trainable(self.network, folder / "backbone.safetensors")
 
     def restore(self, folder: Path) -> None:
         """See `plant_cli.api.Backbone.restore`."""
-        layers.restore_trainable(self.network, folder / "backbone.safetensors")
+        restore_trainable(self.network, folder / "backbone.safetensors")

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import DecoderShape, Reading
-from plant_cli.lexical.calibration import UNSCORED
+from plant_cli.model.label_scores import UNSCORED
 from plant_cli.model.label_scores import last_positions, score_all, score_pairs
 from plant_cli.parallel.gradients import clip_gradients
 from plant_cli.training.finetuning import add_random

@@ -12,7 +12,8 @@ from plant_cli.corpus.analyser import PLAIN
 from plant_cli.inference import calibration
 from plant_cli.inference.calibration import PairCollector, Pairs, calibrate, list_scored
 from plant_cli.inference.scorers import FusedScorers, ScoredDocuments
-from plant_cli.lexical.calibration import UNSCORED, Losses, fit_calibration
+from plant_cli.lexical.calibration import Losses, fit_calibration
+from plant_cli.model.label_scores import UNSCORED
 from plant_cli.lexical.fusion import Fusion, gather_candidates
 from plant_cli.lexical.scores import keep_best
 

@@ -14,9 +14,9 @@ from plant_cli.inference.model import Combination
 from plant_cli.inference.scoring import WHOLE, score_documents, top_labels
 from plant_cli.inference.texts import mix_scorers
 from plant_cli.inference.top import Scoring, TopLabels, distinct_probabilities
-from plant_cli.lexical.calibration import UNSCORED
+from plant_cli.model.label_scores import UNSCORED
 from plant_cli.lexical.fusion import Fusion
-from plant_cli.model.candidates import Candidates
+from plant_cli.model.candidates import ShortlistedLabels
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
 from tests.inference.test_scorers import fit
@@ -131,7 +131,7 @@ def test_of_a_shortlist_its_candidates_alone_are_scored_and_the_share_assigned_i
     """A network that assigns all that it is asked for has a share of 1, however few that are."""
     network = small_network(labels=8)
     whole = run(network, k=8)
-    candidates = Candidates([np.array(labels) for labels in ([1, 5], [0, 2, 3], [4], [1, 6], [7, 3], [2, 0])], 8)
+    candidates = ShortlistedLabels([np.array(labels) for labels in ([1, 5], [0, 2, 3], [4], [1, 6], [7, 3], [2, 0])], 8)
     found = run(network, k=2, candidates=candidates)
     for row, labels in enumerate(candidates.found):
         best = [label for label in whole.labels[row].tolist() if label in labels]

@@ -11,7 +11,7 @@ import torch
 from scipy.sparse import csr_array
 
 from plant_cli.api import ComponentError, SilentReporter
-from plant_cli.model.candidates import Candidates, _checked, measure_recall
+from plant_cli.model.candidates import ShortlistedLabels, _checked, measure_recall
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.reading import LiveReader, tokenize
 
@@ -26,7 +26,7 @@ def test_recall_is_that_of_a_plain_loop(small_network: Callable[..., Any]) -> No
     with torch.no_grad():
         exact = [network.decoder(reader.read(np.array([row])))[0].topk(4).indices.tolist() for row in range(4)]
     proposed = [[0, 1, 2], [3, 4, 5, 6, 7, 8], [], list(range(9))]
-    found = Candidates([np.array(labels, dtype=np.int64) for labels in proposed], 9)
+    found = ShortlistedLabels([np.array(labels, dtype=np.int64) for labels in proposed], 9)
     expected = [len(set(best) & set(labels)) / 4 for best, labels in zip(exact, proposed, strict=True)]
     assert measure_recall(network, reader, CPU, found, 4, batch=3) == pytest.approx(np.mean(expected))
     # of two documents: the first and the last
@@ -34,13 +34,13 @@ def test_recall_is_that_of_a_plain_loop(small_network: Callable[..., Any]) -> No
 
 
 def test_candidates_are_told_document_by_document() -> None:
-    found = Candidates([np.array([2, 0]), np.array([], dtype=np.int64), np.array([1])], 3)
+    found = ShortlistedLabels([np.array([2, 0]), np.array([], dtype=np.int64), np.array([1])], 3)
     assert found.most == 2
     assert found.of(np.array([2, 0, 1]), torch.device("cpu")).tolist() == [[False, True, False], [True, False, True], [False] * 3]
 
 
 def test_further_pairs_join_and_recall_of_gold_is_their_share() -> None:
-    found = Candidates([np.array([2, 0]), np.array([], dtype=np.int64), np.array([1])], 4)
+    found = ShortlistedLabels([np.array([2, 0]), np.array([], dtype=np.int64), np.array([1])], 4)
     joined = found.join(np.array([0, 0, 2]), np.array([0, 3, 2]))
     assert [labels.tolist() for labels in joined.found] == [[0, 2, 3], [], [1, 2]]
     gold = csr_array(np.array([[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]]))

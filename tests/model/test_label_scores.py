@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import Reading
-from plant_cli.lexical.calibration import UNSCORED
+from plant_cli.model.label_scores import UNSCORED
 from plant_cli.model import label_scores
 from plant_cli.model.label_scores import score_all, score_pairs
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from plant_cli.api import DecoderShape, GroupedReading, Reading, SilentReporter, Split
 from plant_cli.model import label_scores
-from plant_cli.model.candidates import Candidates
+from plant_cli.model.candidates import ShortlistedLabels
 from plant_cli.model.hardware import Hardware
 from plant_cli.model.label_scores import score_pairs
 from plant_cli.model.reading import LiveReader, tokenize
@@ -99,7 +99,7 @@ def test_with_candidates_hard_negatives_are_the_hardest_of_them(parts: Parts) ->
 
     def with_candidates(found: dict[int, list[int]]) -> Tensor:
         lists = [np.array(found.get(row, []), dtype=np.int64) for row in range(3)]
-        return FineTuning(parts.network, parts.reader, parts.split, loss, CPU, candidates=Candidates(lists, 6))(ROWS, epoch=0, seed=1)[0]
+        return FineTuning(parts.network, parts.reader, parts.split, loss, CPU, candidates=ShortlistedLabels(lists, 6))(ROWS, epoch=0, seed=1)[0]
 
     logits = parts.network.decoder(parts.reader.read(ROWS)).detach()
     targets = torch.tensor(GOLD[ROWS].toarray(), dtype=torch.float32)
@@ -118,7 +118,7 @@ def test_few_candidates_all_count_beside_positives_and_random_negatives(
 ) -> None:
     """No more candidates than hard negatives: they are scored once, with gradient, and nothing else is."""
     loss = Focal(FocalOptions(hard_negatives=4, random_negatives=2))  # of 2 candidates at most, half of the hard ones: 1 random
-    candidates = Candidates([np.array(labels, dtype=np.int64) for labels in ([], [0, 3], [5])], 6)
+    candidates = ShortlistedLabels([np.array(labels, dtype=np.int64) for labels in ([], [0, 3], [5])], 6)
     logits = parts.network.decoder(parts.reader.read(ROWS))
     targets = torch.tensor(GOLD[ROWS].toarray(), dtype=torch.float32)
     asked = []
@@ -202,7 +202,7 @@ def test_a_batch_is_read_once_for_labels_and_groups(parts: Parts, way: str, monk
     decoder.sparse = way == "sparse"
     parts.network.decoder = decoder
     lists = [np.arange(6) if row else np.arange(0) for row in range(3)]
-    candidates = Candidates(lists, 6) if way.endswith("candidates") else None
+    candidates = ShortlistedLabels(lists, 6) if way.endswith("candidates") else None
     hard = 6 if way == "few candidates" else 5  # of 6 labels with 1 or 2 positives: all negatives
     loss = Bce(BceOptions(hard_negatives=hard))
     targets = torch.tensor(GOLD[ROWS].toarray(), dtype=torch.float32)

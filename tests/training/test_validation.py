@@ -16,7 +16,7 @@ from plant_cli.inference.scorers import FusedScorers, ScoredDocuments
 from plant_cli.inference.top import Scoring, TopCollector
 from plant_cli.lexical.fusion import Fusion, gather_candidates
 from plant_cli.lexical.scores import keep_best
-from plant_cli.model.candidates import Candidates
+from plant_cli.model.candidates import ShortlistedLabels
 from plant_cli.registry import installed
 from plant_cli.training import validation
 from plant_cli.training.judging import Judge, find_families
@@ -118,9 +118,9 @@ def test_a_network_that_begins_with_one_half_everywhere_has_not_collapsed(played
 
 def test_among_candidates_the_right_ones_are_no_collapse_and_all_of_them_are_one(played: Any) -> None:
     """Two labels of each document are proposed, one of which is right: the limit is three quarters of the proposed pairs."""
-    candidates = Candidates([np.array([label, (label + 1) % 3]) for label in range(3)] * 4, 3)
+    candidates = ShortlistedLabels([np.array([label, (label + 1) % 3]) for label in range(3)] * 4, 3)
     assert limit_assigned(csr_array(GOLD), candidates) == pytest.approx(0.75)
-    assert limit_assigned(csr_array(GOLD), Candidates([np.zeros(0, dtype=np.int64)] * 12, 3)) == 0.5
+    assert limit_assigned(csr_array(GOLD), ShortlistedLabels([np.zeros(0, dtype=np.int64)] * 12, 3)) == 0.5
     found = played(SURE, candidates=candidates)
     run, shares = found.run, iter([0.5, 0.75, 1.0])
 
@@ -135,7 +135,7 @@ def test_among_candidates_the_right_ones_are_no_collapse_and_all_of_them_are_one
 
 
 def test_between_epochs_candidates_are_scored_and_at_the_end_every_label(played: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    candidates = Candidates([np.arange(3)] * len(GOLD), 3)
+    candidates = ShortlistedLabels([np.arange(3)] * len(GOLD), 3)
     found, asked = played(SURE, candidates=candidates), []
     score = validation.score_documents
     monkeypatch.setattr(validation, "score_documents", lambda *given: (asked.append(given[-1].candidates), score(*given))[1])
