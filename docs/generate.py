@@ -23,15 +23,14 @@ from plant_cli import api
 from plant_cli.api import BackboneSpec, DatasetSpec, Options, PlantError, Spec, StageSpec, errors
 from plant_cli.api.components import SpecT
 from plant_cli.api.hooks import HOOKS
-from plant_cli.api.kinds import TABLE
-from plant_cli.api.option_table import OptionRow, option_rows
-from plant_cli.api.sections import SHARED_SECTIONS
-from plant_cli.artefacts.records import RunHeader, StageRecord
-from plant_cli.console.commands import stage_command
-from plant_cli.console.flags import GENERAL, Flag, stage_flags
+from plant_cli.api.options import SHARED_SECTIONS, OptionRow, option_rows
+from plant_cli.api.specs import TABLE
+from plant_cli.cli.flags import GENERAL, Flag, stage_flags
+from plant_cli.cli.tree import stage_command
+from plant_cli.data.records import RunHeader, StageRecord
 from plant_cli.main import build
-from plant_cli.recipe.sources import load_recipe, shipped_recipes
 from plant_cli.registry import installed
+from plant_cli.runs.recipes import load_recipe, shipped_recipes
 
 DOCS = Path(__file__).parent
 DISTRIBUTION = "plant-cli"

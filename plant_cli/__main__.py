@@ -7,7 +7,7 @@ import sys
 def main() -> None:
     """Entry point. Until there is somebody to explain it, Ctrl-C ends the process as it ends any other: without a trace."""
     handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from plant_cli.console.limits import find_limit, run_watched
+    from plant_cli.cli.failures import find_limit, run_watched
 
     def work() -> None:
         from plant_cli.main import main as run

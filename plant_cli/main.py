@@ -9,11 +9,11 @@ import typer
 from typer.main import get_command
 
 import plant_cli
-from plant_cli.console.commands import CONTEXT, StageGroup
-from plant_cli.console.failures import report_failures
-from plant_cli.console.streams import reopen_closed, tolerate_lost_reader
-from plant_cli.parallel.waiting import limit_spinning
+from plant_cli.cli.execution import reopen_closed, tolerate_lost_reader
+from plant_cli.cli.failures import report_failures
+from plant_cli.cli.tree import CONTEXT, StageGroup
 from plant_cli.registry import Registry, installed
+from plant_cli.runs.machine import limit_spinning
 
 SUMMARY = "Extreme multi-label text classification with planted attention, and honest statistics."
 HINT = "`plant quickstart` shows everything on a small corpus in minutes; `plant COMMAND --help` explains one command."

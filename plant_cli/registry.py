@@ -18,13 +18,11 @@ import pluggy
 from pydantic import ValidationError
 
 from plant_cli.api.components import PluginRecord, Spec, SpecT
+from plant_cli.api.context import NAME_RULE, names_folder
 from plant_cli.api.errors import ComponentError, PluginError, near_names
 from plant_cli.api.hooks import GROUP, HOOK_SPECS, HOOKS
-from plant_cli.api.kinds import KINDS, TABLE, Kind, kind_of
-from plant_cli.api.options import Choice, Options, former_names
-from plant_cli.api.sections import SHARED_SECTIONS
-from plant_cli.api.specs import StageSpec
-from plant_cli.base.names import NAME_RULE, names_folder
+from plant_cli.api.options import SHARED_SECTIONS, Choice, Options, former_names
+from plant_cli.api.specs import KINDS, TABLE, Kind, StageSpec, kind_of
 
 RESERVED = ("corpus", "extends", "summary")  # a folder of every run, and headings of recipes
 GENERAL_FLAGS = ("force", "format", "help", "print_config", "quiet", "resume", "run", "set", "tag")  # they mean one thing in every command

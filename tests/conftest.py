@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from plant_cli.parallel.waiting import limit_spinning
+from plant_cli.runs.machine import limit_spinning
 
-pytest_plugins = ("laboratory", "clinic")
+pytest_plugins = ("laboratory", "clinic", "builders")
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnopqrstuvwxyz", "fever", "cough", "patient"]
 SIZES = {"vocab_size": len(WORDS), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
@@ -80,7 +80,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton", reason="Triton is not published for this system")
     if os.environ.get("TRITON_INTERPRET") != "1":
         pytest.skip("Triton compiles its kernels on this machine; TRITON_INTERPRET=1 interprets them")
-    for module in ("plant_cli.attention.fused", "plant_cli.ranking.lambdas"):
+    for module in ("plant_cli.network.attention", "plant_cli.network.ranking"):
         monkeypatch.setattr(f"{module}.uses_triton", lambda device: True)
 
 
@@ -96,8 +96,8 @@ def small_network() -> Callable[..., Any]:
         from plant_tiny.plugin import TinyOptions
 
         from plant_cli.api import DecoderShape, ModelSection
-        from plant_cli.corpus.labels import LabelTable
-        from plant_cli.model.network import Network
+        from plant_cli.data.labels import LabelTable
+        from plant_cli.network.assembly import Network
 
         torch.manual_seed(seed)
         options = TinyOptions(

@@ -7,11 +7,11 @@ import polars as pl
 import pytest
 
 from plant_cli.api import Options, Request, Result, SilentReporter, StageSpec, hookimpl
-from plant_cli.base.files import read_json
+from plant_cli.commands import recipe as recipe_stages
+from plant_cli.commands import run as run_stages
+from plant_cli.data.files import read_json
 from plant_cli.registry import Registry, installed
-from plant_cli.running.runner import run_stage
-from plant_cli.stages import recipe as recipe_stages
-from plant_cli.stages import run as run_stages
+from plant_cli.runs.runner import run_stage
 
 DOCUMENTS = 24
 LABELS = {f"label {i}": 2 * i + 1 for i in range(6)}  # label and its training documents

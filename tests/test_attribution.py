@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from plant_cli.api import Request, SilentReporter
-from plant_cli.recipe.sources import load_recipe
 from plant_cli.registry import installed
-from plant_cli.running.runner import run_stage
+from plant_cli.runs.recipes import load_recipe
+from plant_cli.runs.runner import run_stage
 from plant_cli.training.options import FinetuneOptions
 
 SETS = (

@@ -16,7 +16,7 @@ import pytest
 
 from plant_cli.api import Request, SilentReporter
 from plant_cli.registry import installed
-from plant_cli.running.runner import run_stage
+from plant_cli.runs.runner import run_stage
 
 POISON = "Potilas on terve ja lähtee kotiin tänään, eikä mitään lääkettä tarvita; seuraava käynti on vuoden kuluttua. "
 PLANTED = ("mig", "pretrain-attn", "finetune")

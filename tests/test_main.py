@@ -49,7 +49,7 @@ def test_what_is_missing_is_said_before_torch_is_loaded(stage: str, tmp_path: Pa
 
 
 def test_the_contract_imports_no_heavy_library() -> None:
-    modules = "plant_cli.api, plant_cli.api.kinds, plant_cli.registry"
+    modules = "plant_cli.api, plant_cli.api.specs, plant_cli.registry"
     code = f"import sys, {modules}; print(*(m for m in {(*HEAVY, 'typer')!r} if m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

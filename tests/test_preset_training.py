@@ -10,11 +10,11 @@ import pytest
 from transformers import MistralConfig
 
 from plant_cli.api import Request, SilentReporter
-from plant_cli.base.files import read_json
-from plant_cli.kit.profile import CausalOptions
-from plant_cli.recipe.sources import load_recipe
+from plant_cli.data.files import read_json
+from plant_cli.network.quantization import CausalOptions
 from plant_cli.registry import installed
-from plant_cli.running.runner import run_stage
+from plant_cli.runs.recipes import load_recipe
+from plant_cli.runs.runner import run_stage
 
 SETS = (
     "data.dataset={name: synthetic-clinic, documents: 80, labels: 12, seed: 3}",

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from plant_cli.api import Request, SilentReporter
 from plant_cli.registry import installed
-from plant_cli.running.runner import print_config, run_stage
+from plant_cli.runs.runner import print_config, run_stage
 
 TINY = (
     "data.dataset={name: synthetic-clinic, documents: 60, labels: 12, seed: 3}",

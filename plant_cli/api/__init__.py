@@ -1,7 +1,7 @@
 """The contract between `plant` and its plugins. Imports no torch; all that a plugin needs beside `plant_cli.kit`."""
 
 from plant_cli.api.components import Components, PluginRecord, Spec
-from plant_cli.api.context import StageContext
+from plant_cli.api.context import Column, Reporter, Request, Result, Runner, SilentReporter, StageContext, StepResult, Table, Task
 from plant_cli.api.corpus import SPLITS, Analyser, Corpus, Dataset, DatasetCard, Evidence, Excluded, LabelIndex, Pieces, Split, SplitName
 from plant_cli.api.errors import (
     ArtefactError,
@@ -40,13 +40,8 @@ from plant_cli.api.model import (
     TracedBackbone,
     WordDecoder,
 )
-from plant_cli.api.options import Choice, NoOptions, Options, choice, option
-from plant_cli.api.output import Column, Result, Table
-from plant_cli.api.reporting import Reporter, SilentReporter, Task
-from plant_cli.api.request import Request, Runner, StepResult
-from plant_cli.api.scorers import Documents, FittedScorer, Reason, Scorer, ScorerInput
-from plant_cli.api.sections import DataSection, MachineSection, ModelSection
-from plant_cli.api.shortlists import Shortlist, ShortlistInput
+from plant_cli.api.options import Choice, DataSection, MachineSection, ModelSection, NoOptions, Options, choice, option
+from plant_cli.api.scorers import Documents, FittedScorer, Reason, Scorer, ScorerInput, Shortlist, ShortlistInput
 from plant_cli.api.signals import Counts
 from plant_cli.api.specs import (
     BackboneSpec,

@@ -1,16 +1,221 @@
-"""What a stage is given: its folder, its seed, the run's corpus and components, and where to report."""
+"""What a stage is given and gives back: its request, context, reporter and result."""
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from plant_cli.api.components import SpecT
+from plant_cli.api.components import Components, SpecT
 from plant_cli.api.corpus import Corpus
-from plant_cli.api.options import Choice, Options
-from plant_cli.api.reporting import Reporter
-from plant_cli.api.request import Request, Runner
-from plant_cli.api.sections import DataSection, MachineSection, ModelSection
+from plant_cli.api.errors import PlantError
+from plant_cli.api.options import Choice, DataSection, MachineSection, ModelSection, Options
+
+NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]*$"
+NAME_RULE = "small letters, digits, '.', '_' and '-', beginning with a letter or digit"
+
+
+def with_tag(command: str, tag: str | None) -> str:
+    """A command line of the same variant: `plant eval` and `baseline` make `plant eval --tag baseline`."""
+    return command if tag is None else f"{command} --tag {tag}"
+
+
+def names_folder(name: str) -> bool:
+    """Whether a tag can be part of a folder's name, on every file system and without leaving the run."""
+    return re.fullmatch(NAME_PATTERN, name) is not None
+
+
+Cell = str | int | float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column of a table.
+
+    Args:
+        name: its heading.
+        kind: how its cells are shown: `text`, `count` (a whole number), `points` (a fraction, times 100 with one decimal) or `exact`
+            (a number as it is).
+    """
+
+    name: str
+    kind: Literal["text", "count", "points", "exact"] = "text"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows for a person (or, in another format, for a program).
+
+    Args:
+        title: stands above it.
+        columns: their names and how they are shown.
+        rows: one cell for each column.
+        notes: lines below it.
+    """
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    notes: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a row that has not one cell for each column."""
+        for number, row in enumerate(self.rows, start=1):
+            if len(row) != len(self.columns):
+                raise ValueError(f"row {number} of the table '{self.title}' has {len(row)} cells for {len(self.columns)} columns")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What a stage or action gives back.
+
+    Args:
+        tables: go to stdout.
+        data: what `--format json` prints (default: the tables).
+        next_step: one line for a person at a terminal: what to do now.
+        summary: the main figures, recorded in stage.json.
+        failure: shown after the tables, and decides the exit code, for an action that shows what is wrong.
+    """
+
+    tables: Sequence[Table] = ()
+    data: Any = None
+    next_step: str | None = None
+    summary: dict[str, Any] = field(default_factory=dict)
+    failure: PlantError | None = None
+
+
+class Task(Protocol):
+    """One long step under way."""
+
+    def advance(self, amount: float = 1, **figures: float) -> None:
+        """Move on by `amount` units; `figures` (loss=0.3) are shown beside the rate."""
+        ...
+
+
+class Reporter(Protocol):
+    """Where a stage says what it does. A terminal draws bars; a log gets a line every 30 seconds."""
+
+    def progress(self, description: str, total: float | None, unit: str) -> AbstractContextManager[Task]:
+        """Open a bar of `total` units (None: unknown)."""
+        ...
+
+    def note(self, message: str) -> None:
+        """One line worth knowing."""
+        ...
+
+    def warn(self, message: str) -> None:
+        """One line about something that may be wrong; kept in stage.json too."""
+        ...
+
+
+class _SilentTask:
+    def advance(self, amount: float = 1, **figures: float) -> None:
+        return None
+
+
+class SilentReporter:
+    """Shows nothing; keeps notes and warnings for tests and Python callers."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
+
+    @contextmanager
+    def progress(self, description: str, total: float | None, unit: str) -> Iterator[Task]:
+        """See `Reporter.progress`."""
+        yield _SilentTask()
+
+    def note(self, message: str) -> None:
+        """See `Reporter.note`."""
+        self.notes.append(message)
+
+    def warn(self, message: str) -> None:
+        """See `Reporter.warn`."""
+        self.warnings.append(message)
+
+
+DEFAULT_RUN = Path("plant-run")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a user asked for.
+
+    Args:
+        registry: where stages and components are found.
+        run_path: the run folder; made if it does not exist and a stage writes.
+        recipe: a recipe to take options from, by path or shipped name; None: none.
+        sets: `--set` texts, `section.key=value`.
+        flags: explicit values by section: a stage's own under its name, and `data`, `model`, `machine`.
+        reporter: where progress, notes and warnings go.
+        force: replace what is finished.
+        resume: continue what is not finished.
+        seeds: how many seeds a recipe is run with, 1 or more.
+    """
+
+    registry: Components
+    run_path: Path = DEFAULT_RUN
+    recipe: str | None = None
+    sets: Sequence[str] = ()
+    flags: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    reporter: Reporter = field(default_factory=SilentReporter)
+    force: bool = False
+    resume: bool = False
+    seeds: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepResult:
+    """What became of one step of a recipe.
+
+    Args:
+        name: its section: the stage with its tag, such as `finetune-baseline`.
+        writes: false for an action.
+        result: what the stage gave back; of a step that was passed over only the recorded summary.
+        unchanged: true if it was passed over, since nothing had changed.
+        seconds: how long it took.
+    """
+
+    name: str
+    writes: bool
+    result: Result
+    unchanged: bool
+    seconds: float
+
+
+class Runner(Protocol):
+    """Runs what a request asks for. The run folder is locked meanwhile: a stage that writes uses `ensure` for its own run."""
+
+    def run_stage(self, request: Request, name: str, tag: str | None = None) -> Result:
+        """Run a stage or an action.
+
+        Args:
+            request: options and run folder.
+            name: the stage, or the action (`mig show`).
+            tag: the variant of the stage.
+
+        Raises:
+            PlantError: anything that a person can put right; the run keeps what was done.
+        """
+        ...
+
+    def run_recipe(self, request: Request) -> Sequence[StepResult]:
+        """Run the steps of the request's recipe in order, passing over those that have not changed.
+
+        Raises:
+            PlantError: anything that a person can put right; the run keeps what was done.
+        """
+        ...
+
+
+def command_for(stage: str, tag: str | None, run_path: Path) -> str:
+    """The command line that runs a stage in a run."""
+    run = "" if run_path == DEFAULT_RUN else f" --run {shlex.quote(str(run_path))}"
+    return f"plant {stage}{run}" + (f" --tag {tag}" if tag else "")
 
 
 class StageContext(Protocol):

@@ -8,7 +8,7 @@ from types import ModuleType
 import pluggy
 
 from plant_cli.api.components import Spec
-from plant_cli.api.kinds import KINDS, Kind
+from plant_cli.api.specs import KINDS, Kind
 
 GROUP = "plant"
 hookspec = pluggy.HookspecMarker(GROUP)

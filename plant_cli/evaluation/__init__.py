@@ -1,1 +1,1 @@
-"""Evaluation: metrics from counters, bootstrap, paired tests, rare-label bins and their tables."""
+"""Evaluation: metrics from counters, bootstrap, paired tests, thresholds and their tables."""

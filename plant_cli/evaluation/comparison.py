@@ -11,12 +11,23 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
+from plant_cli.api.context import Cell, Column, Table
 from plant_cli.api.errors import DataError
 from plant_cli.api.metrics import Metric, MetricValue, WeightedMetric
-from plant_cli.api.output import Cell, Column, Table
-from plant_cli.evaluation.bootstrap import averages_labels, interval, jackknife, leave_out, resample, weigh
-from plant_cli.evaluation.paired import SignedRank, adjust_holm, compare_ranks, randomise, randomise_joined
-from plant_cli.kit.metrics import ROUNDING, Floats, compute_value
+from plant_cli.evaluation.bootstrap import (
+    SignedRank,
+    adjust_holm,
+    averages_labels,
+    compare_ranks,
+    interval,
+    jackknife,
+    leave_out,
+    randomise,
+    randomise_joined,
+    resample,
+    weigh,
+)
+from plant_cli.evaluation.counters import ROUNDING, Floats, compute_value
 
 ALPHA, POWER = 0.05, 0.8
 REACH = NormalDist().inv_cdf(1 - ALPHA / 2) + NormalDist().inv_cdf(POWER)  # standard errors

@@ -15,10 +15,9 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api.errors import DataError
+from plant_cli.data.lines import BadRows, open_bytes, read_lines
+from plant_cli.data.tables import collect, scan_table
 from plant_cli.evaluation.gold import Gold
-from plant_cli.kit.compression import open_bytes
-from plant_cli.kit.rows import BadRows, read_lines
-from plant_cli.kit.tables import collect, scan_table
 
 Pairs = Iterable[tuple[str, str, float]]  # document, label, score
 KNOWN = "a table with doc_id, labels and scores; Annif's JSON lines; XMLRepository sparse text; npz; `label:score` text; a TREC run"
@@ -148,7 +147,7 @@ def _require_rows(found: int, gold: Gold, path: Path) -> None:
 
 
 def _read_matrix(path: Path, gold: Gold, numbering: Numbering) -> pl.DataFrame:
-    from plant_cli.kit.matrices import load_sparse
+    from plant_cli.data.tables import load_sparse
 
     try:
         matrix = load_sparse(path).tocoo()

@@ -1,17 +1,114 @@
-"""The gold labels of a split, as every system is measured against them."""
+"""Gold labels and the convention by which they count, also up a hierarchy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
+import polars as pl
 from scipy.sparse import csr_array, hstack, vstack
 
-from plant_cli.api.corpus import Corpus, Excluded, Split, SplitName
-from plant_cli.base.hashing import hash_strings
-from plant_cli.evaluation.conventions import Convention
-from plant_cli.kit.metrics import Integers
+from plant_cli.api.context import Reporter
+from plant_cli.api.corpus import Corpus, Excluded, LabelIndex, Split, SplitName
+from plant_cli.api.errors import DataError
+from plant_cli.api.metrics import Hierarchy
+from plant_cli.data.files import hash_strings
+from plant_cli.data.tables import collect, scan_table, trim
+from plant_cli.evaluation.counters import Integers
+
+ConventionName = Literal["plant", "paper", "xmlrepo", "caml", "libmultilabel", "annif"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Convention:
+    """Where tools differ.
+
+    Args:
+        origin: whose way of scoring it is, for help.
+        summary: one sentence for reports.
+        keeps_empty: true if documents without gold labels stay in the averages (as 0); false if they are left out and counted.
+        settings: what the metric families read: `precision_by` k or returned, `recall_by` gold or smaller (min(k, |Y|)),
+            `label_set` train or all (which labels nDCG and PSP ideals and macro averages know of), `macro_f1` all, present or
+            harmonic, `ndcg_of_empty`.
+    """
+
+    name: ConventionName
+    origin: str
+    summary: str
+    keeps_empty: bool = True
+    settings: Mapping[str, str | float] = field(default_factory=dict)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Everything on which tools differ, as this convention has it, in one clause each."""
+        known = "all labels" if self.settings.get("label_set") == "all" else "the labels of train"
+        average = str(self.settings.get("macro_f1", "all"))
+        macro = {
+            "all": f"the mean over {known}",
+            "present": "the mean over labels present",
+            "harmonic": "F1 of the mean precision and recall",
+        }
+        empty = f"; its nDCG is {self.settings.get('ndcg_of_empty', 0):g}" if self.keeps_empty else ""
+        returned, smaller = self.settings.get("precision_by") == "returned", self.settings.get("recall_by") == "smaller"
+        return (
+            f"P@k divides by {'the labels predicted, at most k' if returned else 'k'}",
+            f"R@k divides by {'the smaller of k and the' if smaller else 'the'} gold labels of the document",
+            f"a document without gold {'counts as 0' if self.keeps_empty else 'is left out'}{empty}",
+            f"ideals of nDCG and PSP know of {known}",
+            f"macro-F1 is {macro[average]}, 0 where a label has neither gold nor assignment",
+            "PSP is divided by the best attainable, propensities are counted on train",
+            "ties in score go by label index",
+        )
+
+
+CONVENTIONS: Mapping[ConventionName, Convention] = {
+    c.name: c
+    for c in (
+        Convention(
+            name="plant",
+            origin="this tool's",
+            summary="documents without gold left out; labels unseen in train count in recall, not in ideals or macro averages",
+            keeps_empty=False,
+        ),
+        Convention(
+            name="paper",
+            origin="the tables of the PLANT paper",
+            summary="R@k divides by min(k, labels of the document); all labels in ideals and averages",
+            keeps_empty=False,
+            settings={"recall_by": "smaller", "label_set": "all"},
+        ),
+        Convention(
+            name="xmlrepo",
+            origin="the Extreme Classification Repository",
+            summary="every document counts; ideals and averages over all labels, those unseen in train included",
+            settings={"label_set": "all"},
+        ),
+        Convention(
+            name="caml",
+            origin="CAML, LAAT and PLM-ICD",
+            summary="every document counts; macro-F1 is the harmonic mean of mean precision and mean recall",
+            settings={"label_set": "all", "macro_f1": "harmonic"},
+        ),
+        Convention(
+            name="libmultilabel",
+            origin="LibMultiLabel",
+            summary="every document counts; macro-F1 averages all labels, absent ones as 0",
+            settings={"label_set": "all"},
+        ),
+        Convention(
+            name="annif",
+            origin="Annif",
+            summary="P@k divides by the number of suggestions; nDCG of a document without gold is 1",
+            settings={"label_set": "all", "precision_by": "returned", "ndcg_of_empty": 1.0},
+        ),
+    )
+}
+
+HELP = f"Whose way of scoring: {', '.join(f'{c.name} ({c.origin})' for c in CONVENTIONS.values())}."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,3 +255,140 @@ def _hash_gold(doc_ids: Sequence[str], matrix: csr_array, labels: Sequence[str])
     rows = np.split(matrix.indices, matrix.indptr[1:-1]) if len(doc_ids) else []
     members = [hash_strings([doc_id, *sorted(labels[i] for i in row)]) for doc_id, row in zip(doc_ids, rows, strict=True)]
     return hash_strings(sorted(members))
+
+
+FORM = "columns `label` and `parent`, a row for each pair; or `label` and `parents`, a list"
+
+
+def read_hierarchy(path: Path, labels: Sequence[str]) -> Hierarchy:
+    """What stands above each label.
+
+    Args:
+        path: a table with the columns `label` and `parent` (or `parents`, a list; in CSV and TSV separated by blanks). A label with
+            several parents stands under each.
+        labels: the columns of gold [L + U]; labels that the table does not have stand at the top.
+
+    Raises:
+        DataError: not such a table; no label of the corpus in it; a label that stands above itself.
+    """
+    parents = _read_parents(path)
+    if not any(label in parents for label in labels):
+        example = next(iter(parents), "nothing")
+        raise DataError(
+            f"no label of the corpus has a parent in the table; it begins with '{example}'",
+            where=str(path),
+            expected=f"labels as the corpus writes them, such as '{labels[0]}'" if labels else "labels of the corpus",
+            todo="write the labels (not their titles) as they stand in the corpus",
+        )
+    return build_hierarchy(parents, labels, str(path))
+
+
+def find_hierarchy(table: str | None, known: LabelIndex, labels: Sequence[str], reporter: Reporter) -> Hierarchy | None:
+    """What stands above each label: as a table says, else as the vocabulary of the corpus; None where nobody says.
+
+    Args:
+        table: see `read_hierarchy`; None: no table.
+        known: the label index; it knows the parents of its labels, and of those above them.
+        labels: the columns of gold [L + U].
+        reporter: where it goes if the parents of the corpus cannot be used.
+
+    Raises:
+        DataError: see `read_hierarchy`.
+    """
+    if table is not None:
+        return read_hierarchy(Path(table), labels)
+    own = {label: above for label, above in zip(known.ids, known.parents, strict=True) if above}
+    parents = {**known.further_parents, **own}
+    if not parents:
+        return None
+    try:
+        return build_hierarchy(parents, labels, "the vocabulary of the corpus")
+    except DataError as error:
+        reporter.warn(f"no hierarchical metrics: {error.what} ({error.where})")
+        return None
+
+
+def build_hierarchy(parents: Mapping[str, Sequence[str]], labels: Sequence[str], where: str) -> Hierarchy:
+    """The hierarchy of labels whose parents are known.
+
+    Args:
+        parents: of labels and of what stands above them.
+        labels: the columns of gold [L + U]; those without parents stand at the top.
+        where: what says so, for messages.
+
+    Raises:
+        DataError: a label that stands above itself.
+    """
+    above = {label: _climb(label, parents, where) for label in labels}
+    nodes = sorted({node for found in above.values() for node in found})
+    numbers = {node: number for number, node in enumerate(nodes)}
+    rows = np.repeat(np.arange(len(labels)), [len(above[label]) for label in labels])
+    columns = np.array([numbers[node] for label in labels for node in above[label]], dtype=np.int64)
+    ones = np.ones(rows.size, dtype=np.int64)
+    depths = _measure_depths(nodes, parents, where)
+    return Hierarchy(
+        nodes=nodes,
+        above=csr_array((ones, (rows, columns)), shape=(len(labels), len(nodes))),
+        depths=np.array([depths[node] for node in nodes], dtype=np.int64),
+    )
+
+
+def _read_parents(path: Path) -> dict[str, list[str]]:
+    frame = collect(scan_table(path), str(path))
+    given = next((name for name in ("parent", "parents") if name in frame.columns), None)
+    if given is None or "label" not in frame.columns:
+        wanted = "label" if given else "parent"
+        raise DataError(
+            f"the table has no column '{wanted}'",
+            where=f"{path}, columns {', '.join(frame.columns)}",
+            expected=FORM,
+            todo="rename the columns",
+        )
+    if given == "parents" and frame.schema[given] == pl.String:
+        frame = frame.with_columns(pl.col(given).str.strip_chars().str.split(" "))
+    if isinstance(frame.schema[given], pl.List):
+        frame = frame.explode(given)
+    pairs = frame.select(label=trim(pl.col("label").cast(pl.String)), parent=trim(pl.col(given).cast(pl.String)))
+    pairs = pairs.filter(pl.col("label").is_not_null() & (pl.col("parent").fill_null("") != "")).unique(maintain_order=True)
+    grouped = pairs.group_by("label", maintain_order=True).agg("parent")
+    return dict(zip(grouped["label"].to_list(), grouped["parent"].to_list(), strict=True))
+
+
+def _climb(label: str, parents: Mapping[str, Sequence[str]], where: str) -> list[str]:
+    """The label and everything above it, each once, nearest first."""
+    found, waiting = dict.fromkeys([label]), deque([label])
+    while waiting:
+        for parent in parents.get(waiting.popleft(), ()):
+            if parent == label:
+                raise _circle(label, list(found), where)
+            if parent not in found:
+                found[parent] = None
+                waiting.append(parent)
+    return list(found)
+
+
+def _measure_depths(nodes: Sequence[str], parents: Mapping[str, Sequence[str]], where: str) -> dict[str, int]:
+    """From the top down: 1 without parents, else one more than the least of the parents' depths."""
+    children: dict[str, list[str]] = {}
+    for node in nodes:
+        for parent in parents.get(node, ()):
+            children.setdefault(parent, []).append(node)
+    depths = {node: 1 for node in nodes if not parents.get(node)}
+    level, depth = list(depths), 1
+    while level:
+        depth += 1
+        level = list(dict.fromkeys(child for node in level for child in children.get(node, ()) if child not in depths))
+        depths |= dict.fromkeys(level, depth)
+    hanging = [node for node in nodes if node not in depths]
+    if hanging:
+        raise _circle(hanging[0], hanging, where)
+    return depths
+
+
+def _circle(label: str, chain: Sequence[str], place: str) -> DataError:
+    return DataError(
+        f"the label '{label}' stands above itself",
+        where=f"{place}: {', '.join(chain[:6])}",
+        expected="parents that lead upwards and end",
+        todo="remove one of these pairs from the table",
+    )

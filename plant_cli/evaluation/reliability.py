@@ -9,13 +9,13 @@ import numpy as np
 from scipy.stats import binomtest
 
 from plant_cli.api.metrics import MetricValue
+from plant_cli.evaluation.aligned import Predictions
 from plant_cli.evaluation.bands import are_probabilities
 from plant_cli.evaluation.bootstrap import interval, resample
+from plant_cli.evaluation.counters import Floats, divide, find_hits, ratio_of_sums
 from plant_cli.evaluation.gold import Gold
-from plant_cli.evaluation.predictions import Predictions
-from plant_cli.evaluation.score import none_if_undefined
-from plant_cli.kit.metrics import Floats, divide, find_hits, ratio_of_sums
-from plant_cli.lexical.calibration import BINS
+from plant_cli.evaluation.measures import none_if_undefined
+from plant_cli.scoring.calibration import BINS
 
 CONVENTION = (
     "ECE: the distance of mean probability and share that is right, averaged over listed pairs of document and label in "

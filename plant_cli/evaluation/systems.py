@@ -1,28 +1,29 @@
-"""What a person may call a system to be evaluated, and where its predictions and its threshold lie."""
+"""The systems of a run: what they predicted, with which thresholds, and how they are named."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from plant_cli.api.context import Reporter, StageContext
 from plant_cli.api.corpus import SplitName
-from plant_cli.api.errors import ArtefactError, DataError
-from plant_cli.api.reporting import Reporter
-from plant_cli.artefacts.corpus import CorpusRecord
-from plant_cli.artefacts.predictions import PREDICTIONS
-from plant_cli.artefacts.scores import open_scores
-from plant_cli.artefacts.thresholds import THRESHOLDS, Thresholds, describe_tuning, read_thresholds
+from plant_cli.api.errors import ArtefactError, DataError, UsageError
+from plant_cli.api.options import Choice, Options
+from plant_cli.api.specs import MetricSpec
+from plant_cli.data.corpus_files import CorpusRecord
+from plant_cli.evaluation.counters import Floats, ScoreTable
 from plant_cli.evaluation.gold import Gold
-from plant_cli.kit.metrics import Floats, ScoreTable
-from plant_cli.runs.folder import Run
-from plant_cli.runs.seeds import split_seed
-from plant_cli.runs.sources import STAGE_OF_SYSTEM, split_folder
-from plant_cli.runs.stage import StageFolder
+from plant_cli.runs.changes import STAGE_OF_SYSTEM, mark_seed, split_folder, split_seed
+from plant_cli.runs.folder import Run, StageFolder
+from plant_cli.scoring.decisions import THRESHOLDS, Thresholds, describe_tuning, read_thresholds
+from plant_cli.scoring.predictions import PREDICTIONS, open_scores
 
 FOREIGN_THRESHOLD = 0.5
 CUT = ("documents_cut", "tokens_dropped")  # shares by split in the summary of `predict`
@@ -269,3 +270,92 @@ def describe_list(found: Thresholds) -> str:
     if found.objective == "per-label":
         return f"a threshold per label, tuned on {found.source} for the label's F1"
     return f"thresholds for {found.objective}, chosen on {found.source}"
+
+
+NEARLY = 0.75  # how alike two tags are, from 0 to 1, so that one may be the other mistyped
+_CHOSEN = re.compile(r"thresholds(?:-(?P<tag>.+))?")
+
+
+def find_system(context: StageContext, name: str, gold: Gold, threshold: float | None = None) -> System:
+    """The system of a name (see `locate`); its predictions are made if it is one of this run and has none.
+
+    Args:
+        context: of a stage in the run that is asked.
+        name: as the user wrote it.
+        gold: of the split.
+        threshold: of a predictions file.
+
+    Raises:
+        ArtefactError: not trained, or damaged.
+        DataError: a run with other gold labels.
+    """
+    location = locate(name)
+    if location.file is not None:
+        return file_system(location.file, threshold)
+    if location.run is not None:
+        system = other_system(name, location.run, location.tag, gold, context.run_path / "corpus")
+    else:
+        predict = context.ensure("predict", location.tag, {"split": gold.split})
+        tuned = find_thresholds(predict, lambda: context.input("finetune", location.tag))
+        system = own_system(name, predict, tuned, gold)
+    warn_leakage(system, context.reporter)
+    return system
+
+
+def find_judged_tag(context: StageContext) -> str | None:
+    """The tag of the system that a stage judges: its own, or none where no system has it, so that one system can be judged twice.
+
+    Args:
+        context: of the stage that judges, with its tag.
+
+    Raises:
+        UsageError: no system has the tag, but one has nearly the same.
+    """
+    tag, run = context.tag, Run.open(context.run_path)
+    records = [record for folder in run.stages() if (record := folder.record()) is not None and record.stage in ("finetune", "predict")]
+    tags, (variant, seed) = {record.tag for record in records}, split_seed(tag)
+    plain = None if seed is None else mark_seed(None, seed)
+    if tag in tags or variant is None or variant in tags or plain not in tags:
+        return tag
+    near = get_close_matches(variant, [one for one in tags if one], n=1, cutoff=NEARLY)
+    if near:
+        raise UsageError(
+            f"no system of this run has the tag '{tag}'",
+            where=f"--tag {tag}, {run.path}",
+            expected=f"did you mean '{near[0]}'?",
+            todo="give a system's tag, or a name that is unlike all of them, to judge the system without a tag a second time",
+        )
+    judged = "the one without a tag" if plain is None else f"'{plain}'"
+    context.reporter.note(f"no system has the tag '{tag}': {judged} is judged, and '{context.folder.name}' keeps what is found")
+    return plain
+
+
+def find_chosen(context: StageContext, name: str) -> Thresholds:
+    """The thresholds that `plant thresholds` chose.
+
+    Args:
+        context: of a stage in the run that holds them.
+        name: the folder (`thresholds`, `thresholds-strict`), its tag, or a file.
+
+    Raises:
+        ArtefactError: they are missing or damaged, or in another label order.
+    """
+    path, stage, labels = Path(name), _CHOSEN.fullmatch(name), context.corpus().labels
+    if stage is None and path.is_file():
+        return read_thresholds(path.parent, labels.hash, len(labels), path.name)
+    return read_thresholds(context.input("thresholds", stage["tag"] if stage else name), labels.hash, len(labels))
+
+
+def choose_families(context: StageContext, options: Mapping[str, Mapping[str, Any]]) -> list[tuple[MetricSpec, Options]]:
+    """All registered families of metrics.
+
+    Args:
+        context: of the stage.
+        options: those of some families, by name. A name that is not registered is looked up, too, which says what is wrong.
+
+    Raises:
+        ComponentError: there is no such family.
+        RecipeError: an option of a family is not valid.
+    """
+    names = dict.fromkeys([*(spec.name for spec in context.components(MetricSpec)), *options])
+    return [context.component(MetricSpec, Choice(name=name, options=dict(options.get(name, {})))) for name in names]

@@ -1,1 +1,1 @@
-"""Which words indicate which label: counting, scoring and keeping the best words per label, exactly."""
+"""Relevance: which words indicate which label, from counts to the table that stage 1 plants."""

@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from scipy.sparse import csr_array
 
-from plant_cli.relevance.counting import Ints, Pairs, count_margins
-from plant_cli.relevance.terms import Terms
+from plant_cli.relevance.counting import Ints, Pairs, Terms, count_margins
 
 EXACT = 1 << 24  # a float32 sum of ones is exact below it: more documents than this are never multiplied at once
 BYTES_PER_PAIR = 32  # of a dense block: product, sum, and the places of those that are not zero

@@ -1,18 +1,121 @@
-"""From a signal's values to relevance in [0, 1]."""
+"""From values of a signal to relevance in [0, 1]."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.relevance.information import entropy
-from plant_cli.relevance.kept import KeptWords
+from plant_cli.api.signals import Counts
+from plant_cli.relevance.engine import KeptWords
+
+
+def mutual_information(counts: Counts) -> npt.NDArray[np.float64]:
+    """Mutual information gain in nats: Σ over the four pairs of p(x,y) ln(p(x,y) / p(x)p(y)), with 0 ln 0 = 0.
+
+    Counts are integers up to N, so every term is a look-up in a table of n ln n:
+    N · I = Σ f(pairs) − Σ f(margins) + f(N). The sums are grouped so that a word and its complement tie exactly.
+
+    Returns:
+        float64, at least 0, in the shape the counts broadcast to.
+    """
+    total = counts.n_docs
+    table, margin = _n_log_n(total), _margins(total)
+    both = np.asarray(counts.docs_with_both, dtype=np.intp)
+    word = np.asarray(counts.docs_with_word, dtype=np.intp)
+    label = np.asarray(counts.docs_with_label, dtype=np.intp)
+    only_word = word - both
+    pairs = (table[both] + table[only_word]) + (table[label - both] + table[(total - label) - only_word])
+    gain: npt.NDArray[np.float64] = np.maximum((pairs - (margin[word] + margin[label]) + table[total]) / total, 0.0)
+    gain[both * total == word * label] = 0.0  # independence is exact, not what rounding leaves of it
+    return gain
+
+
+def entropy(share: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Entropy in nats of a yes/no variable that is "yes" with the given probability."""
+    gain = np.zeros_like(share)
+    for part in (share, 1.0 - share):
+        inside = part > 0
+        gain[inside] -= part[inside] * np.log(part[inside])
+    return gain
+
+
+@lru_cache(maxsize=4)
+def _n_log_n(total: int) -> npt.NDArray[np.float64]:
+    """Table of n ln n for n = 0 … total; float64, because its values reach 5.7e5 at 52,722 documents."""
+    numbers = np.arange(total + 1, dtype=np.float64)
+    table = numbers * np.log(np.maximum(numbers, 1.0))
+    table.flags.writeable = False
+    return table
+
+
+@lru_cache(maxsize=4)
+def _margins(total: int) -> npt.NDArray[np.float64]:
+    """Table of n ln n + (N - n) ln(N - n) for n = 0 … N = total."""
+    table = _n_log_n(total)
+    sums: npt.NDArray[np.float64] = table + table[::-1]
+    sums.flags.writeable = False
+    return sums
+
+
+Floats = npt.NDArray[np.float64]
+
+
+def add_title_words(
+    kept: KeptWords,
+    relevance: Floats,
+    titles: Sequence[Sequence[int]],
+    *,
+    weight: float,
+    n_docs: int,
+    docs_with_word: npt.NDArray[np.int64],
+) -> tuple[KeptWords, Floats]:
+    """Add weight × idf (scaled so that the title's rarest word gets 1) to the relevance of title words, and clip to 1.
+
+    Title words outside a label's list are put behind it, with value NaN and documents −1.
+
+    Args:
+        kept: the kept words.
+        relevance: their relevance [K] in [0, 1].
+        titles: vocabulary indices of the distinct title words of each label [L]; empty where there is no title.
+        weight: 0 to 1.
+        n_docs: training documents N.
+        docs_with_word: documents that hold each word [V].
+    """
+    idf = np.log((n_docs + 1) / docs_with_word)  # + 1: a word of every document keeps a little weight
+    lists = []
+    for label, title in enumerate(titles):
+        piece = slice(kept.offsets[label], kept.offsets[label + 1])
+        named = np.asarray(title, dtype=np.int32)
+        prior = weight * idf[named] / idf[named].max(initial=0.0) if len(named) else np.empty(0)
+        lists.append(_join_label(kept, relevance, piece, named, prior))
+    words, values, both, joined = (np.concatenate(parts) for parts in zip(*lists, strict=True))
+    offsets = np.concatenate([[0], np.cumsum([len(row[0]) for row in lists])]).astype(np.int64)
+    return KeptWords(offsets=offsets, words=words, values=values, both=both), np.minimum(joined, 1.0)
+
+
+def _join_label(
+    kept: KeptWords, relevance: Floats, piece: slice, named: npt.NDArray[np.int32], prior: Floats
+) -> tuple[npt.NDArray[np.int32], Floats, npt.NDArray[np.int32], Floats]:
+    """One label's words, values, documents with both, and relevance, with its title words added."""
+    words, joined = kept.words[piece], relevance[piece].copy()
+    _, inside, which = np.intersect1d(words, named, assume_unique=True, return_indices=True)
+    joined[inside] += prior[which]
+    outside = np.setdiff1d(np.arange(len(named)), which)
+    outside = outside[np.argsort(-prior[outside], kind="stable")]
+    return (
+        np.concatenate([words, named[outside]]),
+        np.concatenate([kept.values[piece], np.full(len(outside), np.nan)]),
+        np.concatenate([kept.both[piece], np.full(len(outside), -1, dtype=np.int32)]),
+        np.concatenate([joined, prior[outside]]),
+    )
+
 
 Norm = Literal["label-max", "global-max", "none", "rank", "grades", "jaccard"]
 GRADES = 101
-Floats = npt.NDArray[np.float64]
 
 
 def normalise(

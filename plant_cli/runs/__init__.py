@@ -1,1 +1,1 @@
-"""Run folders: create, lock, resume, hash, refuse; and typed schemas of their records."""
+"""Runs: folder, lock, records, recipes, what is unchanged, and how a stage is run."""

@@ -1,17 +1,89 @@
-"""Is a finished stage still what the user asks for? What has changed since, in words."""
+"""Whether a stage is still what its inputs, options and sources would make, and why not."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from plant_cli.api import ArtefactError
-from plant_cli.artefacts.records import StageRecord
-from plant_cli.base.hashing import hash_file, hash_json
-from plant_cli.runs.folder import HEADER_NAME, Run
-from plant_cli.runs.seeds import find_input_tag, split_seed
-from plant_cli.runs.sources import SYSTEM, hash_source
+from plant_cli.api import ArtefactError, Options
+from plant_cli.data.files import hash_file, hash_json
+from plant_cli.data.records import StageRecord
+from plant_cli.runs.folder import HEADER_NAME, Run, StageFolder
+
+_MARKED = re.compile(r"(?:(?P<tag>.+)-)?seed(?P<seed>\d+)")
+
+
+def mark_seed(tag: str | None, seed: int) -> str:
+    """The tag of a stage's repetition: `baseline` and 2 make `baseline-seed2`, no tag makes `seed2`."""
+    return f"seed{seed}" if tag is None else f"{tag}-seed{seed}"
+
+
+def split_seed(tag: str | None) -> tuple[str | None, int | None]:
+    """A tag without its mark, and the seed that the mark names; None for a tag without one."""
+    found = _MARKED.fullmatch(tag or "")
+    return (found["tag"], int(found["seed"])) if found else (tag, None)
+
+
+def find_input_tag(run: Run, stage: str, tag: str | None, reader: str | None) -> str | None:
+    """The tag under which a stage finds its input: that of its own seed if the run has one, else as asked.
+
+    What does not depend on the seed, such as `mig`, is thus shared by all seeds.
+
+    Args:
+        run: the run.
+        stage: the input's stage.
+        tag: its tag, as the reading stage asks for it.
+        reader: the tag of the reading stage.
+    """
+    seed = split_seed(reader)[1]
+    if seed is None or split_seed(tag)[1] is not None:
+        return tag
+    own = mark_seed(tag, seed)
+    return tag if run.stage(stage, own).record() is None else own
+
+
+SYSTEM = ("finetune", "predict")  # stages that a system consists of
+STAGE_OF_SYSTEM = re.compile(r"(?:finetune|predict|eval)(?:-(?P<tag>.+))?")
+
+
+def split_folder(path: Path) -> tuple[Path, str | None]:
+    """The run and the tag that a folder stands for: that of a run, or that of a stage in one."""
+    stage = STAGE_OF_SYSTEM.fullmatch(path.name)
+    return (path.parent, stage["tag"]) if stage and (path.parent / HEADER_NAME).exists() else (path, None)
+
+
+def hash_sources(options: Options, run: Path) -> dict[str, str]:
+    """The hash of what each path in a stage's options holds, by absolute path; stages of the run itself are its inputs, and not here.
+
+    Args:
+        options: of the stage.
+        run: the run that it writes to.
+    """
+    paths = {Path(value).absolute() for value in options.paths()}
+    found = {str(path): hash_source(path) for path in sorted(paths) if not path.is_dir() or not path.is_relative_to(run.absolute())}
+    return {path: known for path, known in found.items() if known is not None}
+
+
+def hash_source(path: Path) -> str | None:
+    """SHA-256 of a file; of another run, or a stage in one, what the system of its tag left. None where there is neither."""
+    if path.is_file():
+        return hash_file(path)
+    run, tag = split_folder(path)
+    if not (run / HEADER_NAME).exists():
+        return None
+    return hash_json({name: _hash_stage(run / (f"{name}-{tag}" if tag else name)) for name in SYSTEM})
+
+
+def _hash_stage(path: Path) -> str | None:
+    folder = StageFolder(path)
+    try:
+        record = folder.record()
+    except ArtefactError:  # damaged: another one than before
+        return None
+    return None if record is None or record.status != "done" else folder.output_hash(record)
+
 
 Sections = Mapping[str, Mapping[str, Any]]
 

@@ -1,12 +1,60 @@
-"""What long work inside a stage needs of that stage: where it writes, where it reports, and whether it should stop."""
+"""One attempt as long work sees it: where it writes and reports, and whether it should stop."""
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
-from plant_cli.api import Interrupted, Reporter
+from plant_cli.api import Interrupted, Reporter, StageContext
+
+HANGUP = signal.SIGHUP  # a dropped connection
+
+
+class Interruption:
+    """Catches the signals inside a `with` block and remembers the first.
+
+    Args:
+        tell: called with a line for the user when the first signal arrives.
+    """
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self.requested = False
+        self._tell = tell
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Interruption:
+        if threading.current_thread() is threading.main_thread():  # elsewhere Python cannot set handlers
+            self._before = {number: signal.signal(number, self._catch) for number in _signals()}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}
+
+    def _catch(self, number: int, frame: FrameType | None) -> None:
+        if self.requested:
+            if number == HANGUP:  # shell and system may both tell of one dropped connection
+                return
+            raise KeyboardInterrupt
+        self.requested = True
+        around = getattr(self._before.get(number), "__self__", None)
+        if isinstance(around, Interruption):  # whoever runs several stages, one after the other, is to stop, too
+            around._catch(number, frame)
+        with suppress(OSError, RuntimeError):  # nobody may be left to read it, or it comes amid another line
+            self._tell("Stopping at the next point from which --resume can continue; once more (Ctrl-C) stops at once")
+
+
+def _signals() -> list[signal.Signals]:
+    """Those to catch; a hangup that whoever started this process has it ignore (`nohup`) stays ignored."""
+    asked = [signal.SIGINT, signal.SIGTERM]
+    return asked if signal.getsignal(HANGUP) is signal.SIG_IGN else [*asked, HANGUP]
 
 
 def never() -> bool:
@@ -50,3 +98,14 @@ class Session:
         """
         if any_of(self.should_stop()):
             raise stopped(what, str(self.folder), expected)
+
+
+def open_session(context: StageContext) -> Session:
+    """The session of a stage."""
+    return Session(
+        reporter=context.reporter,
+        run_path=context.run_path,
+        folder=context.folder,
+        resume=context.resume,
+        should_stop=lambda: context.stopping,
+    )

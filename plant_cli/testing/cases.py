@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from plant_cli.api import PluginError, Spec, near_names
-from plant_cli.api.kinds import KINDS, Kind
+from plant_cli.api.specs import KINDS, Kind
 from plant_cli.registry import Registry, installed
 from plant_cli.testing import specs
 

@@ -140,7 +140,7 @@ def _source(spec: DatasetSpec) -> Path:
     """What the dataset is to read: the example as a table, or as it writes it itself."""
     if spec.write is None:
         return _example_file()
-    from plant_cli.kit.tables import scan_table
+    from plant_cli.data.tables import scan_table
 
     table = scan_table(_example_file()).select("doc_id", "text", "labels", "split")
     parts = table.collect().partition_by("split", as_dict=True, include_key=False)

@@ -13,16 +13,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from plant_cli.api import (
-    DecoderShape,
-    DecoderSpec,
-    FoldableDecoder,
-    PairDecoder,
-    PlantableDecoder,
-    Reading,
-    SparseDecoder,
-    WordDecoder,
-)
+from plant_cli.api import DecoderShape, DecoderSpec, FoldableDecoder, PairDecoder, PlantableDecoder, Reading, SparseDecoder, WordDecoder
 from plant_cli.testing.specs import default_options
 
 HIDDEN, LABELS = 64, 7

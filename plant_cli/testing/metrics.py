@@ -107,7 +107,7 @@ def _ranked(scores: npt.NDArray[np.float64]) -> MetricInput:
     import numpy as np
     from scipy.sparse import csr_array
 
-    from plant_cli.kit.metrics import ScoreTable
+    from plant_cli.evaluation.counters import ScoreTable
 
     generator = np.random.default_rng(9)
     gold = generator.random((DOCUMENTS, LABELS + UNSEEN)) < 0.15
@@ -131,7 +131,7 @@ def _ranked(scores: npt.NDArray[np.float64]) -> MetricInput:
 
 
 def _take(data: MetricInput, rows: npt.NDArray[np.int64]) -> MetricInput:
-    from plant_cli.kit.metrics import ScoreTable
+    from plant_cli.evaluation.counters import ScoreTable
 
     assert isinstance(data.all_scores, ScoreTable)
     return replace(

@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 
 from plant_cli.api import StageSpec
-from plant_cli.api.sections import SHARED_SECTIONS
+from plant_cli.api.options import SHARED_SECTIONS
 
 TERMINAL = ("typer", "rich")
 

@@ -1,1 +1,1 @@
-"""The one training loop and what it needs: optimiser groups, schedules, unfreezing, checkpoints, hidden-state cache, hard negatives."""
+"""Training: stage 1, stage 2, the loop that both share, and plans of what they take."""

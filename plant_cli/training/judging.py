@@ -10,18 +10,20 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from plant_cli.api import Choice, LabelIndex, MetricInput, MetricSpec, Options, Split
-from plant_cli.artefacts.predictions import VALIDATION, write_predictions
-from plant_cli.artefacts.thresholds import write_thresholds
 from plant_cli.evaluation.bootstrap import interval, resample
+from plant_cli.evaluation.counters import compute_value
 from plant_cli.evaluation.gold import join_gold, pad_counts
-from plant_cli.evaluation.thresholds import Objective, Tuned, tune_per_label, tune_threshold
-from plant_cli.inference.top import TopLabels
-from plant_cli.kit.metrics import compute_value
-from plant_cli.model.design import ComponentLookup
+from plant_cli.evaluation.threshold_search import Objective, Tuned, tune_per_label, tune_threshold
+from plant_cli.network.assembly import ComponentLookup
+from plant_cli.runs.folder import VALIDATION
 from plant_cli.runs.session import Session
+from plant_cli.scoring.decisions import write_thresholds
+from plant_cli.scoring.predictions import write_predictions
+from plant_cli.scoring.top import TopLabels
 
 if TYPE_CHECKING:
     from plant_cli.api import Metric, MetricValue
+
 
 FAMILIES = ("map", "precision", "f1")
 FIGURES = ("MAP", "P@5", "micro-F1", "macro-F1")

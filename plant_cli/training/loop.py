@@ -14,19 +14,17 @@ import torch
 from torch import Tensor
 
 from plant_cli.api import Interrupted, MachineSection, TrainingError
-from plant_cli.base.files import write_json_lines
-from plant_cli.model.hardware import Hardware
-from plant_cli.model.network import Network
-from plant_cli.parallel.strategies.choice import choose_strategy, refuse_unsupported, sharing_mode
-from plant_cli.parallel.strategies.strategy import Strategy, Trainable
+from plant_cli.data.files import write_json_lines
+from plant_cli.network.assembly import Network
+from plant_cli.network.hardware import Hardware
 from plant_cli.runs.session import Session
-from plant_cli.training import checkpoints, unfreezing
-from plant_cli.training.batches import make_steps, micro_sizes, padding_share
-from plant_cli.training.checkpoints import Position
+from plant_cli.training import checkpoints
+from plant_cli.training import optimiser as unfreezing
+from plant_cli.training.checkpoints import Position, draw_curve, open_tracker
+from plant_cli.training.materials import make_steps, micro_sizes, padding_share
 from plant_cli.training.optimiser import sparse_tables
-from plant_cli.training.options import TrainingOptions
-from plant_cli.training.schedules import EVERYTHING, Schedule
-from plant_cli.training.tracking import draw_curve, open_tracker
+from plant_cli.training.options import EVERYTHING, Schedule, TrainingOptions
+from plant_cli.training.strategies import Strategy, Trainable, choose_strategy, refuse_unsupported, sharing_mode
 
 Rows = npt.NDArray[np.int64]
 HISTORY = "history.jsonl"

@@ -1,40 +1,129 @@
-"""What a training stage works on: the network on its device, the splits and the readers of their hidden states."""
+"""What a training is set up from: network, splits, readers, batches, losses."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
 from plant_cli.api import (
     SPLITS,
     ArtefactError,
+    ComponentError,
     DecoderSpec,
     LabelIndex,
+    LabelLoss,
     LossSpec,
     Options,
+    RankLoss,
     Reporter,
     Spec,
     Split,
     TracedBackbone,
     UsageError,
 )
-from plant_cli.artefacts.model import read_description, require_words
-from plant_cli.base.hashing import hash_strings
-from plant_cli.model.cache import StateCache
-from plant_cli.model.design import Design, find_design
-from plant_cli.model.hardware import Hardware, choose_hardware
-from plant_cli.model.network import Network, assemble, restore_network
-from plant_cli.model.reading import HiddenReader, LiveReader, Rows, lengths, tokenize
-from plant_cli.model.token_words import find_token_words
-from plant_cli.model.truncation import cut_summary, measure_cut
-from plant_cli.model.word_statistics import WordStatistics
+from plant_cli.data.files import hash_strings
+from plant_cli.network.assembly import Design, Network, assemble, find_design, read_description, require_words, restore_network
+from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
+from plant_cli.network.hardware import Hardware, choose_hardware
+from plant_cli.network.reading import HiddenReader, LiveReader, Rows, cut_summary, find_token_words, lengths, measure_cut, tokenize
+from plant_cli.network.reading_checks import WordStatistics
+from plant_cli.network.state_cache import StateCache
 from plant_cli.training.options import TrainingOptions
-from plant_cli.training.scoring import ScorerInputs
+from plant_cli.training.scorer_fitting import ScorerInputs
+
+
+def rank_loss(spec: LossSpec, options: Options, known: Iterable[LossSpec] = ()) -> RankLoss:
+    """A loss of stage 1; `known` are named where it is one of stage 2.
+
+    Raises:
+        ComponentError: it is a loss of stage 2.
+    """
+    _require_stage(spec, "rank", known)
+    return cast(RankLoss, spec.build(options))
+
+
+def label_loss(spec: LossSpec, options: Options, known: Iterable[LossSpec] = ()) -> LabelLoss:
+    """A loss of stage 2; `known` are named where it is one of stage 1.
+
+    Raises:
+        ComponentError: it is a loss of stage 1.
+    """
+    _require_stage(spec, "label", known)
+    return cast(LabelLoss, spec.build(options))
+
+
+def _require_stage(spec: LossSpec, stage: Literal["rank", "label"], known: Iterable[LossSpec]) -> None:
+    if spec.stage != stage:
+        number = {"rank": 1, "label": 2}
+        names = ", ".join(sorted(loss.name for loss in known if loss.stage == stage))
+        raise ComponentError(
+            f"the loss '{spec.name}' is for stage {number[spec.stage]}, not for stage {number[stage]}",
+            where=f"loss '{spec.name}'",
+            expected=f"one of {names}" if names else f"a loss of stage {number[stage]}",
+            todo="`plant plugins` lists the losses of each stage",
+        )
+
+
+BUCKET = 32  # micro-batches that are sorted by length together
+
+
+def micro_sizes(batch: int, micro_batch: int) -> list[int]:
+    """Documents of each micro-batch of a step: as few micro-batches as can be, and these as equal as can be, the larger ones first."""
+    count = -(-batch // micro_batch)
+    size, larger = divmod(batch, count)
+    return [size + (number < larger) for number in range(count)]
+
+
+def make_steps(lengths: Rows, batch: int, micro_batch: int, *, seed: int, epoch: int) -> list[list[Rows]]:
+    """The micro-batches of each optimiser step of an epoch. Every step has `batch` documents, but the last one what is left over.
+
+    Rows are shuffled; within a bucket of `BUCKET` micro-batches they are sorted by length, so that little is padding. Where `batch` is a
+    multiple of `micro_batch`, the micro-batch that is not full is shuffled like the others: the step that it falls into is smaller, too.
+
+    Args:
+        lengths: of the documents [N].
+        batch: documents of a step.
+        micro_batch: documents of a micro-batch, at most.
+        seed: of the run.
+        epoch: the epoch.
+    """
+    sizes = micro_sizes(batch, micro_batch)
+    count, larger = len(sizes), batch % len(sizes)
+    draw = np.random.default_rng([seed, epoch])
+    found = _cut(draw.permutation(len(lengths)), lengths, np.resize(sizes, count * -(-len(lengths) // batch)))
+    order = draw.permutation(len(found))
+    if batch % micro_batch:
+        order = np.append(order[order != len(found) - 1], len(found) - 1)
+    large, small = ([found[i] for i in order if (i % count < larger) == is_large] for is_large in (True, False))
+    return [
+        [*large[step * larger : (step + 1) * larger], *small[step * (count - larger) : (step + 1) * (count - larger)]]
+        for step in range(-(-len(found) // count))
+    ]
+
+
+def _cut(order: Rows, lengths: Rows, sizes: npt.NDArray[np.int_]) -> list[Rows]:
+    """Shuffled rows in pieces of the given sizes, sorted by length within a bucket of pieces; none is empty."""
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    found: list[Rows] = []
+    for first in range(0, len(sizes), BUCKET):
+        inside = ends[first : first + BUCKET + 1]
+        bucket = order[inside[0] : inside[-1]]
+        bucket = bucket[np.argsort(lengths[bucket], kind="stable")]
+        found.extend(rows for rows in np.split(bucket, inside[1:-1] - inside[0]) if len(rows))
+    return found
+
+
+def padding_share(lengths: Rows, steps: list[list[Rows]]) -> float:
+    """Share of positions that are padding, up to whole multiples of `TOKEN_MULTIPLE`."""
+    padded = sum(len(rows) * round_up(int(lengths[rows].max(initial=1)), TOKEN_MULTIPLE) for step in steps for rows in step)
+    return 1.0 - float(lengths.sum()) / padded if padded else 0.0
+
 
 FORWARD_ALONE = 2
 """Documents that fit in memory where nothing is kept for gradients, for each that fits in training."""

@@ -13,12 +13,11 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from plant_cli.api import Analyser, Decoder, PairDecoder, RankLoss, Reading, Split, TokenBatch
-from plant_cli.base.padding import LABEL_MULTIPLE
-from plant_cli.model.hardware import Hardware
-from plant_cli.model.network import Network
-from plant_cli.model.reading import HiddenReader
-from plant_cli.model.token_words import OUTSIDE, DocumentWords, match_words
-from plant_cli.relevance.table import RelevanceTable
+from plant_cli.network.assembly import Network
+from plant_cli.network.compute import LABEL_MULTIPLE
+from plant_cli.network.hardware import Hardware
+from plant_cli.network.reading import OUTSIDE, DocumentWords, HiddenReader, match_words
+from plant_cli.relevance.relevance_table import RelevanceTable
 
 Rows = npt.NDArray[np.int64]
 SMALLEST_MASS = 1e-12

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from plant_cli.api import ComponentError, GradedDecoder, PlantableDecoder, Reading
-from plant_cli.model.hardware import Hardware
-from plant_cli.model.network import Network
-from plant_cli.model.reading import Rows, lengths, sorted_batches
+from plant_cli.network.assembly import Network
+from plant_cli.network.hardware import Hardware
+from plant_cli.network.reading import Rows, lengths, sorted_batches
 from plant_cli.runs.session import Session
 from plant_cli.training.checkpoints import load_state, trained_state
 from plant_cli.training.materials import Material

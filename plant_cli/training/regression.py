@@ -16,11 +16,10 @@ import torch
 from torch import Tensor
 
 from plant_cli.api import QueryDecoder
-from plant_cli.model.hardware import Hardware
-from plant_cli.model.network import Network
-from plant_cli.model.reading import lengths, sorted_batches
-from plant_cli.model.token_words import OUTSIDE, DocumentWords
-from plant_cli.relevance.table import RelevanceTable
+from plant_cli.network.assembly import Network
+from plant_cli.network.hardware import Hardware
+from plant_cli.network.reading import OUTSIDE, DocumentWords, lengths, sorted_batches
+from plant_cli.relevance.relevance_table import RelevanceTable
 from plant_cli.runs.session import Session
 from plant_cli.training.materials import Material
 

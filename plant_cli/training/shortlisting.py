@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from plant_cli.api import Choice, LabelLoss, PairDecoder, ShortlistSpec, UsageError
-from plant_cli.inference.scorers import ScoredDocuments
-from plant_cli.model.candidates import ShortlistedLabels, propose
+from plant_cli.network.candidates import ShortlistedLabels, propose
+from plant_cli.scoring.scorers import ScoredDocuments
 from plant_cli.training.materials import Inputs, Setup
 from plant_cli.training.options import FinetuneOptions
 

@@ -1,21 +1,142 @@
-"""How fast a stage trained, against what the machine can do, and what the cache of hidden states saved."""
+"""How fast work goes: clocks, rates, counted operations, throughput of a training."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
-from plant_cli.base.memory import peak_memory_gb
-from plant_cli.measuring.counting import count_operations
-from plant_cli.measuring.rates import matrix_rate
-from plant_cli.model.cache import CachedReader
-from plant_cli.model.hardware import Hardware
-from plant_cli.model.network import Network
-from plant_cli.model.reading import HiddenReader, Rows, lengths
+from plant_cli.network.assembly import Network
+from plant_cli.network.compute import in_one_thread
+from plant_cli.network.hardware import Hardware
+from plant_cli.network.reading import HiddenReader, Rows, lengths
+from plant_cli.network.state_cache import CachedReader
+from plant_cli.runs.machine import peak_memory_gb
 from plant_cli.training.loop import BatchLoss, TrainingResult
+
+
+class Clock:
+    """Seconds between laps, with the work that a GPU still has to do.
+
+    Args:
+        device: whose work is timed.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._last = 0.0
+        self.lap()
+
+    def lap(self) -> float:
+        """Seconds since the last lap, or since the clock was made."""
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        elif self._device.type == "mps":
+            torch.mps.synchronize()
+        before, self._last = self._last, time.perf_counter()
+        return self._last - before
+
+
+def time_fastest(run: Callable[[], object], device: torch.device, repeats: int = 3) -> float:
+    """Seconds of the fastest of some runs, after one that is not counted.
+
+    Args:
+        run: the work.
+        device: where it runs.
+        repeats: how many runs are timed, at least 1.
+    """
+    run()
+    seconds = []
+    for _ in range(repeats):
+        clock = Clock(device)
+        run()
+        seconds.append(clock.lap())
+    return min(seconds)
+
+
+SILENT = "6"  # the highest level of torch's profiler, above the lines about itself that it writes to stderr
+
+
+def count_operations(run: Callable[[], object], formulas: Mapping[Any, Callable[..., int]] | None = None) -> int:
+    """Floating-point operations of all matrix products in a computation, recomputed ones included.
+
+    Args:
+        run: the computation. What torch has no formula for counts nothing: kernels of our own, its fused attention on processors.
+        formulas: operations of further torch operators, each a function of the shapes of the arguments and of `out_shape`.
+    """
+    counter = FlopCounterMode(display=False, custom_mapping=dict(formulas or {}))
+    counter.mod_tracker = _WholeComputation()  # type: ignore[assignment]
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # torch's whole layers have no formula, their products have
+    try:
+        with counter, in_one_thread():
+            run()
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+    return int(counter.get_total_flops())
+
+
+class _WholeComputation(AbstractContextManager["_WholeComputation"]):
+    """Stands in for torch's record of which module runs, which fails on modules that are called without gradients inside a step."""
+
+    parents = frozenset({"Global"})
+
+    def __exit__(self, *raised: object) -> None:
+        """Nothing was recorded."""
+
+
+def peak_allocated(run: Callable[[], object], device: torch.device) -> int:
+    """Bytes of tensors that a computation holds at most, beside those that were there before.
+
+    Args:
+        run: the computation.
+        device: whose memory is counted.
+    """
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        run()
+        torch.cuda.synchronize(device)
+        return int(torch.cuda.max_memory_allocated(device) - before)
+    os.environ.setdefault("KINETO_LOG_LEVEL", SILENT)
+    with in_one_thread(), torch.autograd.profiler.profile(profile_memory=True, use_kineto=True) as profile:
+        run()
+    held = peak = 0
+    for event in sorted(profile.function_events or (), key=lambda event: float(event.time_range.end)):
+        freed = event.name == "[memory]"  # outside of any operation
+        held += int(event.cpu_memory_usage if freed else event.self_cpu_memory_usage)
+        peak = max(peak, held)
+    return peak
+
+
+SIDE = {"cpu": 1024, "cuda": 8192}
+"""Rows and columns of the matrices by type of device: a product takes under a tenth of a second."""
+
+
+def matrix_side(device: torch.device) -> int:
+    """Rows and columns of the matrices that are multiplied on a device."""
+    return SIDE.get(device.type, SIDE["cpu"])
+
+
+def matrix_rate(device: torch.device, dtype: torch.dtype, repeats: int = 3) -> float:
+    """Floating-point operations a second of one large matrix product, the fastest of some.
+
+    Args:
+        device: where it runs.
+        dtype: type of both matrices.
+        repeats: how many products are timed.
+    """
+    side = matrix_side(device)
+    left, right = (torch.randn(side, side, dtype=dtype, device=device) for _ in range(2))
+    return 2 * side**3 / time_fastest(lambda: left @ right, device, repeats)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,14 +9,12 @@ import torch
 from scipy.sparse import csr_array
 
 from plant_cli.api import SilentReporter, TrainingError
-from plant_cli.inference.calibration import Calibrated, PairCollector, Pairs, calibrate
-from plant_cli.inference.scorers import ScoredDocuments
-from plant_cli.inference.scoring import WHOLE, score_documents
-from plant_cli.inference.top import Scoring, TopLabels
-from plant_cli.model.candidates import ShortlistedLabels
-from plant_cli.model.hardware import Hardware
-from plant_cli.model.label_scores import score_all
-from plant_cli.model.network import Network
+from plant_cli.network.assembly import Network
+from plant_cli.network.candidates import ShortlistedLabels, score_all
+from plant_cli.network.hardware import Hardware
+from plant_cli.scoring.calibration import Calibrated, PairCollector, Pairs, calibrate
+from plant_cli.scoring.scorers import ScoredDocuments
+from plant_cli.scoring.top import WHOLE, Scoring, TopLabels, score_documents
 from plant_cli.training.judging import KEPT, Judge
 from plant_cli.training.materials import Material
 
@@ -149,6 +147,6 @@ class Validation:
         return Judged(alone=alone, whole=pairs.best(calibrated.logits, KEPT), calibrated=calibrated)
 
     def _calibrate(self, pairs: Pairs) -> Calibrated:
-        prior = ALONE if self.scored is None else BESIDE
+        prior = (1.0,) if self.scored is None else BESIDE
         counts = self.judge.train_counts[: self.network.labels]
         return calibrate(pairs, self.judge.sorted_gold, counts, prior=prior, by_frequency=self.scored is not None)

@@ -16,7 +16,7 @@ from plant_awd_lstm.network import Encoder, Outputs, detach, first_rows
 from plant_awd_lstm.options import AwdLstmOptions
 from plant_awd_lstm.vocabulary import BEGIN, PAD, read_vocabulary
 from plant_cli.api import TokenBatch, TrainingError
-from plant_cli.kit.layers import split_layers
+from plant_cli.kit import split_layers
 
 
 class AwdLstmBackbone:

@@ -13,7 +13,7 @@ from torch import Tensor
 from plant_awd_lstm.network import State
 from plant_awd_lstm.options import Direction
 from plant_cli.api import first_line
-from plant_cli.kit.files import replacing
+from plant_cli.kit import replacing
 
 KEPT = 2
 

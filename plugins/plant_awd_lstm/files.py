@@ -12,7 +12,7 @@ from plant_awd_lstm.network import Sizes
 from plant_awd_lstm.options import Direction
 from plant_awd_lstm.vocabulary import Vocabulary
 from plant_cli.api import ArtefactError
-from plant_cli.kit.files import read_json, read_tensors, write_json, write_tensors
+from plant_cli.kit import read_json, read_tensors, write_json, write_tensors
 
 DESCRIPTION = "language-model.json"
 AGAIN = "restore the file, or run plant pretrain-lm again with --force"

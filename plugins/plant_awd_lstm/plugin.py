@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plant_awd_lstm.options import AwdLstmOptions, PretrainLmOptions
-from plant_cli.api import (
-    Backbone,
-    BackboneSpec,
-    BackboneStart,
-    ComponentError,
-    MachineSection,
-    Result,
-    StageContext,
-    StageSpec,
-    hookimpl,
-)
+from plant_cli.api import Backbone, BackboneSpec, BackboneStart, ComponentError, MachineSection, Result, StageContext, StageSpec, hookimpl
 
 STAGE = "pretrain-lm"
 

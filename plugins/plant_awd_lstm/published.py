@@ -14,7 +14,7 @@ from torch import Tensor
 from plant_awd_lstm.network import LanguageModel
 from plant_awd_lstm.vocabulary import BEGIN, PAD, SPECIAL, UNKNOWN, Vocabulary
 from plant_cli.api import ArtefactError, DataError, first_line
-from plant_cli.kit.files import read_json, read_tensors
+from plant_cli.kit import read_json, read_tensors
 
 THEIR_SPECIAL = {"xxpad": PAD, "xxunk": UNKNOWN, "xxbos": BEGIN}
 EMBEDDING, BIAS = "encoder.embedding.weight", "output_bias"

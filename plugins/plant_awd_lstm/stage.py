@@ -19,8 +19,7 @@ from plant_awd_lstm.published import Imported, import_weights
 from plant_awd_lstm.streams import IntArray
 from plant_awd_lstm.vocabulary import UNKNOWN, Vocabulary, fit_vocabulary, read_documents
 from plant_cli.api import Column, DataError, Reporter, Result, SplitName, StageContext, Table, UsageError
-from plant_cli.kit.devices import find_device
-from plant_cli.kit.files import write_json_lines
+from plant_cli.kit import find_device, write_json_lines
 
 HISTORY = "history.jsonl"
 CHECKPOINTS = "checkpoints"

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import regex
 
 from plant_cli.api import ArtefactError, DataError
-from plant_cli.kit.files import hash_strings, read_json, write_json
+from plant_cli.kit import hash_strings, read_json, write_json
 
 IntArray = npt.NDArray[np.int32]
 

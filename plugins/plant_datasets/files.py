@@ -9,10 +9,21 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, Pieces, PlantError, SplitName, UsageError, near_names
-from plant_cli.kit.compression import find_fallback, read_bytes
-from plant_cli.kit.rows import BadRows
-from plant_cli.kit.tables import collect, count_rows, join_columns, peek_columns, scan_table, table_format, text_columns, whole_numbers
-from plant_cli.kit.text_tables import shorten, show_names
+from plant_cli.kit import (
+    BadRows,
+    collect,
+    count_rows,
+    find_fallback,
+    join_columns,
+    peek_columns,
+    read_bytes,
+    scan_table,
+    shorten,
+    show_names,
+    table_format,
+    text_columns,
+    whole_numbers,
+)
 from plant_datasets.guesses import guess_split, missing_column
 from plant_datasets.hash_split import split_by_hash
 from plant_datasets.label_cells import SEPARATORS, describe_guess, find_separator, parse_labels

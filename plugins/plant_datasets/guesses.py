@@ -8,8 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import DataError, DataSection, near_names
-from plant_cli.kit.tables import collect
-from plant_cli.kit.text_tables import shorten, show_names
+from plant_cli.kit import collect, shorten, show_names
 from plant_datasets.label_cells import find_separator, parse_labels
 from plant_datasets.layout import ALIASES
 

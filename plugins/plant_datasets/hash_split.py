@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from plant_cli.api import SPLITS, SplitName
-from plant_cli.kit.tables import collect
+from plant_cli.kit import collect
 
 
 def split_by_hash(parts: Sequence[pl.LazyFrame], where: str) -> dict[SplitName, list[pl.LazyFrame]]:

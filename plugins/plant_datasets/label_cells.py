@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from plant_cli.api import DataError
-from plant_cli.kit.printed_lists import read_list
+from plant_cli.kit import read_list
 
 SEPARATORS = (";", "|", ",")
 _LISTS = pl.List(pl.String)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from plant_cli.api import SPLITS, DataError, SplitName
-from plant_cli.kit.tables import FORMATS, base_name, table_format
+from plant_cli.kit import FORMATS, base_name, table_format
 
 ALIASES: dict[str, SplitName] = {
     "train": "train", "training": "train", "trn": "train",

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import ComponentError, DecoderShape, Reading
-from plant_cli.kit.attention import gather_sharpened, gather_states, label_attention, log_attention, pooling_matrix
+from plant_cli.kit import gather_sharpened, gather_states, label_attention, log_attention, pooling_matrix
 from plant_decoders.label_tables import fill_up, fill_up_pairs, find_directions, label_bias, take_rows
 from plant_decoders.options import LabelAttentionOptions
 

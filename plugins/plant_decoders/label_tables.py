@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import ComponentError, DecoderShape
-from plant_cli.kit.padding import LABEL_MULTIPLE, round_up
+from plant_cli.kit import LABEL_MULTIPLE, round_up
 
 PRIOR_MARGIN = 1e-6
 """Shares of documents are kept this far from 0 and 1, so that their log-odds are finite."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import Reading
-from plant_cli.kit.attention import single_head_attention, single_head_log_attention, single_head_sharpened, single_head_states
+from plant_cli.kit import single_head_attention, single_head_log_attention, single_head_sharpened, single_head_states
 from plant_decoders.label_tables import fill_up, fill_up_pairs, find_directions, take_rows
 
 

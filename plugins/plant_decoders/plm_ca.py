@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import DecoderShape, Reading
-from plant_cli.kit.attention import normed_attention, single_head_log_attention
+from plant_cli.kit import normed_attention, single_head_log_attention
 from plant_decoders.label_tables import fill_up, fill_up_pairs, normal_table, take_rows
 from plant_decoders.options import PlmCaOptions
 

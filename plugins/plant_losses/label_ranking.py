@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from plant_cli.kit.ranking import approx_ndcg_loss
+from plant_cli.kit import approx_ndcg_loss
 from plant_losses.options import LabelRankingOptions
 
 

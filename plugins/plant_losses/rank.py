@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from plant_cli.api import NoOptions, RankLoss
-from plant_cli.kit.ranking import approx_ndcg_loss, lambda_loss, listnet_loss, standardised_mse
+from plant_cli.kit import approx_ndcg_loss, lambda_loss, listnet_loss, standardised_mse
 from plant_losses.options import ApproxNdcgOptions, LambdaOptions, ListnetOptions
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from plant_cli.api import MetricInput, MetricValue
-from plant_cli.kit.metrics import (
+from plant_cli.kit import (
     Booleans,
     Floats,
     average_present_f1,

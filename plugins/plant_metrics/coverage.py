@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from plant_cli.api import MetricInput, MetricValue
-from plant_cli.kit.metrics import Floats, find_hits
+from plant_cli.kit import Floats, find_hits
 
 if TYPE_CHECKING:
     from plant_metrics.plugin import CoverageOptions

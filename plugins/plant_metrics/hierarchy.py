@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from plant_cli.api import Hierarchy, MetricInput, MetricValue
-from plant_cli.kit.metrics import Floats, average_present_f1, count_assignments, divide, score_f1
+from plant_cli.kit import Floats, average_present_f1, count_assignments, divide, score_f1
 
 
 def compute_hierarchical(data: MetricInput, options: object) -> list[MetricValue]:

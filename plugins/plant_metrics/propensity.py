@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plant_cli.api import MetricInput, MetricValue
-from plant_cli.kit.metrics import Floats, find_hits, labels_counted, ratio_of_sums
+from plant_cli.kit import Floats, find_hits, labels_counted, ratio_of_sums
 
 if TYPE_CHECKING:
     from plant_metrics.plugin import PropensityOptions

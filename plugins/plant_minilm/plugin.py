@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from plant_cli.api import Backbone, BackboneSpec, MachineSection, hookimpl, option
-from plant_cli.kit.families import BERT_ATTENTION
-from plant_cli.kit.profile import FrozenOptions
+from plant_cli.kit import BERT_ATTENTION, FrozenOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +39,7 @@ def weights_folder() -> Path:
     from pathlib import Path
 
     from plant_cli.api import ComponentError
-    from plant_cli.kit.files import hash_file
+    from plant_cli.kit import hash_file
 
     found = find_spec(PACKAGE)
     if found is None or found.origin is None:
@@ -65,7 +64,7 @@ def weights_folder() -> Path:
 
 def load(options: MiniLMOptions, machine: MachineSection) -> Backbone:
     """Load the encoder from the installed package."""
-    from plant_cli.kit.huggingface import HuggingFaceBackbone, Profile
+    from plant_cli.kit import HuggingFaceBackbone, Profile
 
     return HuggingFaceBackbone(Profile(model=str(weights_folder()), published=PUBLISHED, adapter_targets=BERT_ATTENTION), options)
 

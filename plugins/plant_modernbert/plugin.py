@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plant_cli.api import BackboneSpec, hookimpl
-from plant_cli.kit.families import Family
+from plant_cli.kit import Family
 
 MODERNBERT = Family(
     name="modernbert",

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plant_cli.kit.huggingface import Packed
+from plant_cli.kit import Packed
 from plant_multilingual.packages import PackagedFile
 from plant_multilingual.weights import read_header, read_weights
 

@@ -40,7 +40,7 @@ class PackagedFile:
         Raises:
             ComponentError: the package is not installed, is another release, or its file is missing or has other bytes.
         """
-        from plant_cli.kit.files import hash_file
+        from plant_cli.kit import hash_file
 
         installed = self._installed()
         path = Path(str(installed))

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from plant_cli.api import Backbone, BackboneSpec, MachineSection, hookimpl, option
-from plant_cli.kit.families import BERT_ATTENTION
-from plant_cli.kit.profile import FrozenOptions
+from plant_cli.kit import BERT_ATTENTION, FrozenOptions
 
 if TYPE_CHECKING:
-    from plant_cli.kit.huggingface import Profile
+    from plant_cli.kit import Profile
 
 PUBLISHED = "intfloat/multilingual-e5-small"
 REVISION = "fd1525a9fd15316a2d503bf26ab031a61d056e98"
@@ -37,7 +36,7 @@ class MultilingualOptions(FrozenOptions):
 
 def load(options: MultilingualOptions, machine: MachineSection) -> Backbone:
     """Load the encoder: from the installed packages, or the original that the options name."""
-    from plant_cli.kit.huggingface import HuggingFaceBackbone
+    from plant_cli.kit import HuggingFaceBackbone
 
     return HuggingFaceBackbone(find(options, machine), options)
 
@@ -48,7 +47,7 @@ def find(options: MultilingualOptions, machine: MachineSection) -> Profile:
     Raises:
         ComponentError: no original is named, and a package is missing, damaged or of another version.
     """
-    from plant_cli.kit.huggingface import Profile
+    from plant_cli.kit import Profile
     from plant_multilingual.packaged import read_packaged
 
     packed = read_packaged() if options.model is None else None

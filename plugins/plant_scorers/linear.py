@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
 from plant_cli.api import ComponentError, Documents, FittedScorer, Reason, ScorerInput
-from plant_cli.kit.lexical import (
+from plant_cli.kit import (
     cut_folds,
     cut_rows,
     document_frequencies,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from plant_cli.api import Documents, FittedScorer, Reason, ScorerInput
-from plant_cli.kit.lexical import (
+from plant_cli.kit import (
     cut_leads,
     leave_out_neighbours,
     pack_matrix,

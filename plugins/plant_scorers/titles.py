@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from plant_cli.api import Documents, FittedScorer, Reason, ScorerInput
-from plant_cli.kit.lexical import (
+from plant_cli.kit import (
     count_pieces,
     cut_documents,
     cut_leads,

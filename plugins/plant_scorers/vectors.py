@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, diags_array, eye_array, hstack
 
 from plant_cli.api import Documents
-from plant_cli.kit.lexical import (
+from plant_cli.kit import (
     Similarity,
     choose_columns,
     count_known,

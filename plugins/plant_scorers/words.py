@@ -12,13 +12,14 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from plant_cli.api import Counts, Documents, FittedScorer, Reason, ScorerInput
-from plant_cli.kit.lexical import (
+from plant_cli.kit import (
     count_known,
     document_frequencies,
     inverse_frequency,
     leave_out_words,
     make_vectors,
     measure_relevance,
+    mutual_information,
     no_scores,
     pack_matrix,
     pack_strings,
@@ -26,7 +27,6 @@ from plant_cli.kit.lexical import (
     unpack_matrix,
     unpack_strings,
 )
-from plant_cli.kit.relevance import mutual_information
 from plant_scorers.options import WordsOptions
 from plant_scorers.reasons import name_largest
 

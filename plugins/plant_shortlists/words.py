@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, diags_array
 
 from plant_cli.api import ShortlistInput
-from plant_cli.kit.lexical import inverse_frequency, unit_rows, weigh_counts
+from plant_cli.kit import inverse_frequency, unit_rows, weigh_counts
 from plant_shortlists.options import WordsOptions
 
 

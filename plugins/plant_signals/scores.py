@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plant_cli.api import Counts, NoOptions
-from plant_cli.kit.relevance import entropy, mutual_information
+from plant_cli.kit import entropy
+from plant_cli.kit import mutual_information as measure_information
 from plant_signals.options import RandomOptions
 
 Floats = npt.NDArray[np.float64]
@@ -14,12 +15,12 @@ Floats = npt.NDArray[np.float64]
 
 def mutual_information(counts: Counts, options: NoOptions) -> Floats:
     """Σ over the four pairs of p(x,y) ln(p(x,y) / p(x)p(y)), in nats; 0 where word and label are independent."""
-    return mutual_information(counts)
+    return measure_information(counts)
 
 
 def jaccard(counts: Counts, options: NoOptions) -> Floats:
     """I / (H_word + H_label − I), in [0, 1]: the share of what word and label tell that both tell; 0 where nothing is told."""
-    gain = mutual_information(counts)
+    gain = measure_information(counts)
     _, word, label = _floats(counts)
     told = entropy(word / counts.n_docs) + entropy(label / counts.n_docs) - gain
     return np.divide(gain, told, out=np.zeros(gain.shape), where=told > 0)

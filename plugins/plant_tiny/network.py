@@ -12,9 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import ComponentError, TokenBatch
-from plant_cli.kit.layers import split_layers, restore_trainable, save_trainable
-from plant_cli.kit.files import hash_strings
-from plant_cli.kit.windows import check_overlap, cut, join
+from plant_cli.kit import check_overlap, cut, hash_strings, join, restore_trainable, save_trainable, split_layers
 from plant_tiny.plugin import TinyOptions
 
 TOKEN = re.compile(r"\w+|[^\w\s]")

@@ -8,7 +8,7 @@ import pytest
 
 from plant_cli.api import BackboneSpec, Spec, StageSpec
 from plant_cli.api.hooks import HOOK_SPECS, HOOKS
-from plant_cli.api.kinds import KINDS, TABLE, kind_of
+from plant_cli.api.specs import KINDS, TABLE, kind_of
 
 
 def test_names_hooks_and_classes_are_unique() -> None:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import PositiveInt
 
 from plant_cli.api import Choice, Options, choice, option
-from plant_cli.api.option_table import option_rows, type_text
+from plant_cli.api.options import option_rows, type_text
 
 
 class Everything(Options):

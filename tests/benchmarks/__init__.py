@@ -1,5 +1,5 @@
 """Benchmarks, each a command: `python -m tests.benchmarks.NAME`. Threads wait as they do under `plant`."""
 
-from plant_cli.parallel.waiting import limit_spinning
+from plant_cli.runs.machine import limit_spinning
 
 limit_spinning()  # before any of them loads torch

@@ -13,8 +13,8 @@ from collections.abc import Callable
 import numpy as np
 from simplemma.strategies.dictionaries import DefaultDictionaryFactory
 
-from plant_cli.artefacts.corpus import AnalyserRecord
-from plant_cli.corpus.analyser import PLAIN, WordAnalyser
+from plant_cli.data.analysers import PLAIN, WordAnalyser
+from plant_cli.data.corpus_files import AnalyserRecord
 
 DOCUMENT = 500  # words
 

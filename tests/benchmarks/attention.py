@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import DecoderShape, Reading
-from plant_cli.attention import LiteralHead, literal_logits
+from plant_cli.network.attention import LiteralHead, literal_logits
 from tests.benchmarks.contenders import Contender, run
 
 SELECTED = 1256

@@ -34,21 +34,17 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import DecoderShape, MachineSection, ModelSection, PlantError, Reading, Split, TokenBatch
-from plant_cli.base.memory import peak_memory_gb
-from plant_cli.corpus.analyser import PLAIN
-from plant_cli.corpus.labels import LabelTable
-from plant_cli.kit.profile import CausalOptions
-from plant_cli.kit.quantization import add_adapter
-from plant_cli.measuring.clock import time_fastest
-from plant_cli.measuring.counting import count_operations
-from plant_cli.measuring.rates import matrix_rate
-from plant_cli.model.hardware import Hardware, choose_hardware
-from plant_cli.model.network import Network
-from plant_cli.model.reading import LiveReader, lengths
-from plant_cli.relevance.table import RelevanceTable
-from plant_cli.runs.environment import describe_device
-from plant_cli.training.finetuning import FineTuning
+from plant_cli.data.analysers import PLAIN
+from plant_cli.data.labels import LabelTable
+from plant_cli.network.assembly import Network
+from plant_cli.network.hardware import Hardware, choose_hardware
+from plant_cli.network.quantization import CausalOptions, add_adapter
+from plant_cli.network.reading import LiveReader, lengths
+from plant_cli.relevance.relevance_table import RelevanceTable
+from plant_cli.runs.machine import describe_device, peak_memory_gb
 from plant_cli.training.planting import Planter, Planting
+from plant_cli.training.stage2 import FineTuning
+from plant_cli.training.throughput import count_operations, matrix_rate, time_fastest
 from tests.benchmarks.contenders import Figures
 from tests.benchmarks.random_models import FAMILIES, START, RandomBackbone, configuration, random_network
 from tests.benchmarks.training import POSITIVES, PlmCa
@@ -224,7 +220,7 @@ def count_products(step: Step) -> int:
     def quantised(read: Sequence[int], packed: Sequence[int], weight: Sequence[int], *rest: object, **more: object) -> int:
         return 2 * math.prod(read) * weight[0]
 
-    with patch("plant_cli.attention.fused.uses_triton", return_value=False):  # a kernel of our own cannot be looked into
+    with patch("plant_cli.network.attention.uses_triton", return_value=False):  # a kernel of our own cannot be looked into
         return count_operations(step, {torch.ops.bitsandbytes.gemm_4bit: quantised})
 
 

@@ -29,14 +29,12 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 
 from plant_cli.api import Corpus, DataSection, SilentReporter, Split
-from plant_cli.base.files import replacing
-from plant_cli.corpus.prepare import prepare
-from plant_cli.evaluation.bins import measure_bins
-from plant_cli.evaluation.conventions import CONVENTIONS
-from plant_cli.evaluation.families import choose, compute_families
-from plant_cli.evaluation.gold import Gold, read_gold
-from plant_cli.evaluation.predictions import build_input, read_predictions
-from plant_cli.kit.metrics import compute_value
+from plant_cli.data.files import replacing
+from plant_cli.data.prepare import prepare
+from plant_cli.evaluation.aligned import build_input, read_predictions
+from plant_cli.evaluation.counters import choose, compute_families, compute_value
+from plant_cli.evaluation.gold import CONVENTIONS, Gold, read_gold
+from plant_cli.evaluation.measures import measure_bins
 from tests.benchmarks.fusions import FUSIONS, KEPT, Scored, fit_fusion, fuse, list_best, match_titles, squash
 
 COLUMNS = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@5", "R@10", "R@50")

@@ -29,8 +29,8 @@ from sklearn.metrics import f1_score, roc_auc_score
 
 from plant_cli.api import MetricInput
 from plant_cli.evaluation.bootstrap import Sums, draw_weights
-from plant_cli.evaluation.score import evaluate
-from plant_cli.kit.metrics import Floats, ScoreTable, count_assignments
+from plant_cli.evaluation.counters import Floats, ScoreTable, count_assignments
+from plant_cli.evaluation.measures import evaluate
 
 FAMILIES = [(spec, spec.options()) for spec in plant_metrics.plugin.plant_register_metrics()]
 REPLICATES = 1000

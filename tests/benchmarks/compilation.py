@@ -20,8 +20,8 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from plant_cli.attention import kernels as attention
-from plant_cli.ranking import kernels as ranking
+from plant_cli.network import attention_kernels as attention
+from plant_cli.network import ranking_kernels as ranking
 
 TYPES = {"bf16": torch.bfloat16, "fp32": torch.float32, "fp64": torch.float64}
 SETTINGS = {"num_warps", "num_stages"}

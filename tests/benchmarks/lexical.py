@@ -22,15 +22,14 @@ import polars as pl
 from scipy.sparse import csr_array
 
 from plant_cli.api import Choice, MetricInput, ScorerSpec, SilentReporter, Split
-from plant_cli.corpus.analyser import WordAnalyser, choose_analyser
-from plant_cli.corpus.labels import LabelTable
-from plant_cli.evaluation.bins import measure_bins
-from plant_cli.evaluation.families import choose, compute_families
-from plant_cli.inference.scorers import FittedScorers, fit_scorers
-from plant_cli.kit.metrics import compute_value
-from plant_cli.lexical.fusion import Candidates, fit_fusion, fuse
-from plant_cli.lexical.scores import Scores
+from plant_cli.data.analysers import WordAnalyser, choose_analyser
+from plant_cli.data.labels import LabelTable
+from plant_cli.evaluation.counters import choose, compute_families, compute_value
+from plant_cli.evaluation.measures import measure_bins
 from plant_cli.registry import installed
+from plant_cli.scoring.fusion import Candidates, fit_fusion, fuse
+from plant_cli.scoring.scorers import FittedScorers, fit_scorers
+from plant_cli.scoring.scores import Scores
 
 COLUMNS = ("P@1", "P@5", "PSP@1", "PSP@5", "R@50")
 BINS = (("1-5", 1, 5),)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from plant_cli.measuring.rates import SIDE
+from plant_cli.training.throughput import SIDE
 
 COPIED = {"cpu": 1 << 28, "cuda": 1 << 31}
 """Bytes that are read and then written."""

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.sparse import csr_array, load_npz, save_npz
 
 if TYPE_CHECKING:
-    from plant_cli.relevance.terms import Terms
+    from plant_cli.relevance.counting import Terms
 
 K = 1000
 MEMORY = 2_000_000_000
@@ -68,7 +68,7 @@ def draw(rows: int, columns: int, mean: int, generator: np.random.Generator) -> 
 
 def terms_of(words: csr_array) -> Terms:
     """What the reading of the documents gives; the reference has it before its clock starts, too."""
-    from plant_cli.relevance.terms import Terms
+    from plant_cli.relevance.counting import Terms
 
     names = tuple(f"w{i:06d}" for i in range(words.shape[1]))
     return Terms(words=names, occurrences=words, docs_with_word=np.bincount(words.indices, minlength=words.shape[1]))
@@ -77,9 +77,8 @@ def terms_of(words: csr_array) -> Terms:
 def keep(terms: Terms, gold: csr_array, jobs: int, sign: Any) -> tuple[Any, Iterator[Any]]:
     """The counts, and the words kept from them, block after block."""
     from plant_cli.relevance.counting import SparseCounting
-    from plant_cli.relevance.engine import Selection, keep_words
-    from plant_cli.relevance.information import mutual_information
-    from plant_cli.relevance.signal import Signal
+    from plant_cli.relevance.engine import Selection, Signal, keep_words
+    from plant_cli.relevance.normalise import mutual_information
 
     signal = Signal(score=mutual_information, quasi_convex=True)
     counting = SparseCounting(terms, gold)
@@ -95,9 +94,9 @@ def run_ours(words: csr_array, gold: csr_array, jobs: int, sign: Any = "positive
 
 def run_written(words: csr_array, gold: csr_array, jobs: int) -> dict[str, float]:
     """Ours with the files of the stage: kept words go to disk as they come."""
-    from plant_cli.artefacts.relevance import write_relevance
-    from plant_cli.corpus.labels import LabelTable
+    from plant_cli.data.labels import LabelTable
     from plant_cli.relevance.normalise import normalise
+    from plant_cli.relevance.relevance_table import write_relevance
 
     terms = terms_of(words)
     start = time.perf_counter()

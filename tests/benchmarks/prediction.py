@@ -19,17 +19,15 @@ from plant_scorers.words import WordScorer
 from scipy.sparse import csr_array
 
 from plant_cli.api import Choice, DecoderShape, MachineSection, ModelSection, SilentReporter
-from plant_cli.corpus.analyser import PLAIN
-from plant_cli.corpus.labels import LabelTable
-from plant_cli.inference.model import Combination
-from plant_cli.inference.named_scorers import NamedScorer
-from plant_cli.inference.scorers import FusedScorers
-from plant_cli.inference.texts import NetworkModel
-from plant_cli.inference.top import Scoring
-from plant_cli.lexical.fusion import Fusion
-from plant_cli.lexical.vectors import unit_rows
-from plant_cli.model.hardware import choose_hardware
-from plant_cli.model.network import Network
+from plant_cli.data.analysers import PLAIN
+from plant_cli.data.labels import LabelTable
+from plant_cli.network.assembly import Network
+from plant_cli.network.hardware import choose_hardware
+from plant_cli.scoring.fusion import Fusion
+from plant_cli.scoring.lexical import unit_rows
+from plant_cli.scoring.models import Combination, NetworkModel
+from plant_cli.scoring.scorers import FusedScorers, NamedScorer
+from plant_cli.scoring.top import Scoring
 from tests.benchmarks.contenders import Contender, run
 
 VOCABULARY = 50_000

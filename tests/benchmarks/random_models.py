@@ -11,9 +11,9 @@ from plant_mistral.plugin import MISTRAL
 from plant_phi3.plugin import PHI3
 from torch import nn
 
-from plant_cli.kit import quantization
-from plant_cli.kit.huggingface import HuggingFaceBackbone, Profile, prepare_network
-from plant_cli.kit.profile import CausalOptions
+from plant_cli.network import quantization
+from plant_cli.network.huggingface import HuggingFaceBackbone, Profile, prepare_network
+from plant_cli.network.quantization import CausalOptions
 
 FAMILIES = {family.name: family for family in (MISTRAL, LLAMA3, DEEPSEEK, PHI3)}
 # What config.json says of Mistral-7B-Instruct-v0.3, Llama-3.1-8B, DeepSeek-R1-Distill-Qwen-7B and Phi-3-mini-4k-instruct.

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from plant_cli.artefacts.frames import write_frames
+from plant_cli.data.parquet import write_frames
 
 LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz"))
 LENGTHS = ((100, 3), (10_000, 6), (1_000_000, 8))  # letters of the words up to each rank

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from plant_cli.kit.profile import CausalOptions
-from plant_cli.model.hardware import Hardware
+from plant_cli.network.hardware import Hardware
+from plant_cli.network.quantization import CausalOptions
 from tests.benchmarks import backbones
 from tests.benchmarks.random_models import SIZES, configuration, empty_network, random_network
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plant_cli.evaluation.bootstrap import draw_weights, resample, weigh
-from plant_cli.evaluation.families import choose, compute_families
+from plant_cli.evaluation.counters import choose, compute_families
 from tests.benchmarks.bootstrap import FAMILIES, SAME, Scale, auc_by_peer, draw, f1_by_peer, measure
 
 

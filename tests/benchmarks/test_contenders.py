@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from plant_cli.measuring.rates import SIDE
+from plant_cli.training.throughput import SIDE
 from tests.benchmarks import attention, prediction, ranking, training
 from tests.benchmarks.contenders import measure
 from tests.benchmarks.machine import COPIED, rates

@@ -22,11 +22,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import DecoderShape, Reading
-from plant_cli.model.label_scores import UNSCORED
-from plant_cli.model.label_scores import last_positions, score_all, score_pairs
-from plant_cli.parallel.gradients import clip_gradients
-from plant_cli.training.finetuning import add_random
+from plant_cli.network.candidates import UNSCORED, last_positions, score_all, score_pairs
 from plant_cli.training.optimiser import RowAdamW
+from plant_cli.training.stage2 import add_random
+from plant_cli.training.strategies import clip_gradients
 from tests.benchmarks.contenders import Contender, run
 
 POSITIVES = 16

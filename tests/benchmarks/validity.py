@@ -25,12 +25,10 @@ from scipy import stats
 from scipy.sparse import csr_array
 
 from plant_cli.api import Metric, MetricInput
-from plant_cli.evaluation.bins import measure_bins
 from plant_cli.evaluation.comparison import ALPHA, Comparison, compare
-from plant_cli.evaluation.families import compute_families
-from plant_cli.evaluation.joining import Measurement, join_metrics
-from plant_cli.evaluation.score import evaluate
-from plant_cli.kit.metrics import Floats, ScoreTable, compute_value
+from plant_cli.evaluation.counters import Floats, ScoreTable, compute_families, compute_value
+from plant_cli.evaluation.measures import evaluate, measure_bins
+from plant_cli.evaluation.seeds import Measurement, join_metrics
 
 FAMILIES = [(spec, spec.options()) for spec in plant_metrics.plugin.plant_register_metrics()]
 K, THRESHOLD = 12, 0.5

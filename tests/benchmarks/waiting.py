@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from plant_cli.parallel.waiting import CHOICES
+from plant_cli.runs.machine import CHOICES
 
 STAGES = ("mig", "pretrain-attn", "finetune", "predict")
 WAYS: dict[str, dict[str, str]] = {

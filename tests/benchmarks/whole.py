@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, csr_matrix, save_npz
 
-from plant_cli.base.memory import peak_memory_gb
 from plant_cli.evaluation.gold import read_gold
+from plant_cli.runs.machine import peak_memory_gb
 from tests.benchmarks import baselines
 from tests.benchmarks.baselines import Features, Scored
 from tests.benchmarks.stages import reduce_corpus

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from plant_cli.api import Options, StageSpec
-from plant_cli.api.sections import SHARED_SECTIONS
-from plant_cli.console import commands
+from plant_cli.api.options import SHARED_SECTIONS
+from plant_cli.cli import tree as commands
 from plant_cli.main import build
-from plant_cli.recipe.components import component_kind
 from plant_cli.registry import installed
+from plant_cli.runs.steps import component_kind
 
 SPECS = [spec for spec in installed().specs(StageSpec) if isinstance(spec, StageSpec)]
 ROOT = Path(__file__).parents[2]

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from plant_cli.api import RecipeError, Request, SilentReporter
-from plant_cli.console.commands import StageGroup
+from plant_cli.cli.tree import StageGroup
 from plant_cli.main import build
 from plant_cli.registry import installed
-from plant_cli.running.runner import run_stage
+from plant_cli.runs.runner import run_stage
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -10,9 +10,9 @@ import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import MetricInput, Split
-from plant_cli.artefacts.thresholds import write_thresholds
-from plant_cli.base.hashing import hash_strings
+from plant_cli.data.files import hash_strings
 from plant_cli.evaluation.gold import read_gold
+from plant_cli.scoring.decisions import write_thresholds
 
 
 @dataclass(frozen=True)

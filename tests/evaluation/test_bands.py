@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from plant_cli.api import DataError
+from plant_cli.evaluation.aligned import read_predictions
 from plant_cli.evaluation.bands import are_probabilities, decide, decide_left_out, find_bands, measure_bands, refuse_unreachable
 from plant_cli.evaluation.gold import read_gold
-from plant_cli.evaluation.predictions import read_predictions
-from plant_cli.evaluation.targets import parse_targets
+from plant_cli.evaluation.threshold_search import parse_targets
 
 NOTHING = {"replicates": 0, "level": 0.95, "seed": 0}
 
@@ -80,8 +80,8 @@ def test_a_document_is_decided_without_itself(gold, scored):
 
 def test_left_out_decisions_expose_what_was_fitted_to_chance(make_random):
     """Scores without any meaning: by the cuts of the same documents precision looks higher than it is on others."""
-    from plant_cli.evaluation.cuts import choose_cuts
-    from plant_cli.kit.metrics import find_hits
+    from plant_cli.evaluation.counters import find_hits
+    from plant_cli.evaluation.threshold_search import choose_cuts
 
     inside, outside = [], []
     for seed in range(30):

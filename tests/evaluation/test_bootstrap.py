@@ -8,10 +8,9 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import MetricValue, WeightedMetric
 from plant_cli.evaluation import bootstrap
-from plant_cli.evaluation.bins import measure_bins
 from plant_cli.evaluation.bootstrap import count_documents, draw_weights, interval, jackknife, leave_out, resample
-from plant_cli.evaluation.families import compute_families
-from plant_cli.kit.metrics import compute_value, mean_of_documents
+from plant_cli.evaluation.counters import compute_families, compute_value, mean_of_documents
+from plant_cli.evaluation.measures import measure_bins
 
 
 def everything(data, families):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from plant_cli.evaluation.changes import find_changes
-from plant_cli.evaluation.conventions import CONVENTIONS
-from plant_cli.evaluation.predictions import build_input, read_predictions
+from plant_cli.evaluation.aligned import build_input, read_predictions
+from plant_cli.evaluation.gold import CONVENTIONS
+from plant_cli.evaluation.measurement import find_changes
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from scipy.stats import ttest_1samp, wilcoxon
 from plant_cli.api import DataError, MetricValue, WeightedMetric
 from plant_cli.evaluation.bootstrap import resample
 from plant_cli.evaluation.comparison import as_json, compare, make_table, needed_documents
-from plant_cli.kit.metrics import mean_of_documents, ratio_of_sums
+from plant_cli.evaluation.counters import mean_of_documents, ratio_of_sums
 
 
 def metrics(shift):

@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from plant_cli.evaluation.bands import Figure, decide, find_bands, measure_bands
-from plant_cli.evaluation.decisions import Circumstances, as_json, make_tables
-from plant_cli.evaluation.predictions import read_predictions
-from plant_cli.evaluation.targets import parse_targets
+from plant_cli.evaluation.aligned import read_predictions
+from plant_cli.evaluation.bands import Circumstances, Figure, as_json, decide, find_bands, make_tables, measure_bands
+from plant_cli.evaluation.threshold_search import parse_targets
 
 
 @pytest.fixture

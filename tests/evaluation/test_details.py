@@ -5,10 +5,10 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from plant_cli.evaluation.conventions import CONVENTIONS
-from plant_cli.evaluation.details import bound_f1, write_documents, write_labels
-from plant_cli.evaluation.families import compute_families
-from plant_cli.evaluation.predictions import build_input, read_predictions
+from plant_cli.evaluation.aligned import build_input, read_predictions
+from plant_cli.evaluation.counters import compute_families
+from plant_cli.evaluation.gold import CONVENTIONS
+from plant_cli.evaluation.measures import bound_f1, write_documents, write_labels
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, save_npz
 
 from plant_cli.api import DataError, SilentReporter
+from plant_cli.evaluation.aligned import read_predictions
 from plant_cli.evaluation.foreign import Numbering, read_foreign, read_numbering
 from plant_cli.evaluation.gold import read_gold
-from plant_cli.evaluation.predictions import read_predictions
 from tests.evaluation.conftest import TinyCorpus
 
 ORDER = ["d", "c", "b", "a"]  # numbers of labels: not the order of the corpus

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from plant_cli.api import GateFailed, UsageError
-from plant_cli.evaluation.gates import check_gates, parse_gates
+from plant_cli.evaluation.results import check_gates, parse_gates
 
 VALUES = {"P@5": 0.6, "R@10[1-5]": 0.2, "R@10[>500]": 0.7, "p[R@10[>500]]": 0.04}
 

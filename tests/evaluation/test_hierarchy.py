@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 from plant_cli.api import DataError, SilentReporter
-from plant_cli.corpus.labels import LabelTable
-from plant_cli.evaluation.hierarchy import build_hierarchy, find_hierarchy, read_hierarchy
+from plant_cli.data.labels import LabelTable
+from plant_cli.evaluation.gold import build_hierarchy, find_hierarchy, read_hierarchy
 
 
 @pytest.fixture

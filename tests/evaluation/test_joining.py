@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from plant_cli.evaluation.families import compute_families
-from plant_cli.evaluation.joining import JoinedScores, Measurement, join, join_metrics, keep_shared
-from plant_cli.kit.metrics import ScoreTable, compute_value
+from plant_cli.evaluation.counters import ScoreTable, compute_families, compute_value
+from plant_cli.evaluation.seeds import JoinedScores, Measurement, join, join_metrics, keep_shared
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 import pytest
 from pydantic import ValidationError
 
-from plant_cli.evaluation.options import ScoringOptions
-from plant_cli.stages.eval import EvalOptions
-from plant_cli.stages.significance import SignificanceOptions
+from plant_cli.commands.eval import EvalOptions
+from plant_cli.commands.significance import SignificanceOptions
+from plant_cli.evaluation.results import ScoringOptions
 
 
 @pytest.mark.parametrize("name", ["metric_options", "convention", "level", "split"])

@@ -8,9 +8,8 @@ import pytest
 from scipy import stats
 
 from plant_cli.api import WeightedMetric
-from plant_cli.evaluation.families import compute_families
-from plant_cli.evaluation.paired import adjust_holm, compare_ranks, randomise, randomise_joined
-from plant_cli.kit.metrics import compute_value, mean_of_documents
+from plant_cli.evaluation.bootstrap import adjust_holm, compare_ranks, randomise, randomise_joined
+from plant_cli.evaluation.counters import compute_families, compute_value, mean_of_documents
 
 
 @pytest.mark.parametrize("seed", [4, 32])

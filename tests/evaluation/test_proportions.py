@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plant_cli.evaluation.proportions import bound_proportion
+from plant_cli.evaluation.bootstrap import bound_proportion
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from plant_cli.evaluation.aligned import read_predictions
 from plant_cli.evaluation.gold import read_gold
-from plant_cli.evaluation.predictions import read_predictions
 from plant_cli.evaluation.reliability import average_distance, describe, measure_reliability
 from tests.evaluation.conftest import TinyCorpus
 

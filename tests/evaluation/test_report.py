@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plant_cli.evaluation.conventions import CONVENTIONS
-from plant_cli.evaluation.predictions import build_input, read_predictions
-from plant_cli.evaluation.report import Conditions, as_json, intervals_as_json, make_tables
-from plant_cli.evaluation.score import evaluate
+from plant_cli.evaluation.aligned import build_input, read_predictions
+from plant_cli.evaluation.gold import CONVENTIONS
+from plant_cli.evaluation.measures import evaluate
 from plant_cli.evaluation.systems import System
+from plant_cli.evaluation.tables import Conditions, as_json, intervals_as_json, make_tables
 
 CUT = {"documents_cut": 0.25, "tokens_dropped": 0.1}
 

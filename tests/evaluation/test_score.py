@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import MetricInput, UsageError
 from plant_cli.evaluation.bootstrap import resample
-from plant_cli.evaluation.score import Evaluation, evaluate, none_if_undefined
-from plant_cli.kit.metrics import ScoreTable
+from plant_cli.evaluation.counters import ScoreTable
+from plant_cli.evaluation.measures import Evaluation, evaluate, none_if_undefined
 
 GOLD = csr_array(np.array([[1, 1, 0, 0, 0], [0, 0, 1, 0, 1], [1, 0, 0, 0, 0]], dtype=np.int32))
 FAMILIES = [(spec, spec.options()) for spec in plant_metrics.plugin.plant_register_metrics()]

@@ -6,10 +6,9 @@ from scipy import stats
 from scipy.sparse import csr_array
 
 from plant_cli.api import MetricValue
-from plant_cli.evaluation.bootstrap import averages_labels, resample
-from plant_cli.evaluation.paired import randomise
+from plant_cli.evaluation.bootstrap import averages_labels, randomise, resample
+from plant_cli.evaluation.counters import average_present_f1, compute_value, mean_of_documents, ratio_of_sums
 from plant_cli.evaluation.seeds import average, compare_seeds, make_difference_table, make_spread_table, summarise
-from plant_cli.kit.metrics import average_present_f1, compute_value, mean_of_documents, ratio_of_sums
 
 DOCUMENTS, LABELS = 12, 3
 

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, random_array
 from sklearn.metrics import f1_score
 
 from plant_cli.api import DataError
-from plant_cli.evaluation.thresholds import tune_per_label, tune_threshold
+from plant_cli.evaluation.threshold_search import tune_per_label, tune_threshold
 
 
 def _case(seed, documents=12, labels=7, k=4, levels=9):

@@ -18,7 +18,7 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import DataSection, DatasetSpec
-from plant_cli.corpus.frames import read_frames, tidy
+from plant_cli.data.documents import read_frames, tidy
 from plant_cli.registry import installed
 from tests.faults.campaign.commands import RECIPE
 from tests.faults.campaign.processes import Ending, preload, run_command

@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 from plant_cli.api import ArtefactError, DataError, PlantError, Request, SilentReporter
-from plant_cli.base.files import read_json, write_json
+from plant_cli.data.files import read_json, write_json
 from plant_cli.registry import installed
-from plant_cli.running.runner import run_recipe, run_stage
+from plant_cli.runs.runner import run_recipe, run_stage
 
 OUTSIDE = (
     "../../outside",
@@ -115,7 +115,7 @@ def test_a_scorer_that_names_a_file_elsewhere_is_refused(hostile: Path) -> None:
     record.write_text(record.read_text().replace('"status": "done"', '"status": "failed"'))  # so that its hash is not asked for
     with pytest.raises(PlantError):
         act(hostile, "suggest", flags={"suggest": {"text": "fever"}})
-    from plant_cli.artefacts.scorers import read_scorers
+    from plant_cli.scoring.stored_scorers import read_scorers
 
     with pytest.raises(ArtefactError, match="the weights of the scorers are damaged"):
         read_scorers(hostile / "run" / "finetune", content["label_hash"], content["analyser_hash"])
@@ -147,7 +147,7 @@ def test_what_is_written_never_goes_through_a_link(clinic: Any, tmp_path: Path) 
 
 def test_an_archive_is_never_unpacked(tmp_path: Path) -> None:
     """A matrix whose members are called as paths: only the known names are read, and nothing is written."""
-    from plant_cli.kit.matrices import load_sparse
+    from plant_cli.data.tables import load_sparse
 
     archive = tmp_path / "inner" / "m.npz"
     archive.parent.mkdir()

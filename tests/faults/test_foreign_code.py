@@ -13,8 +13,7 @@ import pytest
 from transformers import BertConfig
 
 from plant_cli.api import ArtefactError, PlantError
-from plant_cli.base.files import read_json, write_json
-from plant_cli.base.hashing import hash_file
+from plant_cli.data.files import hash_file, read_json, write_json
 
 CODE = """
 from pathlib import Path
@@ -63,7 +62,7 @@ def run_plain(clinic: Any, name: str, *sets: str, **request: Any) -> Any:
     """Run a stage with what the run itself says of its network."""
     from plant_cli.api import Request
     from plant_cli.registry import installed
-    from plant_cli.running.runner import run_stage
+    from plant_cli.runs.runner import run_stage
 
     return run_stage(Request(registry=installed(), run_path=clinic.path, sets=["machine.device=cpu", *sets], **request), name)
 

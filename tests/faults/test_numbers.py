@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from plant_cli.api import Choice, ComponentError, DecoderSpec, Options, RecipeError
-from plant_cli.api.kinds import TABLE
-from plant_cli.api.sections import SHARED_SECTIONS
+from plant_cli.api.options import SHARED_SECTIONS
+from plant_cli.api.specs import TABLE
 from plant_cli.registry import installed
 
 ODD = (math.inf, -math.inf, math.nan, 10**400)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plant_cli.base.files import read_json
+from plant_cli.data.files import read_json
 
 MIG = ("-m", "plant_cli", "mig", "--dataset", "synthetic-clinic", "--set", "data.dataset.documents=60", "--quiet")
 

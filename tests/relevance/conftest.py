@@ -9,12 +9,9 @@ import numpy.typing as npt
 import pytest
 from scipy.sparse import csr_array
 
-from plant_cli.relevance.counting import SparseCounting
-from plant_cli.relevance.engine import Selection, keep_words
-from plant_cli.relevance.information import mutual_information
-from plant_cli.relevance.kept import KeptWords
-from plant_cli.relevance.signal import Signal
-from plant_cli.relevance.terms import Terms, count_terms
+from plant_cli.relevance.counting import SparseCounting, Terms, count_terms
+from plant_cli.relevance.engine import KeptWords, Selection, Signal, keep_words
+from plant_cli.relevance.normalise import mutual_information
 
 Bits = npt.NDArray[np.bool_]
 MIG = Signal(score=mutual_information, quasi_convex=True)

@@ -7,9 +7,8 @@ from scipy.sparse import csr_array
 
 from plant_cli.relevance.counting import SparseCounting
 from plant_cli.relevance.dense import DenseCounting
-from plant_cli.relevance.engine import Selection, keep_words
-from plant_cli.relevance.information import mutual_information
-from plant_cli.relevance.signal import Signal
+from plant_cli.relevance.engine import Selection, Signal, keep_words
+from plant_cli.relevance.normalise import mutual_information
 
 MIG = Signal(score=mutual_information, quasi_convex=True)
 

@@ -10,11 +10,9 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Counts
 from plant_cli.relevance import engine
-from plant_cli.relevance.counting import SparseCounting
-from plant_cli.relevance.engine import Selection, keep_words
-from plant_cli.relevance.information import mutual_information
-from plant_cli.relevance.signal import Signal
-from plant_cli.relevance.terms import count_terms
+from plant_cli.relevance.counting import SparseCounting, count_terms
+from plant_cli.relevance.engine import Selection, Signal, keep_words
+from plant_cli.relevance.normalise import mutual_information
 
 SIGNS = pytest.mark.parametrize("sign", ["positive", "any"])
 

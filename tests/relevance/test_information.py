@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plant_cli.api import Counts
-from plant_cli.relevance.information import entropy, mutual_information
+from plant_cli.relevance.normalise import entropy, mutual_information
 
 
 def counts(total: int, word: Any, label: Any, both: Any) -> Counts:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plant_cli.relevance.kept import KeptWords
+from plant_cli.relevance.engine import KeptWords
 
 
 def test_labels_and_ranks_follow_from_the_offsets() -> None:

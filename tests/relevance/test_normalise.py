@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from plant_cli.relevance import normalise as normalise_module
-from plant_cli.relevance.kept import KeptWords
+from plant_cli.relevance.engine import KeptWords
 from plant_cli.relevance.normalise import Norm, normalise
 
 KEPT = KeptWords(  # label 0 keeps three words, label 1 none, label 2 four of which two tie and one is negative

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from plant_cli.relevance.kept import KeptWords
-from plant_cli.relevance.prior import add_title_words
+from plant_cli.relevance.engine import KeptWords
+from plant_cli.relevance.normalise import add_title_words
 
 KEPT = KeptWords(
     offsets=np.array([0, 2, 3, 3]),

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant_cli.relevance.selection import AbsentWords, best_of_rows, commonest_absent, contenders
+from plant_cli.relevance.engine import AbsentWords, best_of_rows, commonest_absent, contenders
 
 VALUES = st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, -np.inf]), max_size=20)
 

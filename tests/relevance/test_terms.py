@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from plant_cli.relevance import terms as module
-from plant_cli.relevance.terms import count_terms
+from plant_cli.relevance import counting as module
+from plant_cli.relevance.counting import count_terms
 
 DOCUMENTS = ["b a a", "b c", "", "b a d", "c e"]
 

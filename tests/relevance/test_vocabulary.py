@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from plant_cli.relevance.vocabulary import merge_vocabularies, number_words
+from plant_cli.relevance.shards import merge_vocabularies, number_words
 
 FIRST = pl.DataFrame({"word": ["b", "a", "rare"], "docs_with_word": [2, 1, 1]})
 SECOND = pl.DataFrame({"word": ["a", "c"], "docs_with_word": [2, 3]})

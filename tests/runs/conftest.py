@@ -2,12 +2,86 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from plant_cli.artefacts.records import StageRecord
+from plant_cli.api import BackboneSpec, Choice, DatasetSpec, DecoderSpec, Options, Result, StageSpec, UsageError, choice, hookimpl, option
+from plant_cli.data.records import StageRecord
+from plant_cli.registry import Registry
 from plant_cli.runs.folder import Run
+
+
+class FinetuneOptions(Options):
+    epochs: int = option(3, "Passes over train.", ge=1)
+    rate: float = option(1e-3, "Learning rate.", gt=0)
+    note: str = option("none", "Any text.")
+    shuffle: bool = option(True, "Whether to shuffle.")
+    gate: str | None = option(None, "What must hold.")
+    loss: Choice = choice("backbone", "tiny", "Stands for any component.")
+
+    def check_values(self) -> None:
+        if self.gate == "":
+            raise UsageError("the gate is empty", where="--gate ''", expected="a gate", todo="leave it out")
+
+
+class ProbeOptions(Options):
+    depth: int = option(help="How deep.")
+
+
+class TinyOptions(Options):
+    layers: int = option(2, "Layers.", ge=1)
+    width: int = option(64, "Width.", ge=1)
+
+
+class BigOptions(Options):
+    heads: int = option(8, "Heads.", ge=1)
+
+
+def _nothing(context: object, options: object) -> Result:
+    return Result()
+
+
+@hookimpl
+def plant_register_stages() -> list[StageSpec]:
+    return [
+        StageSpec(name="finetune", summary="Train.", options=FinetuneOptions, run=_nothing, sections=("data", "model", "machine")),
+        StageSpec(name="pretrain-attn", summary="Plant.", run=_nothing, feeds=("finetune",)),
+        StageSpec(name="probe", summary="Probe.", options=ProbeOptions, run=_nothing),
+        StageSpec(name="probe show", summary="Show.", run=_nothing, writes=False, sections=("model",)),
+    ]
+
+
+@hookimpl
+def plant_register_backbones() -> list[BackboneSpec]:
+    load = lambda options, machine: None  # noqa: E731
+    return [
+        BackboneSpec(name="tiny", summary="Tiny.", options=TinyOptions, load=load),
+        BackboneSpec(name="big", summary="Big.", options=BigOptions, load=load),
+        BackboneSpec(name="minilm", summary="The default.", load=load),
+    ]
+
+
+@hookimpl
+def plant_register_decoders() -> list[DecoderSpec]:
+    return [DecoderSpec(name="label-attention", summary="The default.", build=lambda options, shape: None)]
+
+
+@hookimpl
+def plant_register_datasets() -> list[DatasetSpec]:
+    return [DatasetSpec(name="files", summary="Files.", load=lambda data, options: None)]
+
+
+@pytest.fixture
+def registry() -> Registry:
+    module = ModuleType("fake")
+    hooks = (plant_register_stages, plant_register_backbones, plant_register_decoders, plant_register_datasets)
+    for hook in hooks:
+        setattr(module, hook.__name__, hook)
+    made = Registry()
+    made.register(module, name="fake")
+    return made
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from plant_cli.api import ArtefactError
-from plant_cli.artefacts.records import StageRecord
-from plant_cli.base.hashing import hash_file
+from plant_cli.data.files import hash_file
+from plant_cli.data.records import StageRecord
 from plant_cli.runs.changes import find_changes, find_stale_inputs, refuse_changed_sources, stage_key, trace_stale
 from plant_cli.runs.folder import Run
 

@@ -8,8 +8,8 @@ import pytest
 
 import plant_cli
 from plant_cli.api import ArtefactError, Interrupted, UsageError
-from plant_cli.artefacts.records import StageRecord
-from plant_cli.base.files import read_json, write_json
+from plant_cli.data.files import read_json, write_json
+from plant_cli.data.records import StageRecord
 from plant_cli.runs.folder import Run
 
 

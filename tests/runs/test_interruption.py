@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from plant_cli.runs.interruption import Interruption
+from plant_cli.runs.session import Interruption
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

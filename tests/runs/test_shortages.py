@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from plant_cli.runs.shortages import find_shortage
+from plant_cli.runs.machine import find_shortage
 
 
 class OutOfMemoryError(RuntimeError):

@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from plant_cli.api import ArtefactError
-from plant_cli.artefacts.records import StageRecord
-from plant_cli.base.files import name_temporary
-from plant_cli.base.hashing import hash_json
-from plant_cli.runs.folder import Run
-from plant_cli.runs.stage import StageFolder
+from plant_cli.data.files import hash_json, name_temporary
+from plant_cli.data.records import StageRecord
+from plant_cli.runs.folder import Run, StageFolder
 
 Make = Callable[..., StageRecord]
 

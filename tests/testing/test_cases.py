@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plant_cli.api import LossSpec
-from plant_cli.api.kinds import KINDS
+from plant_cli.api.specs import KINDS
 from plant_cli.testing import cases, losses
 
 

@@ -11,13 +11,13 @@ import torch
 from scipy.sparse import csr_array
 
 from plant_cli.api import Reading, SilentReporter, Split
-from plant_cli.corpus.analyser import PLAIN
-from plant_cli.model.hardware import Hardware
-from plant_cli.model.reading import LiveReader, tokenize
-from plant_cli.model.word_statistics import WordStatistics
-from plant_cli.relevance.table import RelevanceTable
-from plant_cli.training.attention_quality import AttentionMeasure
+from plant_cli.data.analysers import PLAIN
+from plant_cli.network.hardware import Hardware
+from plant_cli.network.reading import LiveReader, tokenize
+from plant_cli.network.reading_checks import WordStatistics
+from plant_cli.relevance.relevance_table import RelevanceTable
 from plant_cli.training.materials import Material
+from plant_cli.training.stage1 import AttentionMeasure
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 TEXTS = ["fever cough leg arm", "arm leg fever", ""]

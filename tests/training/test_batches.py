@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant_cli.model.reading import sorted_batches
-from plant_cli.training.batches import BUCKET, make_steps, micro_sizes, padding_share
+from plant_cli.network.reading import sorted_batches
+from plant_cli.training.materials import BUCKET, make_steps, micro_sizes, padding_share
 
 SIZES = st.lists(st.integers(1, 500), min_size=1, max_size=300)
 

@@ -17,13 +17,12 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from plant_cli.api import DecoderShape, GroupedReading, Reading, SilentReporter, Split
-from plant_cli.model import label_scores
-from plant_cli.model.candidates import ShortlistedLabels
-from plant_cli.model.hardware import Hardware
-from plant_cli.model.label_scores import score_pairs
-from plant_cli.model.reading import LiveReader, tokenize
-from plant_cli.training import finetuning
-from plant_cli.training.finetuning import Anchor, FineTuning, group_loss
+from plant_cli.network import candidates as label_scores
+from plant_cli.network.candidates import ShortlistedLabels, score_pairs
+from plant_cli.network.hardware import Hardware
+from plant_cli.network.reading import LiveReader, tokenize
+from plant_cli.training import stage2 as finetuning
+from plant_cli.training.stage2 import Anchor, FineTuning, group_loss
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 TEXTS = ["a fever", "a cough and a leg", "a leg"]
@@ -99,7 +98,9 @@ def test_with_candidates_hard_negatives_are_the_hardest_of_them(parts: Parts) ->
 
     def with_candidates(found: dict[int, list[int]]) -> Tensor:
         lists = [np.array(found.get(row, []), dtype=np.int64) for row in range(3)]
-        return FineTuning(parts.network, parts.reader, parts.split, loss, CPU, candidates=ShortlistedLabels(lists, 6))(ROWS, epoch=0, seed=1)[0]
+        return FineTuning(parts.network, parts.reader, parts.split, loss, CPU, candidates=ShortlistedLabels(lists, 6))(
+            ROWS, epoch=0, seed=1
+        )[0]
 
     logits = parts.network.decoder(parts.reader.read(ROWS)).detach()
     targets = torch.tensor(GOLD[ROWS].toarray(), dtype=torch.float32)

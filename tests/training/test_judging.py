@@ -12,11 +12,11 @@ import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import SilentReporter, Split
-from plant_cli.corpus.labels import LabelTable
-from plant_cli.inference.top import TopLabels
-from plant_cli.kit.metrics import compute_value
+from plant_cli.data.labels import LabelTable
+from plant_cli.evaluation.counters import compute_value
 from plant_cli.registry import installed
 from plant_cli.runs.session import Session
+from plant_cli.scoring.top import TopLabels
 from plant_cli.training.judging import Judge, find_families
 
 GOLD = np.array([[1, 0, 0], [0, 1, 0]])

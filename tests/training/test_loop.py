@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from plant_cli.api import MachineSection, SilentReporter, TrainingError
-from plant_cli.model.hardware import Hardware
+from plant_cli.network.hardware import Hardware
 from plant_cli.runs.session import Session
 from plant_cli.training import loop
 from plant_cli.training.loop import Training, TrainingResult, make_plan

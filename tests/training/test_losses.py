@@ -9,7 +9,7 @@ import torch
 
 from plant_cli.api import Choice, ComponentError, LossSpec, Options
 from plant_cli.registry import installed
-from plant_cli.training.losses import label_loss, rank_loss
+from plant_cli.training.materials import label_loss, rank_loss
 
 KNOWN = installed().specs(LossSpec)
 

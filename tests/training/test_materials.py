@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from builders import record_again
 from clinic import Clinic
 from safetensors.torch import load_file
 from scipy.sparse import csr_array
 
 from plant_cli.api import ArtefactError, DecoderSpec, SilentReporter, Split
-from plant_cli.artefacts.guard import stamp
-from plant_cli.base.tensors import write_tensors
-from plant_cli.corpus.labels import LabelTable
+from plant_cli.data.labels import LabelTable
+from plant_cli.data.records import stamp
+from plant_cli.network.windows import write_tensors
 from plant_cli.registry import installed
 from plant_cli.training.materials import add_titles
-from tests.artefacts.conftest import record_again
 
 
 def test_attention_planted_in_another_network_is_refused(trained: Clinic) -> None:

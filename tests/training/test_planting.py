@@ -15,10 +15,10 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from plant_cli.api import Reading, Split, TokenBatch
-from plant_cli.attention import log
-from plant_cli.base.threads import in_one_thread
-from plant_cli.corpus.analyser import PLAIN
-from plant_cli.relevance.table import RelevanceTable
+from plant_cli.data.analysers import PLAIN
+from plant_cli.network import attention as log
+from plant_cli.network.compute import in_one_thread
+from plant_cli.relevance.relevance_table import RelevanceTable
 from plant_cli.training import planting
 from plant_cli.training.planting import Planter, RankedLists, planted_loss, positives_only, rank_words
 

@@ -13,8 +13,8 @@ from scipy.sparse import csr_array
 from torch import nn
 
 from plant_cli.api import ComponentError, Interrupted, Reading, SilentReporter, Split
-from plant_cli.model.hardware import Hardware
-from plant_cli.model.reading import LiveReader, tokenize
+from plant_cli.network.hardware import Hardware
+from plant_cli.network.reading import LiveReader, tokenize
 from plant_cli.runs.session import Session
 from plant_cli.training import prototypes
 from plant_cli.training.checkpoints import trained_state

@@ -12,10 +12,9 @@ import torch
 from scipy.sparse import csr_array
 
 from plant_cli.api import Interrupted, QueryDecoder, SilentReporter, Split
-from plant_cli.model.hardware import Hardware
-from plant_cli.model.reading import LiveReader, tokenize
-from plant_cli.model.token_words import OUTSIDE, DocumentWords
-from plant_cli.relevance.table import RelevanceTable
+from plant_cli.network.hardware import Hardware
+from plant_cli.network.reading import OUTSIDE, DocumentWords, LiveReader, tokenize
+from plant_cli.relevance.relevance_table import RelevanceTable
 from plant_cli.runs.session import Session
 from plant_cli.training.materials import Material
 from plant_cli.training.regression import STRENGTH, KeySums, QueryRegression, regress_queries
@@ -118,7 +117,7 @@ def test_the_batch_does_not_matter_and_nothing_but_queries_changes(
     small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does padding, which one document at a time has none of."""
-    monkeypatch.setattr("plant_cli.model.reading.TOKEN_MULTIPLE", 1)
+    monkeypatch.setattr("plant_cli.network.reading.TOKEN_MULTIPLE", 1)
     networks = [small_network().eval() for _ in range(3)]
     for network, batch in zip(networks[:2], (1, 4), strict=True):
         make(network, batch=batch).plant()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plant_cli.training.schedules import layer_share
+from plant_cli.training.options import layer_share
 
 
 def test_shares_fall_from_the_last_layers_to_the_first() -> None:

@@ -14,12 +14,12 @@ from clinic import Clinic
 from plant_scorers.words import WordScorer
 
 from plant_cli.api import ArtefactError, ComponentError, DataError, Documents, Request, SilentReporter, UsageError
-from plant_cli.artefacts.scorers import SCORERS
-from plant_cli.inference.calibration import calibrate
-from plant_cli.inference.scorers import TAUGHT
 from plant_cli.registry import installed
-from plant_cli.running.models import open_model
-from plant_cli.running.runner import run_stage
+from plant_cli.runs.runner import run_stage
+from plant_cli.scoring.calibration import calibrate
+from plant_cli.scoring.opened_models import open_model
+from plant_cli.scoring.scorers import TAUGHT
+from plant_cli.scoring.stored_scorers import SCORERS
 
 ALONE = "finetune.network=false"
 
@@ -103,8 +103,8 @@ def test_without_validation_left_out_scores_of_train_stand_in(
         left_out.append(how["left_out"])
         return calibrate(*given, **how)
 
-    monkeypatch.setattr("plant_cli.training.scoring.calibrate", record)
-    monkeypatch.setattr("plant_cli.inference.scorers.TAUGHT", taught)
+    monkeypatch.setattr("plant_cli.training.scorer_fitting.calibrate", record)
+    monkeypatch.setattr("plant_cli.scoring.scorers.TAUGHT", taught)
     path = tmp_path / "small.parquet"
     rows = [("train", "fever and cough", ["a"]), ("train", "broken leg", ["b"]), ("train", "fever", ["a"]), ("test", "leg", ["b"])]
     pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").write_parquet(path)
@@ -163,7 +163,7 @@ def test_a_poisoned_test_split_changes_nothing(clinic: Any, tmp_path: Path) -> N
 
 
 def test_no_torch_is_imported() -> None:
-    code = "import sys, plant_cli.training.scoring, plant_cli.inference.model; print('torch' in sys.modules)"
+    code = "import sys, plant_cli.training.scorer_fitting, plant_cli.scoring.models; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -10,7 +10,7 @@ import pytest
 from clinic import Clinic
 
 from plant_cli.api import UsageError
-from plant_cli.artefacts.predictions import VALIDATION
+from plant_cli.runs.folder import VALIDATION
 from plant_cli.training import shortlisting
 
 NARROW = "finetune.shortlist={name: words, size: 4, frequent: 2}"

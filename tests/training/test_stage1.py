@@ -9,7 +9,7 @@ import torch
 from clinic import Clinic, weights
 
 from plant_cli.api import ComponentError, SilentReporter
-from plant_cli.model.network import Network
+from plant_cli.network.assembly import Network
 from plant_cli.training import stage1
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import polars as pl
 import pytest
+from builders import record_again
 from clinic import Clinic, Interrupting
 
 from plant_cli.api import Interrupted, SilentReporter, TrainingError, UsageError
-from plant_cli.artefacts.scorers import SCORERS, read_scorers, write_scorers
-from plant_cli.inference.model import has_network
+from plant_cli.scoring.models import has_network
+from plant_cli.scoring.stored_scorers import SCORERS, read_scorers, write_scorers
 from plant_cli.training import stage2
 from plant_cli.training.judging import Gain, Judge
 from plant_cli.training.prototypes import SHARPNESSES
-from tests.artefacts.conftest import record_again
 
 
 def test_stage_two_learns_and_keeps_a_threshold_from_validation(trained: Clinic) -> None:

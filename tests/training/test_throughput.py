@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from plant_cli.api import TokenBatch
-from plant_cli.model.hardware import Hardware
+from plant_cli.network.hardware import Hardware
 from plant_cli.training import throughput
 from plant_cli.training.throughput import Throughput, measure_throughput
 

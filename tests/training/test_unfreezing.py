@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from plant_cli.training.schedules import EVERYTHING, Schedule
-from plant_cli.training.unfreezing import Group, Rates, cosine, factors, make_groups, make_optimizer, set_rates, unfreeze
+from plant_cli.training.optimiser import Group, Rates, cosine, factors, make_groups, make_optimizer, set_rates, unfreeze
+from plant_cli.training.options import EVERYTHING, Schedule
 
 GRADUAL = Schedule(gradual=True, attention_factor=0.3)
 

@@ -10,14 +10,14 @@ import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import Split, TrainingError
-from plant_cli.corpus.analyser import PLAIN
-from plant_cli.corpus.labels import LabelTable
-from plant_cli.inference.scorers import FusedScorers, ScoredDocuments
-from plant_cli.inference.top import Scoring, TopCollector
-from plant_cli.lexical.fusion import Fusion, gather_candidates
-from plant_cli.lexical.scores import keep_best
-from plant_cli.model.candidates import ShortlistedLabels
+from plant_cli.data.analysers import PLAIN
+from plant_cli.data.labels import LabelTable
+from plant_cli.network.candidates import ShortlistedLabels
 from plant_cli.registry import installed
+from plant_cli.scoring.fusion import Fusion, gather_candidates
+from plant_cli.scoring.scorers import FusedScorers, ScoredDocuments
+from plant_cli.scoring.scores import keep_best
+from plant_cli.scoring.top import Scoring, TopCollector
 from plant_cli.training import validation
 from plant_cli.training.judging import Judge, find_families
 from plant_cli.training.materials import Material

@@ -8,7 +8,7 @@ from dataclasses import replace
 import polars as pl
 
 from plant_cli.api import Dataset, DatasetCard
-from plant_cli.kit.labels import find_used_labels
+from plant_cli.kit import find_used_labels
 
 
 def with_card(dataset: Dataset, card: DatasetCard) -> Dataset:

@@ -11,7 +11,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from plant_cli.api import DataError, DataSection, Dataset, first_line
-from plant_cli.kit.rows import BadRows, read_lines
+from plant_cli.kit import BadRows, read_lines
 from plant_datasets.corpora.registration import Eurlex57kOptions
 from plant_datasets.corpora.split_folders import find_split_folders
 from plant_datasets.formats.documents import Document, Part, Reading, check_text

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from plant_cli.api import DataError, DataSection, Dataset
-from plant_cli.kit.compression import read_bytes
+from plant_cli.kit import read_bytes
 from plant_datasets.corpora.registration import ReutersOptions
 from plant_datasets.formats.documents import Document, Part, Reading
 

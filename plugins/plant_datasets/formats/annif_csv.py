@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plant_cli.api import DataError, DataSection, Dataset, NoOptions
-from plant_cli.kit.compression import writing_text
+from plant_cli.kit import writing_text
 from plant_datasets.formats.documents import Document, Reading, find_parts
 from plant_datasets.formats.sniffing import find_example, first_lines
 from plant_datasets.formats.writing import Output

@@ -8,8 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import DataError, DataSection, Dataset, NoOptions
-from plant_cli.kit.compression import bare_name, writing_text
-from plant_cli.kit.rows import BadRows, read_lines, refuse_many
+from plant_cli.kit import BadRows, bare_name, read_lines, refuse_many, writing_text
 from plant_datasets.formats.documents import Document, Part, Reading, find_file
 from plant_datasets.formats.writing import Output
 from plant_datasets.layout import ALIASES

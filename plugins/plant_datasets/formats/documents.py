@@ -10,9 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, Pieces, SplitName, UsageError
-from plant_cli.kit.compression import bare_name
-from plant_cli.kit.rows import BadRows, read_lines
-from plant_cli.kit.spool import spool
+from plant_cli.kit import BadRows, bare_name, read_lines, spool
 from plant_datasets.hash_split import split_by_hash
 from plant_datasets.layout import split_of
 

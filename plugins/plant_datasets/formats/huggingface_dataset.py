@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from plant_cli.api import SPLITS, ComponentError, DataError, DataSection, Dataset, SplitName, first_line, near_names
-from plant_cli.kit.tables import join_columns, text_columns
+from plant_cli.kit import join_columns, text_columns
 from plant_datasets.formats.documents import SCHEMA, Reading
 from plant_datasets.formats.registration import HubOptions
 from plant_datasets.formats.writing import Output

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array, save_npz
 
 from plant_cli.api import DataError, DataSection, Dataset, NoOptions, SplitName
-from plant_cli.kit.matrices import load_sparse
+from plant_cli.kit import load_sparse
 from plant_datasets.formats.documents import Document, NumberedLabels, Part, Reading, find_file, read_numbered
 from plant_datasets.formats.writing import Output
 

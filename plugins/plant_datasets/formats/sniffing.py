@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from plant_cli.api import DataSection, PlantError
-from plant_cli.kit.rows import BadRows, read_lines
+from plant_cli.kit import BadRows, read_lines
 from plant_datasets.layout import split_of
 
 LINES = 20

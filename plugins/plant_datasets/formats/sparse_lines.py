@@ -10,8 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from plant_cli.api import DataError, SplitName
-from plant_cli.kit.compression import bare_name
-from plant_cli.kit.rows import BadRows, read_lines
+from plant_cli.kit import BadRows, bare_name, read_lines
 from plant_datasets.formats.documents import Document, LinesByNumber, NumberedLabels, Part, Reading, find_file
 from plant_datasets.formats.writing import Output
 from plant_datasets.layout import split_of

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from plant_cli.api import DataSection, Dataset, NoOptions
-from plant_cli.kit.compression import bare_name
-from plant_cli.kit.rows import BadRows, read_lines
+from plant_cli.kit import BadRows, bare_name, read_lines
 from plant_datasets.formats.documents import (
     Document,
     NumberedLabels,

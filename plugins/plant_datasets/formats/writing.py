@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import SPLITS, DataError, Dataset, SplitName
-from plant_cli.kit.compression import writing_text
+from plant_cli.kit import writing_text
 from plant_datasets.formats.documents import LABELS_FILE, SCHEMA
 
 _BREAKS = re.compile(r"[\r\n]+")

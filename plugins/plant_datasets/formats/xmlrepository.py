@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from plant_cli.api import DataError, DataSection, Dataset, NoOptions, SplitName
-from plant_cli.kit.rows import BadRows, read_lines
+from plant_cli.kit import BadRows, read_lines
 from plant_datasets.formats.documents import Document, NumberedLabels, Part, Reading, check_text, find_file, pair, read_numbered
 from plant_datasets.formats.writing import Output
 

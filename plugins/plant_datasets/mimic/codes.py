@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
-from plant_cli.kit.icd import System, add_dot
+from plant_cli.kit import System, add_dot
 from plant_datasets.formats.documents import Reading
 from plant_datasets.mimic.tables import read_number, read_rows
 

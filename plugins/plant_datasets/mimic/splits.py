@@ -10,7 +10,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from plant_cli.api import DataError, SplitName, first_line
-from plant_cli.kit.tables import collect, scan_table
+from plant_cli.kit import collect, scan_table
 from plant_datasets.layout import ALIASES
 
 _IDS = ("_id", "hadm_id", "id")

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from plant_cli.api import SPLITS, DataSection, Dataset, SplitName
-from plant_cli.kit.icd import add_dot
+from plant_cli.kit import add_dot
 from plant_datasets.formats.documents import Reading
 from plant_datasets.mimic.admissions import keep_frequent, read_mimic3, read_mimic4
 from plant_datasets.mimic.codes import SYSTEMS, Kind, read_mimic3_codes, read_mimic4_codes

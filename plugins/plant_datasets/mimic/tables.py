@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from plant_cli.api import DataError
-from plant_cli.kit.compression import find_encoding, open_bytes
-from plant_cli.kit.rows import BadRows, refuse_many
-from plant_cli.kit.text_tables import show_names
+from plant_cli.kit import BadRows, find_encoding, open_bytes, refuse_many, show_names
 from plant_datasets.formats.documents import Reading
 
 Parsed = TypeVar("Parsed")

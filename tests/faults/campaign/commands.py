@@ -14,8 +14,8 @@ from typing import Any
 import yaml
 
 from plant_cli.api import DataSection, DatasetSpec, StageSpec
-from plant_cli.base.hashing import hash_file
-from plant_cli.corpus.frames import read_frames
+from plant_cli.data.documents import read_frames
+from plant_cli.data.files import hash_file
 from plant_cli.registry import installed
 from tests.faults.campaign.pairs import run_pair
 from tests.faults.campaign.processes import Ending, run_command

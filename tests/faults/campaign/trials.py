@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from plant_cli.artefacts.edits import LabelEdits, read_edits
+from plant_cli.relevance.relevance_table import LabelEdits, read_edits
 from tests.faults.campaign.commands import ALL, COMMANDS, Command, Reference, finish
 from tests.faults.campaign.pairs import RANKS
 from tests.faults.campaign.processes import Ending, Running, run_command

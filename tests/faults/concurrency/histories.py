@@ -11,8 +11,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Literal
 
-from plant_cli.base.files import TEMPORARY
-from plant_cli.base.hashing import hash_file
+from plant_cli.data.files import TEMPORARY, hash_file
 from tests.faults.campaign.commands import listing
 from tests.faults.campaign.processes import Ending, run_command
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from plant_cli.api import PlantError
-from plant_cli.base.escapes import printable
-from plant_cli.console.failures import describe
+from plant_cli.cli.failures import describe
+from plant_cli.report.text import printable
 from tests.faults.fuzzing.inputs import Files
 
 SECONDS = 20  # a case that takes longer hangs; waiting for a processor does not count

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from plant_cli.api import Request, SilentReporter
-from plant_cli.artefacts.records import STAGE_FILE
-from plant_cli.base.hashing import hash_file
+from plant_cli.data.files import hash_file
+from plant_cli.data.records import STAGE_FILE
 from plant_cli.registry import installed
 from tests.faults.fuzzing.inputs import Files
 
@@ -29,7 +29,7 @@ eval: {bootstrap: 20}
 @cache
 def _finished_run() -> Path:
     """A run of every kind of record, made once in a process; it goes with the process."""
-    from plant_cli.running.runner import run_recipe, run_stage
+    from plant_cli.runs.runner import run_recipe, run_stage
 
     _holder.append(tempfile.TemporaryDirectory(prefix="plant-fuzzing-"))
     place = Path(_holder[0].name)
@@ -79,7 +79,7 @@ def _let_fit(run: Path, name: str) -> None:
 
 @cache
 def _label_index(run: Path) -> list[str]:
-    from plant_cli.artefacts.corpus import read_labels
+    from plant_cli.data.corpus_files import read_labels
 
     return list(read_labels(run / "corpus")["label"])
 
@@ -91,10 +91,10 @@ def _label_hash() -> str:
 
 def _open(run: Path) -> None:
     """As every command begins: header, records, recipe, stages; and as `verify` goes on."""
-    from plant_cli.recipe.sources import read_run_recipe
     from plant_cli.runs.changes import trace_stale
     from plant_cli.runs.folder import Run
-    from plant_cli.runs.inventory import examine_run
+    from plant_cli.runs.recipes import read_run_recipe
+    from plant_cli.runs.verification import examine_run
 
     opened = Run.open(run)
     read_run_recipe(run)
@@ -109,7 +109,7 @@ def _act(name: str, **flags: object) -> Callable[[Path], None]:
     """Run an action that only reads."""
 
     def act(run: Path) -> None:
-        from plant_cli.running.runner import run_stage
+        from plant_cli.runs.runner import run_stage
 
         given = {name: dict(flags)} if flags else {}
         run_stage(Request(registry=installed(), run_path=run, flags=given, reporter=SilentReporter()), name)
@@ -119,7 +119,7 @@ def _act(name: str, **flags: object) -> Callable[[Path], None]:
 
 def _resolve(run: Path) -> None:
     """As a later command does with what the run's recipe says."""
-    from plant_cli.running.runner import print_config
+    from plant_cli.runs.runner import print_config
 
     print_config(Request(registry=installed(), run_path=run, reporter=SilentReporter()), "finetune")
     _open(run)
@@ -135,7 +135,7 @@ def _show(run: Path) -> None:
 
 
 def _relevance(run: Path) -> None:
-    from plant_cli.artefacts.relevance import load_relevance
+    from plant_cli.relevance.relevance_table import load_relevance
 
     load_relevance(run / "mig", _label_hash())
     _show(run)
@@ -143,7 +143,7 @@ def _relevance(run: Path) -> None:
 
 def _judge(run: Path) -> None:
     """As `plant eval`, of saved predictions and thresholds."""
-    from plant_cli.running.runner import run_stage
+    from plant_cli.runs.runner import run_stage
 
     run_stage(Request(registry=installed(), run_path=run, force=True, flags={"eval": {"bootstrap": 20}}, reporter=SilentReporter()), "eval")
 

@@ -13,13 +13,11 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import DataSection, SilentReporter
 from plant_cli.api.corpus import Dataset
-from plant_cli.artefacts.merged_shards import open_shards
-from plant_cli.artefacts.shards import RECORD, write_shard
-from plant_cli.base.hashing import hash_file
-from plant_cli.corpus.digest_files import read_digest_files, write_digests
-from plant_cli.relevance.counting import SparseCounting
-from plant_cli.relevance.shard import Shard
-from plant_cli.relevance.terms import count_terms
+from plant_cli.data.digests import read_digest_files, write_digests
+from plant_cli.data.files import hash_file
+from plant_cli.data.splits import Shard
+from plant_cli.relevance.counting import SparseCounting, count_terms
+from plant_cli.relevance.shards import RECORD, open_shards, write_shard
 from tests.faults.fuzzing.inputs import Files, changed_json, mutations
 
 HASHES = {"data_hash": "d" * 64, "label_hash": "l" * 64, "analyser": "a" * 64}

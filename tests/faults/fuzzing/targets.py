@@ -64,8 +64,8 @@ def _corpora() -> st.SearchStrategy[Files]:
 
 
 def _read_corpus(files: Files, folder: Path, **section: str) -> None:
-    from plant_cli.corpus.prepare import prepare
-    from plant_cli.running.loading import load_dataset
+    from plant_cli.data.loading import load_dataset
+    from plant_cli.data.prepare import prepare
 
     data = DataSection(path=section.pop("path", next(iter(files))), **section)
     context = make_context(folder / "run" / "stage", components=installed())
@@ -88,8 +88,8 @@ def _written_formats() -> Mapping[str, Files]:
     """A small corpus in every format that can be written: its files by name."""
     import tempfile
 
-    from plant_cli.corpus.frames import tidy_dataset
-    from plant_cli.corpus.writing import write_format
+    from plant_cli.data.documents import tidy_dataset
+    from plant_cli.data.repair import write_format
 
     clinic = installed().find(DatasetSpec, "synthetic-clinic")
     dataset = tidy_dataset(clinic.load(DataSection(), clinic.options(documents=12, labels=5)))
@@ -130,8 +130,8 @@ def _formats(draw: st.DrawFn) -> Files:
 
 
 def _read_format(files: Files, folder: Path) -> None:
-    from plant_cli.corpus.prepare import prepare
-    from plant_cli.running.loading import load_dataset
+    from plant_cli.data.loading import load_dataset
+    from plant_cli.data.prepare import prepare
 
     name = files["format"].decode()
     (folder / "format").unlink()
@@ -181,10 +181,9 @@ def _recipes() -> st.SearchStrategy[Files]:
 
 
 def _read_recipe(files: Files, folder: Path) -> None:
-    from plant_cli.parallel.launch_file import read_launch
-    from plant_cli.recipe.layers import Layer
-    from plant_cli.recipe.sources import load_recipe, parse_sets
-    from plant_cli.recipe.steps import resolve_steps
+    from plant_cli.runs.processes import read_launch
+    from plant_cli.runs.recipes import Layer, load_recipe, parse_sets
+    from plant_cli.runs.steps import resolve_steps
 
     try:
         read_launch(Path("recipe.yaml"))  # YAML, too
@@ -270,8 +269,8 @@ def _predictions() -> st.SearchStrategy[Files]:
 
 
 def _read_predictions(files: Files, folder: Path) -> None:
+    from plant_cli.evaluation.aligned import read_predictions
     from plant_cli.evaluation.foreign import read_numbering
-    from plant_cli.evaluation.predictions import read_predictions
 
     order, removed = ("order" if files["order"] else None), ("removed" if files["removed"] else None)
     read_predictions(Path(next(iter(files))), _gold(), SilentReporter(), read_numbering(order, removed))  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Container, Iterator
 from pathlib import Path
 
-from plant_cli.base.files import remove
+from plant_cli.data.files import remove
 from tests.faults.campaign.processes import Ending, preload, run_command
 
 HERE = Path(__file__).parent

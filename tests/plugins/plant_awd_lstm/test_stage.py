@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from plant_cli.api import ArtefactError, ComponentError, DataError, Interrupted, Request, SilentReporter, UsageError
 from plant_cli.registry import installed
-from plant_cli.running.runner import run_stage
+from plant_cli.runs.runner import run_stage
 
 LM = (
     "pretrain-lm.embedding=16",

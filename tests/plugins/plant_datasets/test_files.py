@@ -10,8 +10,8 @@ from plant_datasets import files
 from plant_datasets.files import load_files
 
 from plant_cli.api import DataError, DataSection, Dataset, PlantError, UsageError
-from plant_cli.corpus import frames
-from plant_cli.kit.tables import write_table
+from plant_cli.data import documents as frames
+from plant_cli.data.tables import write_table
 
 ROWS = [
     {"doc_id": "1", "text": "one", "labels": ["a", "b c"], "split": "train"},

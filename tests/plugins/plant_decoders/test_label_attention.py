@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from plant_cli.api import ComponentError, Decoder, DecoderShape, FoldableDecoder, PlantableDecoder, QueryDecoder, Reading
-from plant_cli.attention import LiteralHead, literal_logits, pooling_matrix
+from plant_cli.network.attention import LiteralHead, literal_logits, pooling_matrix
 
 LABELS, HIDDEN = 11, 12
 

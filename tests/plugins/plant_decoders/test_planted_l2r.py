@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 import torch
+from builders import record_again
 from plant_decoders.inattention import k_largest, masked_softmax
 from plant_decoders.options import PlantedL2ROptions
 from plant_decoders.planted_l2r import PlantedL2R
@@ -18,9 +19,8 @@ from scipy.sparse import csr_array, random_array
 from torch import Tensor
 
 from plant_cli.api import ArtefactError, ComponentError, DecoderShape, Reading, TrainingError
-from plant_cli.base.tensors import read_tensors, write_tensors
+from plant_cli.network.windows import read_tensors, write_tensors
 from plant_cli.testing import decoders
-from tests.artefacts.conftest import record_again
 
 HIDDEN, LABELS, WORDS, LENGTHS = 6, 5, 11, (13, 7, 1, 4)
 RELEVANCE = csr_array(random_array((LABELS, WORDS), density=0.4, random_state=0, dtype="float32"))

@@ -6,8 +6,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import MetricInput
-from plant_cli.evaluation.families import compute_families
-from plant_cli.kit.metrics import compute_value
+from plant_cli.evaluation.counters import compute_families, compute_value
 
 FAMILIES = [(spec, spec.options()) for spec in plant_metrics.plugin.plant_register_metrics()]
 

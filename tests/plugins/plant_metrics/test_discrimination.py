@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 from torchmetrics.functional.classification import multilabel_auroc
 
-from plant_cli.kit.metrics import ScoreTable, compute_value
+from plant_cli.evaluation.counters import ScoreTable, compute_value
 
 
 def test_auc_is_about_labels_with_scores_and_both_sides(random_input, find_spec):

@@ -9,7 +9,7 @@ from napkinxc.metrics import Jain_et_al_inverse_propensity, psndcg_at_k, pspreci
 from plant_metrics.propensity import inverse_propensities
 from scipy.sparse import csr_array
 
-from plant_cli.kit.metrics import compute_value
+from plant_cli.evaluation.counters import compute_value
 
 
 def test_the_constants_of_the_corpus_are_options(make_input, find_spec):

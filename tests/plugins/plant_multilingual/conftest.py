@@ -13,7 +13,7 @@ import pytest
 from plant_multilingual import packaged
 from plant_multilingual.packages import PackagedFile
 
-from plant_cli.base.hashing import hash_file
+from plant_cli.data.files import hash_file
 
 WORDS = ["<s>", "<pad>", "</s>", "<unk>", "▁", "▁passage", "▁query", ":", "▁fever", "▁cough", "▁patient", *"abcdefghijklmnopqrstuvwxyz"]
 HIDDEN, LAYERS, HEADS, INNER, POSITIONS, TYPES = 32, 2, 4, 64, 48, 2

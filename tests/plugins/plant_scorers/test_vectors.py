@@ -7,7 +7,7 @@ import pytest
 from plant_scorers.vectors import Train, Vectoriser
 from scipy.sparse import csr_array
 
-from plant_cli.kit.lexical import cut_word
+from plant_cli.scoring.lexical import cut_word
 from plant_cli.testing.scorers import TEXTS, TRAIN, read_sample
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plant_cli.api import Column, Options, Result, StageContext, StageSpec, Table, option
-from plant_cli.kit.files import replacing
+from plant_cli.kit import replacing
 
 
 class LabelCardOptions(Options):

@@ -9,9 +9,8 @@ from plant_datasets.corpora.codiesp import load
 from plant_datasets.corpora.registration import CodiespOptions
 
 from plant_cli.api import DataSection
-from plant_cli.corpus.digests import digest
-from plant_cli.corpus.evidence import read_evidence
-from plant_cli.corpus.frames import tidy
+from plant_cli.data.documents import digest, tidy
+from plant_cli.data.evidence import read_evidence
 
 TEXT = "Paciente con fiebre y tos.\r\nSe hizo una radiografía de tórax.\n"
 

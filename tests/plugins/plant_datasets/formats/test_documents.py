@@ -27,7 +27,7 @@ READ = """
 import sys
 from pathlib import Path
 from plant_cli.api import DataSection
-from plant_cli.corpus.frames import find_splits, read_batches, tidy_dataset
+from plant_cli.data.documents import find_splits, read_batches, tidy_dataset
 from plant_cli.kit import blocks_of_text, tables
 from plant_cli.registry import installed
 from plant_cli.api.specs import DatasetSpec

@@ -8,7 +8,7 @@ import pytest
 from mimic_fixtures import reading, write_csv, write_mimic3, write_mimic4
 from plant_datasets.mimic.codes import SYSTEMS, Kind, read_mimic3_codes, read_mimic4_codes
 
-from plant_cli.kit.icd import add_dot
+from plant_cli.data.vocabularies import add_dot
 
 DIAGNOSES9 = {"4019": "401.9", "E8859": "E885.9", "E885": "E885", "V3001": "V30.01", "486": "486"}
 OTHERS = [

@@ -8,7 +8,7 @@ from polars.testing import assert_frame_equal
 from pydantic import ValidationError
 
 from plant_cli.api import Dataset
-from plant_cli.base.hashing import hash_strings
+from plant_cli.data.files import hash_strings
 
 
 @pytest.fixture(scope="module")

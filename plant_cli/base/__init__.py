@@ -1,1 +1,0 @@
-"""What everything stands on: whole files, hashes, sizes, padding."""

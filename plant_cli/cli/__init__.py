@@ -1,0 +1,1 @@
+"""What a terminal shows and takes: flags, tables, progress, messages."""

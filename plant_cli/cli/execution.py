@@ -1,0 +1,171 @@
+"""Arguments and file names that are not valid text: the system passes on any bytes, and not all of them are characters."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from plant_cli.api import Request, ResourceError, StageSpec, UsageError
+from plant_cli.api.context import DEFAULT_RUN
+from plant_cli.cli.failures import report_failures
+from plant_cli.cli.flags import GENERAL
+from plant_cli.cli.launching import launch, run_together
+from plant_cli.registry import Registry
+
+
+@contextmanager
+def refuse_bytes(given: Mapping[str, Mapping[str, Any]]) -> Iterator[None]:
+    """Refuse arguments that are not valid text, and inside the block file names that are not.
+
+    Args:
+        given: values by recipe section and option.
+
+    Raises:
+        UsageError: an argument or a file name cannot be read in the terminal's encoding.
+    """
+    for name, value in (pair for options in given.values() for pair in options.items()):
+        wrong = next(filter(_holds_bytes, map(str, value if isinstance(value, list | tuple) else [value])), None)
+        if wrong is not None:
+            raise _refused(wrong, f"the command line, {name.replace('_', '-')}")
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        line = next(filter(_holds_bytes, error.object.splitlines()), None)
+        if line is None:
+            raise
+        raise _refused(line, "a path: of this folder, or of a file of the corpus") from error
+
+
+def _holds_bytes(text: str) -> bool:
+    return any("\udc80" <= letter <= "\udcff" for letter in text)  # how Python keeps bytes that it cannot decode
+
+
+def _refused(text: str, where: str) -> UsageError:
+    name = sys.getfilesystemencoding().upper()
+    shown = os.fsencode(text).decode(errors="backslashreplace").strip()
+    return UsageError(
+        f"not a text in {name}: {shown[:200]}",
+        where=where,
+        expected=f"text and names of files in {name}, the encoding of this terminal",
+        todo=f"rename the file, or give the text in {name} (`iconv -f latin1 -t utf-8` turns one encoding into another)",
+    )
+
+
+GONE = (errno.EPIPE, errno.EIO)  # the reader of a pipe has left; the terminal of a dropped connection is closed
+
+
+class _TolerantFile(io.FileIO):
+    """A file that can be written to after its reader is gone: what is written then is discarded."""
+
+    def write(self, data: Any) -> int:
+        """Write bytes; once the reader is gone, discard them."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            if error.errno not in GONE:
+                raise
+            silence(self)
+            return len(data)
+
+
+def tolerate_lost_reader(stream: TextIO) -> TextIO:
+    """A stream over the same file whose writes do not fail when its reader is gone; the stream itself if it has no file."""
+    try:
+        stream.flush()
+        raw = _TolerantFile(stream.fileno(), "w", closefd=False)
+    except (AttributeError, OSError, ValueError):  # the first where the stream itself is closed (`2>&-`): Python then has none
+        return stream
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, line_buffering=True)
+
+
+def reopen_closed() -> None:
+    """Give the process the standard streams that whoever started it has closed (`>&-`): nothing is read from them, and writes go nowhere.
+
+    Otherwise the next file that is opened, of a run perhaps, would get their number, and with it what any library writes to stdout.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+
+
+def silence(stream: io.FileIO | TextIO) -> None:
+    """Discard all that is written to the stream's file from now on, and what is still in its buffer."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]]) -> None:
+    """Run a stage or action with what the user gave, and show its result. An error ends the process with its exit code.
+
+    Args:
+        spec: the stage or action.
+        registry: where components are found.
+        given: flag values by recipe section, and under `general` those of the command itself.
+    """
+    general = given.pop(GENERAL, {})
+    owner = registry.owner(StageSpec, spec.name)
+    with report_failures(owner.distribution if owner else "plant-cli", registry), refuse_bytes({**given, GENERAL: general}):
+        if "launch" in general:
+            launch(general["launch"], sys.argv[1:])
+        from plant_cli.cli.output import show
+        from plant_cli.cli.progress import ConsoleReporter
+        from plant_cli.runs.runner import print_config
+
+        request = Request(
+            registry=registry,
+            run_path=general.get("run", DEFAULT_RUN),
+            recipe=general.get("recipe"),
+            sets=general.get("set", ()),
+            flags=given,
+            reporter=ConsoleReporter(quiet=general.get("quiet", False)),
+            force=general.get("force", False),
+            resume=general.get("resume", False),
+        )
+        tag = general.get("tag")
+        if general.get("print_config"):
+            sys.stdout.write(print_config(request, spec.name, tag))
+            return
+        result = run_together(spec, request, tag)
+        if result is None:
+            return
+        if "run" in general and "PLANT_RUN" not in os.environ:
+            result = replace(result, next_step=_in_run(result.next_step, general["run"]))
+        try:
+            show(result, general.get("format", "table"), quiet=general.get("quiet", False))
+        except BrokenPipeError:
+            if not (spec.writes or spec.parallel):
+                raise
+            silence(sys.stdout)  # the work is done and recorded, whether or not somebody reads the result
+        except OSError as error:
+            silence(sys.stdout)  # which the interpreter flushes once more at its end
+            if not spec.writes:
+                raise
+            raise _unshown(spec, request.run_path, error) from error
+        if result.failure is not None:
+            raise result.failure
+
+
+def _unshown(spec: StageSpec, run: Path, error: OSError) -> ResourceError:
+    return ResourceError(
+        f"the stage is done and recorded, but its result could not be shown: {error.strerror}",
+        where="stdout",
+        expected="a terminal, a pipe, or a file with space left",
+        todo=f"do not repeat the stage: its files are whole, in the folder of `plant {spec.name}` in {run}",
+    )
+
+
+def _in_run(next_step: str | None, run: Path) -> str | None:
+    """The next step as it must be typed when the run has a folder of its own."""
+    if next_step is None or not next_step.startswith("plant ") or "--run" in next_step:
+        return next_step
+    folder = shlex.quote(str(run))
+    return f"{next_step}   (with --run {folder}, or once: export PLANT_RUN={folder})"

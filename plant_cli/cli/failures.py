@@ -1,0 +1,283 @@
+"""A command under a memory limit (`ulimit -v`): where a library ends the process, somebody is left to say so."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import mmap
+import os
+import resource
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
+
+from plant_cli.api import DataError, PlantError, PluginError, PluginRecord, ResourceError, first_line
+from plant_cli.registry import Registry
+from plant_cli.report.text import printable
+from plant_cli.runs.machine import bound_heaps
+
+if TYPE_CHECKING:
+    from plant_cli.api import PlantError
+
+
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+KILL_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+FROM_KERNEL = 0x80  # SI_KERNEL: the terminal has sent it to every process of the command
+BUFFER = 34 << 20  # bytes of a thread of OpenBLAS
+CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGTRAP)
+
+
+def find_limit() -> int | None:
+    """Bytes of address space or data that this process may have; None if there is no limit, or the system does not keep to it."""
+    if sys.platform != "linux":
+        return None
+    limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
+    return min((limit for limit in limits if limit != resource.RLIM_INFINITY), default=None)
+
+
+def explain_shortage(what: str, limit: int) -> PlantError:
+    """The error for what went wrong where memory is limited to so many bytes."""
+    from plant_cli.api import ResourceError
+
+    return ResourceError(
+        what,
+        where=f"this process may take {limit / 2**20:,.0f} MiB of memory (`ulimit -v`, `ulimit -d`)",
+        expected="room for the libraries, a gigabyte or more, beside what the command itself takes; `plant plan` says how much",
+        todo="raise the limit (`ulimit -v unlimited`), then run the same command again; one that trains goes on with --resume",
+    )
+
+
+def run_watched(work: Callable[[], None], limit: int) -> None:
+    """Do the work in a process of its own, and leave as it does; where a library ended it, with a message.
+
+    Signals reach it, and it ends with this process.
+
+    Args:
+        work: the command; it returns or raises `SystemExit`.
+        limit: of memory, in bytes.
+
+    Raises:
+        SystemExit: with the exit code of the work.
+    """
+    watched = {*FORWARDED, signal.SIGCHLD}
+    signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+    ended, ends = os.pipe()
+    child = os.fork()
+    if child == 0:
+        ctypes.CDLL(None).prctl(KILL_WITH_PARENT, int(signal.SIGKILL))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, watched)
+        os.close(ended)
+        try:
+            bound_heaps(1)  # where polars finds no addresses for a thread of its own, it waits for it for ever
+            reserve_products(limit)
+            work()
+        finally:
+            os.write(ends, b".")  # not reached where a library ends the process
+        return
+    os.close(ends)
+    code = _wait(child, watched)
+    by_itself = bool(os.read(ended, 1))
+    if code in {-crash for crash in CRASHES} or (code == 1 and not by_itself):
+        leave(explain_shortage("a library ended the command, most likely for want of memory; what it wrote stands above", limit))
+    if code < 0:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, watched)
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    raise SystemExit(code)
+
+
+def reserve_products(limit: int) -> None:
+    """Have the two OpenBLAS of numpy and scipy take their buffers now: one that gets none later asks for it for ever.
+
+    Where all threads' buffers would take an eighth of the memory or more, products take one thread. Where the buffers are more than a
+    tenth of the memory, nothing is taken: a command that needs no products may still do its work, and polars hangs where it finds too
+    little.
+
+    Args:
+        limit: of memory, in bytes.
+    """
+    if 2 * len(os.sched_getaffinity(0)) * BUFFER > limit // 8:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if limit // 10 < 4 * BUFFER:
+        return
+    try:
+        mmap.mmap(-1, 4 * BUFFER).close()
+        import numpy as np
+        from scipy.linalg import blas
+
+        square = np.ones((512, 512), dtype=np.float32)  # large enough for all threads to take part
+        blas.ssyrk(1.0, square @ square)
+    except (OSError, MemoryError, ImportError):
+        return
+
+
+def _wait(child: int, watched: set[signal.Signals]) -> int:
+    """Hand on signals until the child has ended; its exit code, or minus the signal that ended it."""
+    while True:
+        found = signal.sigwaitinfo(watched)
+        if found.si_signo == signal.SIGCHLD:
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                return os.waitstatus_to_exitcode(status)
+        elif found.si_code != FROM_KERNEL:
+            os.kill(child, found.si_signo)
+
+
+BUG = 1
+INTERRUPTED = 130
+GONE = (errno.ENOENT, errno.ESTALE)
+CLOSED_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
+
+
+@contextmanager
+def report_failures(who: str = "plant-cli", registry: Registry | None = None) -> Iterator[None]:
+    """Report whatever is raised inside and leave with its exit code; no trace on the screen.
+
+    Args:
+        who: the distribution to report a bug to.
+        registry: of the plugins that may have raised it.
+    """
+    try:
+        yield
+    except PlantError as error:
+        leave(error)
+    except KeyboardInterrupt:
+        _leave("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes stdout once more at exit
+        raise SystemExit(CLOSED_PIPE) from None
+    except (SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        known = _explain(error)
+        if known is not None:
+            leave(known)
+        found = None if registry is None else registry.blame(error)
+        if found is not None:
+            leave(_accuse(error, *found))
+        _leave(describe_bug(error, who, [] if registry is None else registry.strangers()), BUG)
+
+
+def describe(error: PlantError) -> str:
+    """The four parts of an error, one line each."""
+    return f"error: {error.what}\n  where:      {error.where}\n  expected:   {error.expected}\n  what to do: {error.todo}"
+
+
+def _explain(error: BaseException) -> PlantError | None:
+    """The error to show for what the system refuses outside any stage, such as a full disk behind stdout."""
+    if type(error).__name__ == "PanicException":  # how libraries written in Rust fail
+        return _explain_panic(error)
+    limit = find_limit()
+    if limit is not None and _may_lack_memory(error):
+        return explain_shortage(f"a library could not be loaded, or had no memory: {error or type(error).__name__}", limit)
+    if not isinstance(error, OSError) or error.errno is None:
+        return None
+    place = next((str(name) for name in (error.filename, error.filename2) if name is not None), "stdout, or a file that was open")
+    if error.errno in GONE:
+        return ResourceError(
+            f"the system finds no such file any more: {error.strerror}",
+            where=place,
+            expected="files and folders that stay where they are while the command runs",
+            todo="check that nothing was moved, renamed or deleted meanwhile (this folder, the run folder), then repeat the command",
+        )
+    return ResourceError(
+        f"the system refuses a file: {error.strerror}",
+        where=place,
+        expected="a place that this user may read and write, with space left",
+        todo="check rights, space and limits (`ulimit -a`), or choose another place (--run DIR for the run folder)",
+    )
+
+
+def _may_lack_memory(error: BaseException) -> bool:
+    """Whether an error may come from a memory limit.
+
+    Libraries loaded or parsed in part; code that oneDNN has no room to make; compiled code that failed without saying why.
+    """
+    told = isinstance(error, RuntimeError) and str(error).startswith(("could not create a ", "could not execute a "))
+    return told or isinstance(error, MemoryError | ImportError | NameError | SyntaxError | SystemError)
+
+
+def _explain_panic(error: BaseException) -> PlantError:
+    from plant_cli.data.parquet import speaks_of_shortage
+
+    what = f"a library gave up: {first_line(error)}"
+    if speaks_of_shortage(error):
+        return ResourceError(
+            what,
+            where="a library below plant; what it wrote stands above",
+            expected="enough memory, threads and open files (`ulimit -a` lists the limits of this shell)",
+            todo="give it more memory, or work on less at a time (--micro-batch, --memory); `plant plan` says what is needed",
+        )
+    return DataError(
+        what,
+        where="a file that the command reads, most likely a Parquet file; what the library wrote stands above",
+        expected="files that are whole",
+        todo="`plant verify` looks at those of a run, `plant data check PATH` at a corpus; make again or copy again what is damaged",
+    )
+
+
+def describe_bug(error: BaseException, who: str, strangers: Sequence[PluginRecord] = ()) -> str:
+    """What to show for an unexpected error, and the file that holds its whole trace; the trace itself if no file can be written.
+
+    Args:
+        error: what was raised.
+        who: the distribution to report it to.
+        strangers: plugins of others, one of which may have given what led to it.
+    """
+    trace = "".join(traceback.format_exception(error))
+    place, rest = _keep_trace(trace), ""
+    if place is None:
+        rest = f"\n{trace}"
+    others = [record for record in strangers if record.distribution != who]
+    checks = f"; if {' or '.join(record.name for record in others)} took part, first run {_check(others[0])}" if others else ""
+    return (
+        f"error: a bug: {_say(error)}\n"
+        f"  where:      {f'{place} holds the trace' if place else 'the trace below, since no file could be written for it'}\n"
+        "  expected:   an error message that explains the failure\n"
+        f"  what to do: report it to the authors of {who}, with {'that file' if place else 'all of this'}{checks}{rest}"
+    )
+
+
+def _accuse(error: BaseException, plugin: PluginRecord, where: str) -> PluginError:
+    """The error for what arose in the code of a plugin."""
+    place = _keep_trace("".join(traceback.format_exception(error)))
+    return PluginError(
+        f"the plugin '{plugin.name}' failed: {_say(error)}",
+        where=where + (f"; {place} holds the trace" if place else ""),
+        expected=f"components that pass {_check(plugin)}",
+        todo=f"report it to the authors of {plugin.distribution} (version {plugin.version}){', with that file' if place else ''}, "
+        "or choose another component; `plant plugins` lists them",
+    )
+
+
+def _say(error: BaseException) -> str:
+    return f"{type(error).__name__}: {first_line(error)}" if str(error).strip() else type(error).__name__
+
+
+def _check(plugin: PluginRecord) -> str:
+    return f"`pytest --pyargs plant_cli.testing --plant-plugin {plugin.name}`"
+
+
+def _keep_trace(trace: str) -> str | None:
+    try:
+        handle, path = tempfile.mkstemp(prefix="plant-trace-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(trace)
+    except OSError:
+        return None
+    return path
+
+
+def leave(error: PlantError) -> NoReturn:
+    """Show an error and leave with its exit code."""
+    _leave(describe(error), error.exit_code)
+
+
+def _leave(message: str, code: int) -> NoReturn:
+    print(printable(message), file=sys.stderr, flush=True)
+    raise SystemExit(code)

@@ -1,0 +1,153 @@
+"""Several processes in one stage (`accelerate launch`): the first writes to the run, each other one to a copy that is thrown away."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Never
+
+from plant_cli.api import ArtefactError, PlantError, Request, Result, SilentReporter, StageSpec
+from plant_cli.data.files import read_json
+from plant_cli.data.records import STAGE_FILE
+from plant_cli.runs.folder import HEADER_NAME, SCRATCH, Run
+from plant_cli.runs.marks import CACHE
+from plant_cli.runs.processes import leave_group, process_count, process_rank, read_launch, was_launched
+
+
+@contextmanager
+def copy_for_process(run: Path) -> Iterator[Path]:
+    """A copy of a run folder for a process other than the first: to read what the run has by now, and to write to.
+
+    What the run lacks the process prepares for itself in the copy, by the same rules, so its corpus is the same. Finished stages and the
+    cache are links to those of the run; of an unfinished stage the copy has what the stage is resumed from.
+    """
+    with TemporaryDirectory(prefix="plant-process-") as folder:
+        copy = Path(folder) / "run"
+        copy.mkdir()
+        if (run / HEADER_NAME).exists():
+            _fill(copy, run.absolute())
+        else:
+            Run.create(copy)
+        (copy / CACHE).symlink_to(run.absolute() / CACHE)  # which may not be there yet: the first process makes it
+        yield copy
+
+
+def _fill(copy: Path, run: Path) -> None:
+    for name in (HEADER_NAME, "recipe.yaml"):
+        if (run / name).exists():
+            shutil.copyfile(run / name, copy / name)
+    if (run / "corpus").exists():
+        _copy_files(run / "corpus", copy / "corpus")
+    for record in run.glob(f"[!.]*/{STAGE_FILE}"):
+        stage = record.parent
+        try:
+            status = read_json(record, "the record of a stage").get("status")
+        except ArtefactError:
+            if record.exists():
+                raise
+            continue  # the first process has begun it anew in this moment
+        if status == "done":
+            (copy / stage.name).symlink_to(stage)
+            continue
+        (copy / stage.name).mkdir()
+        shutil.copyfile(record, copy / stage.name / STAGE_FILE)
+        if (stage / SCRATCH).is_dir():
+            (copy / stage.name / SCRATCH).symlink_to(stage / SCRATCH)
+
+
+def _copy_files(source: Path, target: Path) -> None:
+    """Like `shutil.copytree`, which gathers what the system refuses into one error that names no file."""
+    target.mkdir()
+    for entry in source.iterdir():
+        if entry.is_dir():
+            _copy_files(entry, target / entry.name)
+        else:
+            shutil.copyfile(entry, target / entry.name)
+
+
+def launch(file: Path, arguments: Sequence[str]) -> Never:
+    """Become the launcher of this command.
+
+    Args:
+        file: as `accelerate config` writes it: how many processes, on which machines and devices.
+        arguments: of the command line, `--launch` among them.
+
+    Raises:
+        UsageError: there is no such file, or it does not describe a launch.
+    """
+    os.execv(sys.executable, [sys.executable, *launcher(file, read_launch(file)), "-m", "--", "plant_cli", *without_launch(arguments)])
+
+
+def run_together(spec: StageSpec, request: Request, tag: str | None) -> Result | None:
+    """Run a stage or action together with the processes that were launched with this one.
+
+    The first process works in the run and gets the result. Each other process works with the same options in a copy of the run, so that
+    all take the same decisions, and gets None. A stage that cannot be shared is run by the first process alone.
+
+    Args:
+        spec: the stage or action.
+        request: what the user asked for; its reporter is that of the first process, the others are silent.
+        tag: the variant of the stage.
+    """
+    from plant_cli.runs.runner import run_stage
+
+    if not was_launched():
+        leave_group()  # what a scheduler or a notebook left behind would confuse the libraries below
+    if process_count() > 1 and not spec.parallel and process_rank() == 0:
+        request.reporter.warn(f"`plant {spec.name}` works in one process: the other {process_count() - 1} have nothing to do")
+        leave_group()
+    if process_rank() == 0:
+        _meet()
+        return run_stage(request, spec.name, tag)
+    if spec.parallel:
+        with copy_for_process(request.run_path) as copy:
+            _meet()
+            with _naming_run(copy, request.run_path):
+                run_stage(replace(request, run_path=copy, reporter=SilentReporter()), spec.name, tag)
+    return None
+
+
+@contextmanager
+def _naming_run(copy: Path, run: Path) -> Iterator[None]:
+    """Errors inside name the run, not the copy of it that a process works in and that is gone afterwards."""
+    try:
+        yield
+    except PlantError as error:
+        parts = (text.replace(str(copy), str(run)) for text in (error.what, error.where, error.expected, error.todo))
+        what, where, expected, todo = parts
+        raise type(error)(what, where=where, expected=expected, todo=todo) from error
+
+
+def _meet() -> None:
+    """Wait until every process has seen the run as it is before any of them works on it."""
+    if process_count() > 1:
+        from plant_cli.runs.group import join_processes
+
+        join_processes().any(False)
+
+
+def launcher(file: Path, description: Mapping[str, Any]) -> list[str]:
+    """The launcher and its options: accelerate's, or torch's for CPUs, since accelerate starts only one process on a CPU."""
+    if not description.get("use_cpu"):
+        return ["-m", "accelerate.commands.launch", "--config_file", str(file)]
+    machines, processes = description["num_machines"], description["num_processes"]
+    found = ["-m", "torch.distributed.run", "--nnodes", str(machines), "--nproc-per-node", str(processes // machines)]
+    if machines == 1:
+        return [*found, "--standalone"]
+    meeting = {"--node-rank": "machine_rank", "--master-addr": "main_process_ip", "--master-port": "main_process_port"}
+    return [*found, *(text for flag, key in meeting.items() for text in (flag, str(description[key])))]
+
+
+def without_launch(arguments: Sequence[str]) -> list[str]:
+    """The arguments without `--launch FILE` or `--launch=FILE`."""
+    rest = [text for text in arguments if not text.startswith("--launch=")]
+    if "--launch" in rest:
+        place = rest.index("--launch")
+        del rest[place : place + 2]
+    return rest

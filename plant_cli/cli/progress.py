@@ -1,0 +1,155 @@
+"""Progress on stderr: bars with rate and time left on a terminal, a line every 30 seconds in a log."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from plant_cli.api import SilentReporter, Task
+from plant_cli.report.text import printable, printable_cell
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+
+EVERY = 30.0  # seconds between two lines of one task in a log
+
+
+class ConsoleReporter:
+    """The reporter of a command line. Quiet: warnings only."""
+
+    def __init__(self, *, quiet: bool = False, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._quiet = quiet
+        self._stream = stream or sys.stderr
+        self._clock = clock
+        self._bars: Progress | None = None
+
+    @contextmanager
+    def progress(self, description: str, total: float | None, unit: str) -> Iterator[Task]:
+        """See `Reporter.progress`. The bar of a task within a task is shown below it."""
+        if self._quiet:
+            with SilentReporter().progress(description, total, unit) as silent:
+                yield silent
+        elif self._stream.isatty():
+            with self._bar(description, total, unit) as bar:
+                yield bar
+        else:
+            lines = _LineTask(description, total, unit, self._say, self._clock)
+            yield lines
+            lines.finish()
+
+    def note(self, message: str) -> None:
+        """See `Reporter.note`."""
+        if not self._quiet:
+            self._say(message)
+
+    def warn(self, message: str) -> None:
+        """See `Reporter.warn`."""
+        self._say(f"warning: {message}")
+
+    def _say(self, message: str) -> None:
+        message = printable(message)
+        if self._bars is not None:
+            self._bars.console.print(message, markup=False, highlight=False)
+        else:
+            print(message, file=self._stream, flush=True)
+
+    @contextmanager
+    def _bar(self, description: str, total: float | None, unit: str) -> Iterator[Task]:
+        outermost = self._bars is None
+        if self._bars is None:
+            self._bars = _start_bars(self._stream)
+        bars = self._bars
+        task = bars.add_task(printable_cell(description), total=total, unit=unit, figures="")
+        try:
+            yield _BarTask(bars, task)
+        finally:
+            if outermost:
+                bars.stop()
+                self._bars = None
+            else:
+                bars.remove_task(task)
+
+
+class _BarTask:
+    def __init__(self, bars: Progress, task: TaskID) -> None:
+        self._bars = bars
+        self._task = task
+
+    def advance(self, amount: float = 1, **figures: float) -> None:
+        if figures:
+            self._bars.update(self._task, advance=amount, figures=_format_figures(figures))
+        else:
+            self._bars.advance(self._task, amount)
+
+
+class _LineTask:
+    def __init__(self, description: str, total: float | None, unit: str, say: Callable[[str], None], clock: Callable[[], float]) -> None:
+        self._description, self._total, self._unit, self._say, self._clock = description, total, unit, say, clock
+        self._done = 0.0
+        self._figures: dict[str, float] = {}
+        self._start = self._last = clock()
+        say(f"{description}: start" + (f", {total:,.0f} {unit}" if total is not None else ""))
+
+    def advance(self, amount: float = 1, **figures: float) -> None:
+        self._done += amount
+        self._figures.update(figures)
+        now = self._clock()
+        if now - self._last >= EVERY:
+            self._last = now
+            self._say(self._line(now))
+
+    def finish(self) -> None:
+        taken = self._clock() - self._start
+        self._say(f"{self._description}: done, {self._done:,.0f} {self._unit} in {format_seconds(taken)}{_suffix(self._figures)}")
+
+    def _line(self, now: float) -> str:
+        rate = self._done / max(now - self._start, 1e-9)
+        of = f" of {self._total:,.0f}" if self._total is not None else ""
+        left = f", {format_seconds((self._total - self._done) / rate)} left" if self._total is not None and rate > 0 else ""
+        return f"{self._description}: {self._done:,.0f}{of} {self._unit}, {rate:,.1f}/s{left}{_suffix(self._figures)}"
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration as `4.2s`, `3m05s` or `2h07m`."""
+    if seconds < 60:
+        return f"{max(seconds, 0):.1f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}m{rest:02d}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"
+
+
+def _format_figures(figures: dict[str, float]) -> str:
+    return " ".join(f"{name}={value:.4g}" for name, value in figures.items())
+
+
+def _suffix(figures: dict[str, float]) -> str:
+    return f", {_format_figures(figures)}" if figures else ""
+
+
+def _start_bars(stream: TextIO) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Task as RichTask
+    from rich.text import Text
+
+    class RateColumn(ProgressColumn):
+        """Units per second."""
+
+        def render(self, task: RichTask) -> Text:
+            return Text(f"{task.speed:,.1f} {task.fields['unit']}/s" if task.speed else "", style="progress.data.speed")
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        RateColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[figures]}", markup=False),
+    )
+    bars = Progress(*columns, console=Console(file=stream))
+    bars.start()
+    return bars

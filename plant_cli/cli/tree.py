@@ -1,0 +1,247 @@
+"""A command line that the parser cannot read is explained in four parts, like every other error."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from plant_cli.api import PlantError, RecipeError, StageSpec, UsageError, near_names
+from plant_cli.cli.execution import execute
+from plant_cli.cli.flags import GENERAL, former_flags, given_values, stage_flags
+from plant_cli.registry import Registry
+from plant_cli.report.text import printable
+
+WRONG_USAGE: Any = typer.BadParameter.__base__
+"""The base class of all errors of the parser. Typer publishes only this class derived from it."""
+
+
+class Explained:
+    """A command whose parser's errors are explained in four parts; mixed into Typer's.
+
+    Attributes:
+        former_flags: flags that had another name before, the new name by the old.
+    """
+
+    former_flags: Mapping[str, str] = {}
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **settings: Any) -> Any:
+        """Parse the words after the command's name."""
+        try:
+            return super().make_context(info_name, args, parent=parent, **settings)  # type: ignore[misc]
+        except WRONG_USAGE as error:
+            if type(error).__name__ == "NoArgsIsHelpError":  # is the help itself
+                raise
+            raise explain(error, " ".join(filter(None, [parent and parent.command_path, info_name])), self.former_flags) from error
+
+
+def explain(error: Any, command: str, former: Mapping[str, str]) -> PlantError:
+    """The parser's error about a command, as one that says what to do.
+
+    Args:
+        error: what the parser raised.
+        command: the command as it was typed, such as `plant mig`.
+        former: flags that had another name before, the new name by the old.
+    """
+    ask = f"`{command} -h` lists what there is"
+    parameter = getattr(error, "param", None)
+    if parameter is not None and error.message:
+        expected = error.message.removeprefix("Value error, ").removeprefix("Input should be ").partition(", unable")[0]
+        return RecipeError(f"the value of {_show(parameter)} is not valid", where=command, expected=expected, todo=f"correct it; {ask}")
+    if parameter is not None:
+        return UsageError(f"{_show(parameter)} is missing", where=command, expected=_line(error, command), todo=f"give it; {ask}")
+    if hasattr(error, "possibilities") and error.option_name in former:
+        now = former[error.option_name]
+        return UsageError(
+            f"the option '{error.option_name}' is now called '{now}'", where=command, expected=now, todo=f"write {now} instead; {ask}"
+        )
+    if hasattr(error, "possibilities"):
+        expected = near_names(error.option_name, error.possibilities) if error.possibilities else "an option of this command"
+        return UsageError(
+            f"there is no option '{error.option_name}'",
+            where=command,
+            expected=expected,
+            todo=f"correct it ({ask}); put `--` before a value that begins with a dash",
+        )
+    return UsageError(error.format_message().rstrip("."), where=command, expected=_line(error, command), todo=ask)
+
+
+def _show(parameter: Any) -> str:
+    return str(parameter.opts[0] if parameter.opts[0].startswith("-") else parameter.metavar or parameter.name)
+
+
+def _line(error: Any, command: str) -> str:
+    """The shape of a whole command line, from the parser's usage text."""
+    return " ".join(error.ctx.get_usage().split()).removeprefix("Usage: ") if error.ctx else f"{command} [OPTIONS] …"
+
+
+WORKFLOW = ("mig", "pretrain-attn", "finetune", "predict", "eval", "significance", "thresholds", "run", "quickstart")
+HEADINGS = {"data": "Corpus", "model": "Network", "machine": "Machine", GENERAL: "Run and output"}
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+PANELS = ("Stages", "Corpus", "Tools")
+
+# Typer hands its commands a context and a formatter whose classes it keeps private: they are `Any` here.
+
+
+class StageGroup(Explained, TyperGroup):
+    """Commands of stages. Names have one word or two (`mig show`); the first may be a stage too (`mig`) or only a group (`data`)."""
+
+    def __init__(self, *, registry: Registry, prefix: str = "", **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.registry = registry
+        self.prefix = prefix
+        specs = registry.specs(StageSpec)
+        self.specs = {s.name.removeprefix(prefix): s for s in specs if s.name.startswith(prefix)}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """First words of the commands: those of the workflow in its order, then the others by name."""
+        order = {name: position for position, name in enumerate(WORKFLOW)}
+        return sorted({name.split()[0] for name in self.specs}, key=lambda name: (order.get(name, len(order)), name))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Build one command; None if there is no such name."""
+        actions = {name: spec for name, spec in self.specs.items() if name.startswith(cmd_name + " ")}
+        spec = self.specs.get(cmd_name)
+        if spec is not None:
+            return stage_command(spec, cmd_name, self.registry, actions)
+        if not actions:
+            return None
+        return StageGroup(
+            registry=self.registry,
+            prefix=f"{self.prefix}{cmd_name} ",
+            name=cmd_name,
+            help=_group_summary(actions),
+            no_args_is_help=True,
+            rich_markup_mode=None,
+            context_settings=dict(CONTEXT),
+        )
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Take two words where they name an action, otherwise one; an unknown name is a usage error that shows near names."""
+        for words in (2, 1):
+            name = " ".join(args[:words])
+            if name in self.specs or (words == 1 and self.get_command(ctx, name)):
+                return name, self.get_command(ctx, name), args[words:]
+        return self._unknown(ctx, args)
+
+    def _unknown(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        if name.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        full = self.prefix + name
+        owners = self.registry.owner(StageSpec, full)
+        if owners is not None:  # two plugins registered it: the registry says which
+            self.registry.find(StageSpec, full)
+        broken = _broken_plugins(self.registry)
+        raise UsageError(
+            f"there is no command '{full}'",
+            where="the command line" + (f"; a broken plugin may hold it: {broken}" if broken else ""),
+            expected=near_names(name, self.list_commands(ctx)),
+            todo="`plant plugins` says why they are broken" if broken else f"`{ctx.command_path} -h` lists all commands",
+        )
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands under the headings of their specs, without building any."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            actions = {n: s for n, s in self.specs.items() if n.split()[0] == name}
+            spec = actions.get(name)
+            panel = (spec or next(iter(actions.values()))).panel
+            panels.setdefault(panel, []).append((name, spec.summary if spec else _group_summary(actions)))
+        known = [p for p in PANELS if p in panels]
+        for panel in [*known, *sorted(set(panels) - set(known))]:
+            with formatter.section(panel):
+                formatter.write_dl(panels[panel])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the hint, and which plugins are broken."""
+        super().format_epilog(ctx, formatter)
+        broken = _broken_plugins(self.registry)
+        if broken:
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(printable(f"Broken plugins, left out: {broken}. `plant plugins` says why."))
+
+
+class StageCommand(Explained, TyperCommand):
+    """A stage's command whose help groups flags by recipe section, and lists actions (`mig show`) and examples."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.headings: dict[str, str] = {}  # by parameter name
+        self.actions: dict[str, StageSpec] = {}
+        self.examples: Sequence[str] = ()
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and flags under the headings of their sections."""
+        grouped: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            heading = "Arguments" if parameter.param_type_name == "argument" else self.headings.get(parameter.name, HEADINGS[GENERAL])
+            if record is not None:
+                grouped.setdefault(heading, []).append(record)
+        for heading, records in grouped.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write actions and examples below the flags."""
+        if self.actions:
+            with formatter.section("Actions"):
+                formatter.write_dl([(name, spec.summary) for name, spec in self.actions.items()])
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"  {example}\n")
+
+
+def stage_command(spec: StageSpec, name: str, registry: Registry, actions: dict[str, StageSpec]) -> Any:
+    """The Typer command of one stage or action."""
+    flags = stage_flags(spec, registry)
+
+    def body(values: dict[str, Any]) -> None:
+        execute(spec, registry, given_values(flags, values))
+
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    text = "\n\n".join(filter(None, (spec.summary, _first_paragraph(spec.run), spec.source and f"Source: {spec.source}.")))
+    function = _with_signature(body, (flag.parameter for flag in flags))
+    app.command(name=name, cls=StageCommand, help=text, context_settings=dict(CONTEXT))(function)
+    command = get_command(app)
+    command.headings = {flag.parameter.name: HEADINGS.get(flag.section, "Options") for flag in flags}  # type: ignore[attr-defined]
+    command.former_flags = former_flags(spec)  # type: ignore[attr-defined]
+    command.actions = actions  # type: ignore[attr-defined]
+    command.examples = spec.examples or (_plain_example(spec),)  # type: ignore[attr-defined]
+    return command
+
+
+def _first_paragraph(function: Callable[..., Any]) -> str:
+    return (inspect.getdoc(function) or "").partition("\n\n")[0]
+
+
+def _with_signature(body: Callable[[dict[str, Any]], None], parameters: Iterable[inspect.Parameter]) -> Callable[..., None]:
+    def function(**values: Any) -> None:
+        body(values)
+
+    function.__signature__ = inspect.Signature(list(parameters))  # type: ignore[attr-defined]
+    return function
+
+
+def _plain_example(spec: StageSpec) -> str:
+    arguments = [
+        name.upper()
+        for name, info in spec.options.model_fields.items()
+        if isinstance(info.json_schema_extra, dict) and info.json_schema_extra.get("argument") and info.is_required()
+    ]
+    return " ".join(["plant", spec.name, *arguments])
+
+
+def _broken_plugins(registry: Registry) -> str:
+    return ", ".join(record.name for record in registry.plugins if record.error)
+
+
+def _group_summary(actions: dict[str, StageSpec]) -> str:
+    return "Actions: " + ", ".join(sorted(name.split()[-1] for name in actions)) + "."

@@ -1,0 +1,311 @@
+"""`plant data`: make, describe, check, split and convert corpora. None of these needs a run."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import field_validator
+
+from plant_cli.api import (
+    Choice,
+    Column,
+    DataError,
+    DataSection,
+    Dataset,
+    DatasetSpec,
+    Options,
+    Result,
+    StageContext,
+    StageSpec,
+    Table,
+    UsageError,
+    option,
+)
+from plant_cli.commands.data_check import DIGESTS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from plant_cli.api import SplitName
+    from plant_cli.data.repair import SplitFrames as Parts
+    from plant_cli.data.splits import Shard
+
+
+FEW = 10  # files that are named when they are written
+_SHARE = r"^\d+/\d+$"
+
+
+def _require_share(text: str | None) -> str | None:
+    """A share that there can be; `ValueError` if it cannot."""
+    from plant_cli.data.splits import Shard
+
+    return None if text is None else str(Shard.parse(text))
+
+
+class OutputOptions(Options):
+    """Where a corpus is written."""
+
+    output: str = option(
+        help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz), with a split column; a name without suffix: a folder.",
+        short="-O",
+        min_length=1,
+    )
+
+
+class MakeOptions(OutputOptions):
+    """Which generator runs, and how large its corpus is."""
+
+    dataset: str = option(help="A dataset plugin that generates a corpus.", argument=True)
+    documents: int | None = option(None, "Documents to generate (default: the generator's).", ge=1)
+    labels: int | None = option(None, "Labels to generate (default: the generator's).", ge=1)
+    seed: int | None = option(None, "Equal seeds give equal corpora (default: the generator's).", ge=0)
+
+
+class SplitOptions(OutputOptions):
+    """How large the splits are."""
+
+    test: float = option(0.15, "Share of the documents for test.", ge=0, lt=1)
+    validation: float = option(0.05, "Share of the documents for validation.", ge=0, lt=1)
+    seed: int = option(0, "Equal seeds give equal splits.", ge=0)
+
+
+class ConvertOptions(Options):
+    """Which corpus, and where it is written."""
+
+    path: str = option(help="The corpus: a table, or a folder of splits.", argument=True)
+    output: str = option(help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz, .zst), or a folder.", argument=True, min_length=1)
+    to: str | None = option(None, "The format to write, by the name of its dataset plugin (default: tables, as OUTPUT is named).")
+    compression: Literal["none", "gz", "zst"] = option("none", "How text files of the format are compressed.")
+    shard: str | None = option(
+        None,
+        "Only this share of the documents, such as 2/4, into the folder OUTPUT, which all shares together make one corpus.",
+        pattern=_SHARE,
+    )
+
+    _is_a_share = field_validator("shard")(_require_share)
+
+
+def make(context: StageContext, options: MakeOptions) -> Result:
+    """Labels and gold evidence are written beside the corpus (data.labels.parquet, data.evidence.parquet), where `files` finds them."""
+    given = {"documents": options.documents, "labels": options.labels, "seed": options.seed}
+    generator = Choice(name=options.dataset, options={key: value for key, value in given.items() if value is not None})
+    dataset = _load(context, DataSection(dataset=generator))
+    return _write(context, dataset, _read(dataset), options.output, force=context.force)
+
+
+class StatsOptions(Options):
+    """Where the numbers come from."""
+
+    digests: tuple[str, ...] = option((), DIGESTS, path=True)
+
+
+class DigestOptions(Options):
+    """Which share, and where its digests go."""
+
+    output: str = option(help="A Parquet file.", short="-O", min_length=1)
+    shard: str = option("1/1", "Only this share of the documents, such as 2/4.", pattern=_SHARE)
+
+    _is_a_share = field_validator("shard")(_require_share)
+
+
+def digest(context: StageContext, options: DigestOptions) -> Result:
+    """Several processes or machines read a share each; `plant data check` and `stats` then read the files in place of the texts."""
+    from plant_cli.data.digests import write_digests
+    from plant_cli.data.files import require_free
+    from plant_cli.data.splits import Shard
+
+    path = Path(options.output)
+    require_free(path, force=context.force)
+    count = write_digests(path, _load(context, context.data), context.data, Shard.parse(options.shard), context.reporter)
+    columns = [Column(name="shard"), Column(name="documents", kind="count")]
+    return Result(
+        tables=[Table(title=options.output, columns=columns, rows=[(options.shard, count)])],
+        data={"written": str(path), "documents": count},
+        next_step="plant data check PATH --digests 'FILES'  # of all shards",
+    )
+
+
+def stats(context: StageContext, options: StatsOptions) -> Result:
+    """Documents, labels and their frequencies, lengths, and labels that no training document has."""
+    from plant_cli.data.digests import read_digest_files
+    from plant_cli.data.documents import read_digests, tidy
+    from plant_cli.data.labels import describe
+
+    dataset, files = _load(context, context.data), options.digests
+    digests = read_digest_files(files, dataset, context.data).digests if files else read_digests(dataset, context.reporter, thorough=False)
+    frames = {name: tidy(frame) for name, frame in digests.items()}
+    if "train" not in frames:
+        raise DataError(
+            "the corpus has no training documents",
+            where=str(context.data.path),
+            expected="a split named train",
+            todo="check the values of the split column, or split again with `plant data split`",
+        )
+    found = describe(frames)
+    names = [name.replace("_", " ") for name in asdict(next(iter(found.splits.values())))]
+    values = [list(asdict(split).values()) for split in found.splits.values()]
+    splits = Table(
+        title=f"Splits of {context.data.path or context.data.dataset.name}",
+        columns=[Column(name=""), *(Column(name=name, kind="exact") for name in found.splits)],
+        rows=list(zip(names, *values, strict=True)),
+    )
+    bins = Table(
+        title="Labels by training documents",
+        columns=[Column(name="training documents"), Column(name="labels", kind="count"), Column(name="share", kind="points")],
+        rows=[(name, count, count / max(found.labels, 1)) for name, count in found.bins.items()],
+    )
+    return Result(tables=[splits, bins], data=asdict(found))
+
+
+def split(context: StageContext, options: SplitOptions) -> Result:
+    """All documents are pooled and split by --sampling; documents with equal texts, or of one --group-column, stay in one split."""
+    from plant_cli.data.splits import split_again
+
+    if options.test + options.validation >= 1:
+        raise UsageError(
+            f"test {options.test} and validation {options.validation} leave no document to train on",
+            where="--test, --validation",
+            expected="shares whose sum is below 1",
+            todo="lower one of them",
+        )
+    dataset = _load(context, context.data.model_copy(update={"group_column": None}))  # the groups are read with the documents, below
+    parts = split_again(dataset, context.data, {"test": options.test, "validation": options.validation}, options.seed)
+    return _write(context, dataset, parts, options.output, force=context.force)
+
+
+def convert(context: StageContext, options: ConvertOptions) -> Result:
+    """In tables the columns become doc_id, text, labels and split; labels are trimmed, and lists become JSON in CSV and TSV."""
+    import polars as pl
+
+    from plant_cli.data.documents import tidy_dataset
+    from plant_cli.data.repair import require_writer, write_format
+    from plant_cli.data.splits import Shard
+
+    if options.to is not None and options.shard is not None:
+        raise UsageError(
+            "a share of a corpus is written as tables",
+            where=f"--shard {options.shard} --to {options.to}",
+            expected="one of the two",
+            todo="convert all shares to a folder of tables, and that folder with --to",
+        )
+    if options.to is not None:
+        writer, _ = context.component(DatasetSpec, Choice(name=options.to))
+        require_writer(writer, context.components(DatasetSpec))
+    dataset = _load(context, context.data.model_copy(update={"path": options.path}))
+    if options.to is None:
+        shard = None if options.shard is None else Shard.parse(options.shard)
+        return _write(context, dataset, _stream(context, dataset, shard), options.output, force=context.force, shard=shard)
+    suffix = "" if options.compression == "none" else f".{options.compression}"
+    tidied = tidy_dataset(dataset)
+    written, remarks = write_format(tidied, writer, Path(options.output), suffix=suffix, force=context.force)
+    for remark in remarks:
+        context.reporter.warn(remark)
+    labels = {name: frame.select(pl.col("labels").list.len()).collect().to_series() for name, frame in tidied.splits.items()}
+    counts = {name: [len(found), int(found.sum())] for name, found in labels.items()}
+    return _describe_output(context, counts, written, options.output)
+
+
+def _load(context: StageContext, data: DataSection) -> Dataset:
+    from plant_cli.data.loading import load_dataset
+
+    return load_dataset(context, data, tell=context.reporter.warn)
+
+
+def _read(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:
+    from plant_cli.data.documents import read_frames, tidy
+
+    return {name: tidy(frame) for name, frame in read_frames(dataset).items()}
+
+
+def _stream(context: StageContext, dataset: Dataset, shard: Shard | None) -> dict[SplitName, Iterator[pl.DataFrame]]:
+    """Tidy batches of each split, or of a share of it, with progress."""
+    from plant_cli.data.documents import count_documents, find_splits, read_batches, tidy
+
+    def read(name: SplitName) -> Iterator[pl.DataFrame]:
+        total = count_documents(dataset, name)
+        rows = range(total) if shard is None else shard.part(total)
+        with context.reporter.progress(f"writing {name}", len(rows), "documents") as task:
+            for batch in read_batches(dataset, name, None if shard is None else rows):
+                yield tidy(batch)
+                task.advance(batch.height)
+
+    return {name: read(name) for name in find_splits(dataset)}
+
+
+def _write(context: StageContext, dataset: Dataset, parts: Parts, output: str, *, force: bool, shard: Shard | None = None) -> Result:
+    import polars as pl
+
+    from plant_cli.data.repair import write_corpus
+
+    counts = {name: [0, 0] for name in parts}
+
+    def count(name: SplitName, batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        for batch in batches:
+            counts[name][0] += batch.height
+            counts[name][1] += int(batch["labels"].list.len().sum())
+            yield batch
+
+    counted = {name: count(name, [part] if isinstance(part, pl.DataFrame) else part) for name, part in parts.items()}
+    written = write_corpus(counted, dataset, Path(output), force=force, shard=shard)
+    others = (
+        None if shard is None or shard.of == 1 else f"the same with --shard i/{shard.of} for the other shares; {output} is then one corpus"
+    )
+    return _describe_output(context, counts, written, output, next_step=others)
+
+
+def _describe_output(
+    context: StageContext, counts: Mapping[SplitName, Sequence[int]], written: list[Path], output: str, next_step: str | None = None
+) -> Result:
+    """Documents and assignments of each split, and where they were written."""
+    for path in written[:FEW]:
+        context.reporter.note(f"wrote {path}")
+    if len(written) > FEW:
+        context.reporter.note(f"wrote {len(written) - FEW:,} more files")
+    columns = [Column(name="split"), Column(name="documents", kind="count"), Column(name="assignments", kind="count")]
+    return Result(
+        tables=[Table(title=output, columns=columns, rows=[(name, *figures) for name, figures in counts.items()])],
+        data={"written": [str(path) for path in written], "documents": {name: figures[0] for name, figures in counts.items()}},
+        next_step=next_step or f"plant mig {shlex.quote(output)} finds the words that indicate each label",
+    )
+
+
+def _action(name: str, summary: str, options: type[Options], run: Callable[[StageContext, Any], Result], *examples: str) -> StageSpec:
+    return StageSpec(
+        name=f"data {name}",
+        summary=summary,
+        options=options,
+        run=run,
+        sections=() if run is make else ("data",),
+        writes=False,
+        takes=("force",) if run in (make, split, convert, digest) else (),
+        needs_run=False,
+        panel="Corpus",
+        examples=tuple(f"plant data {name} {example}" for example in examples),
+    )
+
+
+SPECS = (
+    _action("make", "Generate a corpus.", MakeOptions, make, "synthetic-clinic --documents 2000 --labels 300 --seed 0 -O data.parquet"),
+    _action("stats", "Describe a corpus in numbers.", StatsOptions, stats, "data.parquet", "data.parquet --digests 'digests/*.parquet'"),
+    _action(
+        "digest",
+        "Read a share of a large corpus for check and stats.",
+        DigestOptions,
+        digest,
+        "data.parquet --shard 2/4 -O digests/2.parquet",
+    ),
+    _action("split", "Split a corpus again.", SplitOptions, split, "all.csv --test 0.2 -O data.parquet"),
+    _action(
+        "convert",
+        "Write a corpus in another format.",
+        ConvertOptions,
+        convert,
+        "corpus/ data.jsonl.gz",
+        "data.parquet out --to pecos",
+        "data.csv parts --shard 2/4",
+    ),
+)

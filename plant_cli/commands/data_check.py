@@ -1,0 +1,179 @@
+"""`plant data check`: look for what may be wrong with a corpus, and write a cleaned copy."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plant_cli.api import (
+    BackboneSpec,
+    Choice,
+    Column,
+    DataError,
+    DataSection,
+    MachineSection,
+    Options,
+    Result,
+    StageContext,
+    StageSpec,
+    Table,
+    choice,
+    option,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from plant_cli.api import Dataset
+    from plant_cli.data.checks import Finding
+    from plant_cli.data.digests import Digested
+
+
+DIGESTS = "Files that `plant data digest` made of all shares of this corpus, or a pattern (repeatable): read these instead of all texts."
+
+
+class CheckOptions(Options):
+    """What is compared, what counts as failure, and where a cleaned copy goes."""
+
+    fail_on_warning: bool = option(
+        False, "Exit with code 4 if the table lists a warning, not only for what would stop a run. Rows that cannot be read: see --strict."
+    )
+    backbone: Choice | None = choice("backbone", None, "Compare language and length of the texts with what this backbone reads.")
+    fix: str | None = option(
+        None, "Write a cleaned copy: a table such as clean.parquet, or a folder; FIX.changes.tsv lists every change.", min_length=1
+    )
+    digests: tuple[str, ...] = option((), DIGESTS, path=True)
+
+
+def check(context: StageContext, options: CheckOptions) -> Result:
+    """Repeated ids, equal and nearly equal texts, leaks between splits, odd and unknown labels, wrong encodings, languages, lengths."""
+    from plant_cli.data.checks import LEVELS
+    from plant_cli.data.digests import digest_all, read_digest_files
+    from plant_cli.data.loading import load_dataset
+
+    dataset = load_dataset(context, context.data, tell=context.reporter.warn)
+    files = options.digests
+    known = read_digest_files(files, dataset, context.data) if files else digest_all(dataset, context.reporter)
+    found = _examine(context, dataset, known, options.backbone)
+    findings = sorted(found, key=lambda finding: LEVELS.index(finding.level))
+    name = context.data.path or context.data.dataset.name
+    table = Table(
+        title=f"Check of {name}",
+        columns=[Column(name="level"), Column(name="count", kind="count"), *(Column(name=n) for n in ("what", "where", "what to do"))],
+        rows=[(f.level, f.count, f.what, f.where, f.todo) for f in findings],
+        notes=[] if findings else ["nothing was found wrong"],
+    )
+    content = {"findings": [asdict(finding) for finding in findings], "written": list[str]()}
+    wrong = _choose_wrong(findings, warnings=options.fail_on_warning)
+    if options.fix is None:
+        failure = _fail(len(wrong), str(name), "see what the table says; --fix writes a cleaned copy") if wrong else None
+        return Result(tables=[table], data=content, failure=failure)
+    written, changes = _fix(context, dataset, Path(options.fix))
+    failure = _judge_copy(context, options)
+    content["written"] = [str(path) for path in written]
+    return Result(
+        tables=[table, _count_changes(changes, options.fix)],
+        data=content,
+        next_step=None if failure else f"plant mig {shlex.quote(options.fix)}",
+        failure=failure,
+    )
+
+
+def _choose_wrong(findings: Iterable[Finding], *, warnings: bool) -> list[Finding]:
+    """What makes the command fail."""
+    return [finding for finding in findings if finding.level == "fatal" or (warnings and finding.level == "warning")]
+
+
+def _judge_copy(context: StageContext, options: CheckOptions) -> DataError | None:
+    """What is still wrong with the cleaned copy, read as whoever goes on with it reads it."""
+    from plant_cli.data.digests import digest_all
+    from plant_cli.data.loading import load_dataset
+
+    path = str(options.fix)
+    try:
+        copy = load_dataset(context, DataSection(path=path))
+        left = _choose_wrong(_examine(context, copy, digest_all(copy, context.reporter), None), warnings=options.fail_on_warning)
+    except DataError as error:  # nothing is left of it
+        return error
+    return _fail(len(left), path, f"put right by hand what the copy still has: {'; '.join(map(str, left))}") if left else None
+
+
+def _count_changes(changes: pl.DataFrame, path: str) -> Table:
+    """How often what was put right; changes that name another document, or a span, are counted together."""
+    import polars as pl
+
+    kind = pl.col("change").str.replace(r"^was called .*", "got an id of its own").str.replace(r" repeats .*, which", " repeats one that")
+    kind = kind.str.replace(r"(?s) a span of evidence of .*", " a span of evidence")
+    counted = changes.group_by(kind, maintain_order=True).len()
+    columns = [Column(name="what was put right"), Column(name="count", kind="count")]
+    return Table(title=f"Changes in {path}", columns=columns, rows=list(counted.iter_rows()), notes=[] if len(counted) else ["nothing"])
+
+
+def _examine(context: StageContext, dataset: Dataset, known: Digested, chosen: Choice | None) -> Iterator[Finding]:
+    from plant_cli.data.checks import THOROUGH, examine, find_near_labels, find_odd_label_counts, find_unknown_labels, find_unseen_labels
+    from plant_cli.data.documents import SplitTexts, tidy
+    from plant_cli.data.evidence import read_evidence
+    from plant_cli.data.near_duplicates import find_near_duplicates
+    from plant_cli.data.vocabularies import read_titles
+    from plant_cli.network.reading_checks import find_cut_texts, find_languages
+
+    digests = known.digests
+    found = examine(digests, (*THOROUGH, find_near_labels, find_odd_label_counts))
+    yield from found
+    yield from find_near_duplicates(dataset, digests, context.reporter, known.signatures)
+    yield from find_unseen_labels(digests, read_titles(dataset, context.reporter))
+    yield from find_unknown_labels(dataset, digests)
+    if not any(finding.level == "fatal" for finding in found):  # evidence is matched by ids, which must be sound
+        yield from read_evidence(dataset, {name: tidy(frame) for name, frame in digests.items()})[1]
+    texts = {name: SplitTexts(dataset, name, frame.height) for name, frame in digests.items()}
+    if chosen is None:
+        yield from find_languages(texts, None)
+        return
+    spec, settings = context.component(BackboneSpec, chosen)
+    yield from find_languages(texts, spec, context.components(BackboneSpec))
+    yield from find_cut_texts(texts, spec.load(settings, MachineSection(device="cpu")), spec.name)
+
+
+def _fix(context: StageContext, dataset: Dataset, output: Path) -> tuple[list[Path], pl.DataFrame]:
+    """Write the cleaned copy and the list of changes; this holds the whole corpus in memory."""
+    import polars as pl
+
+    from plant_cli.data.documents import read_frames
+    from plant_cli.data.repair import repair, repair_evidence, write_corpus
+    from plant_cli.data.tables import collect, write_table
+
+    frames = read_frames(dataset)
+    parts, changes = repair(frames)
+    if dataset.evidence is not None:
+        spans, gone = repair_evidence(collect(dataset.evidence, "the evidence"), frames, parts)
+        dataset, changes = replace(dataset, evidence=spans.lazy()), pl.concat([changes, gone])
+    written = write_corpus(parts, dataset, output, force=context.force)
+    listed = output.with_name(f"{output.name}.changes.tsv")
+    write_table(changes, listed)
+    for path in (*written, listed):
+        context.reporter.note(f"wrote {path}")
+    context.reporter.note(f"{changes.height:,} changes, listed in {listed}")
+    return [*written, listed], changes
+
+
+def _fail(count: int, where: str, todo: str) -> DataError:
+    return DataError(f"{count} checks found something wrong", where=where, expected="a corpus that passes all of them", todo=todo)
+
+
+SPECS = (
+    StageSpec(
+        name="data check",
+        summary="Look for what may be wrong with a corpus.",
+        options=CheckOptions,
+        run=check,
+        sections=("data",),
+        writes=False,
+        takes=("force",),
+        needs_run=False,
+        panel="Corpus",
+        examples=("plant data check data.parquet --fail-on-warning", "plant data check notes.csv --backbone minilm --fix clean.parquet"),
+    ),
+)

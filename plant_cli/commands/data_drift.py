@@ -1,0 +1,135 @@
+"""`plant data drift`: how a corpus differs from an earlier one, for the yearly update of codes or a new year of records."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from plant_cli.api import Column, DataError, Options, Result, StageContext, StageSpec, Table, option
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from plant_cli.data.drift import Drift, Side
+
+
+class DriftOptions(Options):
+    """Which corpora are compared, and how much is shown."""
+
+    before: str = option(help="The earlier corpus, such as the one that a model was trained on.", argument=True)
+    after: str = option(help="The later corpus.", argument=True)
+    limit: int = option(10, "Rows of each table.", short="-l", ge=1)
+
+
+def drift(context: StageContext, options: DriftOptions) -> Result:
+    """Lengths, new words, labels whose frequency changed, labels that are new or gone. All splits of a corpus are pooled."""
+    from plant_cli.data.drift import compare
+
+    titles: dict[str, str] = {}
+    frames = [_read(context, path, titles) for path in (options.before, options.after)]
+    found = compare(*frames)
+    context.reporter.note(
+        "a change is tested where at least 5 documents are expected (G², one degree of freedom, false discovery rate 5%); "
+        "chance: all documents dealt at random to two corpora of these sizes"
+    )
+    tables = [_summarise(found, options), *_describe_labels(found, titles, options.limit), *_describe_words(found, options.limit)]
+    return Result(tables=tables, data=_as_data(found, titles))
+
+
+def _read(context: StageContext, path: str, titles: dict[str, str]) -> pl.DataFrame:
+    import polars as pl
+
+    from plant_cli.data.documents import read_frames, tidy
+    from plant_cli.data.loading import load_dataset
+    from plant_cli.data.vocabularies import read_titles
+
+    dataset = load_dataset(context, context.data.model_copy(update={"path": path}), tell=context.reporter.warn)
+    frame = pl.concat(tidy(part) for part in read_frames(dataset).values())
+    if frame.is_empty():
+        raise DataError("the corpus holds no documents", where=path, expected="at least one document", todo="check the file")
+    titles |= {label: title for label, title in read_titles(dataset, context.reporter).select("label", "title").iter_rows() if title}
+    return frame
+
+
+def _summarise(found: Drift, options: DriftOptions) -> Table:
+    rows: list[tuple[str, Any, Any]] = [
+        (name.replace("_", " "), getattr(found.before, name), getattr(found.after, name)) for name in asdict(found.before)
+    ]
+    rows += [
+        ("% of words that are new", None, round(100 * found.new_words_share, 2)),
+        ("% of assignments of new labels", None, round(100 * found.unseen_share, 2)),
+        (f"distance of words, bits (by chance {found.words_chance:.4f})", None, round(found.words_distance, 4)),
+        (f"distance of labels, bits (by chance {found.labels_chance:.4f})", None, round(found.labels_distance, 4)),
+        ("labels tested", None, found.labels["p"].drop_nulls().len()),
+        ("labels whose frequency changed", None, int(found.labels["changed"].sum())),
+    ]
+    columns = [Column(name=""), Column(name="before", kind="exact"), Column(name="after", kind="exact")]
+    return Table(title=f"{options.before} and {options.after}", columns=columns, rows=rows)
+
+
+def _describe_labels(found: Drift, titles: dict[str, str], limit: int) -> list[Table]:
+    import polars as pl
+
+    table, sizes = found.labels, (found.before, found.after)
+    changed = table.filter(pl.col("changed"))
+    new = table.filter((pl.col("before") == 0) & (pl.col("after") > 0)).sort("after", "label", descending=[True, False])
+    gone = table.filter((pl.col("after") == 0) & (pl.col("before") > 0)).sort("before", "label", descending=[True, False])
+    more, less = changed.filter(pl.col("change") > 0), changed.filter(pl.col("change") < 0).reverse()
+    named = {"Labels that are assigned more often": more, "Labels that are assigned less often": less}
+    named |= {"New labels": new, "Labels that are gone": gone}
+    return [_list(f"{name} ({rows.height:,})", rows.head(limit), "label", sizes, titles) for name, rows in named.items() if rows.height]
+
+
+def _describe_words(found: Drift, limit: int) -> list[Table]:
+    import polars as pl
+
+    from plant_cli.data.drift import NEW
+
+    table, sizes = found.words, (found.before, found.after)
+    new = table.filter((pl.col("before") == 0) & (pl.col("after") >= NEW)).sort("after", "word", descending=[True, False])
+    changed = table.filter(pl.col("changed") & (pl.col("before") > 0))
+    shown = [(f"New words, in at least {NEW} documents", new), ("Words in more documents", changed.filter(pl.col("change") > 0))]
+    shown.append(("Words in fewer documents", changed.filter(pl.col("change") < 0).reverse()))
+    return [_list(f"{name} ({rows.height:,})", rows.head(limit), "word", sizes, {}) for name, rows in shown if rows.height]
+
+
+def _list(title: str, rows: pl.DataFrame, name: str, sizes: tuple[Side, Side], titles: dict[str, str]) -> Table:
+    """One row for each label or word: documents that have it, and their share."""
+    columns = [Column(name=name), *([Column(name="title")] if titles else [])]
+    columns += [Column(name="before", kind="count"), Column(name="%", kind="points")]
+    columns += [Column(name="after", kind="count"), Column(name="%", kind="points")]
+    cells = []
+    for one, before, after in rows.select(name, "before", "after").iter_rows():
+        named = [titles.get(one)] if titles else []
+        cells.append((one, *named, before, before / max(1, sizes[0].documents), after, after / max(1, sizes[1].documents)))
+    return Table(title=title, columns=columns, rows=cells)
+
+
+def _as_data(found: Drift, titles: dict[str, str]) -> dict[str, Any]:
+    import polars as pl
+
+    labels = found.labels.with_columns(title=pl.col("label").replace_strict(titles, default=None, return_dtype=pl.String))
+    words = found.words.filter(pl.col("changed") | (pl.col("before") == 0))
+    figures = {name: value for name, value in vars(found).items() if isinstance(value, float)}
+    return {
+        "before": asdict(found.before),
+        "after": asdict(found.after),
+        **figures,
+        "labels": labels.to_dicts(),
+        "words": words.to_dicts(),
+    }
+
+
+SPECS = (
+    StageSpec(
+        name="data drift",
+        summary="Say how a corpus differs from an earlier one.",
+        options=DriftOptions,
+        run=drift,
+        sections=("data",),
+        writes=False,
+        needs_run=False,
+        panel="Corpus",
+        examples=("plant data drift 2024.parquet 2025.parquet", "plant data drift old.csv new.csv --vocabulary icd10cm_order_2026.txt"),
+    ),
+)

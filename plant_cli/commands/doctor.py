@@ -1,0 +1,169 @@
+"""`plant doctor`: checks this machine and this installation, and says what works and how to repair what does not."""
+
+from __future__ import annotations
+
+import locale
+import os
+import platform
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, requires
+from typing import TYPE_CHECKING, Literal
+
+from plant_cli.api import Column, NoOptions, PluginRecord, Result, StageContext, StageSpec, Table
+from plant_cli.runs.machine import available_memory, describe_waiting, package_version
+
+if TYPE_CHECKING:
+    import torch
+
+
+DISTRIBUTION = "plant-cli"
+GIB = 1024**3
+LOW_DISK = 5 * GIB
+LOW_MEMORY = 4 * GIB
+REQUIREMENT = re.compile(r"""^([A-Za-z0-9._-]+)\s*([^;]*?)\s*(?:;.*extra\s*==\s*['"]([^'"]+)['"].*)?$""")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckResult:
+    """The result of one check. `todo` is a command or advice, and empty where nothing has to be done."""
+
+    topic: str
+    name: str
+    state: Literal["ok", "warn"]
+    found: str
+    todo: str = ""
+
+
+def examine(context: StageContext, options: NoOptions) -> Result:
+    """Run every check and report in one table."""
+    plugins = partial(check_plugins, context.request.registry.plugins)
+    checks = (check_system, check_devices, check_packages, plugins, check_features)
+    findings = [finding for check in checks for finding in check()]
+    columns = [Column(name=name) for name in ("topic", "what", "state", "found", "what to do")]
+    warnings = sum(finding.state == "warn" for finding in findings)
+    table = Table(
+        title="What this installation can do",
+        columns=columns,
+        rows=[(f.topic, f.name, f.state, f.found, f.todo) for f in findings],
+        notes=[f"{warnings} of {len(findings)} checks ask for attention" if warnings else "everything is in order"],
+    )
+    return Result(tables=[table], data={"findings": [asdict(f) for f in findings]})
+
+
+def check_system() -> Iterator[CheckResult]:
+    """Python, memory, disk and the terminal's encoding."""
+    yield CheckResult(topic="system", name="python", state="ok", found=f"{platform.python_version()} on {platform.platform(terse=True)}")
+    memory = available_memory()
+    low = memory < LOW_MEMORY
+    todo = "close other programs, or use a smaller backbone and batch" if low else ""
+    yield CheckResult(topic="system", name="free memory", state="warn" if low else "ok", found=f"{memory / GIB:.1f} GiB", todo=todo)
+    disk = shutil.disk_usage(os.getcwd()).free
+    low = disk < LOW_DISK
+    todo = "free some space, or keep the run elsewhere with --run DIR" if low else ""
+    yield CheckResult(topic="system", name="free disk here", state="warn" if low else "ok", found=f"{disk / GIB:.1f} GiB", todo=todo)
+    encoding = sys.stdout.encoding or locale.getpreferredencoding(False)
+    plain = encoding.lower().replace("-", "") != "utf8"
+    todo = "export PYTHONUTF8=1" if plain else ""
+    yield CheckResult(topic="system", name="output encoding", state="warn" if plain else "ok", found=encoding, todo=todo)
+
+
+def check_devices() -> Iterator[CheckResult]:
+    """The devices that torch can use, and whether bf16 is faster there."""
+    import torch
+
+    devices = [torch.device("cpu")]
+    yield CheckResult(topic="device", name="cpu", state="ok", found=f"{torch.get_num_threads()} threads of {os.cpu_count()} cores")
+    yield CheckResult(topic="device", name="waiting threads", state="ok", found=describe_waiting())
+    for index in range(torch.cuda.device_count()):
+        devices.append(torch.device("cuda", index))
+        free, total = torch.cuda.mem_get_info(index)
+        found = f"{torch.cuda.get_device_name(index)}, {free / GIB:.0f} of {total / GIB:.0f} GiB free"
+        yield CheckResult(topic="device", name=f"cuda:{index}", state="ok", found=found)
+    if torch.backends.mps.is_available():
+        devices.append(torch.device("mps"))
+        yield CheckResult(topic="device", name="mps", state="ok", found="available")
+    if len(devices) == 1:
+        todo = "fine for encoders up to the size of MiniLM; larger ones need a GPU"
+        yield CheckResult(topic="device", name="gpu", state="warn", found="none", todo=todo)
+    yield from map(compare_precisions, devices)
+
+
+def compare_precisions(device: torch.device) -> CheckResult:
+    """Compare the matrix rates in bf16 and in fp32."""
+    import torch
+
+    from plant_cli.training.throughput import matrix_rate
+
+    full, half = matrix_rate(device, torch.float32), matrix_rate(device, torch.bfloat16)
+    found = f"bf16 {half / full:.1f}x the speed of fp32 ({full / 1e9:,.0f} GFLOP/s in fp32)"
+    todo = "" if half > full else "--precision fp32 is faster here"
+    return CheckResult(topic="precision", name=str(device), state="ok", found=found, todo=todo)
+
+
+def check_packages() -> Iterator[CheckResult]:
+    """The packages `plant` needs, and those its extras need."""
+    from packaging.specifiers import SpecifierSet
+
+    try:
+        declared = requires(DISTRIBUTION) or []
+    except PackageNotFoundError:
+        yield CheckResult(topic="package", name=DISTRIBUTION, state="warn", found="not installed", todo="pip install .")
+        return
+    for line in declared:
+        match = REQUIREMENT.match(line)
+        if match is None or match[3] == "test":
+            continue
+        name, wanted, extra = match.groups()
+        found = package_version(name)
+        target = f"{DISTRIBUTION}[{extra}]" if extra else DISTRIBUTION
+        label = f"{name} (extra {extra})" if extra else name
+        if found is None:
+            yield CheckResult(topic="package", name=label, state="warn", found="missing", todo=f"pip install '{target}'")
+        else:
+            fits = SpecifierSet(wanted).contains(found, prereleases=True)
+            todo = "" if fits else f"pip install '{name}{wanted}'"
+            shown = f"{found} ({wanted})" if wanted else found
+            yield CheckResult(topic="package", name=label, state="ok" if fits else "warn", found=shown, todo=todo)
+
+
+def check_plugins(plugins: Sequence[PluginRecord]) -> Iterator[CheckResult]:
+    """Every plugin, and whether it could be loaded."""
+    for record in plugins:
+        if record.error:
+            todo = f"repair or uninstall the distribution {record.distribution}"
+            yield CheckResult(topic="plugin", name=record.name, state="warn", found=record.error, todo=todo)
+        else:
+            yield CheckResult(topic="plugin", name=record.name, state="ok", found=f"{len(record.components)} components")
+
+
+def check_features() -> Iterator[CheckResult]:
+    """What large models and downloads need."""
+    import torch
+
+    cuda, quantises = torch.cuda.is_available(), package_version("bitsandbytes") is not None
+    found = "bitsandbytes is missing" if not quantises else "cuda and bitsandbytes" if cuda else "bitsandbytes, but no cuda device"
+    slow = "" if cuda else "small ones run on the processor; billions of parameters need an NVIDIA GPU, or use an encoder such as minilm"
+    todo = slow if quantises else "pip install bitsandbytes"
+    yield CheckResult(topic="feature", name="4-bit language models", state="warn" if todo else "ok", found=found, todo=todo)
+    offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
+    todo = "unset HF_HUB_OFFLINE, or give a local folder" if offline else ""
+    found = "switched off by HF_HUB_OFFLINE" if offline else "allowed (not tried)"
+    yield CheckResult(topic="feature", name="models from the hub", state="warn" if offline else "ok", found=found, todo=todo)
+
+
+SPECS = (
+    StageSpec(
+        name="doctor",
+        summary="Say what will work on this machine: devices, precision, packages, plugins, disk and memory.",
+        run=examine,
+        writes=False,
+        needs_run=False,
+        panel="Tools",
+        examples=("plant doctor", "plant doctor --format json"),
+    ),
+)

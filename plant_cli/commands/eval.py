@@ -1,0 +1,258 @@
+"""`plant eval`: every metric of a system on one split, with confidence intervals and the rare-label report."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plant_cli.api import Result, StageContext, StageSpec, UsageError, option
+from plant_cli.api.context import with_tag
+from plant_cli.data.files import read_size, write_json
+from plant_cli.evaluation.gold import CONVENTIONS
+from plant_cli.evaluation.results import ScoringOptions, check_gates, parse_gates
+
+if TYPE_CHECKING:
+    from plant_cli.evaluation.aligned import Predictions
+    from plant_cli.evaluation.foreign import Numbering
+    from plant_cli.evaluation.gold import Gold
+    from plant_cli.evaluation.measures import Evaluation, Score
+    from plant_cli.evaluation.systems import System
+    from plant_cli.evaluation.tables import Conditions
+
+    Parts = dict[str, dict[str, Score]]
+    Reliabilities = dict[str, dict[str, Any]]
+
+SHOWN = ("P@1", "P@5", "nDCG@5", "R@50", "micro-F1", "macro-F1")  # in the record of the stage
+
+COMPARE = "plant finetune --init random --tag baseline, then plant significance finetune finetune-baseline"
+DECIDE = "plant thresholds --target precision=0.9 says what can be assigned without a person; plant report makes a page of all figures"
+"""What to do next where the run has no other system; the second after scorers without a network, which have no training to compare."""
+
+
+class EvalOptions(ScoringOptions):
+    """Options of `eval`."""
+
+    require: list[str] = option([], "Fail (exit code 7) unless this holds, such as 'P@5>=0.6' (repeatable).")
+    predictions: str | None = option(
+        None,
+        "Evaluate another tool's predictions: Parquet, JSON lines or CSV with doc_id, labels, scores; Annif's JSON lines; XMLRepository "
+        "sparse text; npz; label:score text; a TREC run; a table with doc_id, label, score.",
+        path=True,
+    )
+    threshold: float | None = option(
+        None, "Assign labels that score at least this (default: as tuned on validation; 0.5 for another tool)."
+    )
+    thresholds: str | None = option(
+        None, "Assign labels by thresholds that `plant thresholds` chose: its folder, its tag, or a file.", path="or name"
+    )
+
+    def check_values(self) -> None:
+        """See `Options.check_values`."""
+        parse_gates(self.require)
+        if self.threshold is not None and self.thresholds is not None:
+            raise UsageError(
+                "one threshold and a list of thresholds are given",
+                where="plant eval, options threshold and thresholds",
+                expected="one of the two",
+                todo="leave one of them out",
+            )
+
+
+def run(context: StageContext, options: EvalOptions) -> Result:
+    """Compute, write and show the metrics; then check what was required.
+
+    Raises:
+        GateFailed: a requirement does not hold; the results are written all the same.
+    """
+    from plant_cli.evaluation.foreign import read_numbering
+
+    gates = parse_gates(options.require)
+    numbering = read_numbering(options.label_order, options.remove_pairs)
+    evaluation, conditions, predictions = _evaluate(context, options, numbering, required=[gate.metric for gate in gates])
+    parts = _measure_parts(context, options, numbering, conditions, evaluation.scores)
+    next_step = _suggest_next(context, options, conditions.system, parts)
+    result = _write(context.folder, evaluation, conditions, parts, _measure_reliability(numbering, conditions, predictions), next_step)
+    check_gates(gates, {name: score.value for name, score in evaluation.scores.items()}, str(context.folder))
+    return result
+
+
+def _evaluate(
+    context: StageContext, options: EvalOptions, numbering: Numbering, required: list[str]
+) -> tuple[Evaluation, Conditions, Predictions]:
+    import numpy as np
+
+    from plant_cli.evaluation.aligned import build_input, read_predictions
+    from plant_cli.evaluation.gold import find_hierarchy, read_gold
+    from plant_cli.evaluation.measures import evaluate
+    from plant_cli.evaluation.systems import choose_families, read_scores, warn_leakage
+    from plant_cli.evaluation.tables import Conditions
+
+    families = choose_families(context, options.metric_options)
+    convention = CONVENTIONS[options.convention]
+    gold = read_gold(context.corpus(), options.split)
+    system = _find(context, options, gold)
+    warn_leakage(system, context.reporter)
+    predictions = read_predictions(system.predictions, gold, context.reporter, numbering)
+    scores = read_scores(system, gold, read_size(options.memory))
+    hierarchy = find_hierarchy(options.hierarchy, context.corpus().labels, gold.labels, context.reporter)
+    data = build_input(predictions, gold, system.threshold, convention, scores, hierarchy)
+    with context.reporter.progress("resampling documents", options.bootstrap, "resamples") as task:
+        evaluation = evaluate(
+            data,
+            families,
+            wanted=options.metric,
+            required=required,
+            replicates=options.bootstrap,
+            level=options.level,
+            generator=np.random.default_rng(context.machine.seed),
+            advance=task.advance,
+            remedy=_keep_scores(system, options.split),
+        )
+    conditions = Conditions(
+        convention=convention,
+        gold=gold,
+        data=data,
+        system=system,
+        unknown=predictions.unknown,
+        replicates=options.bootstrap,
+        level=options.level,
+        seed=context.machine.seed,
+        metric_options=options.metric_options,
+        removed=len(numbering.removed) + len(gold.excluded),
+    )
+    return evaluation, conditions, predictions
+
+
+def _measure_parts(
+    context: StageContext, options: EvalOptions, numbering: Numbering, conditions: Conditions, whole: Collection[str]
+) -> Parts:
+    """Every part of our own system alone; nothing for another tool, or where metrics were chosen."""
+    from plant_cli.evaluation.measures import measure_parts
+    from plant_cli.evaluation.systems import choose_families
+
+    folder = conditions.system.folder
+    if folder is None or options.metric:
+        return {}
+    families = choose_families(context, options.metric_options)
+    return measure_parts(
+        folder,
+        conditions.gold,
+        CONVENTIONS[options.convention],
+        families,
+        numbering,
+        known=whole,
+        replicates=options.bootstrap,
+        level=options.level,
+        seed=context.machine.seed,
+        reporter=context.reporter,
+    )
+
+
+def _measure_reliability(numbering: Numbering, conditions: Conditions, predictions: Predictions) -> Reliabilities:
+    """Of the whole, and of the network alone where its predictions were kept; empty if the scores are no probabilities."""
+    from plant_cli.evaluation.aligned import read_predictions
+    from plant_cli.evaluation.reliability import measure_reliability
+    from plant_cli.scoring.predictions import NETWORK, WHOLE, list_parts
+
+    alone = list_parts(conditions.system.folder).get(NETWORK) if conditions.system.folder else None
+    read = {WHOLE: predictions, **({NETWORK: read_predictions(alone, conditions.gold, numbering=numbering)} if alone else {})}
+    drawn = {"replicates": conditions.replicates, "level": conditions.level, "seed": conditions.seed}
+    found = {name: measure_reliability(one, conditions.gold, **drawn) for name, one in read.items()}  # type: ignore[arg-type]
+    return {name: one for name, one in found.items() if one is not None}
+
+
+def _find(context: StageContext, options: EvalOptions, gold: Gold) -> System:
+    from plant_cli.evaluation.systems import describe_list, file_system, find_chosen, find_judged_tag, find_thresholds, own_system
+
+    chosen = None if options.thresholds is None else find_chosen(context, options.thresholds)
+    if options.predictions is not None:
+        foreign = file_system(Path(options.predictions), options.threshold)
+        return foreign if chosen is None else replace(foreign, threshold=chosen.value, origin=describe_list(chosen))
+    tag = find_judged_tag(context)
+    predict = context.ensure("predict", tag, {"split": options.split})
+    tuned = find_thresholds(predict, lambda: context.input("finetune", tag))
+    system = own_system("finetune" if tuned != predict else "average", predict, tuned, gold)
+    if chosen is not None:
+        return replace(system, threshold=chosen.value, origin=describe_list(chosen))
+    if options.threshold is None:
+        return system
+    return replace(system, threshold=options.threshold, origin=f"threshold {options.threshold:g} given")
+
+
+def _keep_scores(system: System, split: str) -> str:
+    """What to do to have the metrics that need every score, without the path of the run: a copied run has the same results."""
+    if system.folder is None:
+        return "another tool's predictions hold no others"
+    other = "" if split == "test" else f" --split {split}"
+    from plant_cli.runs.folder import StageFolder
+
+    record = StageFolder(system.folder).record()
+    command = with_tag("plant predict", None if record is None else record.tag)
+    return f"`{command}{other} --auc --force` in this run keeps them all"
+
+
+def _suggest_next(context: StageContext, options: EvalOptions, system: System, parts: Parts) -> str:
+    """What to do next, with systems that this run has."""
+    from plant_cli.runs.changes import split_seed
+    from plant_cli.runs.folder import Run
+    from plant_cli.scoring.predictions import NETWORK
+
+    records = [(folder.name, folder.record()) for folder in Run.open(context.run_path).stages()]
+    trained = [name for name, record in records if record is not None and record.stage == "finetune" and record.status == "done"]
+    own = "finetune" if system.folder is None else system.folder.name.replace("predict", "finetune", 1)
+    if system.folder is None:
+        own = shlex.quote(str(options.predictions))
+    elif own not in trained:  # an average has no network of its own
+        own = own.removeprefix("finetune-")
+    others = [name for name in trained if name != own and split_seed(name)[1] is None]
+    if others:
+        first = "finetune" if "finetune" in others else others[0]
+        return "plant significance " + " ".join((first, own) if own != "finetune" else (own, first))
+    return DECIDE if parts and NETWORK not in parts else COMPARE
+
+
+def _write(
+    folder: Path, evaluation: Evaluation, conditions: Conditions, parts: Parts, reliability: Reliabilities, next_step: str
+) -> Result:
+    from plant_cli.evaluation import tables as report
+    from plant_cli.evaluation.aligned import keep_documents
+    from plant_cli.evaluation.measures import make_parts_table, parts_as_json, write_documents, write_labels
+    from plant_cli.evaluation.reliability import describe
+    from plant_cli.scoring.predictions import NETWORK, WHOLE
+
+    content = report.as_json(evaluation, conditions)
+    content |= {key: reliability[name] for key, name in (("calibration", WHOLE), ("calibration_network", NETWORK)) if name in reliability}
+    if parts:
+        content["parts"] = parts_as_json(parts)
+    kept = keep_documents(conditions.gold, conditions.convention)
+    doc_ids = [doc_id for doc_id, keep in zip(conditions.gold.doc_ids, kept, strict=True) if keep]
+    write_json(folder / "metrics.json", content)
+    write_json(folder / "intervals.json", report.intervals_as_json(evaluation, conditions))
+    write_labels(folder / "per_label.tsv", conditions.data, conditions.gold, conditions.level)
+    write_documents(folder / "per_document.parquet", conditions.data, evaluation.overall, doc_ids, report.describe_conditions(conditions))
+    return Result(
+        tables=[
+            *report.make_tables(evaluation, conditions, describe(reliability)),
+            *([make_parts_table(parts, evaluation.scores, report.describe_conditions(conditions))] if parts else []),
+        ],
+        data=content,
+        next_step=next_step,
+        summary={name: evaluation.scores[name].value for name in SHOWN if name in evaluation.scores},
+    )
+
+
+SPECS = (
+    StageSpec(
+        name="eval",
+        summary="Every metric with confidence intervals, overall and for rare labels; our predictions or another tool's.",
+        options=EvalOptions,
+        run=run,
+        sections=("data", "machine"),
+        feeds=("significance", "report"),
+        seeded=True,
+        examples=("plant eval --bootstrap 1000", "plant eval --tag omikuji --predictions omikuji.parquet data.parquet"),
+    ),
+)

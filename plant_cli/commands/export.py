@@ -1,0 +1,144 @@
+"""`plant export`: write a trained network to a folder that other programs read: layouts of Hugging Face and peft, safetensors, JSON."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from plant_cli.api import Column, ComponentError, ExportableBackbone, Options, Result, StageContext, StageSpec, Table, UsageError, option
+
+if TYPE_CHECKING:
+    from plant_cli.api import Corpus
+    from plant_cli.network.assembly import Network
+
+
+CARD = "export.json"
+DECODER = "decoder.safetensors"
+LABELS = "labels.json"
+FORMAT = 1
+
+
+class ExportOptions(Options):
+    """Options of `export`."""
+
+    folder: str = option(help="The folder to write; made if it does not exist.", argument=True, min_length=1)
+    merge: bool = option(
+        False, "Write whole weights, with the adapter merged in (bf16 where they were quantised). Default: the adapter and its base's id."
+    )
+
+
+def run(context: StageContext, options: ExportOptions) -> Result:
+    """The folder is written whole or not at all; nothing is written to the run."""
+    from plant_cli.data.files import hash_file, replacing_folder, write_json
+    from plant_cli.network.assembly import WEIGHTS
+    from plant_cli.scoring.decisions import THRESHOLDS
+    from plant_cli.scoring.models import has_network, load_combination
+    from plant_cli.scoring.stored_scorers import FOLDER, SCORERS
+
+    target = _writable(options, force=context.force)
+    corpus = context.corpus()
+    source = context.input("finetune", context.tag)
+    load_combination(source, corpus.labels, corpus.analyser, context.component)  # what is damaged is refused before anything is written
+    network = _load(context, source, corpus) if has_network(source) else None
+    titles = zip(corpus.labels.ids, corpus.labels.titles, strict=True)
+    written: dict[str, Any] = {}
+    with replacing_folder(target) as folder:
+        if network is not None:
+            written = dict(cast("ExportableBackbone", network.backbone).export(folder, merge=options.merge))
+            shutil.copy2(source / WEIGHTS, folder / DECODER)
+        for name in (THRESHOLDS, SCORERS):
+            if (source / name).exists():
+                shutil.copy2(source / name, folder / name)
+        if (source / FOLDER).exists():
+            shutil.copytree(source / FOLDER, folder / FOLDER)
+        write_json(folder / LABELS, [{"label": label, "title": title} for label, title in titles])
+        files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
+        hashes = {name: hash_file(path) for name, path in files.items()}
+        sizes = {name: path.stat().st_size for name, path in files.items()}
+        write_json(folder / CARD, {**_card(network, corpus, written), "files": hashes})
+        context.confirm_inputs()
+    if network is not None and not written.get("merged") and Path(str(written.get("base_model"))).is_dir():
+        context.reporter.warn(
+            f"the base model is a folder of this machine, {written['base_model']}: pass it on as well, or use --merge, which includes it"
+        )
+    columns = [Column(name="file"), Column(name="bytes", kind="count")]
+    table = Table(title=f"Exported to {target}", columns=columns, rows=list(sizes.items()), notes=[f"{CARD} says what each is"])
+    return Result(tables=[table], data={"folder": str(target), "backbone": written, "files": hashes})
+
+
+def _load(context: StageContext, source: Path, corpus: Corpus) -> Network:
+    from plant_cli.network.assembly import load_network
+
+    network = load_network(source, context.component, context.machine, corpus.labels, corpus.sizes["train"])
+    if not isinstance(network.backbone, ExportableBackbone):
+        raise ComponentError(
+            f"the backbone '{network.section.backbone.name}' has no layout that another program reads",
+            where=f"{source}, backbone '{network.section.backbone.name}'",
+            expected="a backbone that can be exported, as all Hugging Face models can",
+            todo=f"use the network with `plant predict` or `plant suggest`; its weights are in {source}",
+        )
+    return network
+
+
+def _writable(options: ExportOptions, *, force: bool) -> Path:
+    """The folder to write; what is there is replaced only if it is an export, and only with --force."""
+    target = Path(os.path.expanduser(options.folder)).absolute()
+    empty = not target.exists() or (target.is_dir() and not any(target.iterdir()))
+    if empty or (force and (target / CARD).is_file()):
+        return target
+    export = (target / CARD).is_file()
+    raise UsageError(
+        f"{'an earlier export' if export else 'something other than an export'} is in the way",
+        where=str(target),
+        expected="a folder that does not exist or is empty",
+        todo="repeat the command with --force to replace it" if export else "name another folder: only an export is ever replaced",
+    )
+
+
+def _card(network: Network | None, corpus: Corpus, backbone: dict[str, Any]) -> dict[str, Any]:
+    from plant_cli import __version__
+    from plant_cli.runs.folder import current_time
+
+    parts = "scorers" if network is None else "a backbone reads, label attention scores; scorers may add their scores"
+    return {
+        "format": FORMAT,
+        "what": f"A model that assigns labels to texts: {parts}. Trained with plant (PLANT).",
+        "plant_version": __version__,
+        "created": current_time(),
+        **({} if network is None else _describe_network(network, backbone)),
+        "labels": {"file": LABELS, "count": len(corpus.labels), "hash": corpus.labels.hash, "order": "rows of the decoder's tables"},
+        "data_hash": corpus.data_hash,
+    }
+
+
+def _describe_network(network: Network, backbone: dict[str, Any]) -> dict[str, Any]:
+    whole = backbone.get("merged")
+    base = f"AutoModel.from_pretrained({backbone.get('base_model')!r}, revision={backbone.get('revision')!r})"
+    beside = f"PeftModel.from_pretrained({base}, 'adapter')" if backbone.get("folder") == "adapter" else base
+    return {
+        "backbone": {**backbone, "read_with": "AutoModel.from_pretrained('backbone')" if whole else beside},
+        "decoder": {
+            "file": DECODER,
+            "component": network.section.decoder.to_recipe(),
+            "hidden": network.backbone.hidden_size,
+            "reads": "hidden states of content tokens in fp32: special tokens and padding left out, overlaps of windows averaged",
+        },
+        "tokenizer_hash": network.backbone.tokenizer_hash,
+    }
+
+
+SPECS = (
+    StageSpec(
+        name="export",
+        summary="Write the trained network to a folder that other programs read; --merge writes whole weights with the adapter in them.",
+        options=ExportOptions,
+        run=run,
+        sections=("machine",),
+        writes=False,
+        takes=("tag", "force"),
+        panel="Tools",
+        examples=("plant export model-folder --merge", "plant export adapter-folder --tag baseline"),
+    ),
+)

@@ -1,0 +1,210 @@
+"""Stage 2, `plant finetune`: train the whole network to assign labels, from planted attention or from nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from plant_cli.api import ArtefactError, BackboneSpec, Column, LossSpec, Result, StageContext, StageSpec, Table
+from plant_cli.api.context import with_tag
+from plant_cli.network.assembly import find_design
+from plant_cli.runs.session import open_session
+from plant_cli.training.options import FinetuneOptions
+
+if TYPE_CHECKING:
+    from plant_cli.api.context import Cell
+    from plant_cli.scoring.calibration import Calibrated
+    from plant_cli.scoring.scorers import FittedScorers
+    from plant_cli.training.judging import Gain
+    from plant_cli.training.scorer_fitting import Scored
+    from plant_cli.training.stage2 import FineTuned
+
+
+def run(context: StageContext, options: FinetuneOptions) -> Result:
+    """Fine-tune, keep the best epoch on validation, and tune the decision threshold there; or fit scorers alone."""
+    corpus = context.corpus()
+    if not options.network:
+        return _fit_scorers(context, options)
+    with _naming_other_ways():
+        planting = options.init == "planted"
+        lacks_planted = planting and context.find_input("pretrain-attn", options.planted) is None  # which needs relevance first
+        relevance = context.input("mig") if options.needs_relevance or lacks_planted else context.find_input("mig")
+        planted = context.input("pretrain-attn", options.planted) if planting else None
+
+    # Imports torch, which takes seconds: what is missing is said before.
+    from plant_cli.network.reading_checks import load_statistics, warn_of_languages
+    from plant_cli.training.materials import Inputs
+    from plant_cli.training.stage2 import finetune
+
+    given = Inputs(
+        corpus=corpus,
+        design=find_design(context.model, context.component).start_from(context.input),
+        machine=context.machine,
+        session=open_session(context),
+        component=context.component,
+        statistics=None if relevance is None else load_statistics(relevance, corpus),
+        planted=planted,
+        losses=context.components(LossSpec),
+    )
+    warn_of_languages(given.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
+    return _report(finetune(given, options), options, context.machine.seed, context.tag)
+
+
+def _fit_scorers(context: StageContext, options: FinetuneOptions) -> Result:
+    from plant_cli.training.scorer_fitting import ScorerInputs, score_alone
+
+    given = ScorerInputs(corpus=context.corpus(), machine=context.machine, session=open_session(context), component=context.component)
+    return _report_scorers(score_alone(given, options), options, context.machine.seed, context.tag)
+
+
+@contextmanager
+def _naming_other_ways() -> Iterator[None]:
+    """Where an earlier stage is not there: say what needs none."""
+    try:
+        yield
+    except ArtefactError as error:
+        error.todo += "; `plant finetune --no-network` needs no earlier stage"
+        raise
+
+
+def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | None) -> Result:
+    from plant_cli.training.judging import FIGURES
+
+    outcome, quality = reached.training, reached.quality
+    recalls = [name for name in outcome.kept if name.startswith("shortlist")]
+    alone = [f"{FIGURES[0]} of the network"] if reached.scorers else []
+    shown = [*FIGURES, *alone, *([quality] if quality else []), *recalls]
+    columns = [Column(name="epoch"), Column(name="loss", kind="exact")]
+    columns += [Column(name=f"attention {name}" if name == quality else name, kind="points") for name in shown]
+    rows = [[str(e["epoch"] or "start"), e["loss"], *(e[name] for name in shown)] for e in outcome.history]
+    said = f"{reached.conditions}; seed {seed}"
+    kept = "start" if outcome.best_epoch < 0 else f"epoch {outcome.best_epoch + 1}"
+    notes = [
+        f"kept: {kept} by {options.monitor}; {_describe_threshold(reached.threshold, options, 'validation')}",
+        _describe_calibration(reached.calibrated),
+        *([] if reached.gain is None else [_describe_gain(reached.gain, left_out=reached.left_out)]),
+        said,
+    ]
+    tables = [Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=[*notes, *reached.speed.notes()])]
+    figures = {name: reached.figures.get(name, outcome.kept[name]) for name in shown}
+    if reached.parts:
+        tables.append(_list_parts("Each part alone (validation)", reached.parts, {name: figures[name] for name in FIGURES}, [said]))
+    return Result(
+        tables=tables,
+        next_step=f"{with_tag('plant eval', tag)} --bootstrap 1000",
+        summary={
+            **figures,
+            "scorers": _list_scorers(reached.scorers),
+            "ECE": reached.calibrated.reliability.error,
+            **({} if reached.gain is None else {"gain_of_network": asdict(reached.gain), "network_left_out": reached.left_out}),
+            "sharpness": outcome.history[0].get("sharpness", 1.0),
+            "epochs": outcome.epochs,
+            "best_epoch": outcome.best_epoch + 1,
+            "threshold": reached.threshold,
+            **reached.speed.summary(),
+            **reached.cuts,
+        },
+    )
+
+
+def _report_scorers(reached: Scored, options: FinetuneOptions, seed: int, tag: str | None) -> Result:
+    seconds = ", ".join(f"{name} {value:.1f} s" for name, value in reached.scorers.seconds.items())
+    threshold = _describe_threshold(reached.threshold, options, reached.split)
+    notes = [threshold, _describe_calibration(reached.calibrated), f"fitted: {seconds}"]
+    if reached.split == "train":
+        notes.append("there is no validation split: figures and threshold are of left-out scores of train")
+    notes += [f"left out: {name} ({why})" for name, why in reached.scorers.missing.items()]
+    notes.append(f"{reached.conditions}; seed {seed}")
+    return Result(
+        tables=[_list_parts(f"Scorers ({reached.split})", reached.parts, reached.figures, notes)],
+        next_step=f"{with_tag('plant eval', tag)} --bootstrap 1000",
+        summary={
+            **reached.figures,
+            "scorers": _list_scorers(reached.scorers),
+            "ECE": reached.calibrated.reliability.error,
+            "threshold": reached.threshold,
+        },
+    )
+
+
+def _list_scorers(fitted: FittedScorers | None) -> list[str]:
+    return [] if fitted is None else [scorer.name for scorer in fitted.scorers.scorers]
+
+
+def _list_parts(title: str, parts: Mapping[str, Mapping[str, float]], whole: Mapping[str, float], notes: Sequence[str]) -> Table:
+    from plant_cli.scoring.predictions import WHOLE
+    from plant_cli.training.judging import FIGURES
+
+    columns = [Column(name="part"), *(Column(name=name, kind="points") for name in FIGURES)]
+    rows: list[list[Cell]] = [[name, *(figures[figure] for figure in FIGURES)] for name, figures in {**parts, WHOLE: whole}.items()]
+    return Table(title=title, columns=columns, rows=rows, notes=notes)
+
+
+def _describe_gain(gain: Gain, *, left_out: bool = False) -> str:
+    """Whether the network is worth its time beside the scorers."""
+    size = f"MAP {100 * gain.difference:+.1f} points [{100 * gain.low:.1f}, {100 * gain.high:.1f}], 95% interval over documents"
+    if gain.low > 0:
+        return f"the network adds to the scorers: {size}, by the documents that chose its epoch"
+    if left_out:
+        return f"the model is of the scorers alone: that the network adds anything to them cannot be told from these documents: {size}"
+    return (
+        f"that the network adds anything to the scorers cannot be told from these documents: {size}; "
+        "`plant finetune --no-network --force` gives a model of the scorers alone"
+    )
+
+
+def _describe_calibration(found: Calibrated) -> str:
+    before, after = found.before.error, found.reliability.error
+    if before is None or after is None:
+        return "how far probabilities are off is not measured: there is no pair of document and label to measure it on"
+    pairs = int(found.reliability.counts.sum())
+    return (
+        f"probabilities are off by {100 * after:.2g} points on average (expected calibration error over {pairs:,} pairs of document "
+        f"and label; {100 * before:.2g} before); "
+        f"calibrated by {found.method}, the better on left-out documents ({'; '.join([*_describe_losses(found), *_describe_floor(found)])})"
+    )
+
+
+def _describe_floor(found: Calibrated) -> list[str]:
+    """Which labels the scores of a single source hardly tell apart."""
+    from plant_cli.scoring.calibration import FLATTEST, find_floored
+
+    floored = find_floored(found.fusion)
+    whose = "all labels"
+    if len(floored) < len(found.fusion.knots):
+        whose = f"labels of training frequency {' and '.join(f'{knot:g}' for knot in floored)}"
+    return [f"the slope of {whose} is at its floor, {FLATTEST:g}: scores hardly tell which of them are right"] if floored else []
+
+
+def _describe_losses(found: Calibrated) -> list[str]:
+    return [f"{name} Brier score {losses.brier:.4f}, log loss {losses.log_loss:.4f}" for name, losses in found.losses.items()]
+
+
+def _describe_threshold(threshold: float, options: FinetuneOptions, split: str) -> str:
+    from plant_cli.scoring.decisions import describe_source, describe_tuning
+
+    if options.tune != "per-label":
+        return f"threshold {threshold:.3g} {describe_tuning(split, options.tune)}"
+    return (
+        f"one threshold for each label tuned on {describe_source(split)}; {threshold:.3g} (the best for macro-F1) for labels without a "
+        f"{split} document among those scored highest"
+    )
+
+
+SPECS = (
+    StageSpec(
+        name="finetune",
+        summary="Stage 2: train the network to assign labels, from planted attention or, for comparison, from nothing "
+        "(practically uniform attention).",
+        options=FinetuneOptions,
+        source="PLANT, stage 2",
+        run=run,
+        sections=("data", "model", "machine"),
+        feeds=("thresholds", "predict", "eval", "significance", "diff", "report", "export", "suggest"),
+        parallel=True,
+        seeded=True,
+        examples=("plant finetune", "plant finetune --no-network --scorers words,titles data.parquet"),
+    ),
+)

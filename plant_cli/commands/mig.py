@@ -1,0 +1,303 @@
+"""The stage `plant mig`: which words indicate which label, from the training documents alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import model_validator
+
+from plant_cli.api import (
+    Choice,
+    Column,
+    ComponentError,
+    Corpus,
+    Counts,
+    Interrupted,
+    Options,
+    Result,
+    SignalSpec,
+    StageContext,
+    StageSpec,
+    Table,
+    choice,
+    option,
+)
+from plant_cli.api.context import with_tag
+from plant_cli.data.files import SIZE_PATTERN, read_size
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import torch
+
+    from plant_cli.relevance.counting import Counting, Margins
+    from plant_cli.relevance.engine import KeptWords, Signal
+    from plant_cli.relevance.relevance_table import Weighed
+
+
+SHOWN_WORDS = 8
+
+
+class MigOptions(Options):
+    """Options of `mig`."""
+
+    k: int = option(1000, "Words kept for each label, at most.", ge=1)
+    min_df: int = option(2, "Words in fewer training documents than this are left out.", ge=1)
+    sign: Literal["positive", "any"] = option(
+        "positive",
+        "positive: only words that come more often with the label than without it; any: also words whose absence indicates the label.",
+    )
+    norm: Literal["label-max", "global-max", "none", "rank", "grades", "jaccard"] = option(
+        "label-max",
+        "How values become relevance in [0, 1]. none: values are only clipped to [0, 1]; global-max: divided by the largest value of all "
+        "labels (reads the counts twice); grades: the rank in 101 steps; jaccard: needs the signal mig.",
+    )
+    signal: Choice = choice("signal", "mig", "The signal that measures how strongly a word indicates a label.", was="score")
+    label_text_weight: float = option(
+        0.0,
+        "Relevance added to the words of a label's title, rarest word most, also to words that --min-df would leave out; 0: none. "
+        "0.25 helped labels with few documents on all corpora it was tried on.",
+        ge=0,
+        le=1,
+    )
+    allow_leakage: bool = option(
+        False,
+        "Count validation and test documents as well, as the public code of PLANT's authors does. Figures of such a run are too good: "
+        "plant eval and plant significance mark them.",
+    )
+    memory: str = option("2GB", "Memory for the blocks of labels under way, such as 500MB.", pattern=SIZE_PATTERN)
+    jobs: int | None = option(None, "Threads (default: --threads, else all cores).", ge=1)
+    shard: str | None = option(
+        None, "Only count, and only this share of the training documents, such as 2/4; --merge adds the shares up.", pattern=r"^\d+/\d+$"
+    )
+    merge: tuple[str, ...] = option(
+        (),
+        "A folder that --shard wrote, or a pattern such as 'shards/*/mig' (repeatable): add up these counts instead of counting.",
+        path=True,
+    )
+
+    @model_validator(mode="after")
+    def _jaccard_is_for_mig(self) -> MigOptions:
+        if self.norm == "jaccard" and self.signal.name != "mig":
+            raise ValueError(f"norm jaccard divides by the joint entropy: it needs the signal mig, not {self.signal.name}")
+        return self
+
+    @model_validator(mode="after")
+    def _a_shard_is_counted_or_merged(self) -> MigOptions:
+        if self.shard is not None and self.merge:
+            raise ValueError("a shard is either counted (--shard) or merged (--merge)")
+        if self.allow_leakage and (self.shard is not None or self.merge):
+            raise ValueError("shards are of train alone: --allow-leakage needs to count all documents at once")
+        if self.shard is not None:
+            from plant_cli.data.splits import Shard
+
+            Shard.parse(self.shard)
+        return self
+
+
+def run(context: StageContext, options: MigOptions) -> Result:
+    """Count, score and keep the best words of every label; write `mig.parquet`, `words.parquet` and `labels.parquet`."""
+    from plant_cli.data.splits import Shard
+    from plant_cli.relevance.counts import Counter, choose_jobs
+    from plant_cli.relevance.relevance_table import write_forms, write_relevance
+
+    corpus = context.corpus()
+    signal, signal_options = context.component(SignalSpec, options.signal)
+    weight = _weigh_titles(context, corpus, options)
+    counter = Counter(
+        corpus=corpus,
+        min_df=options.min_df,
+        occurrences=signal.needs_occurrences,
+        memory=read_size(options.memory),
+        reporter=context.reporter,
+        check=partial(_stop_if_asked, context),
+        splits=tuple(corpus) if options.allow_leakage else ("train",),
+        keep=_title_words(corpus) if weight else frozenset(),
+        folder=context.folder,
+        jobs=choose_jobs(context.machine, options.jobs),
+    )
+    if options.allow_leakage:
+        context.reporter.warn("words of validation and test documents are counted, too (--allow-leakage): figures of this run are too good")
+    if options.shard is not None:
+        return _describe_shard(counter.write_shard(context.folder, Shard.parse(options.shard)))
+    counting = counter.merge(options.merge) if options.merge else counter.count(_choose_gpu(context, signal))
+    keep = partial(_keep, context, counting, bind_signal(signal, signal_options), signal.name, options)
+    kept = write_relevance(context.folder, _weigh(corpus, counting.margins, keep, options, weight), counting.margins, corpus.labels)
+    write_forms(context.folder, counter.gather_forms(options.merge))
+    return _describe(context, corpus, counting.margins, kept)
+
+
+def _choose_gpu(context: StageContext, signal: SignalSpec) -> torch.device | None:
+    """The GPU that counts, if there is one and it can."""
+    if signal.needs_occurrences or context.machine.device == "cpu":
+        return None
+    from plant_cli.network.hardware import choose_hardware
+
+    device = choose_hardware(context.machine).device
+    return device if device.type == "cuda" else None
+
+
+def _stop_if_asked(context: StageContext) -> None:
+    if context.stopping:
+        raise Interrupted(
+            "stopped before relevance was complete",
+            where=str(context.folder),
+            expected="a few more seconds of work",
+            todo="run `plant mig` again; it starts afresh",
+        )
+
+
+def _describe_shard(figures: dict[str, str | int]) -> Result:
+    columns = [Column(name="shard"), *(Column(name=name, kind="count") for name in ("documents", "words", "counts"))]
+    table = Table(title="Counts of a shard", columns=columns, rows=[list(figures.values())])
+    return Result(tables=[table], next_step="plant mig --merge 'FOLDERS'  # of all shards", summary=figures)
+
+
+def bind_signal(spec: SignalSpec, options: Options) -> Signal:
+    """A signal with its options, whose values are checked: it may come from any plugin."""
+    import numpy as np
+
+    from plant_cli.relevance.engine import Signal
+
+    def score(counts: Counts) -> npt.NDArray[np.float64]:
+        shape = np.broadcast_shapes(*(np.shape(c) for c in (counts.docs_with_word, counts.docs_with_label, counts.docs_with_both)))
+        values = np.asarray(spec.score(counts, options), dtype=np.float64)
+        if values.shape != shape or np.isnan(values).any() or np.isposinf(values).any():
+            raise ComponentError(
+                f"the signal '{spec.name}' gave {'NaN or +inf' if values.shape == shape else f'values of shape {values.shape}'}",
+                where=f"signal '{spec.name}', {math.prod(shape)} pairs of label and word",
+                expected=f"one number for each pair, shape {shape}; -inf for a word that must not be kept",
+                todo=f"`plant plugins` says who made '{spec.name}'; choose another with --signal",
+            )
+        return values
+
+    return Signal(score=score, signed=spec.signed, needs_pairs=spec.needs_pairs, quasi_convex=spec.quasi_convex)
+
+
+def _keep(context: StageContext, counting: Counting, signal: Signal, name: str, options: MigOptions, k: int) -> Iterator[KeptWords]:
+    """The k best words of every label, block after block of labels."""
+    from plant_cli.relevance.counts import choose_jobs
+    from plant_cli.relevance.engine import Selection, keep_words
+
+    selection = Selection(k=k, sign=options.sign, memory=read_size(options.memory), jobs=choose_jobs(context.machine, options.jobs))
+    with context.reporter.progress(f"scoring words ({name})", len(counting.margins.docs_with_label), "labels") as task:
+        for kept in keep_words(counting, signal, selection):
+            yield kept
+            task.advance(len(kept.offsets) - 1)
+            _stop_if_asked(context)
+
+
+def _weigh(
+    corpus: Corpus, margins: Margins, keep: Callable[[int], Iterator[KeptWords]], options: MigOptions, title_weight: float
+) -> Iterator[Weighed]:
+    """Each block of kept words with its relevance in [0, 1], from the raw values and from the label titles."""
+    from plant_cli.relevance.normalise import add_title_words, normalise
+
+    # The largest value of all labels must be known before the first block is weighed: nothing is held, so it takes a pass of its own.
+    largest = max((block.values.max(initial=0.0) for block in keep(1)), default=0.0) if options.norm == "global-max" else None
+    titles = _number_titles(corpus, margins) if title_weight else None
+    start = 0
+    for kept in keep(options.k):
+        block = slice(start, start + len(kept.offsets) - 1)
+        relevance = normalise(
+            kept,
+            options.norm,
+            n_docs=margins.n_docs,
+            docs_with_word=margins.docs_with_word,
+            docs_with_label=margins.docs_with_label[block],
+            largest=largest,
+        )
+        if titles is not None:
+            kept, relevance = add_title_words(
+                kept,
+                relevance,
+                titles[block],
+                weight=title_weight,
+                n_docs=margins.n_docs,
+                docs_with_word=margins.docs_with_word,
+            )
+        yield kept, relevance
+        start = block.stop
+
+
+def _weigh_titles(context: StageContext, corpus: Corpus, options: MigOptions) -> float:
+    """How much titles count; a weight that changes nothing is told."""
+    if any(corpus.labels.titles):
+        return options.label_text_weight
+    if options.label_text_weight:
+        context.reporter.warn("no label has a title: --label-text-weight changes nothing (give titles with --titles FILE)")
+    return 0.0
+
+
+def _title_words(corpus: Corpus) -> frozenset[str]:
+    """The words of all titles: a rare label's own words may be in one document only."""
+    return frozenset(word for title in corpus.labels.titles for word in corpus.analyser.spell(title or ""))
+
+
+def _number_titles(corpus: Corpus, margins: Margins) -> list[list[int]]:
+    """The distinct words of each label's title that are in the vocabulary, as indices."""
+    places = {word: i for i, word in enumerate(margins.words)}
+    return [sorted({places[word] for word in corpus.analyser.spell(title or "") if word in places}) for title in corpus.labels.titles]
+
+
+def _describe(context: StageContext, corpus: Corpus, margins: Margins, kept: npt.NDArray[np.int64]) -> Result:
+    import numpy as np
+
+    figures = {
+        "labels": len(corpus.labels),
+        "labels without words": int((kept == 0).sum()),
+        "documents": margins.n_docs,
+        "words": len(margins.words),
+        "kept": int(kept.sum()),
+        "median per label": int(np.median(kept)),
+    }
+    columns, silent = [Column(name=name, kind="count") for name in figures], np.flatnonzero(kept == 0)
+    named = ", ".join(corpus.labels.ids[i] for i in silent[:SHOWN_WORDS]) + (", …" if len(silent) > SHOWN_WORDS else "")
+    notes = [f"no word indicates {named}: a label of every document, or one with rare words alone (--min-df)"] if len(silent) else []
+    tag = context.tag
+    next_step = with_tag("plant pretrain-attn" if tag is None else f"plant pretrain-attn --relevance {tag}", tag)
+    size = Table(title="Relevance", columns=columns, rows=[list(figures.values())], notes=notes)
+    return Result(tables=[size, _sample(context, corpus, kept)], next_step=next_step, summary=figures)
+
+
+def _sample(context: StageContext, corpus: Corpus, kept: npt.NDArray[np.int64]) -> Table:
+    """The best words of a rare, a middling and a frequent label, so that a person sees whether they make sense."""
+    from plant_cli.relevance.relevance_table import read_label_words
+
+    labels = corpus.labels
+    by_count = sorted((i for i in range(len(labels)) if kept[i]), key=lambda i: labels.train_counts[i])
+    chosen: Sequence[int] = list(dict.fromkeys(by_count[place] for place in (0, len(by_count) // 2, -1))) if by_count else []
+    rows = []
+    for i in chosen:
+        first = read_label_words(context.folder, labels.ids[i])["word"][:SHOWN_WORDS]
+        rows.append([labels.ids[i], labels.titles[i], int(labels.train_counts[i]), ", ".join(first)])
+    columns = [Column(name="label"), Column(name="title"), Column(name="documents", kind="count"), Column(name="best words")]
+    return Table(
+        title="Words that indicate a rare, a middling and a frequent label",
+        columns=columns,
+        rows=rows,
+        notes=["`plant mig show LABEL` shows any label; `plant mig edit LABEL` corrects it"],
+    )
+
+
+SPECS = (
+    StageSpec(
+        name="mig",
+        summary="Find the words that indicate each label (exact mutual information gain, training documents only).",
+        options=MigOptions,
+        source="PLANT, equation 1",
+        run=run,
+        sections=("data", "machine"),
+        feeds=("pretrain-attn", "finetune"),
+        parallel=True,
+        examples=(
+            "plant mig --k 1000 data.parquet",
+            "plant mig corpus.csv --text-column abstract --labels-column subjects",
+            "plant mig data.parquet --shard 2/4 --run shards/2",
+            "plant mig data.parquet --merge 'shards/*/mig'",
+        ),
+    ),
+)

@@ -1,0 +1,273 @@
+"""The actions `plant mig show` and `plant mig edit`: look at a label's words, and correct them before training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plant_cli.api import ArtefactError, Column, DataError, Options, Result, StageContext, StageSpec, Table, UsageError, near_names, option
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from plant_cli.relevance.relevance_table import LabelEdits
+
+
+SHOWN = 5  # labels in a message
+FORMS_SHOWN = 6  # of a word
+WAIT = 10.0  # seconds that an edit waits for another one to end
+
+
+class MigShowOptions(Options):
+    """Options of `mig show`."""
+
+    label: str = option(help="A label: its id or title, or part of one; after -- if it begins with a dash.", argument=True)
+    limit: int = option(20, "Words shown.", ge=1)
+
+
+class EditOptions(Options):
+    """Options of `mig edit`."""
+
+    label: str | None = option(None, "A label: its whole id or title; after -- if it begins with a dash.", argument=True)
+    deny: tuple[str, ...] = option((), "A word that must not count for the label (repeatable).")
+    allow: tuple[str, ...] = option((), "A word and its relevance from 0 to 1, such as stroke=0.8 (repeatable).")
+    list: bool = option(False, "Show the edits of the label, or of all labels, and change nothing.")
+    clear: bool = option(False, "Drop the earlier edits of the label, or of all labels (a copy of all stays in a file beside the folder).")
+
+
+def show(context: StageContext, options: MigShowOptions) -> Result:
+    """The kept words of a label with value, relevance and the counts they come from, edits applied."""
+    from plant_cli.relevance.relevance_table import LabelEdits, read_edits, read_forms, read_label_words
+
+    folder = context.input("mig")
+    label = _find_label(context, folder, options.label, partly=True)
+    edits = read_edits(folder).get(label["label"], LabelEdits())
+    words = {row["word"]: row for row in read_label_words(folder, label["label"]).iter_rows(named=True)}
+    added = {
+        w: {"word": w, "value": None, "rank": None, "docs_with_both": None, "docs_with_word": None} for w in edits.allow if w not in words
+    }
+    rows = []
+    for word, row in {**words, **added}.items():
+        edit = "denied" if word in edits.deny else "allowed" if word in edits.allow else ""
+        relevance = 0.0 if word in edits.deny else edits.allow.get(word, row.get("relevance", 0.0))
+        rows.append((word, _significant(row["value"]), round(relevance, 4), row["docs_with_both"], row["docs_with_word"], edit))
+    rows.sort(key=lambda row: -row[2])
+    forms = read_forms(folder)
+    table = Table(
+        title=f"{label['label']} {label['title'] or ''}".strip(),
+        columns=[
+            Column(name="word"),
+            Column(name="value", kind="exact"),
+            Column(name="relevance", kind="exact"),
+            Column(name="documents with both", kind="count"),
+            Column(name="documents with word", kind="count"),
+            Column(name="edit"),
+            *([Column(name="forms")] if forms else []),
+        ],
+        rows=[(*row, *([_name_forms(forms.get(row[0], []))] if forms else [])) for row in rows[: options.limit]],
+        notes=[
+            f"{label['docs_with_label']} training documents carry the label; {min(options.limit, len(rows))} of {len(rows)} words shown"
+        ],
+    )
+    return Result(tables=[table])
+
+
+def _name_forms(forms: Sequence[str]) -> str:
+    return ", ".join(forms[:FORMS_SHOWN]) + (", …" if len(forms) > FORMS_SHOWN else "")
+
+
+def edit(context: StageContext, options: EditOptions) -> Result:
+    """Deny or allow words of a label; the same command twice changes nothing more."""
+    from plant_cli.runs.lock import hold_lock
+
+    if options.list or not context.run_path.is_dir():
+        return _edit(context, options)
+    with hold_lock(context.run_path, "mig edit", wait=WAIT):  # what held it may have made the relevance anew
+        return _edit(context, options)
+
+
+def _edit(context: StageContext, options: EditOptions) -> Result:
+    from plant_cli.relevance.relevance_table import LabelEdits, read_edits, write_edits
+
+    folder = context.input("mig")
+    label = None if options.label is None else _find_label(context, folder, options.label, partly=False)["label"]
+    word_of = _find_words(context, folder)
+    allowed = dict(map(_parse_allowed, options.allow))
+    later = LabelEdits(deny=frozenset(map(word_of, options.deny)), allow={word_of(word): value for word, value in allowed.items()})
+    _check_edit(folder, options, label, later)
+    if options.list:
+        return _list_edits(folder, read_edits(folder), label, changed=False)
+    if label is None:
+        forgotten = _clear_edits(folder)
+        return _list_edits(folder, {}, None, changed=forgotten is not None, notes=[forgotten or "there were no edits to forget"])
+    edits = read_edits(folder)
+    edits[label] = (LabelEdits() if options.clear else edits.get(label, LabelEdits())).then(later)
+    write_edits(folder, edits)
+    return _list_edits(folder, edits, label, changed=True)
+
+
+def _find_words(context: StageContext, folder: Path) -> Callable[[str], str]:
+    """Gives the word that a form is counted as; what is a word itself stays."""
+    from plant_cli.relevance.relevance_table import read_pairs
+
+    pairs = read_pairs(folder)
+    known, word_of = {word for word, _ in pairs}, {form: word for word, form in pairs}
+
+    def find(form: str) -> str:
+        word = form if form in known else word_of.get(form.lower(), form)
+        if word != form:
+            context.reporter.note(f"'{form}' is counted as '{word}'")
+        return word
+
+    return find
+
+
+def _clear_edits(folder: Path) -> str | None:
+    """Forget the edits of all labels, readable or not; says how many there were and which file keeps them. None if there were none."""
+    from plant_cli.relevance.relevance_table import read_edits, set_aside
+
+    try:
+        edits = read_edits(folder)
+        counted = f"{sum(len(entry.deny) + len(entry.allow) for entry in edits.values())} edits of {len(edits)} labels"
+    except ArtefactError:
+        counted = "edits that could not be read"
+    kept = set_aside(folder)
+    return None if kept is None else f"forgotten: {counted}; {kept} keeps them"
+
+
+def _check_edit(folder: Path, options: EditOptions, label: str | None, later: LabelEdits) -> None:
+    from plant_cli.relevance.relevance_table import read_vocabulary
+
+    words = [*later.deny, *later.allow]
+    both = sorted(later.deny & later.allow.keys())
+    if both:
+        raise UsageError(
+            f"'{both[0]}' is denied and allowed at once",
+            where="mig edit, options deny and allow",
+            expected="each word in one of them",
+            todo=f"leave out --deny {both[0]} or --allow {both[0]}=…",
+        )
+    if not words and not options.list and not options.clear:
+        raise UsageError(
+            "there is nothing to edit",
+            where="mig edit",
+            expected="--deny WORD, --allow WORD=0.8, --list or --clear",
+            todo="add one of them",
+        )
+    if words and (options.list or label is None):
+        raise UsageError(
+            "words are edited for one label", where="mig edit", expected="a label and no --list", todo="`plant mig edit LABEL --deny WORD`"
+        )
+    known = set(read_vocabulary(folder)["word"].to_list()) if words else set()
+    for word in words:
+        if word not in known:
+            raise UsageError(
+                f"no training document has the word '{word}' often enough",
+                where=f"{len(known)} words of {folder / 'words.parquet'}",
+                expected=near_names(word, known),
+                todo="use a lower-cased word of the vocabulary; `plant mig --min-df 1 --force` keeps rare ones",
+            )
+
+
+def _parse_allowed(text: str) -> tuple[str, float]:
+    word, _, number = text.rpartition("=")
+    try:
+        relevance = float(number)
+    except ValueError:
+        relevance = -1.0
+    if not word or not 0.0 <= relevance <= 1.0:
+        raise UsageError(
+            f"'{text}' is not a word with a relevance",
+            where="--allow",
+            expected="WORD=NUMBER from 0 to 1",
+            todo="such as --allow stroke=0.8",
+        )
+    return word, relevance
+
+
+def _find_label(context: StageContext, folder: Path, wanted: str, *, partly: bool) -> dict[str, Any]:
+    """The row of `labels.parquet` whose id is `wanted`; else the only one whose id or title is it, whatever the case.
+
+    Args:
+        context: warns where another label than the written one is meant.
+        folder: of `mig`.
+        wanted: as the user wrote it.
+        partly: whether the only label whose id or title contains it may be meant, too: where labels are shown, not where they are edited.
+    """
+    import polars as pl
+
+    from plant_cli.relevance.relevance_table import read_label_index
+
+    index = read_label_index(folder)
+    names, lowered = [pl.col(name).str.to_lowercase() for name in ("label", "title")], wanted.lower()
+    whole = pl.any_horizontal([name == lowered for name in names])
+    part = pl.any_horizontal([name.str.contains(lowered, literal=True) for name in names])
+    for found in (pl.col("label") == wanted, whole, part):
+        rows = index.filter(found)
+        if len(rows):
+            break
+    if len(rows) == 1 and (partly or found is not part):
+        row = rows.row(0, named=True)
+        if row["label"] != wanted:
+            context.reporter.note(f"'{wanted}' is taken for the label '{row['label']}'" + (f" ({row['title']})" if row["title"] else ""))
+        return row
+    dash = any(label.startswith("-") for label in rows["label"])
+    many = f"{len(rows)} labels have" if len(rows) > 1 else "one label has"
+    raise DataError(
+        f"{many} '{wanted}' {'as' if found is whole else 'in'} the id or title" if len(rows) else f"no label is named '{wanted}'",
+        where=str(folder / "labels.parquet"),
+        expected=_suggest(rows) if len(rows) else _near(wanted, index),
+        todo=f"give one label's whole id, as in `plant mig {'show' if partly else 'edit'} {'-- -ID' if dash else 'ID'}`",
+    )
+
+
+def _near(wanted: str, index: pl.DataFrame) -> str:
+    either = near_names(wanted, [*index["label"], *index["title"].drop_nulls()])
+    return either if "did you mean" in either else near_names(wanted, index["label"])
+
+
+def _suggest(rows: pl.DataFrame) -> str:
+    shown = [f"{row['label']} ({row['title']})" if row["title"] else f"{row['label']}" for row in rows.head(SHOWN).iter_rows(named=True)]
+    return "one of " + ", ".join(shown) + (", …" if len(rows) > len(shown) else "")
+
+
+def _list_edits(folder: Path, edits: dict[str, LabelEdits], only: str | None, *, changed: bool, notes: Sequence[str] = ()) -> Result:
+    from plant_cli.relevance.relevance_table import read_label_index
+
+    titles = dict(read_label_index(folder).select("label", "title").iter_rows())
+    rows: list[tuple[str, str | None, str, str, float | None]] = []
+    for label, entry in sorted(edits.items()):
+        if only in (None, label):
+            title = titles.get(label)
+            rows.extend((label, title, word, "denied", None) for word in sorted(entry.deny))
+            rows.extend((label, title, word, "allowed", relevance) for word, relevance in sorted(entry.allow.items()))
+    columns = [Column(name="label"), Column(name="title"), Column(name="word"), Column(name="edit"), Column(name="relevance", kind="exact")]
+    return Result(
+        tables=[Table(title="Edits of relevance", columns=columns, rows=rows, notes=notes)],
+        next_step="plant pretrain-attn --force" if changed else None,
+    )
+
+
+def _significant(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
+
+
+SPECS = (
+    StageSpec(
+        name="mig show",
+        summary="Show the words that indicate a label, with values and counts.",
+        options=MigShowOptions,
+        run=show,
+        writes=False,
+        examples=("plant mig show E11.9 --limit 50",),
+    ),
+    StageSpec(
+        name="mig edit",
+        summary="Deny or allow words of a label before training.",
+        options=EditOptions,
+        run=edit,
+        writes=False,
+        examples=("plant mig edit E11.9 --deny patient --allow insulin=0.8",),
+    ),
+)

@@ -1,0 +1,228 @@
+"""`plant plan`: what a recipe or a run will take before it starts: parameters, memory, disk, operations, hours, and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, cast
+
+from plant_cli.api import BackboneSpec, LossSpec, Options, RecipeError, Result, ShortlistSpec, SignalSpec, StageContext, StageSpec, option
+from plant_cli.data.files import read_size
+
+if TYPE_CHECKING:
+    from plant_cli.api import Corpus, ModelSection
+    from plant_cli.commands.mig import MigOptions
+    from plant_cli.runs.steps import Step
+    from plant_cli.training.planner import Planner
+    from plant_cli.training.planning import Estimate, Job
+
+
+STAGES = ("mig", "pretrain-attn", "finetune", "predict")
+
+
+class PlanOptions(Options):
+    """What to plan."""
+
+    recipe: str | None = option(None, "The recipe: a file, or a shipped one's name (default: the run as it is).", argument=True)
+    probe: bool = option(False, "Measure the time of each stage's steps on this machine; without it, hours are the least that is possible.")
+    launch: str | None = option(None, "Plan for the processes that this file of `accelerate config` describes; none is started.", path=True)
+
+
+def run(context: StageContext, options: PlanOptions) -> Result:
+    """Plan with made-up weights: none are read, and nothing is written to the run.
+
+    plant plan recipe.yaml
+    plant plan --probe
+    """
+    from plant_cli.network.hardware import choose_hardware
+    from plant_cli.training.planner import Planner, free_memory, report
+    from plant_cli.training.planning import ALONE, read_sharing
+
+    if options.recipe is not None and context.request.recipe != options.recipe:  # a recipe that the user named, like any other
+        return context.runner.run_stage(replace(context.request, recipe=options.recipe), "plan")
+    recipe = context.request.recipe
+    sharing = ALONE if options.launch is None else read_sharing(Path(options.launch))
+    steps = _steps(context, recipe)
+    hardware = choose_hardware(steps[0].machine)
+    free = free_memory(hardware, sharing)
+    with _corpus(context, steps[0], recipe) as corpus:
+        planner = Planner(context.component, corpus, hardware, sharing, free=free, timed=options.probe)
+        relevance = any(step.name == "mig" for step in steps) or (recipe is None and context.find_input("mig") is not None)
+        plans = {step.name: _plan(context, step, corpus, planner, relevance=relevance) for step in _drop_idle(steps)}
+    place = f"{hardware.device} in {str(hardware.dtype).removeprefix('torch.')}"
+    each = f" for each of {sharing.processes} processes" if sharing.processes > 1 else ""
+    return report(plans, free, place + each, [*_explain(plans), *planner.notes])
+
+
+def _explain(plans: Mapping[str, Estimate]) -> Iterator[str]:
+    """On what the figures rest."""
+    from plant_cli.training import planner as scorers
+    from plant_cli.training import planner as words
+
+    if "mig" in plans:
+        sample = f"a sample of at most {words.SAMPLE:,} documents"
+        yield f"mig was run on {sample}; what grows with them is scaled up, so its figures are on the high side"
+    if any(not found.parts for name, found in plans.items() if name != "mig"):
+        yield f"scorers were fitted on a sample of at most {scorers.SAMPLE} documents and on half of it, and what grows is scaled up"
+    if any(found.parts for found in plans.values()):
+        yield "activations are measured with made-up weights: one and two of the longest documents, one and two layers of each kind"
+    if any(not found.measured for found in plans.values()):
+        yield "hours marked ≥ are operations at the speed of one large matrix product, the least that is possible; --probe measures"
+
+
+def _steps(context: StageContext, recipe: str | None) -> list[Step]:
+    """The steps of the recipe that can be planned; without a recipe those that the run would take now."""
+    from plant_cli.runs.recipes import load_recipe, parse_command, read_run_recipe
+    from plant_cli.runs.steps import resolve_step, resolve_steps
+
+    request = context.request
+    over = parse_command(request.sets, request.flags)
+    over = over.only({section: given for section, given in over.values.items() if section != "plan"})
+    if recipe is None:
+        layers, registry = [read_run_recipe(request.run_path), over], request.registry
+        return [resolve_step(layers, registry.find(StageSpec, name), None, registry) for name in STAGES]
+    steps = [step for step in resolve_steps(load_recipe(recipe).layer, over, request.registry) if step.spec.name in STAGES]
+    if not steps:
+        raise RecipeError(
+            f"the recipe '{recipe}' holds nothing to plan",
+            where=recipe,
+            expected=f"a section for one of {', '.join(STAGES)}",
+            todo="`plant recipe show quickstart` shows an example",
+        )
+    return steps
+
+
+@contextmanager
+def _corpus(context: StageContext, step: Step, recipe: str | None) -> Iterator[Corpus]:
+    """The run's corpus if it has one and no recipe says otherwise, else one that is prepared in a temporary folder."""
+    from plant_cli.data.corpus_files import SPLITS_FILE
+    from plant_cli.data.loading import load_dataset
+    from plant_cli.data.prepare import prepare
+
+    if recipe is None and (context.run_path / "corpus" / SPLITS_FILE).exists():
+        yield context.corpus()
+        return
+    data = step.data.model_copy(update={"rejects": context.data.rejects})  # a recipe that is only planned writes no file
+    dataset = load_dataset(context, data)
+    with TemporaryDirectory() as folder:
+        yield prepare(dataset, data, Path(folder), context.reporter)
+
+
+def _drop_idle(steps: list[Step]) -> list[Step]:
+    """Without the steps that score with a model without a network: they take next to nothing."""
+    alone = [step.tag for step in steps if step.spec.name == "finetune" and not getattr(step.options, "network", True)]
+    return [step for step in steps if not (step.spec.name == "predict" and step.tag in alone)]
+
+
+def _plan(context: StageContext, step: Step, corpus: Corpus, planner: Planner, *, relevance: bool) -> Estimate:
+    if step.spec.name == "mig":
+        return _words(context, step, corpus)
+    if not getattr(step.options, "network", True):
+        from plant_cli.training.planner import plan_scorers
+
+        return plan_scorers(corpus, planner.scorers(step.options.chosen_scorers), context.reporter)  # type: ignore[attr-defined]
+    return planner.plan(_job(context, step, corpus, relevance=relevance))
+
+
+def _words(context: StageContext, step: Step, corpus: Corpus) -> Estimate:
+    """What a stage `mig` takes."""
+    from plant_cli.commands.mig import bind_signal
+    from plant_cli.relevance.counts import Counter, choose_jobs
+    from plant_cli.relevance.engine import Selection
+    from plant_cli.training.planner import plan_words
+
+    options: MigOptions = cast("MigOptions", step.options)
+    signal, signal_options = context.component(SignalSpec, options.signal)
+    memory, jobs = read_size(options.memory), choose_jobs(step.machine, options.jobs)
+    counter = Counter(
+        corpus=corpus, min_df=1, occurrences=signal.needs_occurrences, memory=memory, reporter=context.reporter, check=lambda: None
+    )
+    return plan_words(
+        corpus.split("train"),
+        corpus.labels,
+        partial(counter.read_words, min_df=options.min_df),
+        bind_signal(signal, signal_options),
+        Selection(k=options.k, sign=options.sign, memory=memory, jobs=jobs),
+        occurrences=signal.needs_occurrences,
+    )
+
+
+def _find_start(context: StageContext, section: ModelSection) -> ModelSection:
+    """The network with the folder that its backbone starts from, where the run has made it already."""
+    spec, options = context.component(BackboneSpec, section.backbone)
+    if context.request.recipe is not None or spec.start is None or getattr(options, spec.start.option) is not None:
+        return section
+    folder = context.find_input(spec.start.stage)
+    named = {} if folder is None else {spec.start.option: str(folder)}
+    backbone = section.backbone.model_copy(update={"options": {**section.backbone.options, **named}})
+    return section.model_copy(update={"backbone": backbone})
+
+
+def _job(context: StageContext, step: Step, corpus: Corpus, *, relevance: bool) -> Job:
+    """What a step that trains or scores asks of the machine; `relevance`: whether the run has it by then."""
+    import numpy as np
+
+    from plant_cli.training.options import ROLES, FinetuneOptions, PretrainOptions
+    from plant_cli.training.planning import Job
+    from plant_cli.training.shortlisting import choose_shortlist
+
+    options: Any = step.options
+    sizes = corpus.sizes
+    batch = getattr(options, "batch", options.micro_batch)
+    job = Job(
+        model=_find_start(context, step.model),
+        machine=step.machine,
+        kind="score",
+        documents=0,
+        batch=batch,
+        micro_batch=options.micro_batch,
+    )
+    if not isinstance(options, PretrainOptions | FinetuneOptions):
+        scored = sizes.get(options.split, 0)
+        limit = options.cache_limit
+        return replace(job, documents=scored, split=options.split, read=scored, cache_limit=limit, every_score=options.auc)
+    read = sizes["train"] + sizes.get("validation", 0)
+    gold = corpus.split("train").gold
+    job = replace(job, documents=sizes["train"], read=read, cache_limit=options.cache_limit)
+    positives = int(np.diff(gold.indptr).max())
+    if isinstance(options, PretrainOptions):
+        epochs = partial(options.choose_epochs, documents=gold.shape[0], assignments=gold.nnz, labels=gold.shape[1])
+        titles = step.model.label_queries == "titles"
+        regressed, drawn = (epochs(regressed=options.regresses(able=able, titles=titles)) for able in (True, False))
+        job = replace(job, epochs=regressed, drawn_epochs=drawn)
+        sampled = options.labels_per_document
+        labels = sampled + positives * job.largest if sampled >= 0 else 0
+        return replace(job, kind="rank", roles=frozenset({"attention", *(() if options.freeze_backbone else ("backbone",))}), labels=labels)
+    loss: Any = context.component(LossSpec, options.loss)[1]
+    hard = getattr(loss, "hard_negatives", 0)
+    drawn = getattr(loss, "random_negatives", 0)
+    job = replace(job, epochs=options.epochs, kind="label", roles=ROLES, schedule=options.schedule)
+    shortlist = choose_shortlist(options, hard, len(corpus.labels), relevance=relevance)
+    proposed = 0 if shortlist is None else _most_proposed(context.component(ShortlistSpec, shortlist), len(corpus.labels))
+    if 0 < proposed <= hard:
+        each = positives + proposed + -(-drawn * proposed // hard)
+        return replace(job, labels=each, candidates=each)
+    return replace(job, labels=positives + hard + drawn if hard else 0, candidates=proposed)
+
+
+def _most_proposed(shortlist: tuple[ShortlistSpec, Options], labels: int) -> int:
+    spec, options = shortlist
+    return labels if spec.most is None else spec.most(options, labels)
+
+
+SPECS = (
+    StageSpec(
+        name="plan",
+        summary="Say what a recipe or the run will take before it starts: memory, disk, hours, and what to change.",
+        options=PlanOptions,
+        run=run,
+        sections=("data", "model", "machine"),
+        writes=False,
+        panel="Tools",
+        examples=("plant plan quickstart", "plant plan recipe.yaml --probe", "plant plan recipe.yaml --launch accelerate.yaml"),
+    ),
+)

@@ -1,0 +1,153 @@
+"""`plant plugins`: what is installed, what is broken, and which options a component has."""
+
+from __future__ import annotations
+
+from plant_cli.api import (
+    Column,
+    ComponentError,
+    Components,
+    NoOptions,
+    Options,
+    PluginRecord,
+    Result,
+    Spec,
+    StageContext,
+    StageSpec,
+    Table,
+    near_names,
+    option,
+)
+from plant_cli.api.options import option_rows
+from plant_cli.api.specs import KINDS, Kind
+
+
+class PluginShowOptions(Options):
+    """Options of `plant plugins show`."""
+
+    name: str = option(help="A component's name, such as `minilm`.", argument=True)
+    kind: str | None = option(None, "Only this kind of component, where several share the name.")
+
+
+def list_plugins(context: StageContext, options: NoOptions) -> Result:
+    """List every plugin that was found, broken ones with their error."""
+    records = context.request.registry.plugins
+    columns = [Column(name=n) for n in ("plugin", "distribution", "version", "state", "components", "file")]
+    broken = [r for r in records if r.error]
+    table = Table(
+        title="Plugins",
+        columns=columns,
+        rows=[(r.name, r.distribution, r.version, r.state, _components_text(r), r.file) for r in records],
+        notes=[f"{r.name} is broken: {r.error}" for r in broken],
+    )
+    return Result(
+        tables=[table],
+        data={"plugins": [_plugin_data(r) for r in records]},
+        next_step="plant plugins show NAME explains one component",
+    )
+
+
+def show_component(context: StageContext, options: PluginShowOptions) -> Result:
+    """Explain a component: its options, its source and who brings it."""
+    registry = context.request.registry
+    found = [(kind, spec) for kind in _kinds(options.kind) for spec in registry.specs(kind.spec) if spec.name == options.name]
+    if not found:
+        raise _unknown(registry, options)
+    return Result(
+        tables=[_component_table(registry, kind, spec) for kind, spec in found],
+        data={"components": [_component_data(registry, kind, spec) for kind, spec in found]},
+    )
+
+
+def _kinds(chosen: str | None) -> list[Kind]:
+    if chosen is not None and chosen not in KINDS:
+        raise ComponentError(
+            f"there is no kind of component named '{chosen}'",
+            where="--kind",
+            expected=near_names(chosen, KINDS),
+            todo="leave --kind out to look in all of them",
+        )
+    return [KINDS[chosen]] if chosen else list(KINDS.values())
+
+
+def _unknown(registry: Components, options: PluginShowOptions) -> Exception:
+    kinds = _kinds(options.kind)
+    for kind in kinds:
+        if registry.owner(kind.spec, options.name):  # owned twice: the registry explains by whom
+            registry.find(kind.spec, options.name)
+    names = [spec.name for kind in kinds for spec in registry.specs(kind.spec)]
+    return ComponentError(
+        f"there is no {options.kind or 'component'} named '{options.name}'",
+        where="plugins show",
+        expected=near_names(options.name, names),
+        todo="`plant plugins` lists the components of each plugin",
+    )
+
+
+def _components_text(record: PluginRecord) -> str:
+    by_kind: dict[str, list[str]] = {}
+    for kind, name in record.components:
+        by_kind.setdefault(kind, []).append(name)
+    return "; ".join(f"{kind}: {', '.join(names)}" for kind, names in by_kind.items())
+
+
+def _plugin_data(record: PluginRecord) -> dict[str, object]:
+    return {
+        "name": record.name,
+        "distribution": record.distribution,
+        "version": record.version,
+        "file": record.file,
+        "state": record.state,
+        "error": record.error,
+        "components": [{"kind": kind, "name": name} for kind, name in record.components],
+    }
+
+
+def _component_table(registry: Components, kind: Kind, spec: Spec) -> Table:
+    owner = registry.owner(kind.spec, spec.name)
+    notes = [spec.summary]
+    if spec.source:
+        notes.append(f"Source: {spec.source}")
+    if owner is not None:
+        notes.append(f"From plugin {owner.name}, distribution {owner.distribution} {owner.version}")
+    rows = [(r.name, r.type, "required" if r.required else r.default, r.rules, r.help) for r in option_rows(spec.options)]
+    return Table(
+        title=f"{kind.name} {spec.name}",
+        columns=[Column(name=n) for n in ("option", "type", "default", "limits", "help")],
+        rows=rows,
+        notes=notes,
+    )
+
+
+def _component_data(registry: Components, kind: Kind, spec: Spec) -> dict[str, object]:
+    owner = registry.owner(kind.spec, spec.name)
+    return {
+        "kind": kind.name,
+        "name": spec.name,
+        "summary": spec.summary,
+        "source": spec.source,
+        "plugin": owner.name if owner else None,
+        "options": [vars(row) for row in option_rows(spec.options)],
+    }
+
+
+SPECS = (
+    StageSpec(
+        name="plugins",
+        summary="List the installed plugins and their components; broken ones with their error.",
+        run=list_plugins,
+        writes=False,
+        needs_run=False,
+        panel="Tools",
+        examples=("plant plugins", "plant plugins --format json"),
+    ),
+    StageSpec(
+        name="plugins show",
+        summary="Explain a component: its options, its source and who brings it.",
+        options=PluginShowOptions,
+        run=show_component,
+        writes=False,
+        needs_run=False,
+        panel="Tools",
+        examples=("plant plugins show minilm",),
+    ),
+)

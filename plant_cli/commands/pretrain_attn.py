@@ -1,0 +1,88 @@
+"""Stage 1, `plant pretrain-attn`: plant the relevance of words into the label attention (learning to rank)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plant_cli.api import BackboneSpec, Column, LossSpec, Result, StageContext, StageSpec, Table
+from plant_cli.api.context import with_tag
+from plant_cli.network.assembly import find_design
+from plant_cli.runs.session import open_session
+from plant_cli.training.options import PretrainOptions
+
+if TYPE_CHECKING:
+    from plant_cli.api import Corpus
+    from plant_cli.training.stage1 import Planted
+
+
+def run(context: StageContext, options: PretrainOptions) -> Result:
+    """Train label queries and attention maps so that attention ranks a document's words by their relevance for each label."""
+    corpus, relevance = context.corpus(), context.input("mig", options.relevance)
+
+    # Imports torch, which takes seconds: what is missing is said before.
+    from plant_cli.network.reading_checks import load_statistics, warn_of_languages
+    from plant_cli.training.materials import Inputs
+    from plant_cli.training.stage1 import plant_attention
+
+    statistics = load_statistics(relevance, corpus)
+    given = Inputs(
+        corpus=corpus,
+        design=find_design(context.model, context.component).start_from(context.input),
+        machine=context.machine,
+        session=open_session(context),
+        component=context.component,
+        statistics=statistics,
+        losses=context.components(LossSpec),
+    )
+    warn_of_languages(given.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
+    return _report(plant_attention(given, options, statistics), _describe(corpus, context.machine.seed), context.tag)
+
+
+def _describe(corpus: Corpus, seed: int) -> str:
+    """What the figures are of."""
+    counted = f"{corpus.sizes['validation']} documents of validation; {len(corpus.labels)} labels counted, each document's own"
+    return f"{counted}; convention: gains 2^relevance - 1, documents without such words left out; seed {seed}"
+
+
+def _report(reached: Planted, said: str, tag: str | None) -> Result:
+    outcome, name = reached.training, reached.measure
+    rows = [[str(e["epoch"] or "start"), e["loss"], e[name], e[f"random {name}"], e["tau"]] for e in outcome.history]
+    kept = "start" if outcome.best_epoch < 0 else f"epoch {outcome.best_epoch + 1}"
+    columns = [Column(name="epoch"), Column(name="loss", kind="exact")]
+    columns += [Column(name=n, kind="points") for n in (name, "in random order", "Kendall's tau")]
+    table = Table(
+        title="Attention ranks words by relevance (validation, each document's own labels)",
+        columns=columns,
+        rows=rows,
+        notes=[f"kept: {kept}; relevance is fitted on train only", said, *reached.speed.notes()],
+    )
+    best = outcome.kept
+    return Result(
+        tables=[table],
+        next_step=with_tag("plant finetune" if tag is None else f"plant finetune --planted {tag}", tag),
+        summary={
+            name: best[name],
+            f"random {name}": best[f"random {name}"],
+            "tau": best["tau"],
+            "epochs": outcome.epochs,
+            "best_epoch": outcome.best_epoch + 1,
+            **reached.speed.summary(),
+            **reached.cuts,
+        },
+    )
+
+
+SPECS = (
+    StageSpec(
+        name="pretrain-attn",
+        summary="Stage 1: plant relevance into the label attention, by learning to rank each document's words.",
+        options=PretrainOptions,
+        source="PLANT, stage 1; LambdaLoss (Wang et al. 2018) on nDCG",
+        run=run,
+        sections=("data", "model", "machine"),
+        feeds=("finetune",),
+        parallel=True,
+        seeded=True,
+        examples=("plant pretrain-attn", "plant pretrain-attn --backbone tiny --set model.backbone.hidden=64"),
+    ),
+)

@@ -1,0 +1,63 @@
+"""`plant quickstart`: everything once on a small made-up corpus, planted against uniform attention, with intervals."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+from plant_cli.api import BackboneSpec, Options, Result, StageContext, StageSpec, UsageError, option
+
+RECIPE = "quickstart"
+ENCODER, SMALL = "minilm", "tiny"
+
+
+class QuickstartOptions(Options):
+    """Options of `quickstart`."""
+
+    backbone: str | None = option(None, "The backbone (default: minilm where its weights are installed, else tiny).")
+
+
+def run(context: StageContext, options: QuickstartOptions) -> Result:
+    """Make a corpus, run mig, pretrain-attn, finetune, eval and significance on it, and show what planting changed.
+
+    plant quickstart
+    plant quickstart --run try-it
+    """
+    from plant_cli.commands.run import run_recipe
+
+    if context.request.recipe is not None:
+        raise UsageError(
+            "quickstart has a recipe of its own",
+            where=f"plant quickstart, --recipe {context.request.recipe}",
+            expected="no other recipe",
+            todo=f"`plant run {shlex.quote(context.request.recipe)}` runs that one",
+        )
+    flags = {**context.request.flags, "model": {"backbone": options.backbone or _choose_backbone(context)}}
+    flags.pop("quickstart", None)
+    request = replace(context.request, recipe=RECIPE, flags=flags)
+    done = run_recipe(context.runner, request)
+    return replace(
+        done,
+        next_step="on your own data: plant mig --k 1000 data.parquet --run my-run   "
+        "(columns text and labels; then pretrain-attn, finetune, eval; `plant data check data.parquet` looks it over first)",
+    )
+
+
+def _choose_backbone(context: StageContext) -> str:
+    """The pretrained encoder if its weights are there."""
+    ready = (spec.is_installed is None or spec.is_installed() for spec in context.components(BackboneSpec) if spec.name == ENCODER)
+    return ENCODER if any(ready) else SMALL
+
+
+SPECS = (
+    StageSpec(
+        name="quickstart",
+        summary="See everything in minutes: a made-up corpus, planted against uniform attention, with intervals.",
+        options=QuickstartOptions,
+        run=run,
+        sections=("machine",),
+        writes=False,
+        takes=("force", "resume"),
+        examples=("plant quickstart",),
+    ),
+)

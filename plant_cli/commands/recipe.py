@@ -1,0 +1,155 @@
+"""`plant recipe`: list, show, check and copy recipes."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plant_cli.api import Column, NoOptions, Options, RecipeError, Result, StageContext, StageSpec, Table, UsageError, option
+
+if TYPE_CHECKING:
+    from plant_cli.runs.steps import Step
+
+
+class NameOptions(Options):
+    """Which recipe."""
+
+    recipe: str = option(help="A recipe file, or the name of a shipped recipe.", argument=True)
+
+
+class CopyOptions(NameOptions):
+    """Which recipe, and where to."""
+
+    file: str | None = option(None, "The file to write (default: the recipe's name in the working directory).", argument=True)
+
+
+def list_recipes(context: StageContext, options: NoOptions) -> Result:
+    """The recipes that come with `plant`."""
+    from plant_cli.runs.recipes import load_recipe, shipped_recipes
+
+    rows = [(name, load_recipe(str(path)).summary) for name, path in shipped_recipes().items()]
+    table = Table(title="Shipped recipes", columns=(Column(name="recipe"), Column(name="what it does")), rows=rows)
+    return Result(tables=[table], next_step="`plant run NAME` runs one, `plant recipe copy NAME` gives you a file to change")
+
+
+def show(context: StageContext, options: NameOptions) -> Result:
+    """Every value of a recipe as it resolves, and where each comes from."""
+    steps = _resolve(context, options.recipe)
+    rows = [row for step in steps for row in _rows(step, step.name, "options", step.values)]
+    for section in ("data", "model", "machine"):
+        users = [step for step in steps if section in step.sections]
+        distinct = {str(step.sections[section]): step for step in reversed(users)}
+        for step in reversed(distinct.values()):
+            shown = section if len(distinct) == 1 else f"{section} ({step.name})"
+            rows += _rows(step, shown, section, step.sections[section])
+    columns = (Column(name="key"), Column(name="value"), Column(name="from"))
+    data = {step.name: {**step.values, **step.sections} for step in steps}
+    return Result(tables=[Table(title=options.recipe, columns=columns, rows=rows)], data=data)
+
+
+def check(context: StageContext, options: NameOptions) -> Result:
+    """Validate a recipe without running it: every key, type, component and component option."""
+    steps = _resolve(context, options.recipe)
+    rows = [(step.name, step.spec.summary) for step in steps]
+    table = Table(title=f"{options.recipe} is valid", columns=(Column(name="step"), Column(name="what it does")), rows=rows)
+    return Result(tables=[table], next_step=f"`plant run {shlex.quote(options.recipe)}` runs it")
+
+
+def copy(context: StageContext, options: CopyOptions) -> Result:
+    """Copy a shipped recipe to a file of one's own."""
+    from plant_cli.data.files import replacing
+    from plant_cli.runs.recipes import find_recipe
+
+    source = find_recipe(options.recipe)
+    target = Path(options.file) if options.file is not None else Path(source.name)
+    if target.exists():
+        raise UsageError(
+            f"'{target}' exists",
+            where=str(target.absolute()),
+            expected="a file that does not exist",
+            todo=f"`plant recipe copy {shlex.quote(options.recipe)} OTHER.yaml`",
+        )
+    _require_base(source, target)
+    with replacing(target) as temporary:
+        temporary.write_bytes(source.read_bytes())
+    return Result(data={"file": str(target)}, next_step=f"change {target}, then `plant run {shlex.quote(str(target))}`")
+
+
+def _require_base(source: Path, target: Path) -> None:
+    """Refuse a copy that would not find what the recipe extends."""
+    from plant_cli.runs.recipes import find_recipe, parse_yaml
+
+    base = parse_yaml(source.read_text(encoding="utf-8"), str(source)).values.get("extends")
+    if not isinstance(base, str):
+        return
+    try:
+        find_recipe(base, target.absolute().parent)
+    except RecipeError as error:
+        raise UsageError(
+            f"the copy would not find '{base}', which '{source}' extends",
+            where=f"{target.absolute()}, key extends",
+            expected="that recipe in the same place beside the copy",
+            todo=f"copy it there first, or copy '{source}' into its own folder, {source.absolute().parent}",
+        ) from error
+
+
+def _resolve(context: StageContext, name: str) -> list[Step]:
+    from plant_cli.runs.recipes import Layer, load_recipe
+    from plant_cli.runs.steps import resolve_steps
+
+    return resolve_steps(load_recipe(name).layer, Layer(), context.request.registry)
+
+
+def _rows(step: Step, shown: str, part: str, values: Any, path: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:
+    rows = []
+    for key, value in values.items():
+        here = (*path, key)
+        if isinstance(value, dict) and value:
+            rows += _rows(step, shown, part, value, here)
+        else:
+            rows.append((".".join((shown, *here)), "" if value is None else str(value), step.layer.origin((part, *here))))
+    return rows
+
+
+SPECS = (
+    StageSpec(
+        name="recipe list",
+        summary="List the shipped recipes.",
+        run=list_recipes,
+        writes=False,
+        needs_run=False,
+        panel="Tools",
+        examples=("plant recipe list",),
+    ),
+    StageSpec(
+        name="recipe show",
+        summary="Show every value of a recipe and where it comes from.",
+        options=NameOptions,
+        run=show,
+        writes=False,
+        needs_run=False,
+        panel="Tools",
+        examples=("plant recipe show quickstart",),
+    ),
+    StageSpec(
+        name="recipe check",
+        summary="Validate a recipe without running it.",
+        options=NameOptions,
+        run=check,
+        writes=False,
+        needs_run=False,
+        panel="Tools",
+        examples=("plant recipe check recipe.yaml",),
+    ),
+    StageSpec(
+        name="recipe copy",
+        summary="Copy a shipped recipe to a file to change.",
+        options=CopyOptions,
+        run=copy,
+        writes=False,
+        needs_run=False,
+        panel="Tools",
+        examples=("plant recipe copy quickstart recipe.yaml",),
+    ),
+)

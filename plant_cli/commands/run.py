@@ -1,0 +1,72 @@
+"""`plant run RECIPE`: all steps of one experiment, passing over those that have not changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from plant_cli.api import Column, Options, RecipeError, Request, Result, Runner, StageContext, StageSpec, Table, option
+
+FIGURES = 4  # numbers of a step's summary shown beside it
+
+
+class RunOptions(Options):
+    """Which recipe, and with how many seeds."""
+
+    recipe: str = option(help="The recipe: a file, or the name of a shipped one.", argument=True)
+    seeds: int = option(1, "Train with this many seeds, counted from the recipe's; stages that do not depend on the seed run once.", ge=1)
+
+
+def run(context: StageContext, options: RunOptions) -> Result:
+    """Run the steps of a recipe in order; finished ones whose options and inputs have not changed are passed over.
+
+    plant run quickstart
+    plant run recipe.yaml --run my-run --set finetune.epochs=3
+    plant run recipe.yaml --seeds 5
+    """
+    request = replace(context.request, recipe=options.recipe, seeds=options.seeds)
+    return run_recipe(context.runner, request)
+
+
+def run_recipe(runner: Runner, request: Request) -> Result:
+    """Run all steps of the request's recipe and report what became of each."""
+    from plant_cli.data.records import plain_values
+
+    shared = {section: given for section, given in request.flags.items() if section != SPECS[0].name}
+    outcomes = runner.run_recipe(replace(request, flags=shared))
+    if not outcomes:
+        raise RecipeError(
+            f"the recipe '{request.recipe}' runs nothing",
+            where=str(request.recipe),
+            expected="a section for each stage, such as `mig:` or `finetune:`",
+            todo="`plant recipe show quickstart` shows an example",
+        )
+    summaries = {o.name: plain_values(o.result.summary) for o in outcomes}
+    rows = [(o.name, "unchanged" if o.unchanged else "done", round(o.seconds, 1), _figures(summaries[o.name])) for o in outcomes]
+    columns = (Column(name="step"), Column(name="status"), Column(name="seconds", kind="exact"), Column(name="main numbers"))
+    shown = [table for o in outcomes if not o.writes or o is outcomes[-1] for table in o.result.tables]
+    return Result(
+        tables=[*shown, Table(title=f"{request.recipe} in {request.run_path}", columns=columns, rows=rows)],
+        data={o.name: {"unchanged": o.unchanged, "seconds": o.seconds, "summary": summaries[o.name]} for o in outcomes},
+        next_step=outcomes[-1].result.next_step,
+    )
+
+
+def _figures(summary: dict[str, Any]) -> str:
+    numbers = [(key, value) for key, value in summary.items() if isinstance(value, int | float) and not isinstance(value, bool)]
+    return ", ".join(f"{key} {value:.4g}" for key, value in numbers[:FIGURES])
+
+
+SPECS = (
+    StageSpec(
+        name="run",
+        summary="Run all stages of a recipe, passing over what has not changed.",
+        options=RunOptions,
+        run=run,
+        sections=("data", "model", "machine"),
+        writes=False,
+        parallel=True,
+        takes=("force", "resume"),
+        examples=("plant run quickstart", "plant run recipe.yaml --run my-run --set finetune.epochs=3", "plant run recipe.yaml --seeds 5"),
+    ),
+)

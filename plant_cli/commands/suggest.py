@@ -1,0 +1,271 @@
+"""`plant suggest`: labels for new texts, by the trained network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plant_cli.api import Column, Options, Result, StageContext, StageSpec, Table, UsageError, option
+from plant_cli.report.text import count
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from plant_cli.api import Corpus
+    from plant_cli.network.reading import Cut
+    from plant_cli.scoring.decisions import Thresholds
+    from plant_cli.scoring.models import TrainedModel
+    from plant_cli.scoring.top import TopLabels
+
+
+FEW, MANY = 10, 100  # labels of a text that are looked at
+SHOWN = 5  # documents in the table when the rest is in a file
+
+
+class SuggestOptions(Options):
+    """Options of `suggest`."""
+
+    path: str | None = option(
+        None,
+        "Texts to label: a table, which needs no labels; a .txt file or a folder of them; or - for one text on standard input.",
+        argument=True,
+    )
+    text: str | None = option(None, "One text to label, instead of a table.")
+    top_k: int | None = option(None, f"Labels suggested for each text, at most (default: {FEW}; with --assigned {MANY}).", ge=1)
+    assigned: bool = option(False, "Only labels that reach the threshold tuned on validation.")
+    thresholds: str | None = option(
+        None,
+        "Decide by thresholds that `plant thresholds` chose (its folder, its tag, or a file), and say of each label whether to assign, to "
+        "review or to reject it.",
+        path="or name",
+    )
+    micro_batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1, was="batch")
+    why: bool = option(
+        False, "Say why each label is suggested: how much the network and each scorer add, and by which words, title or training documents."
+    )
+    text_column: str | None = option(None, "The column that holds the texts, or several (default: as in the run's corpus).")
+    encoding: str | None = option(None, "Encoding of the texts (default: UTF-8, or that of the run's corpus where they are not UTF-8).")
+    id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).")
+    output: str | None = option(
+        None,
+        "Write the suggestions to this table. In .csv and .tsv each has a row of its own (doc_id, rank, label, title, score, threshold, "
+        "assigned); in .jsonl and .parquet each document has one, with lists.",
+        short="-O",
+        min_length=1,
+    )
+
+
+def run(context: StageContext, options: SuggestOptions) -> Result:
+    """Nothing is written to the run: the suggestions go to the screen, or to a table of their own."""
+    output = _writable(options, force=context.force)
+    ids, texts = _read_texts(context, options)
+    corpus = context.corpus()
+    folder = context.input("finetune", context.tag)
+
+    # Imports torch, which takes seconds: what is missing is said before.
+    from plant_cli.evaluation.systems import find_chosen
+    from plant_cli.scoring.decisions import read_thresholds
+    from plant_cli.scoring.models import load_model
+    from plant_cli.scoring.opened_models import find_source
+    from plant_cli.scoring.top import Scoring
+
+    labels, chosen = corpus.labels, options.thresholds
+    thresholds = read_thresholds(folder, labels.hash, len(labels)) if chosen is None else find_chosen(context, chosen)
+
+    model = load_model(find_source(context, folder))
+    if options.why:
+        _require_scorers(model)
+    top = model.score(
+        texts,
+        Scoring(
+            name="texts",
+            k=options.top_k or (MANY if options.assigned else FEW),
+            batch=options.micro_batch,
+            reporter=context.reporter,
+            should_stop=lambda: context.stopping,
+            reasons=options.why,
+        ),
+    )
+    reasons = [[reason.text for reason in own] for own in top.reasons] if options.why else None
+    found = _suggestions(ids, top, thresholds, corpus, reasons)
+    found = found.filter(~found["row"].is_in([row for row, text in enumerate(texts) if not text.strip()]))
+    if options.assigned:
+        _warn_of_more(found, top.labels.shape[1], len(corpus.labels), context)
+        found = found.filter("assigned")
+    if output is not None:
+        context.confirm_inputs()
+        _write(found, output, ids, titled=any(corpus.labels.titles), decided=chosen is not None, explained=options.why)
+    return _report(found, ids, output, top.cut, thresholds, chosen=chosen is not None, explained=options.why)
+
+
+def _read_texts(context: StageContext, options: SuggestOptions) -> tuple[list[str], list[str]]:
+    from plant_cli.scoring.new_texts import TextReader
+
+    if options.path is None:
+        return ["text"], [options.text or ""]
+    given = {"text_column": options.text_column, "id_column": options.id_column, "encoding": options.encoding}
+    return TextReader(data=context.data, reporter=context.reporter, **given).read(options.path)
+
+
+def _warn_of_more(found: pl.DataFrame, k: int, labels: int, context: StageContext) -> None:
+    """Say so where the last label that was kept of a text is assigned: labels behind it may be, too."""
+    full = int(found.group_by("row", maintain_order=True).last()["assigned"].sum()) if k < labels else 0
+    if full:
+        context.reporter.warn(f"in {full} texts the last of the {k} labels that were looked at is assigned: --top-k {10 * k} looks at more")
+
+
+def _require_scorers(model: TrainedModel) -> None:
+    """Refuse a model that could not say why."""
+    if model.combination is None or model.combination.scorers is None:
+        raise UsageError(
+            "the model has no scorers that could say why",
+            where="plant suggest, option why",
+            expected="a model that was trained with scorers",
+            todo="leave --why out, or train with `plant finetune --scorers words,titles,neighbours,linear --force`",
+        )
+
+
+def _writable(options: SuggestOptions, *, force: bool) -> Path | None:
+    """The output's path, refused before any work where it could not be written."""
+    from plant_cli.data.files import require_free
+    from plant_cli.data.tables import output_format
+
+    if (options.path is None) == (options.text is None):
+        raise UsageError(
+            "there is nothing to label" if options.path is None else "both a file and a text are given",
+            where="plant suggest",
+            expected="either texts in files or --text",
+            todo="`plant suggest new.csv`, or `plant suggest --text 'acute bronchitis with cough'`",
+        )
+    if options.text is not None and not options.text.strip():
+        raise UsageError("the text is empty", where="--text", expected="words to label", todo="give a text, or a table of texts")
+    output = None if options.output is None else Path(options.output)
+    if output is not None:
+        if options.path is not None and output.resolve() == Path(options.path).resolve():
+            raise UsageError(
+                "the suggestions would replace the texts", where=str(output), expected="another file", todo="choose another one with -O"
+            )
+        require_free(output, force=force)
+        output_format(output)
+    return output
+
+
+def _suggestions(ids: list[str], top: TopLabels, thresholds: Thresholds, corpus: Corpus, reasons: list[list[str]] | None) -> pl.DataFrame:
+    """A row for each suggestion: document, label, title, score, its threshold, whether the score reaches it, what to do, and why."""
+    import polars as pl
+
+    names, titles = corpus.labels.ids, corpus.labels.titles
+    cuts, decisions = thresholds.select(top.labels).tolist(), thresholds.decide(top.labels, top.scores)
+    rows = [
+        (row, document, names[label], titles[label], score, threshold, score >= threshold, decision, why)
+        for row, document in enumerate(ids)
+        for label, score, threshold, decision, why in zip(
+            top.labels[row].tolist(),
+            top.scores[row].tolist(),
+            cuts[row],
+            decisions[row],
+            [""] * top.labels.shape[1] if reasons is None else reasons[row],
+            strict=True,
+        )
+    ]
+    types = (pl.Int64, pl.String, pl.String, pl.String, pl.Float64, pl.Float64, pl.Boolean, pl.String, pl.String)
+    schema = dict(zip(("row", "doc_id", "label", "title", "score", "threshold", "assigned", "decision", "why"), types, strict=True))
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _write(found: pl.DataFrame, output: Path, ids: list[str], *, titled: bool, decided: bool = False, explained: bool = False) -> None:
+    """What was suggested, best labels first, in the form of the table: see `_list_pairs` and `_list_documents`."""
+    from plant_cli.data.tables import output_format, write_table
+
+    in_rows = output_format(output) in (".csv", ".tsv")  # where a list in a cell is of no use to a person or a spreadsheet
+    shape = _list_pairs if in_rows else _list_documents
+    write_table(shape(found, ids, titled=titled, decided=decided, explained=explained), output)
+
+
+def _list_pairs(found: pl.DataFrame, ids: list[str], *, titled: bool, decided: bool, explained: bool) -> pl.DataFrame:
+    """A row for each document and label; a document without suggestions has one with nothing but its id."""
+    import polars as pl
+
+    asked = {"title": titled, "decision": decided, "why": explained}
+    names = ("doc_id", "rank", "label", "title", "score", "threshold", "assigned", "decision", "why")
+    ranked = found.drop("doc_id").with_columns(
+        rank=pl.int_range(1, pl.len() + 1).over("row"),
+        threshold=pl.when(pl.col("threshold").is_finite()).then("threshold"),  # none: the label is never assigned
+    )
+    documents = pl.DataFrame({"row": range(len(ids)), "doc_id": ids}, schema={"row": pl.Int64, "doc_id": pl.String})
+    whole = documents.join(ranked, on="row", how="left", maintain_order="left_right")
+    return whole.select(name for name in names if asked.get(name, True))
+
+
+def _list_documents(found: pl.DataFrame, ids: list[str], *, titled: bool, decided: bool, explained: bool) -> pl.DataFrame:
+    """A row for each document with lists, which are empty for one without suggestions."""
+    import polars as pl
+
+    columns = {"label": "labels", **({"title": "titles"} if titled else {}), "score": "scores", "assigned": "assigned"}
+    columns |= {**({"decision": "decisions"} if decided else {}), **({"why": "why"} if explained else {})}
+    lists = found.group_by("row", maintain_order=True).agg(pl.col(one).alias(many) for one, many in columns.items())
+    documents = pl.DataFrame({"row": range(len(ids)), "doc_id": ids}, schema={"row": pl.Int64, "doc_id": pl.String})
+    whole = documents.join(lists, on="row", how="left", maintain_order="left").drop("row")
+    return whole.with_columns(pl.col(name).fill_null([]) for name in columns.values())
+
+
+def _report(
+    found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut, thresholds: Thresholds, *, chosen: bool, explained: bool
+) -> Result:
+    import polars as pl
+
+    from plant_cli.network.reading import cut_summary
+
+    yes = pl.when("assigned").then(pl.lit("yes")).otherwise(pl.lit("no"))
+    said = pl.col("decision") if chosen else yes
+    source = thresholds.source
+    shown = found if output is None else found.filter(pl.col("row") < SHOWN)
+    documents = len(ids) if output is None else min(SHOWN, len(ids))
+    title = ("1 text" if len(ids) == 1 else f"{len(ids)} texts") if documents == len(ids) else f"First {documents} of {len(ids)} texts"
+    table = Table(
+        title=title,
+        columns=[
+            Column(name="document"),
+            Column(name="label"),
+            Column(name="title"),
+            Column(name="score", kind="exact"),
+            Column(name="threshold", kind="exact"),
+            Column(name="decision" if chosen else "assigned"),
+            *([Column(name="why")] if explained else []),
+        ],
+        rows=[
+            [*names, _round(score), _round(threshold) if threshold < float("inf") else "never", decision, *([why] if explained else [])]
+            for *names, score, threshold, decision, why in shown.select(
+                "doc_id", "label", pl.col("title").fill_null(""), "score", "threshold", said, "why"
+            ).iter_rows()
+        ],
+        notes=[
+            count(len(found), "suggestion") + (f" for {count(len(ids), 'text')} written to {output}" if output else ""),
+            f"decision: by thresholds for {thresholds.objective}, chosen on {source}; review: a person should look"
+            if chosen
+            else f"assigned: the score reaches the threshold tuned on {source}; scores are probabilities, calibrated on {source}",
+            *(["never: no threshold of the label reaches the target on validation"] if found["threshold"].is_infinite().any() else []),
+            *(["why: what network and scorers add to the log-odds of an average label, and by what"] if explained else []),
+        ],
+    )
+    return Result(tables=[table], summary={"documents": len(ids), "suggestions": len(found), **cut_summary({"texts": cut})})
+
+
+def _round(score: float) -> float:
+    """Three significant digits: scores far below a hundredth differ, too. Only a score of 1 is shown as 1: a person reads it as certain."""
+    rounded = float(f"{score:.3g}")
+    return rounded if rounded < 1 or score >= 1 else round(1 - float(f"{1 - score:.1g}"), 12)
+
+
+SPECS = (
+    StageSpec(
+        name="suggest",
+        summary="Labels for new texts, by the trained model.",
+        options=SuggestOptions,
+        run=run,
+        sections=("machine",),
+        writes=False,
+        takes=("tag", "force"),
+        examples=("plant suggest new.csv -O suggestions.csv", "plant suggest --text 'acute bronchitis with cough'"),
+    ),
+)

@@ -1,0 +1,213 @@
+"""`plant thresholds`: which labels are assigned, reviewed by a person, or rejected, so that a target is reached on validation."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import field_validator
+
+from plant_cli.api import ArtefactError, DataError, Options, Result, SplitName, StageContext, StageSpec, UsageError, option
+from plant_cli.api.context import with_tag
+from plant_cli.data.files import write_json
+from plant_cli.evaluation.results import FEWEST, refuse_too_few
+from plant_cli.evaluation.threshold_search import FORM, parse_targets
+
+if TYPE_CHECKING:
+    from plant_cli.evaluation.aligned import Predictions
+    from plant_cli.evaluation.gold import Gold
+    from plant_cli.evaluation.systems import Location
+
+    Read = tuple[Gold, Predictions]
+
+
+class ThresholdOptions(Options):
+    """Options of `thresholds`."""
+
+    system: str | None = option(
+        None,
+        "Whose decisions: folder in the run (finetune-baseline), tag, or a file of any tool's predictions of validation. Default: the "
+        "network of this run, or of --tag.",
+        argument=True,
+        path="or name",
+    )
+    target: list[str] = option(
+        [],
+        f"What labels that are assigned without a person are to reach: {FORM}: the recall is then that of assigned and reviewed labels.",
+    )
+    review: float = option(
+        0.1,
+        "Labels that are not assigned are reviewed from this probability on. Not used when --target names both a precision and a recall.",
+        ge=0,
+        le=1,
+    )
+    measure: SplitName | None = option(None, "Measure the decisions on this split, too, such as test; nothing is chosen by it.")
+    measure_predictions: str | None = option(None, "A file with the predictions of that split, for a system that is a file.", path=True)
+    bootstrap: int = option(1000, f"Resamples of the documents behind the intervals, {FEWEST} or more; 0: no intervals.", ge=0)
+    level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
+
+    @field_validator("bootstrap")
+    @classmethod
+    def _refuse_too_few(cls, value: int) -> int:
+        return refuse_too_few(value)
+
+    def check_values(self) -> None:
+        """See `Options.check_values`."""
+        parse_targets(self.target)
+        if self.measure == "validation":
+            raise UsageError(
+                "validation is always measured, each document by thresholds that were chosen without it",
+                where="plant thresholds, option measure",
+                expected="another split, such as test",
+                todo="leave --measure out",
+            )
+
+
+def run(context: StageContext, options: ThresholdOptions) -> Result:
+    """Choose both cuts of each label on validation, write thresholds.json and decisions.json, and show what they lead to."""
+    from plant_cli.evaluation.bands import (
+        Circumstances,
+        are_probabilities,
+        as_json,
+        decide,
+        decide_left_out,
+        find_bands,
+        make_tables,
+        measure_bands,
+        refuse_unreachable,
+    )
+    from plant_cli.scoring.decisions import write_thresholds
+
+    aim, seed = parse_targets(options.target), context.machine.seed
+    location = _locate(context, options)
+    path = _find_validation(context, location)
+    gold, predictions = _read(context, path, "validation")
+    calibrated = are_probabilities(predictions)
+    if not calibrated:
+        context.reporter.warn(
+            f"the scores of {path.name} are no probabilities: nothing is expected of them, and without a recall nothing is reviewed"
+        )
+    refuse_unreachable(predictions, gold, aim, path.name)
+    review = options.review if calibrated else None
+    decision = decide(predictions, gold, aim, review)
+    drawn = {"replicates": options.bootstrap, "level": options.level, "seed": seed}
+    left_out = decide_left_out(predictions, gold, aim, review, seed)
+    golds, outcomes = {"validation": gold}, {"validation": measure_bands(left_out, predictions, gold, **drawn)}  # type: ignore[arg-type]
+    if options.measure is not None:
+        other, scored = _read(context, _find_measured(context, options, location), options.measure)
+        golds[options.measure] = other
+        outcomes[options.measure] = measure_bands(find_bands(scored, decision), scored, other, **drawn)  # type: ignore[arg-type]
+    given = Circumstances(
+        system=location.name, target=str(aim), calibrated=calibrated, replicates=options.bootstrap, level=options.level, seed=seed
+    )
+    positives = gold.matrix[:, : len(decision.review)].sum(axis=0).tolist()
+    content = as_json(outcomes, golds, decision, given, positives)
+    write_thresholds(context.folder, decision.assign.values.tolist(), str(aim), gold.label_hash, decision.review.tolist())
+    write_json(context.folder / "decisions.json", content)
+    return Result(
+        tables=make_tables(outcomes, golds, decision, given, positives),
+        data=content,
+        next_step=_suggest_next(context, location),
+        summary={"target": str(aim), "automatic": outcomes["validation"].automatic.value},
+    )
+
+
+def _suggest_next(context: StageContext, location: Location) -> str:
+    """How the thresholds are used, by commands for the same system."""
+    use = f"--thresholds {context.folder.name}"
+    if location.file is not None:
+        return f"plant eval --predictions {shlex.quote(location.name)} {use} --tag decided"
+    suggest = f"{with_tag('plant suggest new.csv', location.tag)} {use}"
+    return f"{suggest}, or plant eval {use} --tag decided" if location.tag is None else suggest
+
+
+def _locate(context: StageContext, options: ThresholdOptions) -> Location:
+    from plant_cli.evaluation.systems import Location, find_judged_tag, locate
+
+    if options.system is None:
+        tag = find_judged_tag(context)
+        return Location(name="finetune" + (f"-{tag}" if tag else ""), tag=tag)
+    location = locate(options.system)
+    if location.run is not None:
+        raise UsageError(
+            f"'{options.system}' is another run: its thresholds belong into its own folder",
+            where="plant thresholds",
+            expected="a system of the run that is worked on, or a file of predictions",
+            todo=f"plant thresholds --run {shlex.quote(str(location.run))}" + (f" --tag {location.tag}" if location.tag else ""),
+        )
+    return location
+
+
+def _find_validation(context: StageContext, location: Location) -> Path:
+    """The file of a system's predictions of validation."""
+    from plant_cli.evaluation.systems import find_thresholds
+    from plant_cli.runs.folder import VALIDATION
+
+    if not context.corpus().has_split("validation"):
+        raise DataError(
+            "the corpus has no validation split",
+            where=str(context.run_path / "corpus"),
+            expected="documents that no network was fitted on: thresholds chosen on train promise too much, and test is for final figures",
+            todo="start a run whose corpus has more documents, so that a part of train is held out, or name a file of validation",
+        )
+    if location.file is not None:
+        return location.file
+    predict = context.find_input("predict", location.tag)
+    folder = (
+        context.input("finetune", location.tag)
+        if predict is None
+        else find_thresholds(predict, lambda: context.input("finetune", location.tag))
+    )
+    if not (folder / VALIDATION).exists():
+        tag = f" --tag {location.tag}" if location.tag else ""
+        raise ArtefactError(
+            "what the system said of validation was not kept",
+            where=str(folder / VALIDATION),
+            expected="predictions of validation, as `plant finetune` and `plant predict --average` keep them",
+            todo=f"plant predict{tag} --split validation --force, then plant thresholds {shlex.quote(str(context.run_path))}/predict"
+            + (f"-{location.tag}" if location.tag else "")
+            + "/predictions.parquet; or train again",
+        )
+    return folder / VALIDATION
+
+
+def _find_measured(context: StageContext, options: ThresholdOptions, location: Location) -> Path:
+    """The file of a system's predictions of the split that decisions are measured on."""
+    from plant_cli.scoring.predictions import PREDICTIONS
+
+    if location.file is None:
+        return context.ensure("predict", location.tag, {"split": options.measure}) / PREDICTIONS
+    if options.measure_predictions is None:
+        raise UsageError(
+            f"the predictions of {options.measure} are not named",
+            where="plant thresholds, option measure",
+            expected=f"a second file: '{location.name}' holds those of validation",
+            todo="add --measure-predictions FILE, or leave --measure out",
+        )
+    return Path(options.measure_predictions)
+
+
+def _read(context: StageContext, path: Path, split: SplitName) -> Read:
+    from plant_cli.evaluation.aligned import read_predictions
+    from plant_cli.evaluation.gold import read_gold
+
+    gold = read_gold(context.corpus(), split)
+    return gold, read_predictions(path, gold, context.reporter)
+
+
+SPECS = (
+    StageSpec(
+        name="thresholds",
+        summary="Which labels to assign, to have reviewed, or to reject, so that a target is reached on validation.",
+        options=ThresholdOptions,
+        run=run,
+        sections=("data", "machine"),
+        feeds=("eval", "suggest"),
+        seeded=True,
+        examples=(
+            "plant thresholds --target precision=0.9",
+            "plant thresholds --target precision=0.9 --target recall=0.95 --measure test",
+        ),
+    ),
+)

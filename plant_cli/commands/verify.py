@@ -1,0 +1,141 @@
+"""The action `plant verify`: whether every file of a run is what the stages wrote, and every figure follows from the predictions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from plant_cli.api import ArtefactError, Column, Options, Result, StageContext, StageSpec, Table, option
+
+if TYPE_CHECKING:
+    from plant_cli.data.records import FileState
+    from plant_cli.runs.folder import Run
+    from plant_cli.runs.verification import Recomputed
+
+
+SHOWN = 3  # files in a message
+
+
+class VerifyOptions(Options):
+    """Options of `verify`."""
+
+    folder: str | None = option(None, "The run folder (default: that of --run).", argument=True, path=True)
+    recompute: bool = option(True, "Compute every evaluation again from the saved predictions, and compare its figures.")
+
+
+def verify(context: StageContext, options: VerifyOptions) -> Result:
+    """Hash every recorded file of a run, and compute its evaluations again; the exit code is 4 unless all is as it was written."""
+    from plant_cli.runs.folder import Run
+    from plant_cli.runs.verification import examine_run, recompute
+
+    run = Run.open(context.run_path if options.folder is None else Path(options.folder))
+    before = _read_records(run)
+    with context.reporter.progress("comparing files with their hashes", None, "folders") as task:
+        found: dict[str, list[FileState]] = {}
+        for name, files in examine_run(run):
+            found[name] = files
+            task.advance(1)
+    _refuse_written(run, before)
+    wrong = [file for files in found.values() for file in files if file.state != "whole"]
+    again: list[Recomputed] = []
+    if options.recompute and not wrong:  # damaged files compute nothing
+        with context.reporter.progress("computing figures again", None, "evaluations") as task:
+            for one in recompute(run, context.request, context.runner):
+                again.append(one)
+                task.advance(1)
+        _refuse_written(run, before)
+    different = [one for one in again if one.different]
+    return Result(
+        tables=[_count(run.path, found), *([_list_wrong(run.path, wrong)] if wrong else []), *([_list_again(again)] if again else [])],
+        data={
+            "folders": {name: {file.name: file.state for file in files} for name, files in found.items()},
+            "whole": not wrong,
+            "recomputed": {
+                one.folder: {"numbers": one.numbers, "different": list(one.different), "not_computed": one.reason} for one in again
+            },
+        },
+        failure=_explain(run.path, wrong, sum(map(len, found.values()))) if wrong else _explain_different(run.path, different),
+    )
+
+
+def _read_records(run: Run) -> dict[str, bytes]:
+    """What every record of the run's stages holds now; a stage that another process moves at this moment has none."""
+    from plant_cli.data.records import STAGE_FILE
+
+    found = {}
+    for path in sorted(run.path.glob(f"[!.]*/{STAGE_FILE}")):
+        with suppress(OSError):
+            found[path.parent.name] = path.read_bytes()
+    return found
+
+
+def _refuse_written(run: Run, before: dict[str, bytes]) -> None:
+    """Refuse to judge a run in which a stage was begun, finished or removed since: its files belong to no one record."""
+    now = _read_records(run)
+    changed = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+    if changed:
+        raise ArtefactError(
+            f"the run was written while it was verified: {', '.join(changed)}",
+            where=str(run.path),
+            expected="a run that nobody writes to meanwhile",
+            todo="repeat `plant verify` when the other command has ended",
+        )
+
+
+def _list_again(again: Sequence[Recomputed]) -> Table:
+    columns = [Column(name="folder"), Column(name="numbers", kind="count"), Column(name="different", kind="count"), Column(name="remark")]
+    rows: list[list[str | int]] = [
+        [one.folder, one.numbers, len(one.different), one.reason or "; ".join(one.different[:SHOWN])] for one in again
+    ]
+    return Table(title="Figures computed again from the saved predictions", columns=columns, rows=rows)
+
+
+def _explain_different(run: Path, different: Sequence[Recomputed]) -> ArtefactError | None:
+    if not different:
+        return None
+    return ArtefactError(
+        f"{sum(len(one.different) for one in different)} figures are not what the saved predictions give",
+        where=f"{run}: {', '.join(one.folder for one in different)}",
+        expected="the figures that the same code computes from the same predictions",
+        todo="an evaluation of another version of `plant` may differ: run it again with --force, or look at who changed the figures",
+    )
+
+
+def _count(run: Path, found: dict[str, list[FileState]]) -> Table:
+    counts = {name: Counter(file.state for file in files) for name, files in found.items()}
+    columns = [Column(name="folder"), *(Column(name=name, kind="count") for name in ("files", "whole", "changed", "missing"))]
+    states: tuple[Literal["whole", "changed", "missing"], ...] = ("whole", "changed", "missing")
+    rows: list[list[str | int]] = [[name, number.total(), *(number[state] for state in states)] for name, number in counts.items()]
+    return Table(title=f"Recorded files of {run}", columns=columns, rows=rows)
+
+
+def _list_wrong(run: Path, wrong: Sequence[FileState]) -> Table:
+    rows = [[str(file.path.relative_to(run)), file.state] for file in wrong]
+    return Table(title="Not what was written", columns=[Column(name="file"), Column(name="state")], rows=rows)
+
+
+def _explain(run: Path, wrong: Sequence[FileState], count: int) -> ArtefactError:
+    named = ", ".join(str(file.path.relative_to(run)) for file in wrong[:SHOWN]) + (", …" if len(wrong) > SHOWN else "")
+    return ArtefactError(
+        f"{len(wrong)} of {count} recorded files are missing, damaged or changed",
+        where=f"{run}: {named}",
+        expected="every file as it was written, by its SHA-256",
+        todo="restore these files, or run their stages again with --force, the earliest first; "
+        "damaged checkpoints and caches need nothing: they are passed over",
+    )
+
+
+SPECS = (
+    StageSpec(
+        name="verify",
+        summary="Compare every file of a run with its recorded hash, and compute its figures again from the predictions.",
+        options=VerifyOptions,
+        run=verify,
+        writes=False,
+        panel="Tools",
+        examples=("plant verify", "plant verify copied-run --no-recompute", "plant verify --format json"),
+    ),
+)

@@ -1,1 +1,0 @@
-"""A prepared corpus: words, checks, label index, splits by reference and their statistics."""

@@ -1,0 +1,245 @@
+"""The folder `corpus`: the label index, gold evidence and statistics, and of the texts the hashes by which to know them again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+from polars.exceptions import PolarsError
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from plant_cli.api.corpus import SPLITS, SplitName
+from plant_cli.api.errors import ArtefactError
+from plant_cli.data.files import ListHash, StringsHash, hash_file, hash_json, read_json, replacing, write_json
+from plant_cli.data.parquet import panics_as_errors
+from plant_cli.data.records import examine_file
+
+LABELS_FILE = "labels.parquet"
+EVIDENCE_FILE = "evidence.parquet"
+EXCLUDED_FILE = "excluded.parquet"
+PARENTS_FILE = "parents.parquet"
+SPLITS_FILE = "splits.json"
+STATISTICS_FILE = "statistics.json"
+LABELS = ("label", "title", "train_count")
+LABEL_LISTS = ("alternatives", "parents")  # what a vocabulary knows beside titles, and `description`; null and empty without one
+EVIDENCE = {"doc_id": pl.String(), "label": pl.String(), "start": pl.Int64(), "end": pl.Int64()}
+EXCLUDED = {"doc_id": pl.String(), "label": pl.String()}
+PARENTS = {"label": pl.String(), "parent": pl.String()}
+NEW_RUN = "start a new run: --run NEW"
+
+
+class SplitRecord(BaseModel):
+    """Fingerprint of one split as the dataset yields it: ids, texts and tidied labels, in order."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    documents: int
+    ids_hash: str
+    texts_hash: str
+    labels_hash: str
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame) -> SplitRecord:
+        """The fingerprint of a tidy frame."""
+        fingerprint = Fingerprint()
+        fingerprint.add(frame)
+        return fingerprint.record()
+
+    def differences(self, other: SplitRecord) -> list[str]:
+        """Which of documents, ids, texts and labels differ."""
+        return [name.removesuffix("_hash") for name in type(self).model_fields if getattr(self, name) != getattr(other, name)]
+
+
+class Fingerprint:
+    """Makes the record of a split from its documents, batch after batch; how they are cut into batches changes nothing."""
+
+    def __init__(self) -> None:
+        self._documents = 0
+        self._ids, self._texts, self._labels = StringsHash(), StringsHash(), ListHash()
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Take the next documents, tidied."""
+        self._documents += frame.height
+        self._ids.add(frame["doc_id"])
+        self._texts.add(frame["text"])
+        self._labels.add(frame["labels"].to_list())
+
+    def record(self) -> SplitRecord:
+        """The record of what was added."""
+        return SplitRecord(
+            documents=self._documents,
+            ids_hash=self._ids.hexdigest(),
+            texts_hash=self._texts.hexdigest(),
+            labels_hash=self._labels.hexdigest(),
+        )
+
+
+class AnalyserRecord(BaseModel):
+    """How the words of a run's texts are counted.
+
+    Args:
+        asked: the option `analyser` of the section `data`.
+        shares: share of the training documents in each language (ISO 639-1), largest first; those not recognised and strays left out.
+        methods: what counts as a word in each of these languages.
+        packages: versions of the packages that reduce words.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    asked: Literal["auto", "none", "lemmas", "stems"] = "none"
+    shares: dict[str, float] = {}
+    methods: dict[str, Literal["none", "lemmas", "stems"]] = {}
+    packages: dict[str, str] = {}
+
+    @property
+    def hash(self) -> str:
+        """Equal where the same words are counted."""
+        return hash_json(self.model_dump(mode="json", include={"methods", "packages"}))
+
+
+class CorpusRecord(BaseModel):
+    """The file splits.json.
+
+    Args:
+        source: the recipe's section `data`: the dataset plugin, its options and how columns are named.
+        files: what the dataset read.
+        splits: fingerprints of the source's splits, before any hold-out.
+        held_out: ids of the training documents that serve as validation; empty when the source has a validation split.
+        label_hash: of the ordered label ids of train.
+        analyser: how words are counted.
+        outputs: SHA-256 of each other file of the folder.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: dict[str, Any]
+    files: list[str]
+    splits: dict[SplitName, SplitRecord]
+    held_out: list[str]
+    label_hash: str
+    analyser: AnalyserRecord = AnalyserRecord()
+    outputs: dict[str, str] = {}
+
+    @property
+    def data_hash(self) -> str:
+        """One hash of documents, labels and splits: equal for equal corpora, wherever they were read from."""
+        return hash_json(self.model_dump(mode="json", include={"splits", "held_out"}))
+
+    @property
+    def sizes(self) -> dict[SplitName, int]:
+        """How many documents each split has for its reader, in the order train, validation, test: those held out are no longer in train."""
+        counts = {name: record.documents for name, record in self.splits.items()}
+        if self.held_out:
+            counts |= {"train": counts["train"] - len(self.held_out), "validation": len(self.held_out)}
+        return {name: counts[name] for name in SPLITS if name in counts}
+
+    def write(self, folder: Path) -> None:
+        """Write splits.json."""
+        write_json(folder / SPLITS_FILE, {"data_hash": self.data_hash, **self.model_dump(mode="json")})
+
+    @classmethod
+    def read(cls, folder: Path) -> CorpusRecord:
+        """Read splits.json; `ArtefactError` if it is missing, damaged or was changed by hand."""
+        path = folder / SPLITS_FILE
+        content = read_json(path, "the record of the run's corpus")
+        data_hash = content.pop("data_hash", None) if isinstance(content, dict) else None
+        try:
+            record = cls.model_validate(content)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise _changed(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        if record.data_hash != data_hash:
+            raise _changed(path, "its data_hash is not that of its content")
+        return record
+
+
+def write_tables(
+    folder: Path,
+    labels: pl.DataFrame,
+    evidence: pl.DataFrame | None,
+    statistics: Mapping[str, Any],
+    excluded: pl.DataFrame | None = None,
+    parents: pl.DataFrame | None = None,
+) -> dict[str, str]:
+    """Write labels.parquet, statistics.json and, where there are any, evidence.parquet, excluded.parquet and parents.parquet.
+
+    Args:
+        folder: `corpus` in the run folder.
+        labels: one row for each label of train, in the order of the label index: at least the columns `LABELS`.
+        evidence: spans with the columns `EVIDENCE`; None: the corpus has no gold evidence.
+        statistics: what `plant data stats` says of the corpus.
+        excluded: pairs with the columns `EXCLUDED` that predictions are not judged by; None: the corpus has none.
+        parents: pairs with the columns `PARENTS` of labels that are not in the label index; None: the vocabulary has none.
+
+    Returns:
+        SHA-256 of each file, for `CorpusRecord.outputs`.
+    """
+    tables = {LABELS_FILE: labels, EVIDENCE_FILE: evidence, EXCLUDED_FILE: excluded, PARENTS_FILE: parents}
+    written = {name: table for name, table in tables.items() if table is not None}
+    for name, table in written.items():
+        with replacing(folder / name) as temporary:
+            table.write_parquet(temporary)
+    write_json(folder / STATISTICS_FILE, dict(statistics))
+    return {name: hash_file(folder / name) for name in (*written, STATISTICS_FILE)}
+
+
+def require_outputs(folder: Path, record: CorpusRecord) -> None:
+    """Refuse a folder whose files are not, byte for byte, those that were written; `ArtefactError` names the first that is not."""
+    for name, recorded in record.outputs.items():
+        file = examine_file(folder / name, recorded)
+        if file.state != "whole":
+            raise file.error("the run's corpus", NEW_RUN)
+
+
+def read_labels(folder: Path) -> pl.DataFrame:
+    """One row for each label of train, in the order of the label index; `ArtefactError` if it cannot be read.
+
+    Columns are `LABELS`, `description` and `LABEL_LISTS`; what the file lacks of the latter is null and empty.
+    """
+    table = _read_table(folder / LABELS_FILE, "the label index", LABELS, (*LABELS, "description", *LABEL_LISTS))
+    if "description" not in table.columns:
+        table = table.with_columns(description=pl.lit(None, dtype=pl.String))
+    empty = pl.lit([], dtype=pl.List(pl.String))
+    return table.with_columns((pl.col(name).fill_null(empty) if name in table.columns else empty.alias(name)) for name in LABEL_LISTS)
+
+
+def read_evidence(folder: Path) -> pl.DataFrame | None:
+    """Spans of gold evidence with the columns `EVIDENCE`; None if there are none; `ArtefactError` if they cannot be read."""
+    path = folder / EVIDENCE_FILE
+    return _read_table(path, "the gold evidence", tuple(EVIDENCE)) if path.exists() else None
+
+
+def read_excluded(folder: Path) -> pl.DataFrame | None:
+    """Pairs that predictions are not judged by, with the columns `EXCLUDED`; None if there are none; `ArtefactError` as `read_evidence`."""
+    path = folder / EXCLUDED_FILE
+    return _read_table(path, "the pairs to leave out of predictions", tuple(EXCLUDED)) if path.exists() else None
+
+
+def read_parents(folder: Path) -> pl.DataFrame | None:
+    """Pairs with the columns `PARENTS` of labels that are not in the label index; None if there are none (as in runs of earlier versions);
+    `ArtefactError` as `read_evidence`.
+    """
+    path = folder / PARENTS_FILE
+    return _read_table(path, "the parents of further labels", tuple(PARENTS)) if path.exists() else None
+
+
+def _read_table(path: Path, what: str, columns: Sequence[str], wanted: Sequence[str] = ()) -> pl.DataFrame:
+    try:
+        with panics_as_errors():
+            table = pl.read_parquet(path, glob=False)
+        return table.select(*columns, *(name for name in table.columns if name in wanted and name not in columns))
+    except (OSError, PolarsError) as error:
+        raise ArtefactError(
+            f"{what} cannot be read", where=str(path), expected=f"columns {', '.join(columns)}", todo=f"restore the file, or {NEW_RUN}"
+        ) from error
+
+
+def _changed(path: Path, why: str) -> ArtefactError:
+    return ArtefactError(
+        f"the record of the run's corpus is damaged: {why}",
+        where=str(path),
+        expected="the file as `plant` wrote it",
+        todo=NEW_RUN,
+    )

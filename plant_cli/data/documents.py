@@ -1,0 +1,290 @@
+"""Documents of a split as frames: tidied, read in batches, hashed."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import TypeVar, overload
+
+import polars as pl
+
+from plant_cli.api.context import Reporter
+from plant_cli.api.corpus import SPLITS, Dataset, Pieces, SplitName
+from plant_cli.api.errors import DataError, near_names
+from plant_cli.data.corpus_files import Fingerprint, SplitRecord
+from plant_cli.data.tables import collect, count_rows, trim
+
+Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
+Frames = Mapping[SplitName, pl.DataFrame]
+COLUMNS = ("doc_id", "text", "labels")
+BATCH = 2_000  # documents that are in memory together where a split is read in batches
+
+
+def read_frames(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:
+    """All splits of a dataset, in the order train, validation, test; `DataError` if there is none."""
+    return {name: read_frame(dataset, name) for name in find_splits(dataset)}
+
+
+def find_splits(dataset: Dataset) -> list[SplitName]:
+    """The splits that a dataset has, in the order train, validation, test; `DataError` if there is none."""
+    if not dataset.splits:
+        raise DataError(
+            "the corpus holds no documents",
+            where=", ".join(dataset.files) or "the dataset",
+            expected="at least one labelled training document",
+            todo="look into the file: it may hold a header and no rows",
+        )
+    return [name for name in SPLITS if name in dataset.splits]
+
+
+def read_frame(dataset: Dataset, split: SplitName) -> pl.DataFrame:
+    """One split: the three columns with their types, missing texts as "", missing label lists as []; labels still as written.
+
+    Raises:
+        DataError: a column is missing or of a type that cannot hold what it should.
+    """
+    where = _locate(dataset, split)
+    return _conform(collect(dataset.splits[split], where), where)
+
+
+def read_batches(dataset: Dataset, split: SplitName, rows: range | None = None) -> Iterator[pl.DataFrame]:
+    """One split as `read_frame` gives it, some documents at a time; at least one batch.
+
+    Where the dataset has the split in pieces, its texts are never all in memory.
+
+    Args:
+        dataset: what the dataset plugin gave.
+        split: which split.
+        rows: only these documents; the texts of others are not read.
+    """
+    where, parts = _locate(dataset, split), _parts_of(dataset, split)
+    empty = True
+    for part in parts if rows is None else _cut_parts(parts, rows, where):
+        source = collect(part, where)
+        for first in range(0, source.height, BATCH):
+            yield _conform(source.slice(first, BATCH), where)
+            empty = False
+    if empty:
+        yield _conform(collect(dataset.splits[split].head(0), where), where)
+
+
+def _parts_of(dataset: Dataset, split: SplitName) -> Sequence[pl.LazyFrame]:
+    """A split in pieces, or whole."""
+    whole, cut = dataset.splits[split], dataset.pieces.get(split)
+    return [whole] if cut is None or cut.whole is not whole else cut.parts
+
+
+def _cut_parts(parts: Sequence[pl.LazyFrame], rows: range, where: str) -> Iterator[pl.LazyFrame]:
+    """Those rows of consecutive parts."""
+    start = 0
+    for part in parts:
+        stop = start + count_rows(part, where)
+        first, last = max(rows.start, start), min(rows.stop, stop)
+        if first < last:
+            yield part.slice(first - start, last - first)
+        start = stop
+
+
+def count_documents(dataset: Dataset, split: SplitName) -> int:
+    """How many documents a split has, without reading their texts."""
+    return count_rows(dataset.splits[split], _locate(dataset, split))
+
+
+def _locate(dataset: Dataset, split: SplitName) -> str:
+    return f"split {split} of {', '.join(dataset.files) or 'the dataset'}"
+
+
+def tidy_dataset(dataset: Dataset) -> Dataset:
+    """The same dataset with tidy documents in the corpus schema, still to be read, in as many pieces; `DataError` as of `read_frame`."""
+    splits: dict[SplitName, pl.LazyFrame] = {}
+    pieces: dict[SplitName, Pieces] = {}
+    for name in find_splits(dataset):
+        parts = [tidy(_conform(part, _locate(dataset, name))) for part in _parts_of(dataset, name)]
+        splits[name] = pl.concat(parts)
+        pieces[name] = Pieces(splits[name], parts)
+    return replace(dataset, splits=splits, pieces=pieces)
+
+
+def _conform(source: Table, where: str) -> Table:
+    schema = source.collect_schema()
+    _refuse_missing(schema.names(), where)
+    if schema["text"] not in (pl.String, pl.Null):
+        raise DataError(
+            f"the text is of type {schema['text']}, not a string",
+            where=f"{where}, column text",
+            expected="the text of each document",
+            todo="name the right column with --text-column",
+        )
+    return source.select(
+        pl.col("doc_id").cast(pl.String),
+        pl.col("text").cast(pl.String).fill_null(""),
+        _as_label_lists(schema["labels"], where),
+    )
+
+
+def _refuse_missing(columns: list[str], where: str) -> None:
+    missing = [name for name in COLUMNS if name not in columns]
+    if missing:
+        raise DataError(
+            f"there is no column '{missing[0]}'",
+            where=where,
+            expected=near_names(missing[0], columns),
+            todo=f"the dataset must yield the columns {', '.join(COLUMNS)}",
+        )
+
+
+def _as_label_lists(kind: pl.DataType, where: str) -> pl.Expr:
+    """The column `labels`, of a type, as lists of strings."""
+    inner = kind.inner if isinstance(kind, pl.List) else kind
+    scalar = inner in (pl.String, pl.Null, pl.Categorical) or (isinstance(inner, pl.DataType) and inner.is_integer())
+    if isinstance(inner, pl.DataType) and (inner.is_float() or inner.is_decimal()):
+        raise DataError(
+            f"the labels are of type {kind}, numbers with a fraction and not lists of strings",
+            where=f"{where}, column labels",
+            expected='strings such as "004.60": as numbers, 004.60 and 4.6 are the same',
+            todo="write these labels as strings where the file is made; if they are no labels, name another column with --labels-column",
+        )
+    if kind != pl.Null and not (isinstance(kind, pl.List) and scalar):
+        raise DataError(
+            f"the labels are of type {kind}, not lists of strings",
+            where=f"{where}, column labels",
+            expected='a list of labels for each document, such as ["a", "b"]',
+            todo="name the right column with --labels-column",
+        )
+    empty = pl.lit(pl.Series([[]], dtype=pl.List(pl.String)))
+    return pl.col("labels").cast(pl.List(pl.String)).fill_null(empty).list.drop_nulls()
+
+
+def tidy(frame: Table) -> Table:
+    """The same documents with labels trimmed, empty ones dropped, and each only once in a document (in the order of the first)."""
+    trimmed = pl.col("labels").list.eval(trim(pl.element()).filter(pl.element().str.contains(r"\S")))
+    return frame.with_columns(trimmed.list.unique(maintain_order=True))
+
+
+def explode_labels(frame: pl.DataFrame) -> pl.DataFrame:
+    """One row for each (document, label): `row: u32` (row number in the frame), `doc_id`, `label`."""
+    rows = frame.select("doc_id", label="labels").with_row_index("row")
+    return rows.explode("label").filter(pl.col("label").is_not_null())
+
+
+@dataclass(frozen=True)
+class SplitTexts(Sequence[str]):
+    """See the module.
+
+    Args:
+        dataset: whose texts.
+        split: of which split.
+        documents: how many there are.
+        left_out: ids of documents that do not count.
+    """
+
+    dataset: Dataset
+    split: SplitName
+    documents: int
+    left_out: Set[str] = frozenset()
+
+    def __len__(self) -> int:
+        return self.documents
+
+    def __iter__(self) -> Iterator[str]:
+        for batch in self._batches():
+            yield from batch
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        return self.take(range(len(self))[row]) if isinstance(row, slice) else self.take([range(len(self))[row]])[0]
+
+    def take(self, rows: Sequence[int]) -> list[str]:
+        """The texts of some rows, in the order asked for, from one reading."""
+        wanted, place, start = sorted(set(rows)), 0, 0
+        found: dict[int, str] = {}
+        for batch in self._batches():
+            last = bisect_left(wanted, start + batch.len(), place)
+            found |= {row: batch[row - start] for row in wanted[place:last]}
+            place, start = last, start + batch.len()
+            if place == len(wanted):
+                break
+        return [found[row] for row in rows]
+
+    def _batches(self) -> Iterator[pl.Series]:
+        kept = ~pl.col("doc_id").is_in(list(self.left_out))
+        for batch in read_batches(self.dataset, self.split):
+            yield (batch.filter(kept) if self.left_out else batch)["text"]
+
+
+def take_texts(texts: Sequence[str], rows: Sequence[int]) -> list[str]:
+    """Some of the texts, whether they are in memory or read."""
+    return texts.take(rows) if isinstance(texts, SplitTexts) else [texts[row] for row in rows]
+
+
+BETWEEN_WORDS = r"[^\p{L}\p{M}\p{N}]+"
+LETTERS = pl.col("text").str.to_lowercase().str.replace_all(BETWEEN_WORDS, " ").str.strip_chars(" ")
+"""A text without case, punctuation and repeated blanks."""
+TEXT_KEY = pl.when((LETTERS == "") & pl.col("text").str.contains(r"\S")).then("text").otherwise(LETTERS)
+"""Equal for texts that are equal but for case, punctuation and blanks; a text of nothing but signs is equal to itself alone."""
+CONTROL = r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]"
+_SEED = 1
+
+_TEXT = pl.col("text")
+_MEASURES = (
+    pl.when(_TEXT.str.contains(r"\S")).then(_TEXT.hash(_SEED)).alias("same"),
+    _TEXT.str.len_chars().alias("characters"),
+    _TEXT.str.count_matches(r"\S+").alias("words"),
+)
+_FURTHER = (  # several times as slow as the others, and for `plant data check` alone
+    pl.when(pl.col("letters") != "").then(pl.col("letters").hash(_SEED)).alias("alike"),
+    _TEXT.str.strip_chars().str.len_chars().alias("inner_characters"),
+    _TEXT.str.contains("\ufffd", literal=True).alias("replaced"),
+    _TEXT.str.contains(CONTROL).alias("control"),
+)
+
+
+def digest(frame: pl.DataFrame, *, thorough: bool = True) -> pl.DataFrame:
+    """Documents without their texts.
+
+    Args:
+        frame: the corpus schema.
+        thorough: whether to look for what only `plant data check` asks for.
+
+    Returns:
+        `doc_id`, `labels`; `same`: equal for equal texts, null for a text of blanks; `characters`; `words`: runs without blanks. Thorough
+        ones also `alike`: equal for texts equal but for case, punctuation and blanks, null where nothing else is; `inner_characters`,
+        those without the blanks around; whether there are replacement characters (`replaced`) or `control` characters.
+    """
+    filled = frame.with_columns(_TEXT.fill_null(""))
+    if not thorough:
+        return filled.select("doc_id", "labels", *_MEASURES)
+    return filled.with_columns(LETTERS.alias("letters")).select("doc_id", "labels", *_MEASURES, *_FURTHER)
+
+
+def read_digests(dataset: Dataset, reporter: Reporter, *, thorough: bool = True) -> dict[SplitName, pl.DataFrame]:
+    """The digests of all splits; `DataError` if the corpus cannot be read."""
+    return {
+        name: pl.concat(digest(batch, thorough=thorough) for batch in read_progress(dataset, name, reporter))
+        for name in find_splits(dataset)
+    }
+
+
+def read_fingerprints(dataset: Dataset, reporter: Reporter) -> tuple[dict[SplitName, pl.DataFrame], dict[SplitName, SplitRecord]]:
+    """Digests of all splits, not thorough, and, from the same reading, the fingerprints of their tidied documents."""
+    digests, records = {}, {}
+    for name in find_splits(dataset):
+        fingerprint, parts = Fingerprint(), []
+        for batch in read_progress(dataset, name, reporter):
+            fingerprint.add(tidy(batch.with_columns(pl.col("doc_id").fill_null(""))))  # a missing id is refused later, with all others
+            parts.append(digest(batch, thorough=False))
+        digests[name], records[name] = pl.concat(parts), fingerprint.record()
+    return digests, records
+
+
+def read_progress(dataset: Dataset, name: SplitName, reporter: Reporter, rows: range | None = None) -> Iterator[pl.DataFrame]:
+    """Batches of a split, or of some rows of it, at least one, with progress."""
+    total = count_documents(dataset, name) if rows is None else len(rows)
+    with reporter.progress(f"reading {name}", total, "documents") as task:
+        for batch in read_batches(dataset, name, rows):
+            yield batch
+            task.advance(batch.height)

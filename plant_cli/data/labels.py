@@ -1,0 +1,222 @@
+"""The label index, parents, excluded labels and statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from scipy.sparse import csr_array
+
+from plant_cli.api.context import Reporter
+from plant_cli.api.corpus import Dataset, Excluded, SplitName
+from plant_cli.api.errors import DataError, near_names
+from plant_cli.data.corpus_files import EXCLUDED, PARENTS
+from plant_cli.data.documents import Frames, explode_labels
+from plant_cli.data.files import hash_strings
+from plant_cli.data.tables import collect, trim
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelTable:
+    """See `plant_cli.api.LabelIndex`."""
+
+    ids: Sequence[str]
+    titles: Sequence[str | None]
+    train_counts: Sequence[int]
+    descriptions: Sequence[str | None] = ()
+    alternatives: Sequence[Sequence[str]] = ()
+    parents: Sequence[Sequence[str]] = ()
+    further_parents: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    hash: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hash", hash_strings(self.ids))
+        for name, nothing in (("descriptions", None), ("alternatives", ()), ("parents", ())):
+            if not getattr(self, name):
+                object.__setattr__(self, name, [nothing] * len(self.ids))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """The row number of each label."""
+        return {label: position for position, label in enumerate(self.ids)}
+
+    def position(self, label: str) -> int:
+        """See `LabelIndex.position`."""
+        try:
+            return self.positions[label]
+        except KeyError as error:
+            raise DataError(
+                f"no training document has the label '{label}'",
+                where=f"the label index, {len(self)} labels",
+                expected=near_names(label, self.ids),
+                todo="give its id as it stands in the corpus; `plant mig show` finds a label by part of its title",
+            ) from error
+
+
+def count_labels(frame: pl.DataFrame) -> pl.DataFrame:
+    """Documents of each label of a tidy frame: `label`, `count`, sorted by label."""
+    return explode_labels(frame).group_by("label").agg(count=pl.len()).sort("label")
+
+
+def encode_labels(frame: pl.DataFrame, positions: Mapping[str, int]) -> tuple[csr_array, csr_array, list[str]]:
+    """The gold of a tidy frame as sparse 0/1 matrices.
+
+    Args:
+        frame: some documents; many frames of a corpus are encoded one after the other, so a frame costs no more than its own labels.
+        positions: the column of each of L labels.
+
+    Returns:
+        [N, L] over these labels, [N, U] over the labels that are not among them, and these, sorted.
+    """
+    pairs = explode_labels(frame)
+    labels, rows = pairs["label"].to_list(), pairs["row"].to_numpy()
+    unseen = sorted({label for label in labels if label not in positions})
+    others = {label: position for position, label in enumerate(unseen)}
+    known, unknown = ([table.get(label, -1) for label in labels] for table in (positions, others))
+    return _incidence(rows, known, (frame.height, len(positions))), _incidence(rows, unknown, (frame.height, len(unseen))), unseen
+
+
+def _incidence(rows: npt.NDArray[np.uint32], columns: Sequence[int], shape: tuple[int, int]) -> csr_array:
+    """Ones at some places; those whose column is -1 do not count."""
+    places = np.asarray(columns, dtype=np.int64)
+    kept = places >= 0
+    coordinates = (rows[kept].astype(np.int64), places[kept])
+    found = csr_array((np.ones(int(kept.sum()), dtype=np.int32), coordinates), shape=shape)
+    found.sort_indices()
+    return found
+
+
+def find_further_parents(titles: pl.DataFrame, labels: pl.Series, indexed: pl.Series) -> pl.DataFrame | None:
+    """The parents that `labels.parquet` cannot hold.
+
+    Args:
+        titles: `label`, and `parents`, a list; everything that the vocabulary knows.
+        labels: those of documents of any split.
+        indexed: those of the label index, whose own parents are known there.
+
+    Returns:
+        `label`, `parent`, sorted, of labels that are not in the index and are at or above any label of the corpus; None: there are none.
+    """
+    known = dict(titles.filter(pl.col("parents").list.len() > 0).select("label", "parents").iter_rows())
+    own = set(indexed)
+    found = own.union(labels)
+    waiting = list(found)
+    while waiting:
+        further = [parent for parent in known.get(waiting.pop(), ()) if parent not in found]
+        found.update(further)
+        waiting += further
+    pairs = sorted((label, parent) for label in found - own for parent in known.get(label, ()))
+    return pl.DataFrame(pairs, schema=PARENTS, orient="row") if pairs else None
+
+
+def group_parents(pairs: pl.DataFrame | None) -> Mapping[str, Sequence[str]]:
+    """The parents of each label of `find_further_parents`."""
+    return {} if pairs is None else dict(pairs.group_by("label", maintain_order=True).agg("parent").iter_rows())
+
+
+def read_excluded(dataset: Dataset, frames: Frames, reporter: Reporter) -> pl.DataFrame | None:
+    """The pairs of a dataset that are of its documents, each once; None if it has none.
+
+    Args:
+        dataset: whose pairs are read.
+        frames: digests of its splits.
+        reporter: told how many there are, and how many are of no document.
+    """
+    if dataset.excluded is None:
+        return None
+    given = collect(dataset.excluded, "the pairs to leave out of predictions")
+    tidied = given.select(pl.col("doc_id").cast(pl.String), trim(pl.col("label").cast(pl.String))).drop_nulls().unique(maintain_order=True)
+    kept = tidied.join(pl.concat(frame.select("doc_id") for frame in frames.values()), on="doc_id", how="semi", maintain_order="left")
+    if kept.height:
+        reporter.note(f"{kept.height:,} pairs of document and label are left out of predictions, as the corpus says")
+    if kept.height < tidied.height:
+        reporter.warn(f"{tidied.height - kept.height:,} pairs to leave out of predictions are of documents that the corpus does not have")
+    return kept.select(*EXCLUDED) if kept.height else None
+
+
+def encode_excluded(pairs: pl.DataFrame, doc_ids: pl.Series) -> Excluded:
+    """The pairs of some documents, by their row."""
+    found = pairs.join(doc_ids.to_frame("doc_id").with_row_index("row"), on="doc_id", how="inner").sort("row", "label")
+    return Excluded(rows=found["row"].cast(pl.Int64).to_numpy(), labels=found["label"].to_list())
+
+
+Bounds = Sequence[tuple[str, float, float]]
+LABEL_RANGES: Bounds = (
+    ("0", 0, 0),
+    ("1-5", 1, 5),
+    ("6-10", 6, 10),
+    ("11-50", 11, 50),
+    ("51-100", 51, 100),
+    ("101-500", 101, 500),
+    (">500", 501, np.inf),
+)
+"""Ranges of label frequency: name, least and most training documents of a label (both included)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitStatistics:
+    """One split. Words are runs without blanks; unseen labels are those that no training document has."""
+
+    documents: int
+    documents_without_labels: int
+    labels: int
+    assignments: int
+    labels_per_document_mean: float
+    labels_per_document_median: float
+    words_per_document_median: float
+    words_per_document_p90: float
+    unseen_labels: int
+    unseen_assignments: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusStatistics:
+    """All splits, and how many labels (of any split) have how many training documents."""
+
+    splits: dict[SplitName, SplitStatistics]
+    labels: int
+    labels_in_train: int
+    bins: dict[str, int]
+
+
+def describe(frames: Frames) -> CorpusStatistics:
+    """Statistics of digests (see `digests`) with tidy labels."""
+    counts = {name: count_labels(frame) for name, frame in frames.items()}
+    train = counts["train"]
+    everywhere = pl.concat(counts.values()).select(pl.col("label").unique())
+    per_label = everywhere.join(train, on="label", how="left").select(pl.col("count").fill_null(0)).to_series()
+    return CorpusStatistics(
+        splits={name: _describe_split(frame, counts[name], train) for name, frame in frames.items()},
+        labels=everywhere.height,
+        labels_in_train=train.height,
+        bins={name: int(per_label.is_between(least, most).sum()) for name, least, most in LABEL_RANGES},
+    )
+
+
+def _describe_split(frame: pl.DataFrame, counts: pl.DataFrame, train: pl.DataFrame) -> SplitStatistics:
+    labels = frame["labels"].list.len()
+    words = frame["words"]
+    unseen = counts.join(train, on="label", how="anti")
+    return SplitStatistics(
+        documents=frame.height,
+        documents_without_labels=int((labels == 0).sum()),
+        labels=counts.height,
+        assignments=int(labels.sum()),
+        labels_per_document_mean=_number(labels.mean()),
+        labels_per_document_median=_number(labels.median()),
+        words_per_document_median=_number(words.median()),
+        words_per_document_p90=_number(words.quantile(0.9, "linear")),
+        unseen_labels=unseen.height,
+        unseen_assignments=int(unseen["count"].sum()),
+    )
+
+
+def _number(value: object) -> float:
+    return round(float(value), 4) if isinstance(value, (int, float)) else 0.0

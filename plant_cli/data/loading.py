@@ -1,0 +1,111 @@
+"""From the section `data` to a dataset: the plugin that it names, or the one that recognises what lies at its path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from plant_cli.api.context import Reporter, StageContext, Task
+from plant_cli.api.corpus import Dataset
+from plant_cli.api.errors import DataError, PluginError, UsageError
+from plant_cli.api.options import Choice, DataSection
+from plant_cli.api.specs import DatasetSpec
+from plant_cli.data.lines import watching
+from plant_cli.data.splits import take_subset
+from plant_cli.data.vocabularies import apply_vocabulary
+
+ANY = "files"  # the dataset that reads tables, and stands for whichever format is recognised
+
+
+def load_dataset(context: StageContext, data: DataSection, tell: Callable[[str], None] | None = None) -> Dataset:
+    """The dataset of a section `data`; a note says what was recognised.
+
+    Args:
+        context: of the stage or action.
+        data: the section.
+        tell: given what was guessed on reading, a remark at a time; None where a run's corpus is made of the dataset, which warns of it.
+
+    Raises:
+        UsageError: several plugins recognise what lies at the path.
+        DataError: it cannot be read.
+        ComponentError: there is no such plugin.
+    """
+    chosen = data.dataset if data.dataset.name != ANY else _recognise(context, data)
+    spec, options = context.component(DatasetSpec, chosen)
+    with _show_spooling(context.reporter, str(data.path or chosen.name)):
+        try:
+            dataset = spec.load(data.model_copy(update={"dataset": chosen}), options)
+        except FileNotFoundError as error:
+            if data.path is None or Path(data.path).exists():
+                raise
+            raise DataError(
+                f"there is no '{data.path}'",
+                where=str(Path(data.path).absolute()),
+                expected=f"what the dataset '{spec.name}' reads",
+                todo="correct the path",
+            ) from error
+        if not isinstance(dataset, Dataset):
+            raise PluginError(
+                f"the dataset '{spec.name}' gave {type(dataset).__name__}, not a Dataset",
+                where=f"dataset '{spec.name}'",
+                expected="a plant_cli.api.Dataset",
+                todo=f"`plant plugins show {spec.name}` says whose it is",
+            )
+    dataset, remarks = take_subset(dataset, data)
+    if data.evidence is not None and dataset.evidence is None:
+        raise UsageError(
+            f"the format '{spec.name}' does not read evidence",
+            where=f"--evidence {data.evidence}",
+            expected="a corpus in tables",
+            todo="convert the corpus first: plant data convert CORPUS data.parquet",
+        )
+    titles = data.titles if spec.name != ANY else None  # formats of other tools do not read them
+    for vocabulary in [path for path in (titles, data.vocabulary) if path is not None]:
+        labels, said = apply_vocabulary(dataset, data.model_copy(update={"vocabulary": vocabulary}))
+        dataset = replace(dataset, labels=labels, files=[*dataset.files, vocabulary])
+        remarks += said
+    for remark in remarks:
+        context.reporter.note(remark)
+    if tell is not None:
+        for remark in dataset.remarks:
+            tell(remark)
+    return dataset
+
+
+@contextmanager
+def _show_spooling(reporter: Reporter, where: str) -> Iterator[None]:
+    """Progress of reading, once a corpus turns out to be so large that it waits in files."""
+    with ExitStack() as bars:
+        tasks: list[Task] = []
+
+        def advance(rows: int) -> None:
+            if not tasks:
+                tasks.append(bars.enter_context(reporter.progress(f"unpacking {where}", None, "documents")))
+            tasks[0].advance(rows)
+
+        with watching(advance):
+            yield
+
+
+def find_formats(specs: Sequence[DatasetSpec], data: DataSection) -> dict[str, str]:
+    """What each plugin that recognises a corpus says of it; one that reads the very columns that the section names stands alone."""
+    found = {spec.name: said for spec in specs if spec.recognise is not None and (said := spec.recognise(data)) is not None}
+    return {ANY: found[ANY]} if ANY in found else found
+
+
+def _recognise(context: StageContext, data: DataSection) -> Choice:
+    found = find_formats(context.components(DatasetSpec), data)
+    if len(found) > 1:
+        raise UsageError(
+            f"{len(found)} formats fit the corpus: {'; '.join(f'{name}: {said}' for name, said in found.items())}",
+            where=str(data.path),
+            expected="one format",
+            todo=f"say which: {' or '.join(f'--dataset {name}' for name in found)}",
+        )
+    if not found or ANY in found:
+        return data.dataset
+    name, said = next(iter(found.items()))
+    context.reporter.note(f"{data.path}: {said} (--dataset {name})")
+    return Choice(name=name)

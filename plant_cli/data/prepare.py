@@ -1,0 +1,130 @@
+"""From a dataset to a run's corpus: check, hold out validation, index the labels of train, record hashes and statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from plant_cli.api.context import Reporter
+from plant_cli.api.corpus import SPLITS, Dataset, SplitName
+from plant_cli.api.options import DataSection
+from plant_cli.data.analysers import choose_analyser
+from plant_cli.data.checks import REQUIRED, Finding, examine, find_unseen_labels
+from plant_cli.data.corpus_files import CorpusRecord, SplitRecord, write_tables
+from plant_cli.data.documents import Frames, SplitTexts, read_fingerprints, tidy
+from plant_cli.data.evidence import read_evidence
+from plant_cli.data.files import hash_strings
+from plant_cli.data.labels import count_labels, describe, find_further_parents, read_excluded
+from plant_cli.data.store import StoredCorpus, open_corpus
+from plant_cli.data.vocabularies import find_titled, read_titles, warn_untitled
+
+
+def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Reporter) -> StoredCorpus:
+    """Make a run's corpus of a dataset.
+
+    Args:
+        dataset: what the dataset plugin gave.
+        section: the recipe's section `data`; recorded, and size and seed of the hold-out are read from it.
+        folder: `corpus/` in the run folder; labels.parquet, evidence.parquet and parents.parquet if there are any, statistics.json and,
+            last, splits.json are written to it.
+        reporter: takes remarks of the dataset, and warnings of what is odd but not fatal.
+
+    Raises:
+        DataError: no run can be made of this corpus; see `checks.REQUIRED` and `evidence.read_evidence`.
+    """
+    for remark in dataset.remarks:
+        reporter.warn(remark)
+    raw, records = _leave_out_empty(*read_fingerprints(dataset, reporter), reporter)
+    _report(examine(raw, REQUIRED), reporter)
+    titles = read_titles(dataset, reporter)
+    titled = find_titled(titles) if section.zero_shot else titles.clear()
+    _report(find_unseen_labels(raw, titles, titled), reporter)
+    source = {name: tidy(digest) for name, digest in raw.items()}
+    evidence, findings = read_evidence(dataset, source)
+    _report(findings, reporter)
+    held_out = [] if "validation" in source else _hold_out(source["train"], section, reporter)
+    frames = _apart(source, held_out)
+    labels = _index_labels(frames, titles, titled)
+    warn_untitled(labels.filter(pl.col("train_count") > 0), titles, reporter)
+    if section.zero_shot:
+        _report_zero_shot(labels, reporter)
+    excluded = read_excluded(dataset, source, reporter)
+    used = pl.concat(count_labels(frame)["label"] for frame in frames.values())
+    parents = find_further_parents(titles, used, labels["label"])
+    outputs = write_tables(folder, labels, evidence, asdict(describe(frames)), excluded, parents)
+    CorpusRecord(
+        source=section.model_dump(mode="json"),
+        files=list(dataset.files),
+        splits=records,
+        held_out=held_out,
+        label_hash=hash_strings(labels["label"]),
+        analyser=choose_analyser(section.analyser, SplitTexts(dataset, "train", frames["train"].height, frozenset(held_out)), reporter),
+        outputs=outputs,
+    ).write(folder)
+    return open_corpus(folder, lambda: dataset)
+
+
+def _leave_out_empty(raw: Frames, records: dict[SplitName, SplitRecord], reporter: Reporter) -> tuple[Frames, dict[SplitName, SplitRecord]]:
+    """Splits that hold something; what is wrong with an empty train is said elsewhere."""
+    empty = [name for name, frame in raw.items() if name != "train" and not frame.height]
+    for name in empty:
+        reporter.warn(f"the split '{name}' has no documents and is ignored")
+    return {n: frame for n, frame in raw.items() if n not in empty}, {n: one for n, one in records.items() if n not in empty}
+
+
+def _report(findings: Iterable[Finding], reporter: Reporter) -> None:
+    for finding in findings:
+        if finding.level == "fatal":
+            raise finding.to_error()
+        reporter.warn(str(finding))
+
+
+def _hold_out(train: pl.DataFrame, section: DataSection, reporter: Reporter) -> list[str]:
+    """Ids of the share of train that becomes validation: the minimum where there are enough documents, never more than a fifth.
+
+    Documents of equal text stay together, so that no text of validation is one of train.
+    """
+    count = min(max(round(section.validation_share * train.height), section.validation_minimum), train.height // 5)
+    units = train.with_row_index("row").group_by("same", maintain_order=True).agg("row")["row"]
+    rows: list[int] = []
+    drawn = np.random.default_rng(section.subset_seed).choice(len(units), size=min(count, len(units)), replace=False)
+    for unit in units.gather(drawn).to_list():
+        if len(rows) + len(unit) <= count:
+            rows += unit
+    if not rows:
+        different = f" with {len(units):,} different texts" if len(units) < train.height else ""
+        reporter.warn(f"there is no validation split, and {train.height} training documents{different} are too few to hold any out")
+        return []
+    reporter.note(f"no validation split: {len(rows):,} of {train.height:,} training documents are held out")
+    return train["doc_id"].gather(sorted(rows)).to_list()
+
+
+def _apart(source: Frames, held_out: list[str]) -> dict[SplitName, pl.DataFrame]:
+    if not held_out:
+        return dict(source)
+    chosen = pl.col("doc_id").is_in(held_out)
+    parts: dict[SplitName, pl.DataFrame] = {"train": source["train"].filter(~chosen), "validation": source["train"].filter(chosen)}
+    return parts | {name: frame for name, frame in source.items() if name != "train"}
+
+
+def _report_zero_shot(labels: pl.DataFrame, reporter: Reporter) -> None:
+    """Say how many labels have a title alone; warn if none has, for then the option does nothing."""
+    count = int((labels["train_count"] == 0).sum())
+    if count:
+        reporter.note(f"zero-shot: {count:,} labels have a title but no training document; the scorer titles can suggest them")
+    else:
+        reporter.warn("zero-shot: the table of titles has no label beside those of train (--vocabulary names a larger one)")
+
+
+def _index_labels(frames: Frames, titles: pl.DataFrame, titled: pl.DataFrame) -> pl.DataFrame:
+    """Labels of train, and `titled` ones, sorted: the columns of `titles`, and the documents of each split that have them."""
+    indexed = pl.concat([count_labels(frames["train"]).select("label"), titled.select("label")]).unique().sort("label")
+    table = indexed.join(titles.drop("deprecated"), on="label", how="left", maintain_order="left")
+    for name in SPLITS:
+        counts = count_labels(frames.get(name, frames["train"].clear())).select("label", pl.col("count").alias(f"{name}_count"))
+        table = table.join(counts, on="label", how="left", maintain_order="left")
+    return table.with_columns(pl.col(f"{name}_count").fill_null(0).cast(pl.Int64) for name in SPLITS)

@@ -1,0 +1,340 @@
+"""JSON records of a run with their format and hashes, and whether a recorded file is still what was written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from plant_cli.api import ArtefactError
+from plant_cli.api.context import NAME_PATTERN, command_for
+from plant_cli.data.files import hash_file, read_json
+
+FORMAT = 1
+"""Of the run folder and all its files; raised when the meaning of any of them changes."""
+
+HASHES = {"label_hash": "label order", "tokenizer_hash": "tokenizer"}
+SHOWN = 12  # characters of a hash in messages
+
+
+def stamp(*, labels: str | None = None, tokenizer: str | None = None) -> dict[str, str]:
+    """The marks of a file, as metadata of Parquet and safetensors or as keys of JSON.
+
+    Args:
+        labels: hash of the ordered label ids; None for a file without a label axis.
+        tokenizer: hash of the tokenizer; None for a file without a token axis.
+    """
+    hashes = {"label_hash": labels, "tokenizer_hash": tokenizer}
+    return {"format": str(FORMAT), **{name: value for name, value in hashes.items() if value is not None}}
+
+
+def require_same(
+    found: Mapping[str, Any],
+    *,
+    path: Path,
+    what: str,
+    todo: str,
+    labels: str | None = None,
+    tokenizer: str | None = None,
+    against: Path | str = "the run's corpus",
+) -> None:
+    """Refuse a file of another format, label order or tokenizer.
+
+    Args:
+        found: the marks that the file carries.
+        path: the file.
+        what: what the file holds, with its article: "the relevance".
+        todo: what to do about a mismatch.
+        labels: hash of the ordered label ids that are wanted; None: not compared.
+        tokenizer: hash of the tokenizer that is wanted; None: not compared.
+        against: where the wanted hashes come from, for the message.
+
+    Raises:
+        ArtefactError: with both hashes and both places.
+    """
+    written = str(found.get("format", "none"))
+    if written != str(FORMAT):
+        raise ArtefactError(
+            f"{what} has format {written[:SHOWN]}",
+            where=str(path),
+            expected=f"format {FORMAT}, which this version of plant reads",
+            todo=f"{todo}, or use the version of plant that wrote it",
+        )
+    for key, wanted in (("label_hash", labels), ("tokenizer_hash", tokenizer)):
+        mark = str(found.get(key, "none"))
+        if wanted is not None and mark != wanted:
+            raise ArtefactError(
+                f"{what} was made for another {HASHES[key]}",
+                where=f"{path} ({mark[:SHOWN]}) against {against} ({wanted[:SHOWN]})",
+                expected=f"one {HASHES[key]} in the whole run",
+                todo=todo,
+            )
+
+
+STAGE_FILE = "stage.json"
+RESTORE = "restore the file, or start in another run folder with --run DIR"
+Status = Literal["running", "done", "failed", "interrupted"]
+
+
+def _stay_inside(path: str) -> str:
+    parts = PurePosixPath(path).parts
+    if not parts or path.startswith("/") or ".." in parts or "\\" in path:
+        raise ValueError(f"the path {path!r} leads outside the run")
+    return path
+
+
+FolderName = Annotated[str, Field(pattern=NAME_PATTERN)]
+InnerPath = Annotated[str, AfterValidator(_stay_inside)]
+
+
+class Record(BaseModel):
+    """Base of the records: immutable; keys that a later version of the same format added are passed over."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class RunHeader(Record):
+    """`run.json`: what the whole run is bound to.
+
+    Args:
+        format: number of the folder's format.
+        created: when, ISO 8601 with the offset from UTC.
+        plant_version: the version that created it.
+        data_hash: of the corpus; None until it was prepared.
+        label_hash: of the ordered label ids; likewise.
+        sources: SHA-256 of each file the corpus was read from, by absolute path.
+    """
+
+    format: int
+    created: str
+    plant_version: str
+    data_hash: str | None = None
+    label_hash: str | None = None
+    sources: dict[str, str] = {}
+
+
+class Facts(Record):
+    """Size and time of a file: if both are the same, the file was most likely not changed.
+
+    Args:
+        size: in bytes.
+        modified: time of the last change, in nanoseconds since 1970.
+    """
+
+    size: int
+    modified: int
+
+    @classmethod
+    def of(cls, path: Path) -> Facts:
+        """Of a file as it is now."""
+        found = path.stat()
+        return cls(size=found.st_size, modified=found.st_mtime_ns)
+
+
+class StageRecord(Record):
+    """`stage.json`: what one stage did, with what, and how it ended.
+
+    Args:
+        status: how it stands; `running` without a holder of the run's lock means that its process died.
+        stage: which stage.
+        tag: which variant of it; None for the one without a tag.
+        options: every option, written out.
+        sections: the shared recipe sections it used, written out.
+        inputs: other stages' folders it read, each with the hash of their outputs.
+        files: what else its options made it read: files, each with its SHA-256, and other runs, with a hash of what the system left.
+        outputs: SHA-256 of each file it left, by path inside its folder.
+        facts: size in bytes and time of the last change (nanoseconds since 1970) of each of them, when its hash was taken.
+        key: hash of everything that decides the outputs; empty until done.
+        environment: packages, Python, platform, commit.
+        seed: the random seed.
+        started: when, ISO 8601 with the offset from UTC.
+        finished: likewise.
+        seconds: wall-clock time of the last attempt.
+        peak_memory_gb: largest resident memory of the process so far, in 10⁹ bytes.
+        warnings: what the stage warned about.
+        summary: main numbers.
+        error: why it failed or stopped.
+    """
+
+    status: Status
+    stage: FolderName
+    tag: FolderName | None
+    options: dict[str, Any]
+    sections: dict[str, dict[str, Any]]
+    inputs: dict[FolderName, str] = {}
+    files: dict[str, str] = {}
+    outputs: dict[InnerPath, str] = {}
+    facts: dict[InnerPath, Facts] = {}
+    key: str = ""
+    environment: dict[str, Any] = {}
+    seed: int
+    started: str
+    finished: str | None = None
+    seconds: float | None = None
+    peak_memory_gb: float | None = None
+    warnings: list[str] = []
+    summary: dict[str, Any] = {}
+    error: str | None = None
+
+
+def plain_values(value: Any) -> Any:
+    """A stage's summary as JSON can hold it: numbers of array libraries as plain ones, what is not a number as null."""
+    if isinstance(value, dict):
+        return {str(key): plain_values(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_values(item) for item in value]
+    if hasattr(value, "item"):
+        return plain_values(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+RecordType = TypeVar("RecordType", bound=Record)
+
+
+def read_record(path: Path, model: type[RecordType], what: str) -> RecordType:
+    """Read and check one record.
+
+    Raises:
+        ArtefactError: missing, damaged, or (run.json) written in a newer format.
+    """
+    try:
+        values = read_json(path, what)
+    except ArtefactError as error:
+        error.todo = error.todo if model is StageRecord else RESTORE
+        raise
+    if model is RunHeader:
+        _refuse_newer(path, values)
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first: Any = error.errors()[0]
+        raise ArtefactError(
+            f"{what} is damaged: {first['msg']}",
+            where=f"{path}, key {'.'.join(map(str, first['loc']))}",
+            expected="a file as `plant` wrote it",
+            todo=RESTORE,
+        ) from error
+
+
+def _refuse_newer(path: Path, values: Any) -> None:
+    number = values.get("format") if isinstance(values, dict) else None
+    if isinstance(number, int) and number > FORMAT:
+        raise ArtefactError(
+            f"the run folder has format {number}, written by plant {values.get('plant_version', '?')}",
+            where=str(path),
+            expected=f"format {FORMAT} or older",
+            todo="install that version or a newer one: pip install --upgrade plant-cli",
+        )
+
+
+State = Literal["whole", "changed", "missing"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileState:
+    """One recorded file.
+
+    Args:
+        path: the file.
+        name: its path inside the folder of the stage.
+        state: whether it is as it was recorded.
+        recorded: its SHA-256 when it was recorded.
+    """
+
+    path: Path
+    name: str
+    state: State
+    recorded: str
+
+    def error(self, owner: str, todo: str) -> ArtefactError:
+        """What to tell a person about a file that is missing or changed.
+
+        Args:
+            owner: what the file belongs to: "the stage 'finetune'".
+            todo: what to do where the file cannot be restored.
+        """
+        return ArtefactError(
+            f"the file '{self.name}' of {owner} is gone"
+            if self.state == "missing"
+            else f"the file '{self.name}' of {owner} is damaged, or was changed: it is not what was written",
+            where=str(self.path),
+            expected=f"contents with SHA-256 {self.recorded[:12]}…",
+            todo=f"restore the file, or {todo}",
+        )
+
+
+def examine_file(path: Path, recorded: str, facts: Facts | None = None, name: str | None = None) -> FileState:
+    """The state of one file.
+
+    Args:
+        path: the file.
+        recorded: its SHA-256 when it was recorded.
+        facts: its size and time then; the file passes without being read if they are the same. None: it is hashed.
+        name: how messages call it (default: its name).
+    """
+    return FileState(path=path, name=name or path.name, state=_find_state(path, recorded, facts), recorded=recorded)
+
+
+def examine(folder: Path, record: StageRecord, names: Sequence[str] | None = None, *, fully: bool = False) -> list[FileState]:
+    """The states of files that a stage left.
+
+    Args:
+        folder: of the stage.
+        record: what its stage.json says.
+        names: which files; those that are not recorded are passed over. None: all.
+        fully: hash every file, whatever its size and time say.
+    """
+    chosen = record.outputs if names is None else [name for name in names if name in record.outputs]
+    return [examine_file(folder / name, record.outputs[name], None if fully else record.facts.get(name), name) for name in chosen]
+
+
+def require_recorded(folder: Path, *names: str) -> None:
+    """Refuse files that are not, byte for byte, what a stage recorded; readers of whole files call it first.
+
+    Where no finished stage is recorded there is nothing to compare with, and files that were laid there later have no hash: they pass.
+
+    Args:
+        folder: of the stage.
+        names: paths inside it; none: every recorded file.
+
+    Raises:
+        ArtefactError: a file is missing or changed; the message says which, and what makes it again.
+    """
+    path = folder / STAGE_FILE
+    if not path.exists():
+        return
+    record = read_record(path, StageRecord, f"the record of the stage {folder.name}")
+    if record.status != "done":
+        return
+    command = command_for(record.stage, record.tag, folder.parent)
+    for file in examine(folder, record, names or None, fully=True):
+        if file.state != "whole":
+            raise file.error(f"the stage '{folder.name}'", f"make it again: {command} --force")
+
+
+def _find_state(path: Path, recorded: str, facts: Facts | None) -> State:
+    if not path.is_file():
+        return "missing"
+    if facts is not None:
+        now = Facts.of(path)
+        if now.size != facts.size or now == facts:
+            return "whole" if now == facts else "changed"
+    return "whole" if hash_unchanged(path) == recorded else "changed"
+
+
+def hash_unchanged(path: Path) -> str:
+    """SHA-256 of a file; within one process a file that nobody has touched is read once."""
+    found = path.stat()
+    return _hash(path, (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+
+
+@lru_cache(maxsize=1024)
+def _hash(path: Path, version: tuple[int, ...]) -> str:
+    return hash_file(path)

@@ -1,0 +1,315 @@
+"""Corpora repaired and written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import polars as pl
+
+from plant_cli.api.corpus import SPLITS, Dataset, SplitName
+from plant_cli.api.errors import UsageError
+from plant_cli.api.specs import DatasetSpec
+from plant_cli.data.documents import COLUMNS, CONTROL, TEXT_KEY, Frames, tidy
+from plant_cli.data.files import name_temporary, replacing, replacing_folder, require_free
+from plant_cli.data.parquet import write_frames
+from plant_cli.data.splits import Shard
+from plant_cli.data.tables import collect, name_beside, output_format, trim, write_table, write_text_batches
+
+Parts = dict[SplitName, pl.DataFrame]
+CHANGES = {"split": pl.String(), "doc_id": pl.String(), "change": pl.String()}
+
+
+def repair(frames: Frames) -> tuple[Parts, pl.DataFrame]:
+    """Put right what `plant data check` finds, as far as no judgement is needed.
+
+    Labels are trimmed and get one spelling (the most frequent); control characters become blanks; documents without text go, and those
+    that repeat a text of their split, whose labels are joined; training documents go whose text another split has; ids become unique.
+
+    Args:
+        frames: as read, labels as written.
+
+    Returns:
+        The cleaned splits, and every change: `split`, `doc_id`, `change`.
+    """
+    parts: Parts = {name: frame.select(*COLUMNS) for name, frame in frames.items()}
+    changes: list[pl.DataFrame] = []
+    steps: tuple[Callable[[Parts], tuple[Parts, pl.DataFrame]], ...] = (
+        _name_unnamed, _tidy_labels, _join_spellings, _clean_characters, _drop_empty, _join_repeated, _drop_leaks, _rename_repeated,
+    )  # fmt: skip
+    for step in steps:
+        parts, changed = step(parts)
+        changes.append(changed)
+    return parts, pl.concat(changes)
+
+
+def repair_evidence(spans: pl.DataFrame, frames: Frames, parts: Parts) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Spans of evidence in the spelling of the cleaned copy, without those whose document or label it does not have.
+
+    Args:
+        spans: `doc_id`, `label`, `start`, `end`, and perhaps more.
+        frames: as read, labels as written.
+        parts: the cleaned splits.
+
+    Returns:
+        The spans that stay, and every one that goes: `split`, `doc_id`, `change`.
+    """
+    known = _find_spellings({name: tidy(frame) for name, frame in frames.items()})
+    respelt = spans.with_columns(pl.col("doc_id").cast(pl.String), trim(pl.col("label").cast(pl.String)).replace(known))
+    left = pl.concat(part.select("doc_id", label=pl.col("labels")).explode("label") for part in parts.values())
+    owners = pl.concat(frame.select("doc_id", split=pl.lit(name)) for name, frame in frames.items())
+    gone = respelt.join(left, on=["doc_id", "label"], how="anti", maintain_order="left")
+    gone = gone.join(owners.unique("doc_id", keep="first", maintain_order=True), on="doc_id", how="left", maintain_order="left")
+    named = (pl.col(name).cast(pl.String).fill_null("?") for name in ("label", "start", "end"))
+    listed = gone.select("split", "doc_id", change=pl.format("left out: a span of evidence of '{}', {} to {}", *named))
+    return respelt.join(left, on=["doc_id", "label"], how="semi", maintain_order="left"), listed
+
+
+def _name_unnamed(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+    named = {}
+    for name, part in parts.items():
+        row = pl.concat_str(pl.lit(f"{name}-row-"), pl.int_range(1, pl.len() + 1).cast(pl.String))
+        named[name] = part.with_columns(pl.coalesce("doc_id", row).alias("doc_id"))
+    return named, _compare(parts, named, pl.col("doc_id").is_null(), "it had no id")
+
+
+def _tidy_labels(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+    tidied = {name: tidy(part) for name, part in parts.items()}
+    return tidied, _compare(parts, tidied, pl.col("labels") != pl.col("labels_after"), "labels trimmed, repeated and empty ones removed")
+
+
+def _join_spellings(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+    known = _find_spellings(parts)
+    if not known:
+        return parts, pl.DataFrame(schema=CHANGES)
+    respelt = pl.col("labels").list.eval(pl.element().replace(known)).list.unique(maintain_order=True)
+    joined = {name: part.with_columns(respelt) for name, part in parts.items()}
+    return joined, _compare(parts, joined, pl.col("labels") != pl.col("labels_after"), "labels spelt as most documents spell them")
+
+
+def _find_spellings(parts: Parts) -> dict[str, str]:
+    """What most documents write in place of a label that differs by case or blanks alone."""
+    counts = pl.concat(part.select(label=pl.col("labels").explode()) for part in parts.values()).drop_nulls()["label"].value_counts()
+    key = pl.col("label").str.to_lowercase().str.replace_all(r"\s+", " ")
+    best = counts.with_columns(key=key).sort("count", "label", descending=[True, False]).unique("key", keep="first", maintain_order=True)
+    spelling = counts.with_columns(key=key).join(best.select("key", best="label"), on="key").filter(pl.col("label") != pl.col("best"))
+    return dict(spelling.select("label", "best").iter_rows())
+
+
+def _clean_characters(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+    cleaned = {name: part.with_columns(pl.col("text").str.replace_all(CONTROL, " ")) for name, part in parts.items()}
+    return cleaned, _compare(parts, cleaned, pl.col("text") != pl.col("text_after"), "control characters became blanks")
+
+
+def _drop_empty(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+    kept = {name: part.filter(pl.col("text").str.contains(r"\S")) for name, part in parts.items()}
+    gone = [_list(name, part.filter(~pl.col("text").str.contains(r"\S")), "left out: it has no text") for name, part in parts.items()]
+    return kept, pl.concat(gone)
+
+
+def _join_repeated(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+    kept, changes = {}, []
+    for name, part in parts.items():
+        keyed = part.with_columns(key=TEXT_KEY).with_columns(
+            first=pl.col("doc_id").first().over("key"), row=pl.int_range(pl.len()).over("key")
+        )
+        union = pl.col("labels").drop_nulls().unique(maintain_order=True).alias("joined")
+        joined = keyed.join(keyed.explode("labels").group_by("key").agg(union), on="key", how="left", maintain_order="left")
+        joined = joined.with_columns(pl.col("joined").fill_null(pl.lit([], dtype=pl.List(pl.String))))
+        repeated, firsts = joined.filter(pl.col("row") > 0), joined.filter(pl.col("row") == 0)
+        reason = pl.concat_str(pl.lit("left out: it repeats "), pl.col("first"), pl.lit(", which has its labels now"))
+        changes.append(repeated.select(split=pl.lit(name), doc_id="doc_id", change=reason))
+        gained = firsts.filter(pl.col("joined") != pl.col("labels"))
+        changes.append(_list(name, gained, "got the labels of documents that repeat its text"))
+        kept[name] = firsts.select("doc_id", "text", pl.col("joined").alias("labels"))
+    return kept, pl.concat(changes)
+
+
+def _drop_leaks(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+    others = [part.select(key=TEXT_KEY) for name, part in parts.items() if name != "train"]
+    if "train" not in parts or not others:
+        return parts, pl.DataFrame(schema=CHANGES)
+    train, keys = parts["train"].with_columns(key=TEXT_KEY), pl.concat(others).unique()
+    gone = train.join(keys, on="key", how="semi", maintain_order="left")
+    kept = train.join(keys, on="key", how="anti", maintain_order="left").drop("key")
+    return {**parts, "train": kept}, _list("train", gone, "left out: another split has its text")
+
+
+def _rename_repeated(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+    taken: set[str] = {doc_id for part in parts.values() for doc_id in part["doc_id"]}
+    seen: set[str] = set()
+    renamed, changes = {}, []
+    for name, part in parts.items():
+        ids = []
+        for doc_id in part["doc_id"]:
+            free, number = doc_id, 2
+            while free in seen or (free != doc_id and free in taken):
+                free, number = f"{doc_id}-{number}", number + 1
+            if free != doc_id:
+                changes.append((name, free, f"was called {doc_id}, as another document is"))
+            seen.add(free)
+            ids.append(free)
+        renamed[name] = part.with_columns(doc_id=pl.Series(ids, dtype=pl.String))
+    return renamed, pl.DataFrame(changes, schema=CHANGES, orient="row")
+
+
+def _compare(before: Parts, after: Parts, changed: pl.Expr, what: str) -> pl.DataFrame:
+    """Rows of equal place that differ."""
+    found = []
+    for name, part in before.items():
+        beside = pl.concat([part, after[name].rename({column: f"{column}_after" for column in COLUMNS})], how="horizontal")
+        found.append(beside.filter(changed).select(split=pl.lit(name), doc_id="doc_id_after", change=pl.lit(what)))
+    return pl.concat(found)
+
+
+def _list(split: str, rows: pl.DataFrame, what: str) -> pl.DataFrame:
+    return rows.select(split=pl.lit(split), doc_id="doc_id", change=pl.lit(what))
+
+
+SplitFrames = Mapping[SplitName, pl.DataFrame | Iterable[pl.DataFrame]]
+"""Splits, each whole or in batches that are taken once."""
+
+SCHEMA = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.String())}
+BESIDE = ("labels", "evidence", "excluded")
+ROW_GROUP = 20_000  # documents that a reader of Parquet holds together
+
+
+def write_corpus(parts: SplitFrames, dataset: Dataset, output: Path, *, force: bool, shard: Shard | None = None) -> list[Path]:
+    """Write tidy splits, batch after batch, and the dataset's labels, evidence and excluded pairs beside them.
+
+    Args:
+        parts: the splits.
+        dataset: where what stands beside them comes from.
+        output: a file whose name promises a format (`data.parquet`; then labels go to `data.labels.parquet`), or else a folder
+            (then `train.parquet`, …, `labels.parquet`).
+        force: replace files that are there.
+        shard: the splits are this share of a corpus whose shares lie in one folder; what stands beside them is written by the first.
+
+    Returns:
+        What was written.
+
+    Raises:
+        UsageError: a file is there and `force` is false, or a share is to be written to a single file; nothing is written then.
+        DataError: the file's name ends in a format that is not known.
+    """
+    single = bool(output.suffix)
+    _require_place(output, shard)
+    documents: dict[Path, Iterable[pl.DataFrame]] = {}
+    if single:
+        documents[output] = (batch.with_columns(split=pl.lit(n)) for n in SPLITS if n in parts for batch in _batches(parts[n]))
+    else:
+        documents |= {output / f"{name}{_suffix(shard)}.parquet": _batches(part) for name, part in parts.items()}
+    tables: dict[Path, pl.DataFrame] = {}
+    for what in BESIDE if shard is None or shard.number == 1 else ():
+        table: pl.LazyFrame | None = getattr(dataset, what)
+        if table is not None:
+            place = name_beside(output, what) if single else output / f"{what}.parquet"
+            tables[place] = collect(table, what)
+    paths = [*documents, *tables]
+    present = [str(path) for path in paths if path.exists()]
+    if present and not force:
+        raise UsageError(
+            f"{len(present)} of the files to write are there already",
+            where=", ".join(present),
+            expected="an output that does not exist",
+            todo="choose another output, or replace them with --force",
+        )
+    for path in paths:
+        output_format(path)
+    aside: dict[Path, Path] = {}
+    # places are closed in reverse: the corpus itself takes its own last, when all that belongs to it is there
+    with _put_back(aside), ExitStack() as places:
+        for path, batches in documents.items():
+            _write_batches(batches, places.enter_context(replacing(path)), {**SCHEMA, "split": pl.String()} if single else SCHEMA)
+        for path, content in tables.items():
+            write_table(content, places.enter_context(replacing(path)))
+        for path in documents if tables else ():  # all is written; while names change, no old documents stand beside new tables
+            if path.exists():
+                os.replace(path, aside.setdefault(path, name_temporary(path)))
+    return paths
+
+
+def _require_place(output: Path, shard: Shard | None) -> None:
+    """Refuse a file in place of a folder, and a file for a share."""
+    if not output.suffix and output.exists() and not output.is_dir():
+        raise UsageError(
+            f"'{output}' is a file that is no table",
+            where=str(output.absolute()),
+            expected="a file whose name promises a format, such as data.parquet, or a folder",
+            todo="choose another output",
+        )
+    if output.suffix and shard is not None:
+        raise UsageError(
+            "a share of a corpus is written into a folder, beside the others",
+            where=f"'{output}', --shard {shard}",
+            expected="a name without suffix",
+            todo=f"name a folder, such as {output.stem}: it is read as one corpus when all shares are there",
+        )
+
+
+def _suffix(shard: Shard | None) -> str:
+    """What marks the files of a share, as Hugging Face names them: counted from 0."""
+    return "" if shard is None else f"-{shard.number - 1:05d}-of-{shard.of:05d}"
+
+
+@contextmanager
+def _put_back(aside: Mapping[Path, Path]) -> Iterator[None]:
+    """Remove the files that were set aside in the block, or give them their names again if it fails."""
+    try:
+        yield
+    except BaseException:
+        for path, other in aside.items():
+            if other.exists() and not path.exists():
+                os.replace(other, path)
+        raise
+    for other in aside.values():
+        other.unlink()
+
+
+def _batches(part: pl.DataFrame | Iterable[pl.DataFrame]) -> Iterable[pl.DataFrame]:
+    return [part] if isinstance(part, pl.DataFrame) else part
+
+
+def _write_batches(batches: Iterable[pl.DataFrame], path: Path, schema: Mapping[str, pl.DataType]) -> None:
+    if output_format(path) == ".parquet":
+        alone = pl.col("text") + ""  # a copy: rows chosen from a table keep all of its texts in memory, and the writer keeps many batches
+        write_frames(path, (batch.select(*schema).with_columns(alone) for batch in batches), schema, {}, row_group=ROW_GROUP)
+    else:
+        write_text_batches(batches, path)
+
+
+def require_writer(spec: DatasetSpec, specs: Sequence[DatasetSpec]) -> None:
+    """`UsageError` for a dataset plugin that writes nothing; it names those that do."""
+    if spec.write is None:
+        raise UsageError(
+            f"the dataset '{spec.name}' has no writer",
+            where="--to",
+            expected=f"one of {', '.join(one.name for one in specs if one.write is not None)}",
+            todo="name one of these; tables need no --to: `plant data convert IN data.parquet`",
+        )
+
+
+def write_format(dataset: Dataset, spec: DatasetSpec, output: Path, *, suffix: str, force: bool) -> tuple[list[Path], Sequence[str]]:
+    """Write a corpus as a folder in the format of a dataset plugin.
+
+    Args:
+        dataset: its splits are tidy (see `frames.tidy_dataset`).
+        spec: has a writer.
+        output: the folder.
+        suffix: of compressed text files: "", `.gz` or `.zst`.
+        force: replace the folder, if it is there.
+
+    Returns:
+        What was written, and remarks on what the format cannot hold.
+
+    Raises:
+        UsageError: the folder is there and `force` is false, or there is a file of its name.
+        DataError: the format cannot hold the corpus; nothing is written then.
+    """
+    require_free(output, force=force, folder=True)
+    lost = [] if dataset.evidence is None else ["this format does not hold gold evidence"]
+    with replacing_folder(output) as folder:
+        remarks = spec.write(dataset, folder, suffix) if spec.write is not None else []
+    return sorted(path for path in output.rglob("*") if path.is_file()), [*remarks, *lost]

@@ -1,0 +1,412 @@
+"""Splits and subsets: which documents train, validate and test."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from glob import glob
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components
+
+from plant_cli.api.corpus import SPLITS, Dataset, SplitName
+from plant_cli.api.errors import DataError, UsageError, near_names
+from plant_cli.api.options import DataSection
+from plant_cli.data.documents import TEXT_KEY, explode_labels, read_frame, tidy
+from plant_cli.data.labels import count_labels
+from plant_cli.data.tables import collect, trim
+
+MOST = 1_000_000  # shards of one corpus
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Share `number` of `of`: every `of`-th document from the `number`-th on, so that shares are alike."""
+
+    number: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Read `2/4`; `ValueError` if there is no such share."""
+        number, _, of = text.partition("/")
+        shard = cls(int(number), int(of))
+        if shard.of > MOST:
+            raise ValueError(f"at most {MOST:,} shards")
+        if not 1 <= shard.number <= shard.of:
+            raise ValueError(f"there is no shard {text}: shards are 1/{shard.of} to {shard.of}/{shard.of}")
+        return shard
+
+    @property
+    def rows(self) -> slice:
+        """Its rows of train."""
+        return self.rows_from(0)
+
+    def rows_from(self, start: int) -> slice:
+        """Its rows among those of train from row `start` on, counted from there."""
+        return slice((self.number - 1 - start) % self.of, None, self.of)
+
+    def part(self, total: int) -> range:
+        """Its rows of `total` where shares are consecutive rows, so that they make the whole one after the other."""
+        return range(total * (self.number - 1) // self.of, total * self.number // self.of)
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+def find_paths(patterns: Sequence[str]) -> list[Path]:
+    """What patterns such as `shards/*/mig` name, each once and sorted."""
+    return sorted({Path(path) for pattern in patterns for path in glob(pattern)})
+
+
+def require_whole(shards: Mapping[Path, Shard], option: str, command: str) -> None:
+    """Refuse anything but each shard of one division once.
+
+    Args:
+        shards: which shard each path holds.
+        option: the one that names the paths.
+        command: makes a shard.
+
+    Raises:
+        UsageError: a shard is missing or given twice, or there are none or some of different divisions.
+    """
+    by_shard: dict[Shard, Path] = {}
+    wrong = ""
+    for path, shard in shards.items():
+        if shard in by_shard:
+            wrong = wrong or f"shard {shard} is given twice"
+        by_shard[shard] = path
+    divisions = sorted({shard.of for shard in by_shard})
+    if not wrong and len(divisions) != 1:
+        wrong = f"the shards are of different divisions, into {' and '.join(map(str, divisions))}" if divisions else "there are no shards"
+    if not wrong:
+        missing = [str(shard) for number in range(1, divisions[0] + 1) if (shard := Shard(number, divisions[0])) not in by_shard]
+        wrong = f"shard {', '.join(missing)} is missing" if missing else ""
+    if wrong:
+        raise UsageError(
+            wrong,
+            where=f"{option}: {', '.join(f'{path} ({shard})' for path, shard in shards.items()) or 'nothing'}",
+            expected="every shard of one division once, such as 1/2 and 2/2",
+            todo=f"name all of them; `{command}` makes one that is missing",
+        )
+
+
+Method = Literal["uniform", "stratified"]
+Ints = npt.NDArray[np.int64]
+TINY = 1e-9  # documents: what rounding leaves
+
+
+def split_documents(
+    documents: pl.DataFrame,
+    shares: Mapping[SplitName, float],
+    *,
+    seed: int,
+    method: Method = "uniform",
+    groups: pl.Series | None = None,
+) -> dict[SplitName, pl.DataFrame]:
+    """Splits of the given shares; documents of equal text, and of one group, stay together, so that nothing leaks.
+
+    Args:
+        documents: the corpus schema, labels tidy.
+        shares: of all documents for each split, 0 for none; what is left is train.
+        seed: equal seeds give equal splits.
+        method: `uniform`: at random; `stratified`: iterative stratification (Sechidis, Tsoumakas & Vlahavas 2011), the rarest labels first.
+            Unlike there, no split is filled beyond its share, and what is less than a document of a label is drawn by lot: else all labels
+            of one document, which are most in a long tail, would go to the largest split.
+        groups: the group of each document, such as its patient; None (or a null group): each stands alone [N].
+    """
+    units = find_units(documents, groups)
+    wanted = {name: share for name, share in shares.items() if share > 0}
+    if method == "uniform":
+        place = _place_uniformly(units, list(wanted.values()), np.random.default_rng(seed))
+    else:
+        place = _place_stratified(units, documents, list(wanted.values()), np.random.default_rng(seed))
+    names: list[SplitName] = [*wanted, "train"]
+    parts = {name: documents.filter(place == names.index(name)) for name in SPLITS if name in names}
+    return {name: part for name, part in parts.items() if part.height}
+
+
+def find_units(documents: pl.DataFrame, groups: pl.Series | None) -> Ints:
+    """What must stay together: the number of each document's unit, documents of equal text or group having one [N]."""
+    texts = documents["text"].rank("dense").to_numpy().astype(np.int64) - 1
+    if groups is None:
+        return texts
+    names = groups.cast(pl.String)
+    grouped = np.flatnonzero(names.is_not_null().to_numpy())
+    numbers = names.drop_nulls().rank("dense").to_numpy().astype(np.int64) - 1 if len(grouped) else np.empty(0, dtype=np.int64)
+    size = documents.height + (int(numbers.max()) + 1 if len(numbers) else 0)
+    first = {text: row for row, text in reversed(list(enumerate(texts.tolist())))}
+    rows = np.concatenate([np.arange(documents.height), grouped])
+    columns = np.concatenate([np.array([first[text] for text in texts.tolist()], dtype=np.int64), documents.height + numbers])
+    links = coo_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(size, size))
+    return np.asarray(connected_components(links, directed=False)[1][: documents.height], dtype=np.int64)
+
+
+def _place_uniformly(units: Ints, shares: list[float], rng: np.random.Generator) -> Ints:
+    """The split of each document: its place in `shares`, or the number behind them."""
+    sizes = np.bincount(units)
+    order = rng.permutation(len(sizes))
+    before = np.empty(len(sizes), dtype=np.int64)  # documents whose units come earlier in the order
+    before[order] = np.cumsum(sizes[order]) - sizes[order]
+    ends = np.cumsum([round(share * len(units)) for share in shares])
+    return np.searchsorted(ends, before[units], side="right").astype(np.int64)
+
+
+def _place_stratified(units: Ints, documents: pl.DataFrame, shares: list[float], rng: np.random.Generator) -> Ints:
+    """As `_place_uniformly`, by iterative stratification of units."""
+    table = _count_labels(units, documents)
+    sizes = np.bincount(units)
+    every = np.array([*shares, 1 - sum(shares)])
+    desired = np.outer(every, table.sum(axis=0))  # [S, L] assignments that each split still wants
+    room = every * len(units)  # [S] documents
+    place = np.full(len(sizes), -1, dtype=np.int64)
+    by_label = table.tocsc()
+    left = np.diff(by_label.indptr).astype(np.int64)  # units without a place that have each label
+    lots = rng.permutation(len(left)).tolist()  # the order of labels that equally many units have
+    heap = [(int(count), lots[label], label) for label, count in enumerate(left) if count]
+    heapq.heapify(heap)
+    order = rng.permutation(len(sizes))
+    while heap:
+        count, lot, label = heapq.heappop(heap)
+        if count != left[label]:  # it has changed since it was put there
+            if left[label]:
+                heapq.heappush(heap, (int(left[label]), lot, label))
+            continue
+        having = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
+        for unit in sorted((unit for unit in having if place[unit] < 0), key=lambda unit: order[unit]):
+            chosen = _choose(desired[:, label], room, sizes[unit], rng.random())
+            place[unit] = chosen
+            owned = slice(table.indptr[unit], table.indptr[unit + 1])
+            desired[chosen, table.indices[owned]] -= table.data[owned]
+            room[chosen] -= sizes[unit]
+            left[table.indices[owned]] -= 1
+    for unit in order:
+        if place[unit] < 0:
+            place[unit] = int(np.argmax(room))
+            room[place[unit]] -= sizes[unit]
+    return place[units]
+
+
+def _choose(desired: npt.NDArray[np.float64], room: npt.NDArray[np.float64], size: int, lot: float) -> int:
+    """The split for a unit: of those that have room for at least half of it, the one that wants the label most.
+
+    Args:
+        desired: documents of the label that each split still wants [S].
+        room: documents that each split still has room for [S].
+        size: documents of the unit.
+        lot: a random number in [0, 1), which decides where no split wants a whole document, by how much of one each wants.
+    """
+    able = np.flatnonzero(room >= size / 2 - TINY)
+    if not len(able):
+        return int(np.argmax(room))
+    most = desired[able].max()
+    if most >= 1 - TINY:
+        best = able[desired[able] >= most - TINY]
+        return int(best[np.argmax(room[best])])
+    chances = np.cumsum(np.maximum(desired[able], 0) if most > TINY else room[able])
+    return int(able[np.searchsorted(chances, lot * chances[-1], side="right")])
+
+
+def _count_labels(units: Ints, documents: pl.DataFrame) -> csr_array:
+    """How many documents of each unit have each label, csr [U, L]."""
+    pairs = explode_labels(documents)
+    columns = pairs["label"].rank("dense").to_numpy().astype(np.int64) - 1 if pairs.height else np.empty(0, dtype=np.int64)
+    rows = units[pairs["row"].to_numpy()]
+    shape = (int(units.max()) + 1 if len(units) else 0, int(columns.max()) + 1 if len(columns) else 0)
+    return csr_array(coo_array((np.ones(len(rows)), (rows, columns)), shape=shape))
+
+
+Parts = dict[SplitName, pl.DataFrame]
+GROUP = "group"
+_RANKED = re.compile(r"(top|rare):(\d+)")
+_RANGE = re.compile(r"(\d+)-(\d*)")
+
+
+def take_subset(dataset: Dataset, data: DataSection) -> tuple[Dataset, list[str]]:
+    """The part of a dataset that the section asks for, and what was left out; the dataset itself if it asks for nothing.
+
+    Raises:
+        UsageError: an option is not understood.
+        DataError: there is no such column, or nothing is left.
+    """
+    steps = _choose_steps(data)
+    if not steps:
+        return dataset, []
+    parts = {name: _read(dataset, name, data) for name in SPLITS if name in dataset.splits}
+    remarks = []
+    for step in steps:
+        parts, said = step(parts, data)
+        remarks += said
+    if not parts.get("train", pl.DataFrame()).height:
+        raise DataError(
+            "no training document is left",
+            where=str(data.path),
+            expected="a part of the corpus that is not empty",
+            todo="ask for less: see --keep-labels, --train-share, --duplicates and --leaks",
+        )
+    remarks += [f"no document of {name} is left" for name, part in parts.items() if not part.height]
+    kept = {name: part.drop(GROUP, strict=False) for name, part in parts.items() if part.height}
+    return replace(dataset, splits={name: part.lazy() for name, part in kept.items()}, evidence=_restrict(dataset.evidence, kept)), remarks
+
+
+def select_labels(counts: pl.DataFrame, wanted: str) -> pl.Series:
+    """The labels that an option such as `top:50`, `rare:50`, `1-5` or `10-` names.
+
+    Args:
+        counts: `label` and `count`, the training documents of each, at least 1.
+        wanted: the option; ties go by the label's id.
+    """
+    ranked, between = _RANKED.fullmatch(wanted), _RANGE.fullmatch(wanted)
+    if ranked:
+        order = counts.sort("count", "label", descending=[ranked[1] == "top", False])
+        return order.head(int(ranked[2]))["label"]
+    if between:
+        low, high = int(between[1]), int(between[2]) if between[2] else None
+        return counts.filter((pl.col("count") >= low) & (pl.lit(high is None) | (pl.col("count") <= (high or 0))))["label"]
+    raise UsageError(
+        f"'{wanted}' names no labels",
+        where="--keep-labels",
+        expected="top:50, rare:50, or a range of training documents such as 1-5 or 10-",
+        todo="correct it",
+    )
+
+
+def split_again(dataset: Dataset, data: DataSection, shares: Mapping[SplitName, float], seed: int) -> Parts:
+    """All documents of a dataset in other splits.
+
+    Args:
+        dataset: its splits are pooled.
+        data: the sampling and the column of groups.
+        shares: of the splits other than train.
+        seed: equal seeds give equal splits.
+    """
+    pooled = pl.concat(_read(dataset, name, data) for name in SPLITS if name in dataset.splits)
+    parts = split_documents(pooled, shares, seed=seed, method=data.sampling, groups=_groups(pooled))
+    return {name: part.drop(GROUP, strict=False) for name, part in parts.items()}
+
+
+def _choose_steps(data: DataSection) -> list[Callable[[Parts, DataSection], tuple[Parts, list[str]]]]:
+    steps = {
+        _resplit: data.resplit,
+        _hold_out_groups: data.group_column is not None and not data.resplit,
+        _drop_duplicates: data.duplicates == "drop",
+        _drop_leaks: data.leaks == "drop",
+        _thin_train: data.train_share < 1,
+        _keep_labels: data.keep_labels is not None,
+    }
+    return [step for step, wanted in steps.items() if wanted]
+
+
+def _read(dataset: Dataset, name: SplitName, data: DataSection) -> pl.DataFrame:
+    frame = tidy(read_frame(dataset, name))
+    if data.group_column is None:
+        return frame
+    columns = dataset.splits[name].collect_schema().names()
+    if data.group_column not in columns:
+        raise DataError(
+            f"there is no column '{data.group_column}'",
+            where=f"split {name} of {', '.join(dataset.files) or 'the dataset'}",
+            expected=near_names(data.group_column, columns),
+            todo="name the column of the groups (patients, authors) with --group-column",
+        )
+    groups = collect(dataset.splits[name].select(pl.col(data.group_column).cast(pl.String)), name).to_series()
+    return frame.with_columns(groups.alias(GROUP))
+
+
+def _resplit(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
+    pooled = pl.concat(parts.values())
+    if data.validation_share + data.test_share >= 1:
+        raise UsageError(
+            f"test {data.test_share} and validation {data.validation_share} leave no document to train on",
+            where="--test-share, --validation-share",
+            expected="shares whose sum is below 1",
+            todo="lower one of them",
+        )
+    shares: dict[SplitName, float] = {"test": data.test_share, "validation": data.validation_share}
+    found = split_documents(pooled, shares, seed=data.subset_seed, method=data.sampling, groups=_groups(pooled))
+    return found, [f"split again ({data.sampling}): {_sizes(found)}"]
+
+
+def _hold_out_groups(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
+    """Refuse nothing, but say how many groups occur in several splits; make a validation split that keeps groups together."""
+    places = pl.concat(part.select(GROUP, split=pl.lit(name)) for name, part in parts.items()).drop_nulls().unique()
+    shared = places.filter(pl.col(GROUP).is_duplicated())[GROUP].n_unique()
+    remarks = [f"{shared:,} groups of {data.group_column} occur in more than one split"] if shared else []
+    if "validation" in parts:
+        return parts, remarks
+    train = parts["train"]
+    share = min(max(data.validation_share, data.validation_minimum / max(1, train.height)), 0.2)
+    found = split_documents(train, {"validation": share}, seed=data.subset_seed, method=data.sampling, groups=_groups(train))
+    if "train" not in found or not found["train"].height:  # a single group
+        return parts, [*remarks, "no validation split: no group can be held out without all of train"]
+    held_out = found["validation"].height if "validation" in found else 0
+    remarks.append(f"no validation split: {held_out:,} training documents are held out, whole groups")
+    return {**found, **{name: part for name, part in parts.items() if name != "train"}}, remarks
+
+
+def _drop_duplicates(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
+    kept, remarks = {}, []
+    for name, part in parts.items():
+        keyed = part.with_columns(key=TEXT_KEY)
+        kept[name] = keyed.unique("key", keep="first", maintain_order=True).drop("key")
+        dropped = part.height - kept[name].height
+        if dropped:
+            remarks.append(f"{name}: {dropped:,} documents repeat a text but for case, blanks and punctuation, and are left out")
+    return kept, remarks
+
+
+def _drop_leaks(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
+    others = [part.select(key=TEXT_KEY) for name, part in parts.items() if name != "train"]
+    if not others or "train" not in parts:
+        return parts, []
+    train = (
+        parts["train"].with_columns(key=TEXT_KEY).join(pl.concat(others).unique(), on="key", how="anti", maintain_order="left").drop("key")
+    )
+    dropped = parts["train"].height - train.height
+    remarks = [f"{dropped:,} training documents have a text of another split and are left out of train"] if dropped else []
+    return {**parts, "train": train}, remarks
+
+
+def _thin_train(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
+    train = parts["train"]
+    # the part that is kept is the one that is split off, so that shares are met from the kept side
+    halves = split_documents(train, {"test": data.train_share}, seed=data.subset_seed, method=data.sampling, groups=_groups(train))
+    kept = halves.get("test", train.clear())
+    return {**parts, "train": kept}, [f"{kept.height:,} of {train.height:,} training documents are used ({data.sampling} sample)"]
+
+
+def _keep_labels(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
+    counts = count_labels(parts["train"])
+    wanted = select_labels(counts, str(data.keep_labels))
+    has_one = pl.col("labels").list.eval(pl.element().is_in(wanted.implode())).list.any()
+    restricted = {}
+    for name, part in parts.items():
+        labels = pl.col("labels").list.eval(pl.element().filter(pl.element().is_in(wanted.implode())))
+        chosen = part if data.keep_unlabelled else part.filter(has_one)
+        restricted[name] = chosen.with_columns(labels) if data.label_scope == "targets" else chosen
+    before = {name: part.height for name, part in parts.items()}
+    lost = ", ".join(f"{name} {before[name] - part.height:,}" for name, part in restricted.items())
+    return restricted, [f"{wanted.len():,} of {counts.height:,} labels of train are kept ({data.keep_labels}); documents left out: {lost}"]
+
+
+def _restrict(evidence: pl.LazyFrame | None, parts: Parts) -> pl.LazyFrame | None:
+    """Spans of the documents and labels that are left."""
+    if evidence is None:
+        return None
+    pairs = pl.concat(explode_labels(part).select("doc_id", "label") for part in parts.values())
+    return evidence.with_columns(trim(pl.col("label"))).join(pairs.lazy(), on=["doc_id", "label"], how="semi", maintain_order="left")
+
+
+def _groups(documents: pl.DataFrame) -> pl.Series | None:
+    return None if GROUP not in documents.columns else documents[GROUP]
+
+
+def _sizes(parts: Parts) -> str:
+    return ", ".join(f"{name} {part.height:,}" for name, part in parts.items())

@@ -1,0 +1,526 @@
+"""Labels of documents as a run keeps them: without the blanks around them, and none that is empty."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import json
+import re
+import stat
+import tokenize
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from polars.exceptions import PolarsError
+from scipy.sparse import csr_array, load_npz
+
+from plant_cli.api.errors import DataError, first_line, near_names
+from plant_cli.data.files import replacing
+from plant_cli.data.lines import SUFFIXES, BadRows, bare_name, compress, find_encoding, open_bytes, read_bytes, spool, writing_bytes
+from plant_cli.data.parquet import panics_as_errors
+from plant_cli.data.text_tables import (
+    Piece,
+    Place,
+    cut_lines,
+    cut_rows,
+    end_of_rows,
+    explain_values,
+    find_separator_of,
+    keep_lines,
+    keep_rows,
+    mend_line_ends,
+    parse_lines,
+    parse_rows,
+    parse_text,
+    read_blocks,
+    refuse_other_encodings,
+    refuse_repeated_names,
+    salvage,
+)
+
+_BLANKS = r"^\s+|\s+$"
+
+
+def trim(labels: pl.Expr) -> pl.Expr:
+    """Labels without the blanks around them."""
+    return labels.str.replace_all(_BLANKS, "")
+
+
+def find_used_labels(splits: Iterable[pl.LazyFrame], where: str) -> pl.Series:
+    """The labels that documents have, sorted, each once.
+
+    Args:
+        splits: each with a column `labels`, lists as they were written.
+        where: the corpus, for messages.
+    """
+    written = [frame.select(label=pl.col("labels").explode().cast(pl.String)).unique() for frame in splits]
+    if not written:
+        return pl.Series("label", [], dtype=pl.String)
+    label = trim(pl.col("label"))
+    return collect(pl.concat(written).select(label).filter(pl.col("label") != "").unique(), where)["label"].sort()
+
+
+_WITHOUT_COMMAS = re.compile(r"""['"]\s+['"]""")  # strings that follow one another, perhaps
+
+
+def read_list(cell: str) -> list[object] | None:
+    """A list in JSON, or as Python or numpy prints it (which is what a CSV file made from lists in pandas holds); None if it is none."""
+    for read in (json.loads, _read_array if _WITHOUT_COMMAS.search(cell) else ast.literal_eval):
+        try:
+            parsed = read(cell.strip())
+        except (ValueError, SyntaxError, RecursionError, MemoryError):  # the last two: brackets within brackets without end
+            continue
+        if isinstance(parsed, list):
+            return parsed
+    return None
+
+
+def _read_array(cell: str) -> object:
+    """A list of strings, where those without a comma between them are two, as numpy prints them: Python would join them."""
+    parts: list[str] = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(cell).readline):
+            if token.type == tokenize.STRING and parts and parts[-1] not in ("[", ","):
+                parts.append(",")
+            if token.type in (tokenize.STRING, tokenize.OP, tokenize.NUMBER, tokenize.NAME):
+                parts.append(token.string)
+    except tokenize.TokenError as error:
+        raise ValueError(str(error)) from error
+    return ast.literal_eval("".join(parts))
+
+
+def load_sparse(path: Path) -> csr_array:
+    """A matrix that `scipy.sparse.save_npz` wrote.
+
+    Raises:
+        ValueError: the file holds something else, or is damaged; with what its reader says.
+    """
+    try:
+        matrix = csr_array(load_npz(path))
+        matrix.check_format(full_check=True)  # columns beyond the last one would be read outside of the memory
+        return matrix
+    except Exception as error:  # a damaged archive is refused by zipfile, zlib, numpy or scipy, each in its own way
+        raise ValueError(first_line(error)) from error
+
+
+Schema = Mapping[str, pl.DataType]
+
+
+def spool_table(path: Path, codec: str, bad: BadRows | None) -> pl.LazyFrame | None:
+    """Read JSON lines, CSV or TSV block by block; what is given, said and refused is what `text_tables` does with the whole file.
+
+    One thing is refused earlier: numbers beside true and false in a column, even if a later piece makes it a column of strings.
+
+    Args:
+        path: the file.
+        codec: of its text, as `find_encoding` gives it.
+        bad: takes the rows that cannot be read; without it the first such row is an error.
+
+    Returns:
+        The table, read from files when collected; None for a JSON list, for the line ends of old Macs, for a header
+        or a line as large as a block: these are not cut.
+    """
+    first = next(read_blocks(path, codec), b"")
+    start = first[:4096].lstrip()[:1]
+    if start == b"[" or mend_line_ends(first) is not first or b"\n" not in first:
+        return None
+    lenient = None if bad is None or bad.strict else bad
+    if start == b"{":
+        frames = _spool_lines(partial(cut_lines, path, codec), lenient)
+        if not frames:
+            raise DataError(
+                "no line of the file can be read", where=str(path), expected="a JSON object on each line", todo="make the file again"
+            )
+        return pl.concat(frames)
+    separator, content, skipped = find_separator_of(first)
+    if separator is None:
+        parse_text(first, path)  # says why it is no table
+        return None
+    header = content[: end_of_rows(content, separator, keep=1)]
+    if not header.endswith(b"\n"):
+        return None
+    top = Place(path, lines=skipped)
+    refuse_other_encodings(header, top)
+    refuse_repeated_names(header, top, separator)
+    begin = replace(top, lines=skipped + header.count(b"\n"), bytes=len(first) - len(content) + len(header))
+    return pl.concat(spool(_parse_rows(cut_rows(path, codec, separator, begin), header, separator, lenient)))
+
+
+def _parse_rows(pieces: Iterable[Piece], header: bytes, separator: str, bad: BadRows | None) -> Iterator[pl.DataFrame]:
+    """The header is set before the rows of each piece."""
+    lines, rows, empty = header.count(b"\n"), 0, True
+    for place, piece in pieces:
+        own = replace(place, lines=place.lines - lines, rows=rows, bytes=place.bytes - len(header))
+        frame, _ = _read(
+            lambda content, place: parse_rows(content, separator, place),
+            lambda content, place, bad: keep_rows(content, separator, place, bad),
+            (own, header + piece),
+            bad,
+        )
+        yield frame
+        rows, empty = rows + frame.height, False
+    if empty:
+        yield parse_rows(header, separator, Place(Path()))
+
+
+def _read(
+    parse: Callable[[bytes, Place], pl.DataFrame], keep: Callable[[bytes, Place, BadRows], bytes], piece: Piece, bad: BadRows | None
+) -> tuple[pl.DataFrame, bytes]:
+    """A piece as a table, and its content; if it cannot be read, without the rows that are to blame."""
+    place, content = piece
+    try:
+        refuse_other_encodings(content, place)
+        return parse(content, place), content
+    except DataError:
+        if bad is None or b"\0" in content:
+            raise
+        before = len(bad.rows)
+        sound = keep(content, place, bad)
+        if len(bad.rows) == before:
+            raise
+    return parse(sound, place) if sound.strip() else pl.DataFrame(), sound
+
+
+class _Unlike(Exception):
+    """A piece has other columns or types than the first."""
+
+
+def _spool_lines(cut: Callable[[], Iterable[Piece]], bad: BadRows | None) -> Sequence[pl.LazyFrame]:
+    """Pieces in one schema. Mostly each says the same; else all are read once more, since only all together say what the types are."""
+    before = 0 if bad is None else len(bad.rows)
+    try:
+        return spool(frame for frame, _, _ in _parse_lines(cut(), bad, alike=True))
+    except _Unlike:
+        schema = _join_schemas(cut, bad if bad is None else replace(bad, rows=[]))
+        if bad is not None:
+            del bad.rows[before:]
+    return spool(parse_lines(content, place, schema) for _, content, place in _parse_lines(cut(), bad))
+
+
+def _parse_lines(pieces: Iterable[Piece], bad: BadRows | None, *, alike: bool = False) -> Iterator[tuple[pl.DataFrame, bytes, Place]]:
+    """Each piece as a table, its sound content, and its place; `_Unlike` if they shall be `alike` and are not."""
+    first: Schema | None = None
+    for place, content in pieces:
+        if content.strip():
+            frame, sound = _read(parse_lines, keep_lines, (place, content), bad)
+            if not sound.strip():
+                continue
+            first = frame.schema if first is None else first
+            if alike and frame.schema != first:
+                raise _Unlike
+            yield frame, sound, place
+
+
+def _join_schemas(cut: Callable[[], Iterable[Piece]], bad: BadRows | None) -> Schema:
+    """The schema that polars finds in all pieces together; `DataError` if there is none."""
+    rows = dict.fromkeys(_show_row(frame.schema) for frame, _, _ in _parse_lines(cut(), bad))
+    try:
+        return _find_schema(rows)
+    except PolarsError as error:
+        raise _explain(cut(), bad) from error
+
+
+def _find_schema(rows: Iterable[str]) -> Schema:
+    return pl.read_ndjson("\n".join(rows).encode(), infer_schema_length=None).schema
+
+
+def _explain(pieces: Iterable[Piece], bad: BadRows | None) -> DataError:
+    """The error about the first line whose types do not fit those before it."""
+    rows: dict[str, None] = {}
+    for frame, content, place in _parse_lines(pieces, bad):
+        before = list(rows)
+        rows[_show_row(frame.schema)] = None
+        try:
+            _find_schema(rows)
+        except PolarsError:
+            lines = [line for line in enumerate(content.decode().split("\n"), start=1) if line[1].strip()]
+            return explain_values([*((1 - place.lines, row) for row in before), *lines], place)
+    raise AssertionError("all pieces together have no schema, so some piece does not fit those before it")
+
+
+def _show_row(schema: Schema) -> str:
+    return json.dumps({name: _show_value(kind) for name, kind in schema.items()})
+
+
+def _show_value(kind: Any) -> object:
+    """A value from which polars takes the type that it is of."""
+    if isinstance(kind, pl.List):
+        return [] if kind.inner == pl.Null else [_show_value(kind.inner)]
+    if isinstance(kind, pl.Struct):
+        return {field.name: _show_value(field.dtype) for field in kind.fields}
+    if kind == pl.Null:
+        return None
+    if kind == pl.Boolean:
+        return True
+    if kind.is_integer():
+        return 1
+    return 1.5 if kind.is_float() else "x"
+
+
+FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")
+READABLE = "a Parquet, JSON lines, CSV or TSV file (the last three may be compressed with gzip or zstd)"
+_PARQUET = b"PAR1"
+_PEEK = 1 << 20
+LARGE = 1 << 26  # bytes of text; a larger table is not held
+_ZIP = b"PK\x03\x04"
+
+
+def scan_table(path: Path, *, encoding: str | None = None, bad: BadRows | None = None) -> pl.LazyFrame:
+    """A table as a lazy frame; Parquet is read when collected, the text formats now: large ones wait in files then.
+
+    In CSV and TSV every column is a string (an id `007` keeps its zeros), and an empty cell is null.
+
+    Args:
+        path: the file.
+        encoding: of a text format (default: UTF-8, or UTF-16 or UTF-32 if the file begins with their mark).
+        bad: takes the rows that cannot be read; without it the first such row is an error.
+
+    Raises:
+        DataError: the file is missing, empty, truncated, not in its encoding or no table; with the line where there is one.
+    """
+    head = _head(path)
+    if head == _PARQUET:
+        return _scan_parquet(path)
+    if head == _ZIP:
+        todo = "unpack it, or save the sheet as CSV"
+        raise DataError("the file is a zip archive or a spreadsheet", where=str(path), expected=READABLE, todo=todo)
+    content, complete = _read_up_to(path, LARGE)
+    codec = find_encoding(content[:4], encoding, str(path))
+    if not complete:
+        del content
+        spooled = spool_table(path, codec, bad)
+        if spooled is not None:
+            return spooled
+        content = read_bytes(path, READABLE)
+    content = content if codec == "utf-8-sig" else _recode(content, codec, path)
+    try:
+        return parse_text(content, path).lazy()
+    except DataError:
+        sound = None if bad is None or bad.strict else salvage(content, path, bad)
+        if sound is None:
+            raise
+        return parse_text(sound, path).lazy()
+
+
+def _read_up_to(path: Path, size: int) -> tuple[bytes, bool]:
+    """The first bytes of a file, decompressed, and whether that is all of it."""
+    with open_bytes(path, READABLE) as stream:
+        content = stream.read(size)
+        return content, not stream.read(1)
+
+
+def peek_columns(path: Path, encoding: str | None = None) -> list[str]:
+    """The columns of a table, from its first lines; none where they cannot be told so (a JSON list, what is no table)."""
+    if _head(path) == _PARQUET:
+        return _scan_parquet(path).collect_schema().names()
+    with open_bytes(path, READABLE) as stream:
+        start = stream.read(_PEEK)
+    text = start.decode(find_encoding(start[:4], encoding, str(path)), "ignore")
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or "\0" in text:
+        return []
+    if lines[0].lstrip().startswith("{"):
+        return _keys(lines[0])
+    separator, content, _ = find_separator_of("\n".join(lines).encode())
+    names = [] if separator is None else next(csv.reader([content.split(b"\n", 1)[0].decode()], delimiter=separator), [])
+    return list(names)
+
+
+def _keys(line: str) -> list[str]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return []
+    return list(value) if isinstance(value, dict) else []
+
+
+def text_columns(given: str, columns: Sequence[str]) -> list[str]:
+    """The columns that an option such as `title,abstract` names; one whose own name holds a comma is taken as it is."""
+    return [given] if given in columns else [name.strip() for name in given.split(",")]
+
+
+def join_columns(names: Sequence[str]) -> pl.Expr:
+    """The texts of several columns as one, each on a line of its own, empty ones left out; one column is left as it is."""
+    if len(names) == 1:
+        return pl.col(names[0])
+    cells = [pl.col(name).cast(pl.String).str.strip_chars() for name in names]
+    return pl.concat_str([pl.when(cell != "").then(cell) for cell in cells], separator="\n", ignore_nulls=True)
+
+
+def table_format(path: Path) -> str | None:
+    """The format that a file's name promises, such as `.csv` (for `x.csv.gz` too); None when it promises no table."""
+    suffix = Path(bare_name(path)).suffix
+    return suffix if suffix in FORMATS else None
+
+
+def base_name(path: Path) -> str:
+    """The file's name without the suffixes of its format: `notes` for `notes.csv.gz`."""
+    return bare_name(path).removesuffix(table_format(path) or "")
+
+
+def name_beside(corpus: Path, what: str) -> Path:
+    """Where a table that belongs to a corpus file stands: for `notes.csv` and "labels" that is `notes.labels.csv`."""
+    base = base_name(corpus)
+    return corpus.with_name(f"{base}.{what}{corpus.name.removeprefix(base)}")
+
+
+def collect(frame: pl.LazyFrame, where: str) -> pl.DataFrame:
+    """Read a lazy frame; a file that turns out to be damaged half way becomes a `DataError` that names `where`."""
+    try:
+        with panics_as_errors():
+            return frame.collect()
+    except PolarsError as error:
+        raise _damaged(error, where) from error
+
+
+def count_rows(frame: pl.LazyFrame, where: str) -> int:
+    """How many rows a lazy frame has, without holding them."""
+    return int(collect(frame.select(pl.len()), where).item())
+
+
+def _damaged(error: PolarsError, where: str) -> DataError:
+    return DataError(
+        f"the table cannot be read: {first_line(error)}",
+        where=where,
+        expected="a complete, undamaged table",
+        todo="make the file again",
+    )
+
+
+def whole_numbers(column: str) -> pl.Expr:
+    """A column as whole numbers; null for what is none, fractions among it."""
+    value = pl.col(column).cast(pl.Float64, strict=False)
+    return pl.when(value == value.floor()).then(pl.col(column)).cast(pl.Int64, strict=False).alias(column)
+
+
+def output_format(path: Path) -> str:
+    """The format in which `write_table` writes a file of that name; ask before long work for the table.
+
+    Raises:
+        DataError: the name promises none of the formats.
+    """
+    form = table_format(path)
+    if form is None or (form == ".parquet" and path.suffix in SUFFIXES):
+        raise DataError(
+            f"no table format goes by the name '{path.name}'",
+            where=str(path),
+            expected=f"a name that ends in {', '.join(FORMATS)} (.gz or .zst may follow, except after .parquet)",
+            todo="choose such a name for the output, for example data.parquet",
+        )
+    return form
+
+
+def write_table(frame: pl.DataFrame, path: Path) -> None:
+    """Write a table atomically, in the format that the name promises; lists become JSON in the cells of CSV and TSV.
+
+    Raises:
+        DataError: the name promises none of the formats.
+    """
+    content = _encode(frame, output_format(path))
+    with replacing(path) as temporary:
+        temporary.write_bytes(compress(content, path.suffix))
+
+
+def write_text_batches(frames: Iterable[pl.DataFrame], path: Path) -> None:
+    """Write frames of one schema below one another, as `write_table` writes one, in a text format (any but Parquet), not atomically."""
+    form = output_format(path)
+    with writing_bytes(path) as stream:
+        if form == ".json":
+            stream.write(b"[")
+        written = 0
+        for number, frame in enumerate(frames):
+            content = _encode(frame, form, header=number == 0)
+            if form == ".json":
+                content = (b"," if written and frame.height else b"") + content.strip()[1:-1]
+            stream.write(content)
+            written += frame.height
+        if form == ".json":
+            stream.write(b"]")
+
+
+def _encode(frame: pl.DataFrame, form: str, *, header: bool = True) -> bytes:
+    stream = io.BytesIO()
+    if form == ".parquet":
+        frame.write_parquet(stream, compression="zstd")
+    elif form in (".csv", ".tsv"):
+        lists = [name for name, dtype in frame.schema.items() if dtype.base_type() is pl.List]
+        as_json = [pl.col(name).map_elements(_to_json, return_dtype=pl.String) for name in lists]
+        frame.with_columns(as_json).write_csv(stream, separator="," if form == ".csv" else "\t", include_header=header)
+    elif form == ".json":
+        frame.write_json(stream)
+    else:
+        frame.write_ndjson(stream)
+    return stream.getvalue()
+
+
+def _to_json(values: Iterable[object]) -> str:
+    return json.dumps(list(values), ensure_ascii=False)
+
+
+def _head(path: Path) -> bytes:
+    if path.is_dir():
+        raise DataError("this is a folder, not a table", where=str(path), expected=READABLE, todo="name a file in it")
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise DataError(
+                "this is no plain file: a device, a pipe or a socket has no end, or cannot be read twice",
+                where=str(path),
+                expected=READABLE,
+                todo="write what it gives into a file, and name that",
+            )
+        with path.open("rb") as stream:
+            head = stream.read(4)
+    except FileNotFoundError as error:
+        beside = [p.name for p in path.parent.iterdir() if table_format(p)] if path.parent.is_dir() else []
+        raise DataError(
+            "there is no such file",
+            where=str(path),
+            expected=near_names(path.name, beside) if beside else READABLE,
+            todo=f"check the path; relative paths start at {Path.cwd()}",
+        ) from error
+    except OSError as error:
+        raise DataError(
+            f"the file cannot be read: {error.strerror}", where=str(path), expected=READABLE, todo="check its rights, and where it leads"
+        ) from error
+    if not head:
+        raise DataError("the file is empty", where=str(path), expected=READABLE, todo="make the file again")
+    return head
+
+
+def _scan_parquet(path: Path) -> pl.LazyFrame:
+    with path.open("rb") as stream:
+        stream.seek(-len(_PARQUET), 2)
+        complete = stream.read() == _PARQUET and stream.tell() > 2 * len(_PARQUET)
+    frame = pl.scan_parquet(path, glob=False)
+    try:
+        if complete:
+            with panics_as_errors():
+                frame.collect_schema()
+            return frame
+        reason: Exception | None = None
+    except PolarsError as error:
+        reason = error
+    raise DataError(
+        "the Parquet file is truncated or damaged",
+        where=f"{path} ({path.stat().st_size:,} bytes)",
+        expected="a Parquet file with its footer",
+        todo="copy or make the file again; a download may have stopped half way",
+    ) from reason
+
+
+def _recode(content: bytes, codec: str, path: Path) -> bytes:
+    try:
+        return content.decode(codec).encode()
+    except UnicodeDecodeError as error:
+        before = content[: error.start].decode(codec, "replace")
+        raise DataError(
+            f"the file is not {codec.upper()}: {error.reason}",
+            where=f"{path}, line {before.count(chr(10)) + 1}, column {len(before) - before.rfind(chr(10))}",
+            expected=f"text in {codec.upper()}, as its first bytes or --encoding say",
+            todo="name its encoding with --encoding, or make the file again",
+        ) from error

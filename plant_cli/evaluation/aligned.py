@@ -1,0 +1,295 @@
+"""Reading predictions, our own or another tool's, and laying them beside gold."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from plant_cli.api.context import Reporter
+from plant_cli.api.errors import DataError, near_names
+from plant_cli.api.metrics import Hierarchy, MetricInput
+from plant_cli.data.records import require_recorded
+from plant_cli.data.tables import collect, scan_table, trim
+from plant_cli.data.text_tables import shorten, show_names
+from plant_cli.evaluation.counters import Floats, Integers, ScoreTable
+from plant_cli.evaluation.foreign import Numbering, read_foreign
+from plant_cli.evaluation.gold import Convention, Gold
+from plant_cli.scoring.predictions import INDICES, read_indexed
+
+FORM = "columns doc_id (string), labels (list of string), scores (list of number), as Parquet, JSON lines, or CSV with lists in JSON"
+UNNUMBERED = Numbering()
+EXAMPLES = 5
+_FEW_UNKNOWN = 0.05  # of the predicted labels; where more are unknown to the corpus, they may be written otherwise there
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predictions:
+    """Predictions in the order of the gold documents.
+
+    Args:
+        top: columns of gold [N, K] by falling score, ties by column; −1 for a label that the corpus has nowhere, and behind the last one.
+        scores: their scores [N, K], −inf behind the last prediction.
+        unknown: how many predicted labels the corpus has nowhere.
+    """
+
+    top: Integers
+    scores: Floats
+    unknown: int
+
+
+def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None, numbering: Numbering = UNNUMBERED) -> Predictions:
+    """Read a predictions file, of ours or of another tool (see `foreign`), and align it to gold by document id.
+
+    The order of documents, and of labels within a document, does not matter; nor do blanks around labels. Our own predictions are
+    read by label index where they have the label order of gold, everything else by the names of labels.
+
+    Args:
+        path: the file.
+        gold: of the split that was predicted.
+        reporter: where it goes what the file was recognised as, and a warning if many predicted labels are unknown to the corpus.
+        numbering: what numbers in the file stand for, and which pairs do not count.
+
+    Raises:
+        DataError: not a predictions table; documents missing, unknown or repeated; a label repeated in a document; lists of
+            different length; a score that is missing or not a number; no predicted label that the corpus has.
+    """
+    require_recorded(path.parent, path.name)
+    indexed = read_indexed(path, gold.label_hash)
+    frame = _read_any(path, gold, reporter, numbering) if indexed is None else indexed.rename({INDICES: "labels"})
+    _check_documents(frame["doc_id"], gold, path)
+    pairs = _number_documents(_list_pairs(frame, path), gold)
+    if indexed is None:
+        pairs = _number_labels(pairs, gold, path)
+        _judge_unknown(pairs, gold, path, reporter)
+    pairs = _remove_pairs(pairs, gold, numbering, path)
+    columns = pairs["label"].cast(pl.Int64).fill_null(-1).to_numpy()
+    top, scores = _rank(pairs["row"].to_numpy(), columns, pairs["score"].to_numpy(), len(gold.doc_ids))
+    return Predictions(top=top, scores=scores, unknown=int((columns == -1).sum()))
+
+
+def _read_any(path: Path, gold: Gold, reporter: Reporter | None, numbering: Numbering) -> pl.DataFrame:
+    foreign = read_foreign(path, gold, numbering)
+    if foreign is None:
+        return _read_frame(path)
+    if reporter is not None:
+        numbers = f"; numbers of labels by a list of {len(numbering.labels)}" if numbering.labels else ""
+        reporter.note(f"{path} is read as {foreign.form}: {len(foreign.frame)} documents{numbers}")
+    return foreign.frame
+
+
+def _remove_pairs(pairs: pl.DataFrame, gold: Gold, numbering: Numbering, path: Path) -> pl.DataFrame:
+    """Without the pairs that do not count: those that the corpus excludes, and those that were given, by row and number of the label."""
+    if not numbering.removed and not len(gold.excluded):
+        return pairs
+    columns = {label: column for column, label in enumerate(gold.labels)}
+    named = [(row, columns.get(numbering.name(label, str(path)))) for row, label in sorted(numbering.removed)]
+    named += map(tuple, gold.excluded.tolist())
+    removed = pl.DataFrame(named, schema={"row": pl.Int64, "label": pl.Int64}, orient="row").drop_nulls()
+    kept = pairs.with_columns(pl.col("label").cast(pl.Int64))
+    return kept.join(removed, on=["row", "label"], how="anti", maintain_order="left")
+
+
+def _rank(rows: Integers, columns: Integers, scores: Floats, documents: int) -> tuple[Integers, Floats]:
+    """Predicted pairs [n] as `Predictions.top` and `.scores` [N, K]; ties of score by column, unknown labels (−1) last."""
+    last = np.where(columns == -1, np.iinfo(np.int64).max, columns)
+    if not _in_order(rows, scores, last):  # our own predictions nearly always are
+        order = np.lexsort((last, -scores, rows))
+        rows, columns, scores = rows[order], columns[order], scores[order]
+    ranks = np.arange(rows.size) - np.searchsorted(rows, rows)
+    shape = (documents, int(ranks.max(initial=0)) + 1)
+    top, ranked = np.full(shape, -1, dtype=np.int64), np.full(shape, -np.inf)
+    top[rows, ranks], ranked[rows, ranks] = columns, scores
+    return top, ranked
+
+
+def _in_order(rows: Integers, scores: Floats, columns: Integers) -> bool:
+    """Whether pairs [n] stand by row, then falling score, then column."""
+    same_row, tie = rows[1:] == rows[:-1], scores[1:] == scores[:-1]
+    after = (scores[1:] < scores[:-1]) | (tie & (columns[1:] >= columns[:-1]))
+    return bool(((rows[1:] > rows[:-1]) | (same_row & after)).all())
+
+
+def build_input(
+    predictions: Predictions,
+    gold: Gold,
+    threshold: float | Floats,
+    convention: Convention,
+    scores: ScoreTable | None = None,
+    hierarchy: Hierarchy | None = None,
+) -> MetricInput:
+    """What metrics are computed from: the documents that the convention keeps.
+
+    Args:
+        predictions: aligned to gold.
+        gold: of the same split.
+        threshold: one number, or one per label of train [L].
+        convention: which documents count, and how; see `conventions`.
+        scores: every score of the gold documents, where they were kept.
+        hierarchy: what stands above the labels of gold, where that is known.
+
+    Raises:
+        DataError: no document has a gold label, so there is nothing to measure against.
+    """
+    if not gold.matrix.nnz:
+        raise DataError(
+            f"no document of the {gold.split} split has a gold label",
+            where=f"the corpus, {len(gold.doc_ids)} documents of {gold.split}",
+            expected="gold labels to measure against",
+            todo="choose another split with --split",
+        )
+    kept = np.flatnonzero(keep_documents(gold, convention))
+    if isinstance(threshold, np.ndarray):  # a model with thresholds of its own never proposes a label that it has not seen
+        threshold = np.append(threshold, np.full(len(gold.labels) - threshold.size, np.inf))
+    return MetricInput(
+        top=predictions.top[kept],
+        scores=predictions.scores[kept],
+        gold=gold.matrix[kept],
+        train_counts=gold.train_counts,
+        train_documents=gold.train_documents,
+        threshold=threshold,
+        settings=convention.settings,
+        all_scores=scores and replace(scores, rows=scores.rows[kept]),
+        hierarchy=hierarchy,
+    )
+
+
+def keep_documents(gold: Gold, convention: Convention) -> npt.NDArray[np.bool_]:
+    """Which documents [N] count under a convention.
+
+    Args:
+        gold: of the split.
+        convention: it says whether documents without gold count.
+    """
+    return np.ones(len(gold.doc_ids), dtype=bool) if convention.keeps_empty else gold.sizes > 0
+
+
+def _read_frame(path: Path) -> pl.DataFrame:
+    frame = collect(scan_table(path), str(path))
+    for name in ("doc_id", "labels", "scores"):
+        if name not in frame.columns:
+            near = near_names(name, map(shorten, frame.columns))
+            raise DataError(
+                f"the predictions have no column '{name}'",
+                where=f"{path}, columns {show_names(frame.columns)}",
+                expected=f"{FORM}; {near}" if "did you mean" in near else FORM,
+                todo=f"rename the column to '{name}'",
+            )
+    frame = frame.with_columns(_parse_lists(frame, name, path) for name in ("labels", "scores") if frame.schema[name] == pl.String)
+    scores = frame.schema["scores"]
+    if isinstance(scores, pl.List) and scores.inner == pl.Boolean:
+        raise DataError("the scores are true or false, not numbers", where=str(path), expected=FORM, todo="write a number for each label")
+    try:
+        return frame.select(
+            pl.col("doc_id").cast(pl.String), pl.col("labels").cast(pl.List(pl.String)), pl.col("scores").cast(pl.List(pl.Float64))
+        )
+    except pl.exceptions.PolarsError as error:
+        types = ", ".join(f"{name}: {frame.schema[name]}" for name in ("doc_id", "labels", "scores"))
+        raise DataError("the predictions have the wrong types", where=f"{path}, {types}", expected=FORM, todo="write lists") from error
+
+
+def _parse_lists(frame: pl.DataFrame, name: str, path: Path) -> pl.Series:
+    """The lists of a column of CSV or TSV, which holds them as JSON; an empty cell is an empty list."""
+    what, example, dtype = ("strings", '["a", "b"]', pl.String) if name == "labels" else ("numbers", "[0.9, 0.2]", pl.Float64)
+    lists = []
+    for row, cell in enumerate(frame[name], start=1):
+        values = _parse_list(cell or "[]", name)
+        if values is None:
+            raise DataError(
+                f"the {name} are not a list of {what} in JSON: {cell[:60]}",
+                where=f"{path}, column {name}, row {row}",
+                expected=f"a list in each cell, such as {example}",
+                todo="write the lists as JSON, the table as Parquet or JSON lines, or a row for each pair: doc_id, label, score",
+            )
+        lists.append(values)
+    return pl.Series(name, lists, dtype=pl.List(dtype))
+
+
+def _parse_list(cell: str, name: str) -> list[Any] | None:
+    try:
+        values = json.loads(cell)
+        if not isinstance(values, list) or any(isinstance(value, bool) for value in values):
+            return None
+        if name == "scores":
+            return [None if value is None else float(value) for value in values]
+        "".join(map(str, values)).encode()  # half a character (a lone surrogate) is no string
+        return [str(value) for value in values] if all(isinstance(value, str | int) for value in values) else None
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return None
+
+
+def _check_documents(doc_ids: pl.Series, gold: Gold, path: Path) -> None:
+    wanted, given = set(gold.doc_ids), set(doc_ids)
+    repeated = sorted(doc_ids.filter(doc_ids.is_duplicated()).unique().drop_nulls().to_list())
+    missing, extra = [d for d in gold.doc_ids if d not in given], [str(d) for d in doc_ids if d not in wanted]
+    for documents, what in (
+        (repeated, "predicted more than once"),
+        (missing, f"of the {gold.split} split without predictions"),
+        (extra, f"predicted that the {gold.split} split does not have"),
+    ):
+        if documents:
+            shown = ", ".join(documents[:EXAMPLES]) + (", …" if len(documents) > EXAMPLES else "")
+            raise DataError(
+                f"{len(documents)} documents {what}: {shown}",
+                where=str(path),
+                expected=f"one row for each of its {len(gold.doc_ids)} documents (an empty list where nothing applies)",
+                todo="predict exactly that split, or choose another one with --split",
+            )
+
+
+def _list_pairs(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
+    """One row per predicted label: doc_id, label (name or index), score."""
+    labels, scores = pl.col("labels").list.len().fill_null(0), pl.col("scores").list.len().fill_null(0)
+    uneven = frame.filter(labels != scores)
+    if len(uneven):
+        raise _fault("labels and scores differ in number", uneven["doc_id"][0], path, "one score for each label")
+    pairs = frame.filter(labels > 0).explode("labels", "scores").rename({"labels": "label", "scores": "score"})
+    bad = pairs.filter(~pl.col("score").is_finite().fill_null(False) | pl.col("label").is_null())
+    if len(bad):
+        raise _fault(f"the score of label {bad['label'][0]} is not a number", bad["doc_id"][0], path, "a finite number for each label")
+    return pairs
+
+
+def _number_documents(pairs: pl.DataFrame, gold: Gold) -> pl.DataFrame:
+    """Pairs with the row of their document in gold."""
+    documents = pl.DataFrame({"doc_id": gold.doc_ids}, schema={"doc_id": pl.String}).with_row_index("row")
+    return pairs.join(documents.cast({"row": pl.Int64}), on="doc_id", maintain_order="left")
+
+
+def _number_labels(pairs: pl.DataFrame, gold: Gold, path: Path) -> pl.DataFrame:
+    """Pairs with names of labels, and their columns of gold in place of them (null: unknown)."""
+    named = pairs.with_columns(name=trim(pl.col("label"))).drop("label")
+    labels = pl.DataFrame({"name": gold.labels}, schema={"name": pl.String}).with_row_index("label")
+    repeated = named.filter(pl.struct("row", "name").is_duplicated())
+    if len(repeated):
+        raise _fault(f"label {repeated['name'][0]} is predicted twice", repeated["doc_id"][0], path, "each label at most once a document")
+    return named.join(labels, on="name", how="left", maintain_order="left")
+
+
+def _judge_unknown(pairs: pl.DataFrame, gold: Gold, path: Path, reporter: Reporter | None) -> None:
+    """Labels that neither train nor the gold of the split has: an error where all are such, a warning where more than a few are."""
+    unknown = pairs.filter(pl.col("label").is_null())["name"]
+    if len(unknown) <= _FEW_UNKNOWN * len(pairs):
+        return
+    counts = unknown.value_counts().sort("count", "name", descending=[True, False])
+    shown = ", ".join(f"'{name}'" for name in counts["name"].head(EXAMPLES)) + (", …" if len(counts) > EXAMPLES else "")
+    near = f"for '{counts['name'][0]}': {near_names(counts['name'][0], gold.labels)}"
+    if len(unknown) == len(pairs):
+        raise DataError(
+            f"none of the {len(pairs):,} predicted labels is known to the corpus: {shown}",
+            where=str(path),
+            expected=f"labels as the corpus writes them; {near}",
+            todo="write the labels (not their titles or numbers) as they stand in the corpus, or name the corpus that was predicted",
+        )
+    if reporter is not None:
+        many = f"{len(unknown):,} of {len(pairs):,} predicted labels are unknown to the corpus: each keeps its rank and counts as wrong"
+        reporter.warn(f"{many} ({path}: {shown}; {near})")
+
+
+def _fault(what: str, document: str, path: Path, expected: str) -> DataError:
+    return DataError(what, where=f"{path}, document {document}", expected=expected, todo="look at how this file was written")

@@ -1,0 +1,289 @@
+"""Metrics from counters and top-K lists, and the families of metrics that compute them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, hstack
+
+from plant_cli.api.errors import DataError, PlantError, PluginError, UsageError, near_names
+from plant_cli.api.metrics import Metric, MetricInput, MetricValue, WeightedMetric
+from plant_cli.api.options import Options
+from plant_cli.api.specs import MetricSpec
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+DIGITS = 12
+ROUNDING = 10.0**-DIGITS
+"""Values that are equal on paper differ by less."""
+
+
+def find_hits(top: Integers, gold: csr_array) -> Booleans:
+    """Whether each predicted label is a gold label of its document [N, K] bool; −1 never is.
+
+    Args:
+        top: columns of gold [N, K], or −1.
+        gold: csr [N, M] of 0/1.
+    """
+    width = max(gold.shape[1], 1)
+    rows, columns = gold.nonzero()
+    gold_keys = np.sort(rows.astype(np.int64) * width + columns)
+    if gold_keys.size == 0:
+        return np.zeros(top.shape, dtype=bool)
+    keys = np.arange(len(top), dtype=np.int64)[:, None] * width + top
+    nearest = np.minimum(np.searchsorted(gold_keys, keys), gold_keys.size - 1)
+    hits: Booleans = (gold_keys[nearest] == keys) & (top >= 0)
+    return hits
+
+
+def count_gold(data: MetricInput) -> Integers:
+    """Gold labels per document [N], those that no training document has included."""
+    counts: Integers = np.asarray(data.gold.sum(axis=1)).ravel().astype(np.int64)
+    return counts
+
+
+def labels_counted(data: MetricInput) -> Booleans:
+    """The labels [M] that ideals and macro averages know of: those of train, or all under `settings["label_set"] = "all"`."""
+    if data.settings.get("label_set", "train") == "all":
+        return np.ones(data.gold.shape[1], dtype=bool)
+    return data.train_counts > 0
+
+
+def find_predicted(data: MetricInput) -> Booleans:
+    """Where a label was predicted at all [N, K], be it one that is no column of gold (−1 with a score)."""
+    predicted: Booleans = (data.top >= 0) | (data.scores > -np.inf)
+    return predicted
+
+
+def find_assigned(data: MetricInput) -> Booleans:
+    """Which predictions [N, K] reach the threshold; under thresholds per label, one that is no column of gold needs the lowest."""
+    threshold = np.asarray(data.threshold, dtype=np.float64)
+    needed = threshold if threshold.ndim == 0 else np.where(data.top >= 0, threshold[data.top], threshold.min())
+    assigned: Booleans = (data.scores >= needed) & find_predicted(data)
+    return assigned
+
+
+def divide(numerator: npt.NDArray[Any], denominator: npt.NDArray[Any]) -> Floats:
+    """Elementwise ratio, 0 where the denominator is 0."""
+    result: Floats = np.divide(numerator, denominator, out=np.zeros(np.shape(numerator), dtype=np.float64), where=denominator != 0)
+    return result
+
+
+def mean_of_documents(name: str, values: Floats) -> MetricValue:
+    """A mean over documents.
+
+    Args:
+        name: of the metric.
+        values: one a document [N]; NaN marks a document on which the metric is undefined.
+    """
+    defined = ~np.isnan(values)
+    contributions = np.column_stack([np.where(defined, values, 0.0), defined.astype(np.float64)])
+    return MetricValue(name=name, contributions=contributions, combine=_first_over_second, per_document=values)
+
+
+def ratio_of_sums(name: str, numerator: Floats, denominator: Floats) -> MetricValue:
+    """Numerators summed over documents, divided by the summed denominators; per document the ratio where there is one.
+
+    Args:
+        name: of the metric.
+        numerator: one a document [N].
+        denominator: one a document [N]; 0 where the document says nothing.
+    """
+    per_document = np.where(denominator > 0, divide(numerator, denominator), np.nan)
+    contributions = np.column_stack([numerator, denominator]).astype(np.float64)
+    return MetricValue(name=name, contributions=contributions, combine=_first_over_second, per_document=per_document)
+
+
+def _first_over_second(sums: Floats) -> Floats:
+    return _divide_or_nan(sums[:, 0], sums[:, 1])
+
+
+def _divide_or_nan(numerator: Floats, denominator: Floats) -> Floats:
+    """A resample in which nothing can be found says nothing about how much would be."""
+    return np.where(denominator == 0, np.nan, divide(numerator, denominator))
+
+
+def count_assignments(data: MetricInput) -> csr_array:
+    """Per document and label: true positives, assigned, gold, side by side as csr [N, 3 M] of 0/1."""
+    assigned = find_assigned(data) & (data.top >= 0)
+    hits = find_hits(data.top, data.gold)
+    parts = [_mark(data, assigned & hits), _mark(data, assigned), data.gold.astype(np.float64)]
+    return csr_array(hstack(parts, format="csr"))
+
+
+def _mark(data: MetricInput, chosen: Booleans) -> csr_array:
+    rows, ranks = np.nonzero(chosen)
+    ones = np.ones(rows.size, dtype=np.float64)
+    return csr_array((ones, (rows, data.top[rows, ranks])), shape=data.gold.shape)
+
+
+def split_counters(sums: Floats) -> tuple[Floats, Floats, Floats]:
+    """Summed counters [R, 3 M] of `count_assignments` as true positives, assigned and gold, each [R, M]."""
+    tp, assigned, gold = np.split(sums, 3, axis=1)
+    return tp, assigned, gold
+
+
+def score_f1(tp: Floats, assigned: Floats, gold: Floats) -> Floats:
+    """F1 from counters of one shape, 0 for what is neither gold nor assigned."""
+    return divide(2 * tp, assigned + gold)
+
+
+def average_present_f1(sums: Floats, counted: Booleans | bool = True) -> Floats:
+    """Mean F1 [R] of the labels counted that some document of the (resampled) split has; NaN if none.
+
+    Args:
+        sums: summed counters of `count_assignments` [R, 3 M].
+        counted: which labels count [M], or all.
+    """
+    tp, assigned, gold = split_counters(sums)
+    present = (gold > 0) & counted
+    return _divide_or_nan((score_f1(tp, assigned, gold) * present).sum(axis=1), present.sum(axis=1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreTable:
+    """Every score as an array or a memory-mapped file (`plant_cli.api.AllScores`).
+
+    Args:
+        values: logits [D, L] of more documents than are looked at, perhaps.
+        rows: which of them are the N documents [N].
+        memory: bytes that a metric may hold at a time.
+    """
+
+    values: npt.NDArray[np.float32]
+    rows: Integers
+    memory: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """See `AllScores.shape`."""
+        return len(self.rows), self.values.shape[1]
+
+    def read(self, documents: slice, labels: slice) -> npt.NDArray[np.float32]:
+        """See `AllScores.read`; a score that is not a number is a `DataError`."""
+        block: npt.NDArray[np.float32] = self.values[self.rows[documents], labels]
+        if np.isnan(block).any():
+            raise DataError(
+                "a score is not a number",
+                where=f"document {self.rows[documents][np.isnan(block).any(axis=1)][0]} (counted from 0) of {len(self.values)}",
+                expected="a finite score for every label",
+                todo="look for NaN in the training loss (history.jsonl); `--precision fp32` and a lower rate are the usual remedies",
+            )
+        return block
+
+
+def compute_value(metric: Metric) -> float:
+    """The metric on the documents as they are, each with weight 1; NaN where it is undefined."""
+    if isinstance(metric, WeightedMetric):
+        return float(metric.compute(np.ones((1, metric.documents)))[0])
+    sums = np.asarray(metric.contributions.sum(axis=0), dtype=np.float64).reshape(1, -1)
+    combine: Callable[[Floats], Floats] = metric.combine
+    return float(combine(sums)[0])
+
+
+_AT = re.compile(r"@(\d+)$")
+AnyMetric = TypeVar("AnyMetric", bound=Metric)
+Families = Sequence[tuple[MetricSpec, Options]]  # each with its options
+
+
+@dataclass(frozen=True, kw_only=True)
+class Missing:
+    """Why a metric could not be computed, and what to do about it."""
+
+    reason: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.remedy}"
+
+
+def compute_families(families: Families, data: MetricInput, wanted: Sequence[str] = ()) -> list[Metric]:
+    """The values of all families, at the cut-offs of their options and at those of the wanted names (`P@7`).
+
+    Families that need every score are left out where there is none (`find_missing` names their metrics).
+
+    Args:
+        families: specs with options.
+        data: predictions beside gold.
+        wanted: names of metrics.
+
+    Raises:
+        PluginError: a family failed, or gave a value without a name or with one that another family gave; names it.
+    """
+    asked = [int(found[1]) for found in map(_AT.search, wanted) if found and int(found[1]) > 0]
+    values: dict[str, Metric] = {}
+    owners: dict[str, str] = {}
+    for spec, options in families:
+        if spec.needs_all_scores and data.all_scores is None:
+            continue
+        if "k" in spec.options.model_fields:
+            options = options.model_copy(update={"k": sorted({*getattr(options, "k", ()), *asked})})
+        try:
+            computed = list(spec.compute(data, options))
+        except PlantError:
+            raise
+        except Exception as error:  # whatever a stranger's metric does
+            raise PluginError(
+                f"the metric '{spec.name}' failed: {type(error).__name__}: {error}",
+                where=f"metric '{spec.name}'",
+                expected="a list of metric values",
+                todo=f"`plant plugins show {spec.name}` says whose it is; PLANT_PLUGINS=-NAME leaves it out",
+            ) from error
+        for value in computed:
+            if not value.name or value.name in values:
+                raise _misnamed(value.name, spec.name, owners.get(value.name))
+            values[value.name], owners[value.name] = value, spec.name
+    return list(values.values())
+
+
+def _misnamed(name: str, family: str, other: str | None) -> PluginError:
+    return PluginError(
+        f"two metrics are named '{name}'" if name else "a metric has no name",
+        where=f"metric '{family}'" if other in (None, family) else f"metrics '{other}' and '{family}'",
+        expected="a name of its own for each value",
+        todo=f"`plant plugins show {family}` says whose it is; PLANT_PLUGINS=-NAME leaves it out",
+    )
+
+
+def find_missing(families: Families, data: MetricInput, remedy: str) -> dict[str, Missing]:
+    """The metrics, by name, that cannot be computed from the highest-scored labels alone.
+
+    Args:
+        families: specs with options.
+        data: predictions beside gold.
+        remedy: what to do to have the score of every label.
+    """
+    names = [name for spec, _ in families if data.all_scores is None for name in spec.needs_all_scores]
+    return dict.fromkeys(names, Missing(reason="needs the score of every label, and only the highest were kept", remedy=remedy))
+
+
+def choose(values: Sequence[AnyMetric], wanted: Sequence[str], missing: Mapping[str, Missing]) -> list[AnyMetric]:
+    """The values of the wanted names, in that order.
+
+    Args:
+        values: what was computed.
+        wanted: names of metrics.
+        missing: what could not be computed, by name.
+
+    Raises:
+        UsageError: there is no metric of that name, or not from these predictions.
+    """
+    known = {value.name: value for value in values}
+    for name in wanted:
+        if name not in known:
+            if name in missing:
+                why = missing[name]
+                raise UsageError(f"{name} is not available", where=f"metric {name}: {why.reason}", expected="every score", todo=why.remedy)
+            raise UsageError(
+                f"there is no metric named '{name}'",
+                where=f"metric {name}",
+                expected=near_names(name, [*known, *missing]),
+                todo="write it as the table does, for example --metric P@5 --metric 'R@10[1-5]'",
+            )
+    return [known[name] for name in dict.fromkeys(wanted)]

@@ -1,1 +1,0 @@
-"""The page of `plant report`: what the records of runs say, as tables and figures."""

@@ -1,0 +1,232 @@
+"""The record of an evaluation, its report, and gates on it."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from plant_cli.api.corpus import SplitName
+from plant_cli.api.errors import GateFailed, UsageError, near_names
+from plant_cli.api.options import Options, option
+from plant_cli.data.files import SIZE_PATTERN
+from plant_cli.data.records import Record, read_record, require_recorded
+from plant_cli.evaluation.gold import HELP, ConventionName
+
+METRICS = "metrics.json"
+
+
+class Bound(Record):
+    """A metric, a fraction, with its interval; None where it is undefined or the documents were not resampled."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+class ReliabilityBin(Record):
+    """Predicted pairs within one range of probability: how many, their mean probability, the share that is right with its interval."""
+
+    pairs: int
+    probability: float
+    right: float
+    low: float | None = None
+    high: float | None = None
+
+
+class CalibrationRecord(Record):
+    """How far probabilities can be believed: the expected calibration error with its interval, and the bins behind it."""
+
+    ECE: float
+    low: float | None = None
+    high: float | None = None
+    bins: list[ReliabilityBin]
+
+
+class MetricsRecord(Record):
+    """The file metrics.json.
+
+    Args:
+        convention: whose way of scoring.
+        assumptions: what it means, in clauses.
+        system: what was evaluated.
+        split: on which documents.
+        documents: how many of them count.
+        documents_without_gold: how many documents of the split have no gold label.
+        gold: hash of document ids and gold labels.
+        threshold: from which score a label is assigned, in words.
+        leakage: whether validation and test documents were seen in training.
+        labels_averaged: how many labels each average over labels averages.
+        labels_never: labels of train, and how many of them were never assigned or listed.
+        seed: of the resamples.
+        level: coverage of the intervals.
+        metrics: by name.
+        bins: by range of training frequency: counts, and metrics of the labels in it.
+        parts: metrics of each part of the model alone.
+        calibration: None for scores that are no probabilities.
+        calibration_network: of the network alone, where its predictions were kept.
+    """
+
+    convention: str
+    assumptions: tuple[str, ...] = ()
+    system: str
+    split: SplitName
+    documents: int
+    documents_without_gold: int = 0
+    gold: str
+    threshold: str
+    leakage: bool = False
+    labels_averaged: dict[str, int] = Field(default_factory=dict)
+    labels_never: dict[str, int] = Field(default_factory=dict)
+    seed: int
+    level: float
+    metrics: dict[str, Bound]
+    bins: dict[str, dict[str, int | Bound]] = Field(default_factory=dict)
+    parts: dict[str, dict[str, Bound]] = Field(default_factory=dict)
+    calibration: CalibrationRecord | None = None
+    calibration_network: CalibrationRecord | None = None
+
+    def all_metrics(self) -> dict[str, Bound]:
+        """The metrics, and those of the bins as `R@10[1-5]`."""
+        inside = {f"{name}[{b}]": bound for b, content in self.bins.items() for name, bound in content.items() if isinstance(bound, Bound)}
+        return {**self.metrics, **inside}
+
+
+def read_metrics(folder: Path) -> MetricsRecord:
+    """What an evaluation found.
+
+    Args:
+        folder: of the stage `eval`.
+
+    Raises:
+        ArtefactError: the file is missing, damaged, or not what was written.
+    """
+    require_recorded(folder, METRICS)
+    return read_record(folder / METRICS, MetricsRecord, f"the metrics of '{folder.name}'")
+
+
+FEWEST = 20  # resamples
+DEFAULT_METRICS = (
+    *("P@1", "P@5", "nDCG@5", "PSP@5", "R@10", "R@50", "MAP", "micro-F1", "macro-F1", "R@10[1-5]", "R@50[1-5]"),
+    *("micro-AUC", "macro-AUC"),  # where every system has every score
+)
+
+
+def refuse_too_few(resamples: int) -> int:
+    """The number of resamples as it is; `ValueError` for one that is neither 0 nor enough for an interval."""
+    if 0 < resamples < FEWEST:
+        raise ValueError(f"0, or {FEWEST} and more: of fewer resamples there is no interval to speak of")
+    return resamples
+
+
+class ScoringOptions(Options):
+    """Base of the options of every stage that computes metrics."""
+
+    metric: list[str] = option([], "Only this metric, such as P@5 or 'R@10[1-5]' (repeatable).", short="-m")
+    metric_options: dict[str, dict[str, Any]] = option(
+        {},
+        "An option of a family of metrics, such as propensity.a=0.5 (repeatable); `plant plugins show propensity` lists a family's.",
+        keys="metric",
+    )
+    convention: ConventionName = option("plant", HELP)
+    bootstrap: int = option(1000, f"Resamples of the documents behind the intervals, {FEWEST} or more; 0: no intervals.", ge=0)
+    level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
+    split: SplitName = option("test", "The split to measure on.")
+    hierarchy: str | None = option(
+        None,
+        "A table of labels and their parents (columns label and parent), for hierarchical metrics and F1 by level (default: the parents "
+        "that the vocabulary of the corpus gives).",
+        path=True,
+    )
+    label_order: str | None = option(
+        None, "For predictions that number their labels (XMLRepository, npz): a file with a label a line, in that order, from 0.", path=True
+    )
+    remove_pairs: str | None = option(
+        None,
+        "Pairs `document label`, numbers from 0, to take out of the predictions, such as filter_labels_test.txt of LF- data sets.",
+        path=True,
+    )
+    memory: str = option("1GB", "Memory for the scores that AUC reads at a time, such as 500MB.", pattern=SIZE_PATTERN)
+
+    @field_validator("metric_options", mode="before")
+    @classmethod
+    def _null_is_not_given(cls, value: Any) -> Any:
+        """A tagged section of a recipe inherits options; null takes one back."""
+        families = value.items() if isinstance(value, dict) else ()
+        kept = {family: given for family, given in families if given is not None}
+        cleaned = {f: {k: v for k, v in g.items() if v is not None} if isinstance(g, dict) else g for f, g in kept.items()}
+        return cleaned if isinstance(value, dict) else value
+
+    @field_validator("bootstrap")
+    @classmethod
+    def _refuse_too_few(cls, value: int) -> int:
+        return refuse_too_few(value)
+
+
+_FORM = re.compile(r"\s*(?P<metric>(?:[^<>=\[]|\[.*\])+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>\d*\.?\d+)\s*")
+_SIGNS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A metric, a comparison and a bound (a fraction)."""
+
+    metric: str
+    sign: str
+    bound: float
+
+    def __str__(self) -> str:
+        return f"{self.metric}{self.sign}{self.bound:g}"
+
+
+def parse_gates(texts: Sequence[str]) -> list[Gate]:
+    """Read requirements; `UsageError` for one that cannot be read."""
+    return [_parse(text) for text in texts]
+
+
+def _parse(text: str) -> Gate:
+    found = _FORM.fullmatch(text)
+    if found is None or float(found["bound"]) > 1:
+        raise UsageError(
+            f"the requirement '{text}' cannot be read",
+            where=f"--require '{text}'",
+            expected="a metric, one of >= <= > <, and a fraction from 0 to 1",
+            todo="write it like --require 'P@5>=0.6'",
+        )
+    return Gate(found["metric"], found["sign"], float(found["bound"]))
+
+
+def check_gates(gates: Sequence[Gate], values: Mapping[str, float | None], where: str) -> None:
+    """Check every requirement; an undefined metric (None) meets none.
+
+    Args:
+        gates: the requirements.
+        values: what they may name, as fractions.
+        where: the folder of the evaluation, for the message.
+
+    Raises:
+        UsageError: a requirement names nothing of these.
+        GateFailed: with every requirement that was not met.
+    """
+    for gate in gates:
+        if gate.metric not in values:
+            raise UsageError(
+                f"nothing here is named '{gate.metric}'",
+                where=f"--require '{gate}'",
+                expected=near_names(gate.metric, values),
+                todo="choose one of these; the results are written",
+            )
+    reached = {g: values[g.metric] for g in gates}
+    failed = [g for g, value in reached.items() if value is None or not _SIGNS[g.sign](value, g.bound)]
+    if failed:
+        raise GateFailed(
+            "not met: " + ", ".join(f"{g} (it is {'undefined' if (v := reached[g]) is None else f'{v:.4f}'})" for g in failed),
+            where=where,
+            expected=", ".join(map(str, failed)),
+            todo="the results are written; look at them before lowering the bar",
+        )

@@ -1,1 +1,0 @@
-"""Scoring documents with a trained network, in batches, keeping only the best labels of each."""

@@ -1,1 +1,0 @@
-"""Assembling backbone, decoder and label parameters into the network that is trained, saved and loaded."""

@@ -1,0 +1,213 @@
+"""Scoring with a decoder: all labels in blocks, or the labels that a shortlist proposes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.sparse import csr_array
+from torch import Tensor, nn
+
+from plant_cli.api import ComponentError, Options, PairDecoder, Reading, Reporter, ShortlistInput, ShortlistSpec
+from plant_cli.data.words import count_words
+from plant_cli.network.assembly import Network
+from plant_cli.network.hardware import Hardware
+from plant_cli.network.reading import HiddenReader
+from plant_cli.network.reading_checks import WordStatistics
+
+UNSCORED = -1e4  # logit of a label that was not scored: a probability of 0
+
+BLOCK = 1 << 14
+"""Labels scored at a time: what a decoder makes of its label tables, such as queries [L, H], stays small."""
+
+
+def score_all(decoder: nn.Module, reading: Reading, labels: int) -> Tensor:
+    """Logits [B, L] of all labels, fp32; for use without gradients.
+
+    Args:
+        decoder: scores them.
+        reading: the documents [B].
+        labels: how many labels L the decoder has.
+    """
+    if labels <= BLOCK:
+        logits: Tensor = decoder(reading)
+        return logits.float()
+    blocks = torch.split(torch.arange(labels, device=reading.mask.device), BLOCK)
+    return torch.cat([decoder(reading, block).float() for block in blocks], dim=1)
+
+
+def last_positions(mask: Tensor) -> Tensor:
+    """One more than the last real position of each document [B], at least 1, for a mask [B, T]."""
+    return torch.where(mask, torch.arange(1, mask.shape[1] + 1, device=mask.device), 0).amax(1).clamp_min(1)
+
+
+def score_pairs(decoder: nn.Module, reading: Reading, wanted: Tensor) -> Tensor:
+    """Logits [B, L] of the wanted pairs of document and label, fp32; all others are `UNSCORED`, without gradient.
+
+    Rows are taken from the label tables once for all documents. A decoder that is no `PairDecoder` is asked document by document, each
+    cut to its last real token.
+
+    Args:
+        decoder: scores them; gradients flow.
+        reading: the documents [B].
+        wanted: bool [B, L].
+    """
+    logits = reading.hidden.new_full(wanted.shape, UNSCORED, dtype=torch.float32)
+    for labels in torch.split(wanted.any(0).nonzero().squeeze(1), BLOCK):
+        chosen = wanted[:, labels]
+        if isinstance(decoder, PairDecoder):
+            found = decoder.score_pairs(reading, labels, chosen)
+        else:
+            found = _score_one_by_one(decoder, reading, labels, chosen)
+        logits = logits.index_copy(1, labels, torch.where(chosen, found.float(), UNSCORED))
+    return logits
+
+
+def _score_one_by_one(decoder: nn.Module, reading: Reading, labels: Tensor, chosen: Tensor) -> Tensor:
+    found = []
+    ends = last_positions(reading.mask)
+    for document, own in enumerate(chosen):
+        row = reading.hidden.new_full((len(labels),), UNSCORED, dtype=torch.float32)
+        if own.any():
+            alone = reading.select(slice(document, document + 1), slice(int(ends[document])))
+            row = row.masked_scatter(own, decoder(alone, labels[own])[0].float())
+        found.append(row)
+    return torch.stack(found)
+
+
+Rows = npt.NDArray[np.int64]
+BATCH = 256  # documents proposed for at a time
+SAMPLE = 64  # documents on which recall is measured: all their labels must be scored
+
+
+class ShortlistedLabels:
+    """What a shortlist proposes for each document of a split.
+
+    Args:
+        found: label indices of each document [N].
+        labels: how many labels L there are.
+    """
+
+    def __init__(self, found: Sequence[Rows], labels: int) -> None:
+        self.found = found
+        self.labels = labels
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @property
+    def most(self) -> int:
+        """The most that any document has."""
+        return max(map(len, self.found), default=0)
+
+    @property
+    def mean(self) -> float:
+        """How many a document has on average."""
+        return float(np.mean([len(labels) for labels in self.found])) if self.found else 0.0
+
+    def join(self, rows: Rows, labels: Rows) -> ShortlistedLabels:
+        """These and further (document, label) pairs, given by document and label [P]; documents rise."""
+        ends = np.searchsorted(rows, np.arange(len(self.found) + 1))
+        further = (labels[first:last] for first, last in pairwise(ends))
+        return ShortlistedLabels(
+            [np.union1d(own, others).astype(np.int64) for own, others in zip(self.found, further, strict=True)], self.labels
+        )
+
+    def recall(self, gold: csr_array) -> float:
+        """Share of the pairs of gold [N, L] that are proposed; 1 if there is none."""
+        own = zip(self.found, gold.indptr[:-1], gold.indptr[1:], strict=True)
+        hits = sum(int(np.isin(gold.indices[first:last], found).sum()) for found, first, last in own)
+        return hits / gold.nnz if gold.nnz else 1.0
+
+    def of(self, rows: Rows, device: torch.device) -> torch.Tensor:
+        """Those of the given documents, as bool [B, L]."""
+        wanted = np.zeros((len(rows), self.labels), dtype=bool)
+        for number, row in enumerate(rows):
+            wanted[number, self.found[row]] = True
+        return torch.from_numpy(wanted).to(device)
+
+
+def propose(
+    shortlist: tuple[ShortlistSpec, Options], statistics: WordStatistics, splits: Mapping[str, Sequence[str]], reporter: Reporter
+) -> dict[str, ShortlistedLabels]:
+    """Build a shortlist, and ask it for the labels of every text of some splits.
+
+    Args:
+        shortlist: the component and its options.
+        statistics: of train; the shortlist is built from them.
+        splits: texts, one a document, by the name of the split.
+        reporter: where progress goes.
+
+    Raises:
+        ComponentError: the shortlist breaks a promise.
+    """
+    spec, options = shortlist
+    table = statistics.table
+    given = ShortlistInput(
+        words=table.words,
+        relevance=table.matrix,
+        docs_with_word=statistics.docs_with_word,
+        train_counts=statistics.docs_with_label,
+        documents=statistics.documents,
+    )
+    built = spec.build(options, given)
+    columns = {word: column for column, word in enumerate(table.words)}
+    proposed: dict[str, ShortlistedLabels] = {}
+    for name, texts in splits.items():
+        found: list[Rows] = []
+        with reporter.progress(f"shortlist {spec.name}: {name}", len(texts), "documents") as task:
+            for start in range(0, len(texts), BATCH):
+                part = texts[start : start + BATCH]
+                proposals = built.propose(part, count_words(part, columns, statistics.analyser))
+                found.extend(_checked(spec.name, proposals, len(part), len(statistics.docs_with_label)))
+                task.advance(len(part))
+        proposed[name] = ShortlistedLabels(found, len(statistics.docs_with_label))
+    return proposed
+
+
+def _checked(name: str, proposals: Sequence[Rows], documents: int, labels: int) -> list[Rows]:
+    """Proposals that are what a shortlist promised."""
+    found = [np.asarray(own) for own in proposals]
+    if len(found) != documents:
+        raise _broken(name, f"proposes labels for {len(found)} documents, not {documents}")
+    for own in found:
+        if own.ndim != 1 or (own.size and not np.issubdtype(own.dtype, np.integer)):
+            raise _broken(name, f"proposes {own.dtype} of shape {own.shape} for a document")
+        if own.size and not 0 <= own.min() <= own.max() < labels:
+            raise _broken(name, f"proposes label {own.min() if own.min() < 0 else own.max()}")
+        if len(np.unique(own)) != len(own):
+            raise _broken(name, "proposes a label twice")
+    return [own.astype(np.int64) for own in found]
+
+
+def _broken(name: str, what: str) -> ComponentError:
+    return ComponentError(
+        f"the shortlist '{name}' {what}",
+        where=f"option shortlist, '{name}'",
+        expected="for each document distinct rows of the label index, as whole numbers in one array",
+        todo="choose another shortlist, or tell its author",
+    )
+
+
+@torch.no_grad()
+def measure_recall(
+    network: Network, reader: HiddenReader, hardware: Hardware, candidates: ShortlistedLabels, m: int, *, batch: int, sample: int = SAMPLE
+) -> float:
+    """Share of the m labels that the network scores highest that the shortlist proposes, mean over at most `sample` documents.
+
+    The network scores every label of these documents, so the figure is exact for them; they are spread evenly over the split.
+    """
+    network.eval()
+    rows = np.unique(np.linspace(0, len(candidates) - 1, num=min(sample, len(candidates)), dtype=np.int64))
+    m = min(m, network.labels)
+    shares: list[float] = []
+    for start in range(0, len(rows), batch):
+        part = rows[start : start + batch]
+        reading = reader.read(part)
+        with hardware.autocast():
+            best = score_all(network.decoder, reading, network.labels).topk(m, dim=1).indices
+        shares += candidates.of(part, best.device).gather(1, best).float().mean(1).tolist()
+    return float(np.mean(shares)) if shares else 0.0

@@ -1,0 +1,89 @@
+"""How the numerics use a machine: threads, padded sizes, kernels."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib.util import find_spec
+from itertools import islice
+from typing import TypeVar
+
+import torch
+
+TOKEN_MULTIPLE = 16
+"""The number of positions of a batch of texts is a multiple of this."""
+
+LABEL_MULTIPLE = 64
+"""The numbers of labels and of positions in a product of both are multiples of this."""
+
+
+def round_up(size: int, multiple: int) -> int:
+    """The smallest multiple that is not below a size.
+
+    Args:
+        size: 0 or more.
+        multiple: 1 or more.
+    """
+    return -(-size // multiple) * multiple
+
+
+def uses_triton(device: str) -> bool:
+    """Whether tensors of a device type ("cuda", "cpu") are left to Triton's kernels: on a graphics card, where Triton is installed."""
+    return device == "cuda" and find_spec("triton") is not None
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+CPU = torch.device("cpu")
+
+
+@contextmanager
+def in_one_thread() -> Iterator[None]:
+    """Let torch work in the calling thread alone, `each` included; torch's own counters see no other thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # of this thread, and of those that start from now on
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def each(work: Callable[[Item], Result], items: Sequence[Item], device: torch.device = CPU) -> Iterator[Result]:
+    """What `work` makes of each item, in their order.
+
+    On a processor as many items are worked on at once as torch has threads, each by a thread of its own: sharing one item's small
+    operations among threads, as torch does, takes longer than it saves. Fewer items than threads, and items on other devices, are worked
+    on one after the other.
+
+    Args:
+        work: called under the caller's autocast, gradient and inference mode.
+        items: of about equal cost.
+        device: where the work runs.
+    """
+    threads = torch.get_num_threads()
+    if device.type != "cpu" or not 1 < threads <= len(items):
+        yield from map(work, items)
+        return
+    autocast = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
+    inference, gradients = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+
+    def one(item: Item) -> Result:
+        with torch.inference_mode(inference), torch.set_grad_enabled(gradients):
+            return work(item)
+
+    with in_one_thread(), ThreadPoolExecutor(threads, initializer=_begin, initargs=autocast) as pool:
+        waiting: deque[Future[Result]] = deque()
+        rest = iter(items)
+        waiting.extend(pool.submit(one, item) for item in islice(rest, 2 * threads))
+        while waiting:
+            result = waiting.popleft().result()
+            waiting.extend(pool.submit(one, item) for item in islice(rest, 1))
+            yield result
+
+
+def _begin(autocast: bool, dtype: torch.dtype) -> None:
+    torch.set_num_threads(1)
+    torch.set_autocast_enabled("cpu", autocast)
+    torch.set_autocast_dtype("cpu", dtype)

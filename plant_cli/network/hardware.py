@@ -1,0 +1,81 @@
+"""Which device a name stands for on this machine."""
+
+from __future__ import annotations
+
+import re
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import torch
+
+from plant_cli.api import MachineSection
+from plant_cli.api.errors import ResourceError
+from plant_cli.runs.group import SINGLE_PROCESS, Processes, join_processes
+from plant_cli.runs.machine import bound_heaps
+from plant_cli.runs.processes import default_threads, local_rank, process_count
+
+_NAME = re.compile(r"(cpu|cuda|mps)(?::(\d{1,4}))?")
+
+
+def find_device(name: str) -> torch.device:
+    """The device of a machine section's `device`; `auto` is CUDA where there is one, else the CPU.
+
+    MPS is used only where it is named: it has no float64, which stage 1 counts in.
+
+    Raises:
+        ResourceError: the named device is not there.
+    """
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    fits = _NAME.fullmatch(name)
+    kind, number = fits.groups() if fits else ("", None)
+    there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
+    if kind in there and int(number or 0) < there[kind]:
+        return torch.device(name)
+    raise ResourceError(
+        f"there is no device '{name}' here",
+        where="machine.device",
+        expected="one of " + ", ".join(k for k, count in there.items() if count),
+        todo="leave it at --device auto, or see `plant doctor` for what torch finds",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardware:
+    """A device, the number format of its matrix products, and the processes that share the work."""
+
+    device: torch.device
+    dtype: torch.dtype
+    processes: Processes = SINGLE_PROCESS
+
+    def autocast(self) -> AbstractContextManager[object]:
+        """Run matrix products in `dtype`; softmax and losses stay in fp32."""
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.dtype == torch.bfloat16)
+
+
+def cpu_has_bf16() -> bool:
+    """Whether this processor multiplies bf16 matrices in hardware."""
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+def choose_hardware(machine: MachineSection) -> Hardware:
+    """The device and precision that a machine section means here.
+
+    Numbers too small for full precision (below 1e-38) count as zero from here on: sharp attention is full of them, and made a
+    step take 4 to 15 times as long.
+
+    Raises:
+        ResourceError: the named device is not there.
+    """
+    torch.set_flush_denormal(True)  # before the first product: threads take it over from the one that starts them
+    torch.set_num_threads(machine.threads or default_threads())
+    bound_heaps(torch.get_num_threads())
+    device = find_device(machine.device)
+    if device.type == "cuda" and device.index is None and process_count() > 1:
+        device = find_device(f"cuda:{local_rank()}")
+    if device.type == "cuda" and device.index is not None:
+        torch.cuda.set_device(device)
+    fast = machine.precision == "bf16"
+    if machine.precision == "auto":
+        fast = torch.cuda.is_bf16_supported() if device.type == "cuda" else device.type == "cpu" and cpu_has_bf16()
+    return Hardware(device=device, dtype=torch.bfloat16 if fast else torch.float32, processes=join_processes())

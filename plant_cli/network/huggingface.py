@@ -1,0 +1,397 @@
+"""Backbones from Hugging Face models in a short profile: windows and offsets; adapters and 4-bit weights by `quantization`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import create_model
+from safetensors import SafetensorError
+from torch import Tensor, nn
+
+from plant_cli.api import Backbone, BackboneSpec, ComponentError, MachineSection, ResourceError, first_line, option
+from plant_cli.api.model import TokenBatch
+from plant_cli.data.files import hash_strings
+from plant_cli.network import quantization
+from plant_cli.network.bert import Bert, load_bert, make_bert
+from plant_cli.network.quantization import CausalOptions, EncoderOptions, HuggingFaceOptions
+from plant_cli.network.windows import check_overlap, cut, join, readable_positions, restore_trainable, save_trainable, split_layers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packed:
+    """A model in a file format that transformers does not know, as a plugin reads it.
+
+    Args:
+        architecture: name of the class of transformers that the weights fill, such as `BertModel`.
+        config: its configuration.
+        tokenizer: its fast tokenizer.
+        weights: gives the weights by the names that the architecture has for them; not called where shapes are enough.
+        origin: where they come from and how exact they are, for people.
+    """
+
+    architecture: str
+    config: Any
+    tokenizer: Any
+    weights: Callable[[], Mapping[str, Tensor]]
+    origin: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """Which model, and what its architecture calls its parts.
+
+    Args:
+        model: hub id or local folder; of a packed model, the id under which the original is published.
+        adapter_targets: names of the linear maps that get adapters (q, k, v, o).
+        other_targets: the same for architectures (`model_type`) that call them otherwise.
+        window: positions of one window (None: what the model's configuration says).
+        revision: commit, tag or branch of a hub model (None: the newest).
+        published: hub id under which others find the same weights, where `model` is a folder.
+        device: where quantised weights are made (auto: the first GPU, else the processor).
+        prompt: words that the model was trained to read first, such as `passage:`; they stand in every window, and their hidden states
+            are left out. No space at the end: the tokenizer puts one before the text that follows.
+        packed: the model itself, if a plugin has read it; else it is loaded from `model`.
+    """
+
+    model: str
+    adapter_targets: tuple[str, ...]
+    other_targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    window: int | None = None
+    revision: str | None = None
+    published: str | None = None
+    kind: Literal["encoder", "causal"] = "encoder"
+    device: str = "auto"
+    prompt: str = ""
+    packed: Packed | None = None
+
+
+class HuggingFaceBackbone:
+    """A Hugging Face encoder or causal model read as a backbone (`plant_cli.api.Backbone`)."""
+
+    def __init__(self, profile: Profile, options: HuggingFaceOptions) -> None:
+        self.tokenizer = load_tokenizer(profile, options)
+        self.network = load_network(profile, options)
+        config = self.network.config
+        positions = readable_positions(self.network)
+        self.window = min(options.window or profile.window or positions, positions)
+        self.overlap = options.overlap
+        self.max_length = options.max_tokens
+        self.hidden_size = int(config.hidden_size)
+        self.tokenizer_hash = hash_strings([self.tokenizer.backend_tokenizer.to_str()])
+        first, self.suffix = special_tokens(self.tokenizer)
+        self.prefix = [*first, *self.tokenizer(profile.prompt, add_special_tokens=False)["input_ids"]]
+        check_overlap(self.window, self.overlap, len(self.prefix) + len(self.suffix))
+        pad = self.tokenizer.pad_token_id
+        self.pad = int(pad if pad is not None else self.tokenizer.eos_token_id or 0)
+        self.adapted = options.adapter in ("lora", "dora")
+        self.profile = profile
+        self.options = options
+
+    @property
+    def origin(self) -> str:
+        """See `plant_cli.api.TracedBackbone.origin`."""
+        if self.profile.packed is not None:
+            return self.profile.packed.origin
+        revision = f" at revision {self.profile.revision}" if self.profile.revision else ""
+        return f"{self.profile.published or self.profile.model}{revision}"
+
+    def tokenize(self, texts: Sequence[str]) -> TokenBatch:
+        """See `plant_cli.api.Backbone.tokenize`."""
+        found = self.tokenizer(
+            list(texts), add_special_tokens=False, return_offsets_mapping=True, truncation=False, return_attention_mask=False, verbose=False
+        )
+        limit = self.max_length
+        ids = [np.asarray(row[:limit], dtype=np.int32) for row in found["input_ids"]]
+        spans = [np.asarray(row[:limit], dtype=np.int32).reshape(-1, 2) for row in found["offset_mapping"]]
+        return TokenBatch(ids=ids, spans=spans, dropped=[max(0, len(row) - limit) for row in found["input_ids"]])
+
+    def encode(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
+        """See `plant_cli.api.Backbone.encode`."""
+        windows = cut(batch, size=self.window, overlap=self.overlap, prefix=self.prefix, suffix=self.suffix, pad=self.pad)
+        device = next(self.network.parameters()).device
+        hidden = self.network(
+            input_ids=windows.ids.to(device), attention_mask=windows.mask.to(device).long(), **self._quiet()
+        ).last_hidden_state
+        return join(hidden.float(), windows)  # quantised networks may speak bf16; decoders read fp32
+
+    def _quiet(self) -> dict[str, Any]:
+        return {"use_cache": False} if getattr(self.network.config, "use_cache", None) is not None else {}
+
+    def module(self) -> nn.Module:
+        """See `plant_cli.api.Backbone.module`."""
+        module: nn.Module = self.network
+        return module
+
+    def layer_groups(self) -> Sequence[Sequence[nn.Parameter]]:
+        """See `plant_cli.api.Backbone.layer_groups`."""
+        return split_layers(self.network)
+
+    def save(self, folder: Path) -> None:
+        """See `plant_cli.api.Backbone.save`: an adapter in peft's layout, or the trainable weights."""
+        if self.adapted:
+            quantization.save_adapter(self.network, folder / "adapter")
+        else:
+            save_trainable(self.network, folder / "backbone.safetensors")
+
+    def export(self, folder: Path, *, merge: bool) -> Mapping[str, Any]:
+        """See `plant_cli.api.ExportableBackbone.export`; of a packed model always whole weights: no hub has just these."""
+        written = None
+        if merge or self.options.adapter == "full" or self.profile.packed is not None:
+            written = "backbone"
+            self.network = quantization.merge(_load_any(self.profile, self.options) if self._is_plain() else self.network, self.options)
+            self.network.save_pretrained(str(folder / written), safe_serialization=True)
+        elif self.adapted:
+            written = "adapter"
+            self.save(folder)
+        if written:
+            self.tokenizer.save_pretrained(str(folder / written))
+        return {
+            "folder": written,
+            "merged": written == "backbone",
+            "base_model": self.profile.published or self.profile.model,
+            "revision": self.profile.revision,
+            "origin": self.origin,
+            "prompt": self.profile.prompt,
+            "architecture": self.network.config.model_type,
+            "dtype": str(next(self.network.parameters()).dtype).removeprefix("torch.") if written == "backbone" else None,
+            **self.options.model_dump(include={"adapter", "quantization", "overlap", "max_tokens"}),
+            "window": self.window,
+        }
+
+    def _is_plain(self) -> bool:
+        return isinstance(self.network, Bert)
+
+    def restore(self, folder: Path) -> None:
+        """See `plant_cli.api.Backbone.restore`."""
+        if self.adapted:
+            quantization.restore_adapter(self.network, folder / "adapter")
+        else:
+            restore_trainable(self.network, folder / "backbone.safetensors")
+
+
+def load_tokenizer(profile: Profile, options: HuggingFaceOptions) -> Any:
+    """The model's fast tokenizer; a slow one has no character offsets and is refused.
+
+    Raises:
+        ComponentError: the tokenizer is a slow one.
+        ResourceError: there is none.
+    """
+    from transformers import AutoTokenizer
+
+    if profile.packed is not None:
+        return profile.packed.tokenizer
+    with _explained(profile):
+        tokenizer = AutoTokenizer.from_pretrained(profile.model, revision=profile.revision, trust_remote_code=options.trust_remote_code)
+        if not tokenizer("a")["input_ids"]:  # some classes come up empty where tokenizer.json is missing
+            raise OSError("its tokenizer knows no words: tokenizer.json is missing")
+    if not tokenizer.is_fast:
+        raise ComponentError(
+            f"the tokenizer of {profile.model} is a slow one ({type(tokenizer).__name__})",
+            where=profile.model,
+            expected="a fast tokenizer (tokenizer.json): only these give character offsets, which tie words to tokens",
+            todo="convert it with transformers' convert_slow_tokenizer and save it beside the model",
+        )
+    return tokenizer
+
+
+def load_network(profile: Profile, options: HuggingFaceOptions) -> Any:
+    """The model without its language-model head, with adapters and quantised weights when asked for.
+
+    Under `torch.device("meta")` it is built from config.json alone, as `plant plan` asks: all shapes, no weights.
+    """
+    with _explained(profile):
+        plain = _load_plain(profile, options)
+    return plain if plain is not None else _load_any(profile, options)
+
+
+def _load_plain(profile: Profile, options: HuggingFaceOptions) -> Bert | None:
+    """A frozen local BERT, without transformers' own form of it."""
+    if profile.kind != "encoder" or options.adapter != "none" or options.quantization != "none":
+        return None
+    packed = profile.packed
+    if packed is None:
+        return load_bert(Path(profile.model))
+    return make_bert(packed.config.to_dict(), packed.weights) if packed.architecture == "BertModel" else None
+
+
+def _load_any(profile: Profile, options: HuggingFaceOptions) -> Any:
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # ours is the only one on the terminal
+    logging.set_verbosity_error()  # a pooler that is left out on purpose is no news
+    weightless = torch.get_default_device().type == "meta"
+    arguments = {} if weightless else quantization.loading_arguments(options, profile.device)
+    with _explained(profile):
+        network = _from_config(profile, options) if weightless else _from_pretrained(profile, options, arguments)
+    if options.quantization != "none" and not weightless:
+        quantization.freeze(network, options)
+    return prepare_network(network, profile, options)
+
+
+def prepare_network(network: Any, profile: Profile, options: HuggingFaceOptions) -> Any:
+    """A loaded model made ready to learn: what is trained, what the backward pass computes again, and adapters."""
+    network.requires_grad_(options.adapter == "full")
+    if options.gradient_checkpointing:
+        enable = getattr(network, "activation_checkpointing_enable", None) or network.gradient_checkpointing_enable  # older transformers
+        enable()
+        network.enable_input_require_grads()  # the first layer is recomputed too, although nothing before it learns
+    if options.adapter in ("lora", "dora"):
+        targets = profile.other_targets.get(network.config.model_type, profile.adapter_targets)
+        return quantization.add_adapter(network, profile.model, targets, options)
+    return network
+
+
+def _from_pretrained(profile: Profile, options: HuggingFaceOptions, arguments: dict[str, Any]) -> Any:
+    from transformers import AutoModel
+
+    if profile.packed is not None:
+        return _from_memory(profile, profile.packed, arguments)
+    _read_config(profile, options)
+    fixed = {"revision": profile.revision, "trust_remote_code": options.trust_remote_code}
+    return _without_pooling(lambda **extra: AutoModel.from_pretrained(profile.model, **fixed, **arguments, **extra), profile)
+
+
+def _from_memory(profile: Profile, packed: Packed, arguments: dict[str, Any]) -> Any:
+    given = {"config": packed.config, "state_dict": dict(packed.weights())}
+    network = _without_pooling(lambda **extra: _find_class(packed).from_pretrained(None, **given, **arguments, **extra), profile)
+    network.name_or_path = profile.model  # what an adapter says that it belongs to
+    return network
+
+
+def _find_class(packed: Packed) -> Any:
+    import transformers
+
+    return getattr(transformers, packed.architecture)
+
+
+def _from_config(profile: Profile, options: HuggingFaceOptions) -> Any:
+    from transformers import AutoModel
+
+    packed = profile.packed
+    if packed is not None:
+        return _without_pooling(lambda **extra: _find_class(packed)(packed.config, **extra), profile)
+    config = _read_config(profile, options)
+    return _without_pooling(lambda **extra: AutoModel.from_config(config, trust_remote_code=options.trust_remote_code, **extra), profile)
+
+
+def _read_config(profile: Profile, options: HuggingFaceOptions) -> Any:
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(profile.model, revision=profile.revision, trust_remote_code=options.trust_remote_code)
+    quantization.refuse_stored_format(config, profile.model, options)
+    return config
+
+
+def _without_pooling(make: Callable[..., Any], profile: Profile) -> Any:
+    try:
+        return make(**({"add_pooling_layer": False} if profile.kind == "encoder" else {}))
+    except TypeError:  # an architecture without the pooling layer that encoders may leave out
+        return make()
+
+
+def special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """Ids that the tokenizer puts before and after a text."""
+    found = tokenizer("a", add_special_tokens=True, return_special_tokens_mask=True)
+    ids, special = list(found["input_ids"]), list(found["special_tokens_mask"])
+    first = special.index(0) if 0 in special else len(ids)
+    last = len(ids) - special[::-1].index(0) if 0 in special else len(ids)
+    return ids[:first], ids[last:]
+
+
+@contextmanager
+def _explained(profile: Profile) -> Iterator[None]:
+    """Turns failures to load into an error that says which file or command is missing."""
+    try:
+        yield
+    except (OSError, ValueError, SafetensorError) as error:  # a ValueError: no tokenizer of any form, or an architecture nobody knows
+        model, gated = profile.model, "gated repo" in str(error)
+        revision = f" --revision {profile.revision}" if profile.revision else ""
+        raise ResourceError(
+            f"the model {model} could not be loaded: {first_line(error)}",
+            where=model,
+            expected="an account that was granted access to it"
+            if gated
+            else "a local folder with config.json, tokenizer.json and safetensors, or a hub id that this machine can reach",
+            todo=f"ask for access at https://huggingface.co/{model}, then `hf auth login`"
+            if gated
+            else f"download it once where there is a network (`hf download {model}{revision}`), and give the folder: "
+            "--set model.backbone.model=FOLDER",
+        ) from error
+
+
+BERT_ATTENTION = ("query", "key", "value", "attention.output.dense")  # as BERT and its descendants call them
+ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")  # as most architectures call queries, keys, values and output
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """What distinguishes one family from another.
+
+    Args:
+        name: of the backbone.
+        summary: of the backbone, one sentence.
+        source: citation or link.
+        models: published models by a short name, each as `ID@REVISION`; the first is the default (none: the user must name a model).
+        targets: the linear layers that get low-rank adapters.
+        other_targets: the same for architectures (`model_type` in config.json) that call them otherwise.
+        languages: ISO 639-1 codes of the languages that the first model was trained on (None: not declared).
+        kind: whether its models read in both directions or from left to right; decides the options' defaults.
+    """
+
+    name: str
+    summary: str
+    source: str = ""
+    models: Mapping[str, str] = field(default_factory=dict)
+    targets: tuple[str, ...] = ATTENTION
+    other_targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    languages: tuple[str, ...] | None = None
+    kind: Literal["encoder", "causal"] = "causal"
+
+    def spec(self) -> BackboneSpec:
+        """The backbone to register."""
+        return BackboneSpec(
+            name=self.name,
+            summary=self.summary,
+            source=self.source,
+            options=self.options(),
+            load=self.load,
+            languages=self.languages,
+        )
+
+    def options(self) -> type[EncoderOptions]:
+        """The options model; its default model is the family's first."""
+        base = CausalOptions if self.kind == "causal" else EncoderOptions
+        if not self.models:
+            return base
+        ids = [published.partition("@")[0] for published in self.models.values()]
+        named = ", ".join(f"{name} ({identifier})" for name, identifier in zip(self.models, ids, strict=True))
+        model = option(ids[0], f"{named}, any hub id, or a local folder.")
+        return create_model(f"{self.name.capitalize()}Options", __base__=base, __doc__=f"Options of `{self.name}`.", model=(str, model))
+
+    def load(self, options: EncoderOptions, machine: MachineSection) -> Backbone:
+        """Load the chosen model."""
+        model, pinned = self.find(options.model)
+        chosen = options.adapter_targets
+        profile = Profile(
+            model=model,
+            revision=options.revision or pinned,
+            adapter_targets=self.targets if chosen is None else tuple(chosen),
+            other_targets=self.other_targets if chosen is None else {},
+            kind=self.kind,
+            device=machine.device,
+        )
+        return HuggingFaceBackbone(profile, options)
+
+    def find(self, model: str) -> tuple[str, str | None]:
+        """Id and pinned revision of a model given by short name or id; anything else is taken as it is."""
+        for name, published in self.models.items():
+            identifier, _, revision = published.partition("@")
+            if model in (name, identifier):
+                return identifier, revision or None
+        return model, None

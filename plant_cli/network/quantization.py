@@ -1,0 +1,277 @@
+"""The options that every Hugging Face backbone takes; imports no torch."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
+
+from plant_cli.api import ArtefactError, ComponentError, Options, option
+from plant_cli.data.files import hash_strings, read_json, write_json
+
+Adapter = Literal["full", "lora", "dora", "none"]
+Quantization = Literal["none", "nf4", "int8"]
+
+
+class HuggingFaceOptions(Options):
+    """Options of Hugging Face models."""
+
+    max_tokens: int = option(4096, "Tokens kept of a document; what lies beyond is counted and reported.", ge=1)
+    window: int | None = option(None, "Positions of one window (default: what the model can read).", ge=8)
+    overlap: int = option(32, "Tokens that neighbouring windows of a long document have in common; their hidden states are averaged.", ge=0)
+    adapter: Adapter = option(
+        "full", "What fine-tuning may change: all weights, low-rank adapters (lora; dora learns lengths apart from directions), or nothing."
+    )
+    lora_rank: int = option(16, "Rank r of the adapters.", ge=1)
+    lora_alpha: float = option(32.0, "Scale α of the adapters; the update is multiplied by α/r.", gt=0)
+    lora_dropout: float = option(0.05, "Dropout before the adapters.", ge=0, lt=1)
+    quantization: Quantization = option(
+        "none", "Frozen weights in fewer bits. nf4: 4 bits, double quantisation, computing in bf16. int8: 8 bits, outliers in fp16."
+    )
+    gradient_checkpointing: bool = option(False, "Recompute activations in the backward pass: less memory, about a third slower.")
+    trust_remote_code: bool = option(
+        False,
+        "Run code that comes with the model. Only for sources you trust; counts on the command line and in a recipe that you name, never "
+        "from a run folder.",
+        consent=True,
+    )
+
+
+class FrozenOptions(HuggingFaceOptions):
+    """Options of small encoders that come with their weights: as they are, unless asked otherwise."""
+
+    adapter: Adapter = option(
+        "none",
+        "What fine-tuning may change: nothing (hidden states are then computed once and cached), adapters (lora, dora), or all weights.",
+    )
+
+
+class EncoderOptions(HuggingFaceOptions):
+    """Options of models by name: which model of the hub, and where adapters go."""
+
+    model: str = option(help="Hub id or local folder of the model.")
+    revision: str | None = option(None, "Commit, tag or branch of a hub model (default: the commit pinned here, else the newest).")
+    adapter_targets: list[str] | None = option(
+        None, "Names of the linear maps that get low-rank adapters (default: those of the attention, by the model's architecture)."
+    )
+
+
+class CausalOptions(EncoderOptions):
+    """Options of causal models: adapters on 4-bit weights unless asked otherwise."""
+
+    adapter: Adapter = option(
+        "lora", "What fine-tuning may change: low-rank adapters (lora; dora learns lengths apart from directions), all weights, or nothing."
+    )
+    quantization: Quantization = option(
+        "nf4", "Frozen weights in fewer bits. nf4: 4 bits, double quantisation, computing in bf16. int8: 8 bits, outliers in fp16."
+    )
+    gradient_checkpointing: bool = option(True, "Recompute activations in the backward pass: less memory, about a third slower.")
+
+
+BASE = "base.json"
+ADAPTER_ALONE: dict[str, Any] = {"save_embedding_layers": False}  # by default peft asks the hub whether the vocabulary has grown
+SAMPLED = 4096  # numbers of the embedding that its fingerprint is made of
+NOISY = ("bitsandbytes.autograd._functions", "bitsandbytes.backends.cpu.ops")  # warn of casts of their own, and of kernels they can spare
+for _name in NOISY:
+    logging.getLogger(_name).setLevel(logging.ERROR)
+
+
+def loading_arguments(options: HuggingFaceOptions, device: str) -> dict[str, Any]:
+    """Arguments of `from_pretrained` for the number format.
+
+    Raises:
+        ComponentError: quantised weights are to be trained themselves, or bitsandbytes is not installed.
+    """
+    if options.quantization == "none":
+        return {"dtype": torch.float32}
+    if options.adapter == "full":
+        raise ComponentError(
+            f"weights in {options.quantization} ({4 if options.quantization == 'nf4' else 8}-bit) cannot be trained themselves",
+            where=f"model.backbone: quantization {options.quantization} with adapter full",
+            expected="adapter lora, dora or none; or quantization none",
+            todo="--set model.backbone.adapter=lora",
+        )
+    if find_spec("bitsandbytes") is None:
+        raise ComponentError(
+            f"quantization {options.quantization} needs bitsandbytes, which is not installed",
+            where=f"model.backbone: quantization {options.quantization}",
+            expected="the package bitsandbytes",
+            todo="pip install bitsandbytes, or --set model.backbone.quantization=none",
+        )
+    from transformers import BitsAndBytesConfig
+
+    eight = BitsAndBytesConfig(load_in_8bit=True)
+    four = BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=torch.bfloat16
+    )
+    place = {} if device == "auto" else {"device_map": {"": device}}
+    return {"quantization_config": four if options.quantization == "nf4" else eight, "dtype": torch.bfloat16, **place}
+
+
+def refuse_stored_format(config: Any, model: str, options: HuggingFaceOptions) -> None:
+    """Weights that are stored in another short format cannot be quantised again.
+
+    Raises:
+        ComponentError: as DeepSeek-V3, which is published in fp8.
+    """
+    stored = getattr(config, "quantization_config", None) or {}
+    method = stored.get("quant_method", "bitsandbytes") if isinstance(stored, dict) else stored.quant_method
+    if options.quantization != "none" and method != "bitsandbytes":
+        raise ComponentError(
+            f"the weights of {model} are stored in {method}, and cannot be quantised to {options.quantization} as well",
+            where=f"quantization_config in config.json of {model}",
+            expected="weights in bf16 or fp32",
+            todo="give a copy in bf16 (--set model.backbone.model=FOLDER), or --set model.backbone.quantization=none",
+        )
+
+
+def freeze(network: Any, options: HuggingFaceOptions) -> None:
+    """Freeze quantised weights; what is not quantised computes in fp32. Experts (one tensor for all of a layer) go to 4 bits here.
+
+    On processors with bf16, bitsandbytes' evaluation puts 4-bit weights into a layout that has no gradient, and leaves them there: training
+    would go on after the first validation without the gradients that pass through them. That layout is therefore refused.
+    """
+    from peft import prepare_model_for_kbit_training
+
+    if options.quantization == "nf4":
+        from bitsandbytes.nn.parametrize import replace_parameter_4bit
+
+        for part in list(network.modules()):
+            part.support_avx512bf16_for_cpu = False  # read by 4-bit layers only
+            experts = {name: p for name, p in part.named_parameters(recurse=False) if p.ndim == 3}  # transformers leaves these as they are
+            for name, parameter in experts.items():
+                parameter.data = parameter.data.float()
+                replace_parameter_4bit(part, name, compress_statistics=True, quant_type="nf4")
+    if options.quantization == "int8":
+        from bitsandbytes.nn import Linear8bitLt
+
+        for part in network.modules():
+            if isinstance(part, Linear8bitLt):
+                part.forward = _by_rows(part.forward)
+    prepare_model_for_kbit_training(network, use_gradient_checkpointing=False)
+
+
+def _by_rows(forward: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """Hands a matrix on: bitsandbytes' 8-bit product fails on more than three axes, which multi-head latent attention has."""
+
+    def by_rows(states: Tensor) -> Tensor:
+        rows = forward(states.flatten(0, -2))
+        return rows.view(*states.shape[:-1], rows.shape[-1])
+
+    return by_rows
+
+
+def add_adapter(network: Any, model: str, targets: Sequence[str], options: HuggingFaceOptions) -> Any:
+    """Low-rank adapters on the attention's linear layers (Hu et al. 2022, scale α/r; DoRA: Liu et al. 2024).
+
+    Raises:
+        ComponentError: a target matches no linear layer; the message names those there are.
+    """
+    from peft import LoraConfig, get_peft_model
+
+    names = [name for name, part in network.named_modules() if isinstance(part, nn.Linear)]
+    missing = [t for t in targets if not any(n == t or n.endswith(f".{t}") for n in names)]
+    if missing or not targets:
+        raise ComponentError(
+            f"no linear map of {model} is called {' or '.join(missing) or '(no target named)'}",
+            where="model.backbone: adapter targets",
+            expected="names among " + ", ".join(sorted({n.rsplit(".", 1)[-1] for n in names})),
+            todo="name them with --set 'model.backbone.adapter_targets=[query,key,value]'",
+        )
+    config = LoraConfig(
+        r=options.lora_rank,
+        lora_alpha=options.lora_alpha,
+        lora_dropout=options.lora_dropout,
+        use_dora=options.adapter == "dora",
+        target_modules=list(targets),
+        bias="none",
+    )
+    return get_peft_model(network, config)
+
+
+def save_adapter(network: Any, folder: Path) -> None:
+    """Write an adapter in peft's layout, with a fingerprint of the weights that it was trained on."""
+    network.save_pretrained(str(folder), safe_serialization=True, **ADAPTER_ALONE)
+    write_json(folder / BASE, {"model": network.get_base_model().name_or_path, "embedding": _fingerprint(network)})
+
+
+def _fingerprint(network: Any) -> str:
+    """Hash of a sample of the token embedding, which is never quantised: models of one shape differ there."""
+    flat = network.get_input_embeddings().weight.detach().flatten()
+    return hash_strings([str(flat[:: max(1, len(flat) // SAMPLED)].bfloat16().tolist())])
+
+
+def restore_adapter(network: Any, folder: Path) -> None:
+    """Read back an adapter in peft's layout; every name and shape must fit.
+
+    Raises:
+        ArtefactError: the adapter belongs to another model, rank or set of targets.
+    """
+    from peft import get_peft_model_state_dict, load_peft_weights, set_peft_model_state_dict
+
+    base = read_json(folder / BASE, "the note of what an adapter was trained on") if (folder / BASE).exists() else {}
+    if base.get("embedding", _fingerprint(network)) != _fingerprint(network):
+        raise ArtefactError(
+            "the adapter was trained on the weights of another model, which has the same shape",
+            where=f"{folder}, trained on {base['model']}",
+            expected=f"an adapter of the weights in {network.get_base_model().name_or_path}",
+            todo="give the model that the adapter was trained on: --set model.backbone.model=FOLDER",
+        )
+    ours = {name: tuple(tensor.shape) for name, tensor in get_peft_model_state_dict(network, **ADAPTER_ALONE).items()}
+    weights = load_peft_weights(str(folder), device="cpu")
+    theirs = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    wrong = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
+    if wrong:
+        raise ArtefactError(
+            f"the adapter is that of another model, rank or choice of maps: {wrong[0]} is {theirs.get(wrong[0], 'missing')}",
+            where=str(folder),
+            expected=f"{wrong[0]}: {ours.get(wrong[0], 'no such weight')}",
+            todo="use the model and adapter options that the run was trained with (recipe.yaml in the run folder)",
+        )
+    set_peft_model_state_dict(network, weights)
+
+
+def can_be_sharded(parameter: nn.Parameter) -> bool:
+    """Whether a parameter can be sharded: 8-bit layers hold a second reference to their weights and read from that."""
+    return type(parameter).__name__ != "Int8Params"
+
+
+def short_parameters(network: nn.Module, options: HuggingFaceOptions) -> dict[nn.Parameter, int]:
+    """Parameters that quantisation would shorten, each with the bytes it would take; from shapes alone.
+
+    4 bits: half a byte a weight, a byte of scale for each 64, and fp32 for each 256 of these. 8 bits: a byte, and fp32 for each row.
+    """
+    found: dict[nn.Parameter, int] = {}
+    for part in network.modules() if options.quantization != "none" else ():
+        for parameter in part.parameters(recurse=False):
+            experts = parameter.ndim == 3 and options.quantization == "nf4"
+            if parameter.requires_grad or not (experts or (isinstance(part, nn.Linear) and parameter.ndim == 2)):
+                continue
+            count = parameter.numel()
+            found[parameter] = count // 2 + count // 64 + count // 64 // 64 if options.quantization == "nf4" else count + 4 * len(parameter)
+    return found
+
+
+def merge(network: Any, options: HuggingFaceOptions) -> Any:
+    """A plain model with the adapter's updates in its weights; quantised weights come back in bf16. The given network is used up."""
+    from peft import PeftModel
+
+    with TemporaryDirectory() as folder:
+        adapted = isinstance(network, PeftModel)
+        if adapted:
+            network.save_pretrained(folder, safe_serialization=True, **ADAPTER_ALONE)
+            network = network.unload()
+        if options.quantization != "none":
+            network = network.dequantize(dtype=torch.bfloat16)
+            experts = [(part, name) for part in network.modules() for name in getattr(part, "parametrizations", {})]
+            for part, name in experts:
+                parametrize.remove_parametrizations(part, name)
+            network = network.to(torch.bfloat16)
+        return PeftModel.from_pretrained(network, folder).merge_and_unload() if adapted else network

@@ -1,0 +1,320 @@
+"""Numerics of learning to rank over ragged lists: nDCG, LambdaRank, listwise losses, Kendall's tau."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from plant_cli.network.compute import uses_triton
+
+
+def list_numbers(offsets: Tensor) -> Tensor:
+    """The list of each item [n]."""
+    lists = torch.arange(len(offsets) - 1, device=offsets.device)
+    return torch.repeat_interleave(lists, offsets.diff())
+
+
+def list_positions(offsets: Tensor) -> Tensor:
+    """Position of each item within its list [n], from 0."""
+    lists = list_numbers(offsets)
+    return torch.arange(len(lists), device=offsets.device) - offsets[lists]
+
+
+def order_within(values: Tensor, offsets: Tensor) -> Tensor:
+    """Positions of all items [n]: list after list, and within a list by falling value, ties by position."""
+    lengths = offsets.diff()
+    longest = int(lengths.max()) if len(lengths) else 0
+    if longest * len(lengths) <= 2 * len(values):  # lists of like length are sorted side by side
+        there = torch.arange(longest, device=offsets.device) < lengths.unsqueeze(1)
+        table = values.new_full(there.shape, -torch.inf).masked_scatter_(there, values)
+        return (table.argsort(dim=1, descending=True, stable=True) + offsets[:-1].unsqueeze(1))[there]
+    by_value = torch.argsort(values, descending=True, stable=True)
+    return by_value[torch.argsort(list_numbers(offsets)[by_value], stable=True)]
+
+
+def ranks(values: Tensor, offsets: Tensor) -> Tensor:
+    """Rank of each item within its list [n], from 0 for the highest value; ties by position."""
+    order = order_within(values, offsets)
+    return torch.empty_like(order).scatter_(0, order, list_positions(offsets))
+
+
+def sum_lists(values: Tensor, offsets: Tensor) -> Tensor:
+    """Sum of each list [lists]."""
+    return values.new_zeros(len(offsets) - 1).index_add(0, list_numbers(offsets), values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunk:
+    """Lists of like length side by side.
+
+    Args:
+        lists: their numbers [c].
+        items: positions of their items [c, m], 0 where a list is shorter.
+        valid: bool [c, m], false where a list is shorter.
+        leaders: how many items from the front some list of them compares with the others.
+    """
+
+    lists: Tensor
+    items: Tensor
+    valid: Tensor
+    leaders: int
+
+
+def chunks(offsets: Tensor, leaders: Tensor, pairs: int, block: int) -> Iterator[Chunk]:
+    """Cut lists into chunks within which `block` leaders a list can be compared with all its items in at most `pairs` pairs.
+
+    Args:
+        offsets: list boundaries [lists + 1].
+        leaders: items from the front of each list to compare with its others [lists]; lists with none are left out.
+        pairs: comparisons held at a time; a chunk has at least one list.
+        block: leaders compared at a time.
+    """
+    lengths = offsets.diff()
+    order = torch.argsort(leaders, descending=True, stable=True)
+    order = order[torch.argsort(lengths[order], descending=True, stable=True)]
+    order = order[leaders[order] > 0]
+    sizes = list(zip(lengths[order].tolist(), leaders[order].tolist(), strict=True))
+    start = 0
+    while start < len(sizes):
+        longest, most = sizes[start]  # lengths fall along the order, so the first list is the longest of its chunk
+        end = start + 1
+        while end < len(sizes) and (end + 1 - start) * longest * min(block, max(most, sizes[end][1])) <= pairs:
+            most = max(most, sizes[end][1])
+            end += 1
+        lists = order[start:end]
+        columns = torch.arange(longest, device=offsets.device)
+        valid = columns < lengths[lists].unsqueeze(1)
+        items = (offsets[lists].unsqueeze(1) + columns).masked_fill_(~valid, 0)
+        yield Chunk(lists=lists, items=items, valid=valid, leaders=most)
+        start = end
+
+
+def gains(relevance: Tensor) -> Tensor:
+    """2^r − 1, precise near 0."""
+    return torch.expm1(relevance * math.log(2))
+
+
+def discounts(rank: Tensor, k: int, dtype: torch.dtype) -> Tensor:
+    """1 / log2(2 + rank) for ranks from 0, and 0 from rank k on."""
+    return (1 / torch.log2(rank.to(dtype) + 2)).masked_fill_(rank >= k, 0)
+
+
+def dcg(relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
+    """DCG@k of each list [lists] in the order it stands in; the ideal one where relevance falls."""
+    return sum_lists(gains(relevance) * discounts(list_positions(offsets), k, relevance.dtype), offsets)
+
+
+def ndcg(scores: Tensor, relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
+    """nDCG@k of each list [lists] in the order of its scores; NaN where no item has relevance.
+
+    Args:
+        scores: [n]; ties are ordered by position.
+        relevance: [n], ≥ 0.
+        offsets: list boundaries [lists + 1].
+        k: ranks that count.
+    """
+    in_order = dcg(relevance[order_within(scores, offsets)], offsets, k)
+    return in_order / _ideal_dcg(relevance, offsets, k)
+
+
+def random_ndcg(relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
+    """Expected nDCG@k of each list [lists] in random order: mean gain times the sum of discounts; NaN where no item has relevance."""
+    discount = sum_lists(discounts(list_positions(offsets), k, relevance.dtype), offsets)
+    return sum_lists(gains(relevance), offsets) / offsets.diff() * discount / _ideal_dcg(relevance, offsets, k)
+
+
+def _ideal_dcg(relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
+    return dcg(relevance[order_within(relevance, offsets)], offsets, k)
+
+
+PAIRS = {"cpu": 1 << 18, "cuda": 1 << 26}
+"""Pairs held at a time."""
+
+BLOCK = 16
+"""Leading items taken at a time: the fewer, the fewer pairs are visited that cannot count."""
+
+
+def lambda_loss(
+    scores: Tensor, relevance: Tensor, offsets: Tensor, *, sigma: float = 1.0, k: int = 1000, pairs: int | None = None
+) -> Tensor:
+    """Mean of the loss over lists that have two items or more and an item of relevance; 0 if there is none.
+
+    Args:
+        scores: s [n], differentiable.
+        relevance: r [n], ≥ 0, without gradient.
+        offsets: list boundaries [lists + 1], int64: list i is `offsets[i]:offsets[i+1]`.
+        sigma: steepness of the pairwise logistic.
+        k: ranks that count in nDCG (ranks by score, ties by position).
+        pairs: pairs held at a time (default: `PAIRS` of the device); ignored by the Triton kernel.
+
+    Source: PLANT v2, equation 2; LambdaRank (Burges 2010) in the form of LambdaLoss (Wang et al. 2018).
+    """
+    budget = pairs or PAIRS.get(scores.device.type, PAIRS["cuda"])
+    loss: Tensor = _LambdaLoss.apply(scores, relevance, offsets, sigma, k, budget)  # type: ignore[no-untyped-call]
+    return loss
+
+
+class _LambdaLoss(torch.autograd.Function):
+    """Sums loss and gradient together; keeps the gradient [n] for the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, k: int, pairs: int) -> Tensor:
+        exact = torch.promote_types(scores.dtype, torch.float32)
+        s, r = scores.to(exact), relevance.to(exact)
+        if uses_triton(scores.device.type):
+            from plant_cli.network.ranking_kernels import pair_sums
+
+            losses, ideals, gradient = pair_sums(s, r, offsets, sigma, k)
+        else:
+            losses, ideals, gradient = _pair_sums(s, r, offsets, sigma, k, pairs)
+        counted = (offsets.diff() > 1) & (ideals > 0)
+        share = 1 / (math.log(2) * counted.sum().clamp(min=1).to(exact))
+        ctx.save_for_backward((gradient * sigma * share).to(scores.dtype))
+        return losses.sum() * share
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        return upstream * ctx.saved_tensors[0], None, None, None, None, None
+
+
+def _pair_sums(scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, k: int, pairs: int) -> tuple[Tensor, Tensor, Tensor]:
+    """What `kernels.pair_sums` gives, by chunks of pairs."""
+    order = order_within(relevance, offsets)
+    r = relevance[order]
+    ideals = dcg(r, offsets, k)
+    items = torch.stack([scores[order], gains(r), discounts(ranks(scores, offsets), k, r.dtype)[order]])
+    leaders = sum_lists((r > 0).long(), offsets) * (offsets.diff() > 1)
+    losses, in_order = torch.zeros_like(ideals), torch.zeros_like(r)
+    for chunk in chunks(offsets, leaders, pairs, BLOCK):
+        list_loss, item_gradient = _chunk_lambdas(items[:, chunk.items], chunk, sigma)
+        weight = 1 / ideals[chunk.lists]
+        losses[chunk.lists] = list_loss * weight
+        in_order[chunk.items[chunk.valid]] = (item_gradient * weight.unsqueeze(1))[chunk.valid]
+    return losses, ideals, torch.empty_like(in_order).scatter_(0, order, in_order)
+
+
+def _chunk_lambdas(items: Tensor, chunk: Chunk, sigma: float) -> tuple[Tensor, Tensor]:
+    """Loss of each list [c] and gradient of each item [c, m], both before division by the ideal DCG, by ln 2 and (gradient) times σ."""
+    scores, gain, discount = items
+    # A pair counts where the leader's gain is greater. Padding beyond a list's end has no gain as leader and infinite gain as follower.
+    leading, following = gain.masked_fill(~chunk.valid, 0), gain.masked_fill(~chunk.valid, math.inf)
+    loss, gradient, zero = scores.new_zeros(len(scores)), torch.zeros_like(scores), scores.new_zeros(())
+    room = scores.new_empty(3, min(BLOCK, chunk.leaders) * scores.numel())  # for every block again: fresh memory costs more than sums
+    for start in range(0, chunk.leaders, BLOCK):
+        lead, rest = slice(start, min(start + BLOCK, chunk.leaders)), slice(start, None)
+        shape = len(scores), lead.stop - start, scores.shape[1] - start
+        weight, behind, cost = (x[: math.prod(shape)].view(shape) for x in room)
+        torch.sub(leading[:, lead, None], following[:, None, rest], out=weight).clamp_(min=0)
+        weight.mul_(torch.sub(discount[:, lead, None], discount[:, None, rest], out=behind).abs_())
+        torch.sub(scores[:, None, rest], scores[:, lead, None], out=behind).mul_(sigma)
+        loss += torch.logaddexp(behind, zero, out=cost).mul_(weight).sum((1, 2))
+        pull = behind.sigmoid_().mul_(weight)
+        gradient[:, rest] += pull.sum(1)
+        gradient[:, lead] -= pull.sum(2)
+    return loss, gradient
+
+
+HELD_PAIRS = 1 << 20
+"""Pairs held at a time."""
+
+
+def approx_ndcg_loss(
+    scores: Tensor, relevance: Tensor, offsets: Tensor, *, temperature: float, gain: Literal["exponential", "linear"] = "exponential"
+) -> Tensor:
+    """Mean over lists of 1 − nDCG, with each rank replaced by 1 + Σ_j sigmoid((s_j − s_i) / temperature); all ranks count.
+
+    An item's gain is 2^r − 1, or r itself where it is linear. Lists without relevance or with fewer than two items do not count.
+    Source: Qin, Liu and Li 2010.
+    """
+    order = order_within(relevance, offsets)
+    s, r = _exact(scores[order]), _exact(relevance[order])
+    worth = gains(r) if gain == "exponential" else r
+    ideal = sum_lists(worth * discounts(list_positions(offsets), len(r), r.dtype), offsets)
+    counted = (offsets.diff() > 1) & (ideal > 0)
+    leaders = sum_lists((r > 0).long(), offsets) * counted
+    total = 0 * s.sum()
+    for chunk in chunks(offsets, leaders, HELD_PAIRS, block=len(r)):
+        total = total + checkpoint(_approx_ndcg, s, worth, ideal, chunk, temperature, use_reentrant=False)
+    return (counted.sum() - total) / counted.sum().clamp(min=1)
+
+
+def _approx_ndcg(scores: Tensor, gain: Tensor, ideal: Tensor, chunk: Chunk, temperature: float) -> Tensor:
+    """Sum of the approximate nDCG of the chunk's lists; a checkpoint, so that its pairs are not kept."""
+    lead = chunk.items[:, : chunk.leaders]
+    behind = (scores[chunk.items].unsqueeze(1) - scores[lead].unsqueeze(2)) / temperature
+    rank = torch.where(chunk.valid.unsqueeze(1), behind.sigmoid(), 0).sum(2) + 0.5  # an item's 1/2 against itself completes its 1
+    dcg = torch.where(chunk.valid[:, : chunk.leaders], gain[lead] / torch.log2(1 + rank), 0).sum(1)
+    return (dcg / ideal[chunk.lists]).sum()
+
+
+def listnet_loss(scores: Tensor, relevance: Tensor, offsets: Tensor, *, temperature: float) -> Tensor:
+    """Mean over lists of the cross-entropy of softmax(s) under softmax(r / temperature); with log attention as s, of the attention.
+
+    Lists with fewer than two items do not count. Source: Cao et al. 2007, top-one probabilities.
+    """
+    wanted = _log_softmax(_exact(relevance) / temperature, offsets).exp()
+    losses = -sum_lists(wanted * _log_softmax(_exact(scores), offsets), offsets)
+    return _mean(losses, offsets.diff() > 1)
+
+
+def standardised_mse(scores: Tensor, relevance: Tensor, offsets: Tensor) -> Tensor:
+    """Mean over lists of the mean squared difference of s − mean(s) and (r − mean(r)) / std(r).
+
+    Only differences of scores mean something, so both sides are centred; a word one standard deviation above the list's mean
+    relevance is to score 1 above its mean score (log attention: e times the attention). Lists whose relevance does not vary do
+    not count.
+    """
+    s, r = (_centred(_exact(x), offsets) for x in (scores, relevance))
+    lengths, lists = offsets.diff().clamp(min=1), list_numbers(offsets)
+    spread = (sum_lists(r.square(), offsets) / lengths).sqrt()
+    counted = spread > 1e-6
+    errors = sum_lists((s - r / spread.clamp(min=1e-6)[lists]).square(), offsets) / lengths
+    return _mean(errors, counted)
+
+
+def _exact(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def _centred(x: Tensor, offsets: Tensor) -> Tensor:
+    return x - (sum_lists(x, offsets) / offsets.diff().clamp(min=1))[list_numbers(offsets)]
+
+
+def _mean(losses: Tensor, counted: Tensor) -> Tensor:
+    return (losses * counted).sum() / counted.sum().clamp(min=1)
+
+
+def _log_softmax(x: Tensor, offsets: Tensor) -> Tensor:
+    lists = list_numbers(offsets)
+    highest = x.new_full((len(offsets) - 1,), -math.inf).scatter_reduce(0, lists, x.detach(), "amax")
+    shifted = x - highest[lists]
+    return shifted - sum_lists(shifted.exp(), offsets).log()[lists]
+
+
+"""Pairs held at a time."""
+
+
+def kendall_tau(scores: Tensor, relevance: Tensor, offsets: Tensor) -> Tensor:
+    """Kendall's τ-b of scores and relevance in each list [lists]; NaN where either does not vary.
+
+    Args:
+        scores: [n].
+        relevance: [n].
+        offsets: list boundaries [lists + 1].
+    """
+    result = scores.new_full((len(offsets) - 1,), torch.nan, dtype=torch.float64)
+    for chunk in chunks(offsets, offsets.diff(), HELD_PAIRS, block=len(scores)):
+        pairs = chunk.valid.unsqueeze(1) & chunk.valid.unsqueeze(2)
+        score_signs, relevance_signs = (
+            torch.sign(x[chunk.items].unsqueeze(2) - x[chunk.items].unsqueeze(1)).double() * pairs for x in (scores, relevance)
+        )
+        agreement = (score_signs * relevance_signs).sum((1, 2))
+        result[chunk.lists] = agreement / (score_signs.square().sum((1, 2)) * relevance_signs.square().sum((1, 2))).sqrt()
+    return result

@@ -1,0 +1,260 @@
+"""Reading documents: token batches, the word of each token, what is cut off, and warnings about both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from plant_cli.api import Analyser, Evidence, Reading, Reporter, TokenBatch
+from plant_cli.network.assembly import Network
+from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
+from plant_cli.network.hardware import Hardware
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutEvidence:
+    """What of a split's gold evidence lies beyond the last token that is read of its document.
+
+    Args:
+        spans: of the split.
+        lost: those that begin beyond it.
+        in_part: those that only end beyond it.
+        labels: labels of documents that have any span (pairs of the two).
+        labels_lost: those all of whose spans are lost.
+    """
+
+    spans: int
+    lost: int
+    in_part: int
+    labels: int
+    labels_lost: int
+
+    def __str__(self) -> str:
+        return (
+            f"of {self.spans:,} gold evidence spans {self.lost:,} lie beyond and {self.in_part:,} reach beyond; "
+            f"of {self.labels:,} labels with evidence {self.labels_lost:,} have none that is read"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """What of a split lies beyond the backbone's limit, which windows do not lift.
+
+    Args:
+        documents: share of the documents that are longer than the limit.
+        tokens: share of all tokens that are dropped.
+        evidence: what of the gold evidence; None if the corpus has none.
+    """
+
+    documents: float = 0.0
+    tokens: float = 0.0
+    evidence: CutEvidence | None = None
+
+
+def measure_cut(tokens: TokenBatch, evidence: Evidence | None = None) -> Cut:
+    """What of these documents, and of their gold evidence, was cut."""
+    dropped = sum(tokens.dropped)
+    return Cut(
+        documents=sum(1 for count in tokens.dropped if count) / max(1, len(tokens)),
+        tokens=dropped / max(1, dropped + sum(map(len, tokens.ids))),
+        evidence=None if evidence is None else _measure_evidence(tokens, evidence),
+    )
+
+
+def _measure_evidence(tokens: TokenBatch, evidence: Evidence) -> CutEvidence:
+    ends = [int(spans[-1][1]) if len(spans) else 0 for spans in tokens.spans]
+    limits = np.array([end if dropped else np.inf for end, dropped in zip(ends, tokens.dropped, strict=True)])[evidence.rows]
+    lost = evidence.spans[:, 0] >= limits
+    pairs = list(zip(evidence.rows.tolist(), evidence.labels, strict=True))
+    read = {pair for pair, beyond in zip(pairs, lost, strict=True) if not beyond}
+    return CutEvidence(
+        spans=len(lost),
+        lost=int(lost.sum()),
+        in_part=int((~lost & (evidence.spans[:, 1] > limits)).sum()),
+        labels=len(set(pairs)),
+        labels_lost=len(set(pairs) - read),
+    )
+
+
+def cut_summary(cuts: Mapping[str, Cut]) -> dict[str, dict[str, Any]]:
+    """What a stage's record says of it: both shares by split, and counts of the evidence where there is any."""
+    counts = {name: asdict(cut.evidence) for name, cut in cuts.items() if cut.evidence}
+    return {
+        "documents_cut": {name: cut.documents for name, cut in cuts.items()},
+        "tokens_dropped": {name: cut.tokens for name, cut in cuts.items()},
+        **({"evidence_cut": counts} if counts else {}),
+    }
+
+
+Rows = npt.NDArray[np.int64]
+OUTSIDE = -1  # a word that the relevance table does not have
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentWords:
+    """The distinct words of a document and the tokens that spell them.
+
+    Args:
+        vocabulary: row of each distinct word [U] in the relevance table, or `OUTSIDE`.
+        token: token positions [n], one entry for each (token, word) that overlap.
+        word: the word of each entry [n], 0 ≤ word < U.
+    """
+
+    vocabulary: Rows
+    token: Rows
+    word: Rows
+
+    def by_position(self) -> DocumentWords:
+        """Every token as a word of its own, with the row of the first word that it spells."""
+        token, first = np.unique(self.token, return_index=True)
+        return DocumentWords(vocabulary=self.vocabulary[self.word[first]], token=token, word=np.arange(len(token)))
+
+
+def match_words(text: str, spans: npt.NDArray[np.int32], rows: Mapping[str, int], analyser: Analyser) -> DocumentWords:
+    """Match the words of a text with its tokens.
+
+    Args:
+        text: the text as it was tokenised.
+        spans: character offsets [T, 2] of the tokens, in order.
+        rows: row of each word in the relevance table.
+        analyser: finds the words; forms of one word are one.
+    """
+    found = analyser.words(text)
+    distinct: dict[str, int] = {}
+    numbers = np.array([distinct.setdefault(word, len(distinct)) for word, _, _ in found], dtype=np.int64)
+    begins = np.array([start for _, start, _ in found], dtype=np.int64)
+    ends = np.array([end for _, _, end in found], dtype=np.int64)
+    first = np.searchsorted(spans[:, 1], begins, side="right")
+    last = np.searchsorted(spans[:, 0], ends, side="left")
+    counts = np.maximum(last - first, 0)
+    within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    token = np.repeat(first, counts) + within
+    word = np.repeat(numbers, counts)
+    seen = np.unique(word)  # words whose tokens lie beyond the backbone's limit have no token to be scored at
+    vocabulary = np.array([rows.get(w, OUTSIDE) for w in distinct], dtype=np.int64)[seen] if len(seen) else seen
+    return DocumentWords(vocabulary=vocabulary, token=token, word=np.searchsorted(seen, word))
+
+
+def find_token_words(texts: Sequence[str], tokens: TokenBatch, vocabulary: Sequence[str], analyser: Analyser) -> list[Rows]:
+    """For each document, the row of each token's word in the relevance table [T], or `OUTSIDE`.
+
+    Where a token overlaps several words of the table, the first of them counts.
+
+    Args:
+        texts: the documents.
+        tokens: their tokens, in the same order.
+        vocabulary: the words of the relevance table.
+        analyser: finds words as it found those of the table.
+    """
+    rows = {word: row for row, word in enumerate(vocabulary)}
+    found = []
+    for text, spans in zip(texts, tokens.spans, strict=True):
+        matched = match_words(text, spans, rows, analyser)
+        entries = matched.vocabulary[matched.word]
+        known = np.flatnonzero(entries != OUTSIDE)[::-1]  # the first is written last
+        words_of_tokens = np.full(len(spans), OUTSIDE, dtype=np.int64)
+        words_of_tokens[matched.token[known]] = entries[known]
+        found.append(words_of_tokens)
+    return found
+
+
+class HiddenReader(Protocol):
+    """Gives decoders what they are to score of the documents of a split."""
+
+    tokens: TokenBatch
+
+    def read(self, rows: Rows) -> Reading:
+        """The given documents [B], padded to a multiple of `TOKEN_MULTIPLE` tokens."""
+        ...
+
+
+class LiveReader:
+    """Runs the backbone every time; gradients flow unless it is frozen.
+
+    States of a frozen backbone are rounded as a cache of them would be: what was chosen on cached ones then holds for live ones.
+
+    Args:
+        network: whose backbone reads.
+        tokens: the documents.
+        hardware: where it runs.
+        words: row of each token's word in the relevance table, [T] for each document; None where the decoder needs none.
+    """
+
+    def __init__(self, network: Network, tokens: TokenBatch, hardware: Hardware, words: Sequence[Rows] | None = None) -> None:
+        self.network = network
+        self.tokens = tokens
+        self.hardware = hardware
+        self.words = words
+
+    def read(self, rows: Rows) -> Reading:
+        """See `HiddenReader.read`."""
+        with self.hardware.autocast(), torch.set_grad_enabled(torch.is_grad_enabled() and not self.network.backbone_is_frozen):
+            hidden, mask = pad_to_multiple(*self.network.backbone.encode(self.tokens.select(rows)))
+        if self.network.backbone_is_frozen:
+            hidden = hidden.to(self.hardware.dtype)
+        hidden = hidden.masked_fill(~mask[..., None], 0)  # a backbone may leave anything there, NaN too
+        return Reading.of(hidden, mask, lay_out_words(self.words, rows, mask))
+
+
+def pad_to_multiple(hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Hidden states [B, T, H] and their mask [B, T], padded to a multiple of `TOKEN_MULTIPLE` tokens."""
+    beyond = round_up(mask.shape[1], TOKEN_MULTIPLE) - mask.shape[1]
+    return (functional.pad(hidden, (0, 0, 0, beyond)), functional.pad(mask, (0, beyond))) if beyond else (hidden, mask)
+
+
+def lay_out_words(words: Sequence[Rows] | None, rows: Rows, mask: Tensor) -> Tensor | None:
+    """The words of a batch as `Reading.words` [B, T]; None where there are none.
+
+    Args:
+        words: row of each token's word in the relevance table, [T] for each document of the split.
+        rows: the documents [B].
+        mask: true for their real tokens, which come first [B, T].
+    """
+    if words is None:
+        return None
+    laid_out = np.full(mask.shape, OUTSIDE, dtype=np.int64)
+    for number, row in enumerate(rows):
+        laid_out[number, : len(words[row])] = words[row]
+    return torch.from_numpy(laid_out).to(mask.device)
+
+
+def tokenize(
+    network: Network, texts: Sequence[str], reporter: Reporter, name: str, batch: int = 512, evidence: Evidence | None = None
+) -> TokenBatch:
+    """Tokenise a split, with progress and a note on what, of its gold evidence too, lies beyond the backbone's limit."""
+    parts: list[TokenBatch] = []
+    with reporter.progress(f"tokenising {name}", len(texts), "documents") as task:
+        for start in range(0, len(texts), batch):
+            parts.append(network.backbone.tokenize(texts[start : start + batch]))
+            task.advance(len(parts[-1]))
+    tokens = TokenBatch(
+        ids=[i for p in parts for i in p.ids], spans=[s for p in parts for s in p.spans], dropped=[d for p in parts for d in p.dropped]
+    )
+    cut = measure_cut(tokens, evidence)
+    if cut.documents:
+        longer = sum(1 for dropped in tokens.dropped if dropped)
+        reporter.warn(
+            f"{name}: {longer} of {len(texts)} documents ({cut.documents:.1%}) are longer than {network.backbone.max_length} tokens; "
+            f"{sum(tokens.dropped)} tokens beyond ({cut.tokens:.1%} of all) are not read"
+            f"{f'; {cut.evidence}' if cut.evidence else ''} "
+            "(to read them, train with --set model.backbone.max_tokens=…)"
+        )
+    return tokens
+
+
+def lengths(tokens: TokenBatch) -> npt.NDArray[np.int64]:
+    """Tokens of each document."""
+    return np.array([len(ids) for ids in tokens.ids], dtype=np.int64)
+
+
+def sorted_batches(lengths: Rows, size: int) -> list[Rows]:
+    """All rows by length, for scoring: the longest first, so that memory runs out at once or never."""
+    order = np.argsort(-lengths, kind="stable")
+    return [order[i : i + size] for i in range(0, len(order), size)]

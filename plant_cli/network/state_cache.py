@@ -1,0 +1,206 @@
+"""Hidden states of a frozen backbone, computed once and kept on disk: later epochs, stages and seeds cost only the label attention."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from plant_cli.api import Reading, TokenBatch
+from plant_cli.data.files import hash_json, remove
+from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
+from plant_cli.network.hardware import Hardware
+from plant_cli.network.reading import HiddenReader, LiveReader, Rows, lay_out_words, lengths, sorted_batches
+from plant_cli.runs.lock import hold_lock
+from plant_cli.runs.marks import CACHE, CACHE_MARK, is_whole, write_mark
+from plant_cli.runs.session import Session
+
+STATES = "hidden.bin"
+
+
+class CachedReader:
+    """Reads hidden states from a memory-mapped file of 16-bit (or 32-bit) numbers (`plant_cli.network.reading.HiddenReader`).
+
+    Args:
+        folder: holds the file.
+        tokens: the documents.
+        hidden: size of a hidden state.
+        hardware: where readings go, and in which number format.
+        filled_in: seconds that the backbone took to fill the file; None if it was there already.
+        words: row of each token's word in the relevance table, [T] for each document; None where the decoder needs none.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        tokens: TokenBatch,
+        hidden: int,
+        hardware: Hardware,
+        filled_in: float | None = None,
+        words: Sequence[Rows] | None = None,
+    ) -> None:
+        self.tokens = tokens
+        self.words = words
+        self.filled_in = filled_in
+        self.hidden = hidden
+        self.hardware = hardware
+        self.sizes = lengths(tokens)
+        self.starts = np.concatenate([[0], np.cumsum(self.sizes)])
+        self.states = np.memmap(folder / STATES, dtype=_stored(hardware), mode="r", shape=(int(self.starts[-1]), hidden))
+
+    def read(self, rows: Rows) -> Reading:
+        """See `plant_cli.network.reading.HiddenReader.read`."""
+        longest = round_up(max(1, int(self.sizes[rows].max())), TOKEN_MULTIPLE)
+        out = np.zeros((len(rows), longest, self.hidden), dtype=self.states.dtype)
+        for number, row in enumerate(rows):
+            out[number, : self.sizes[row]] = self.states[self.starts[row] : self.starts[row + 1]]
+        mask = torch.from_numpy(np.arange(longest)[None, :] < self.sizes[rows][:, None])
+        hidden = torch.from_numpy(out)
+        if hidden.dtype == torch.int16:
+            hidden = hidden.view(torch.bfloat16)
+        mask = mask.to(self.hardware.device)
+        return Reading.of(hidden.to(self.hardware.device), mask, lay_out_words(self.words, rows, mask))
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateCache:
+    """The hidden states that a run keeps.
+
+    They lie in the run folder. Their key is made of backbone, weights, tokenizer, precision, corpus and the tokens that are read (titles of
+    labels may be among them), so that stages and seeds that read the same share them; half-written ones are written again. Several runs
+    may share one folder `cache` through links: one of them fills it at a time, and the others wait and take what it left.
+
+    Args:
+        session: of the stage.
+        data_hash: of the corpus.
+        limit: disk that the states of one split may take, in GB.
+        batch: documents that the backbone reads at once.
+    """
+
+    session: Session
+    data_hash: str
+    limit: float
+    batch: int
+
+    def open(self, live: LiveReader, split: str) -> HiddenReader:
+        """A cached reader for a frozen backbone whose states fit the limit, else the live one.
+
+        Args:
+            live: reads the documents of the split.
+            split: its name.
+
+        Raises:
+            Interrupted: the user stopped the command while the cache was filled.
+        """
+        network, hardware, session = live.network, live.hardware, self.session
+        total = int(lengths(live.tokens).sum())
+        size_gb = total * network.backbone.hidden_size * _stored(hardware).itemsize / 1e9
+        if not network.backbone_is_frozen or total == 0:
+            return live
+        if size_gb > self.limit:
+            session.reporter.note(
+                f"hidden states of {split} would take {size_gb:.1f} GB (limit {self.limit:g} GB): they are computed again each time"
+            )
+            return live
+        folder = session.run_path / CACHE / f"hidden-{split}-{self._key(live, split)[:16]}"
+        filled_in = None
+        with _fill_alone(folder.parent, hardware, session):
+            first, owner = hardware.processes.first, f"the cached hidden states of {split}"
+            if hardware.processes.any(first and not is_whole(folder / CACHE_MARK, owner, session.reporter.warn)):
+                began = time.monotonic()
+                _fill(folder, live, session, split, self.batch)
+                filled_in = time.monotonic() - began
+        return CachedReader(folder, live.tokens, network.backbone.hidden_size, hardware, filled_in, live.words)
+
+    def _key(self, live: LiveReader, split: str) -> str:
+        network, chosen = live.network, live.network.section.backbone
+        return hash_json(
+            {
+                "backbone": {"name": chosen.name, **chosen.options},
+                "tokenizer": network.backbone.tokenizer_hash,
+                "dtype": str(live.hardware.dtype),
+                "data": self.data_hash,
+                "split": split,
+                "tokens": hash_tokens(live.tokens),
+                "weights": fingerprint_weights(network.backbone_module),
+            }
+        )
+
+
+def hash_tokens(tokens: TokenBatch) -> str:
+    """Hash of the token ids of documents, each preceded by their number."""
+    digest = hashlib.sha256()
+    for ids in tokens.ids:
+        digest.update(len(ids).to_bytes(8, "little") + np.ascontiguousarray(ids, dtype="<i8").tobytes())
+    return digest.hexdigest()
+
+
+def fingerprint_weights(module: nn.Module) -> str:
+    """Hash of all tensors of a module."""
+    digest = hashlib.sha256()
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        numbers = tensor.detach().flatten().contiguous().cpu().view(torch.uint8).numpy()
+        digest.update(f"{name} {tuple(tensor.shape)}".encode())
+        digest.update(numbers.data)
+    return digest.hexdigest()
+
+
+def _stored(hardware: Hardware) -> np.dtype[np.int16] | np.dtype[np.float32]:
+    return np.dtype(np.int16) if hardware.dtype == torch.bfloat16 else np.dtype(np.float32)
+
+
+@contextmanager
+def _fill_alone(cache: Path, hardware: Hardware, session: Session) -> Iterator[None]:
+    """Keep other commands from filling the cache, or wait for the one that does. The first process holds the lock for its group."""
+    if not hardware.processes.first:
+        yield
+        return
+    cache.mkdir(parents=True, exist_ok=True)
+    with hold_lock(cache, "filling the cache", wait=math.inf, should_stop=session.should_stop):
+        yield
+
+
+@torch.no_grad()
+def _fill(folder: Path, live: LiveReader, session: Session, name: str, batch: int) -> None:
+    processes, hidden = live.hardware.processes, live.network.backbone.hidden_size
+    if processes.first:
+        remove(folder)
+        folder.mkdir(parents=True)
+        (folder / STATES).touch()
+    processes.any(False)  # the file is there
+    sizes = lengths(live.tokens)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    row_bytes = hidden * _stored(live.hardware).itemsize
+    live.network.eval()
+    progress = session.reporter.progress(f"reading {name} once with the frozen backbone", len(sizes), "documents")
+    # written, not mapped: on a full disk a write raises an error, and a mapped page ends the process
+    with (folder / STATES).open("r+b") as states, progress as task:
+        for rows in processes.share(sorted_batches(sizes, batch)):
+            if session.should_stop():
+                break
+            encoded = live.read(rows).hidden
+            for number, row in enumerate(rows):
+                states.seek(int(starts[row]) * row_bytes)
+                states.write(_to_numpy(encoded[number, : sizes[row]], live.hardware).tobytes())
+            task.advance(len(rows) * processes.count)
+        states.flush()
+        os.fsync(states.fileno())
+    session.check("while hidden states were being cached", "a finished cache: it is filled again", processes.any)
+    if processes.first:
+        write_mark(folder / CACHE_MARK)
+    processes.any(False)  # the mark is there
+
+
+def _to_numpy(states: Tensor, hardware: Hardware) -> np.ndarray[tuple[int, ...], np.dtype[np.int16] | np.dtype[np.float32]]:
+    if hardware.dtype == torch.bfloat16:
+        return states.to(torch.bfloat16).cpu().view(torch.int16).numpy()
+    return states.float().cpu().numpy()

@@ -1,0 +1,201 @@
+"""Long texts in overlapping windows, and layers that backbones share."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from plant_cli.api import ArtefactError, ComponentError
+from plant_cli.api.errors import first_line
+from plant_cli.api.model import TokenBatch
+from plant_cli.data.files import replacing
+from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windows:
+    """Cut documents of one batch.
+
+    Args:
+        ids: token ids [W, S] of W windows, special tokens included, padded to a multiple of `TOKEN_MULTIPLE` (`plant_cli.network.compute`).
+        mask: [W, S], true on real positions (special tokens too).
+        source: flat index [n] into [W·S] of every content position of every window.
+        target: flat index [n] into [B·T] of the document position it belongs to.
+        shape: (B, T).
+    """
+
+    ids: Tensor
+    mask: Tensor
+    source: Tensor
+    target: Tensor
+    shape: tuple[int, int]
+
+
+def check_overlap(size: int, overlap: int, special: int = 0) -> None:
+    """Refuse an overlap that leaves no room: windows have `size` positions, `special` of them for special tokens.
+
+    Raises:
+        ComponentError: the overlap leaves a window no token of its own.
+    """
+    content = size - special
+    if overlap >= content:
+        raise ComponentError(
+            f"an overlap of {overlap} tokens leaves nothing new in a window of {content}",
+            where=f"model.backbone: window {size} ({special} of it special tokens), overlap {overlap}",
+            expected=f"an overlap below {content}; about an eighth of the window is usual",
+            todo=f"--set model.backbone.overlap={max(0, content // 8)}, or a larger --set model.backbone.window=…",
+        )
+
+
+def window_starts(length: int, size: int, overlap: int) -> list[int]:
+    """Where windows of `size` tokens begin so that they cover `length` tokens with at least `overlap` in common."""
+    if length <= size:
+        return [0]
+    step = max(1, size - overlap)
+    return [*range(0, length - size, step), length - size]
+
+
+def cut(batch: TokenBatch, *, size: int, overlap: int, prefix: Sequence[int], suffix: Sequence[int], pad: int) -> Windows:
+    """Cut every document into windows of at most `size` positions, special tokens of each window included."""
+    content = size - len(prefix) - len(suffix)
+    pieces = [(row, start) for row, ids in enumerate(batch.ids) for start in window_starts(len(ids), content, overlap)]
+    lengths = [min(content, len(batch.ids[row]) - start) for row, start in pieces]
+    width = min(size, round_up(max(1, max(lengths) + len(prefix) + len(suffix)), TOKEN_MULTIPLE))
+    longest = max(1, max(len(ids) for ids in batch.ids))
+    ids = np.full((len(pieces), width), pad, dtype=np.int64)
+    mask = np.zeros((len(pieces), width), dtype=bool)
+    source: list[IntArray] = []
+    target: list[IntArray] = []
+    for window, ((row, start), length) in enumerate(zip(pieces, lengths, strict=True)):
+        piece = [*prefix, *batch.ids[row][start : start + length].tolist(), *suffix]
+        ids[window, : len(piece)] = piece
+        mask[window, : len(piece)] = True
+        source.append(window * width + len(prefix) + np.arange(length))
+        target.append(row * longest + start + np.arange(length))
+    return Windows(
+        ids=torch.from_numpy(ids),
+        mask=torch.from_numpy(mask),
+        source=torch.from_numpy(np.concatenate(source)),
+        target=torch.from_numpy(np.concatenate(target)),
+        shape=(len(batch), longest),
+    )
+
+
+def join(hidden: Tensor, windows: Windows) -> tuple[Tensor, Tensor]:
+    """Hidden states [B, T, H] and mask [B, T] of documents from those of windows [W, S, H]; overlaps are averaged."""
+    rows, longest = windows.shape
+    source, target = windows.source.to(hidden.device), windows.target.to(hidden.device)
+    flat = hidden.reshape(-1, hidden.shape[-1]).index_select(0, source)
+    counts = torch.bincount(target, minlength=rows * longest)
+    joined = flat.new_zeros((rows * longest, flat.shape[-1])).index_add(0, target, flat)
+    if int(counts.max()) > 1:
+        joined = joined / counts.clamp(min=1).unsqueeze(1).to(joined.dtype)
+    return joined.view(rows, longest, -1), (counts > 0).view(rows, longest)
+
+
+KEY = "plant"
+"""The one key of the header's metadata. safetensors writes several keys in another order in every process."""
+
+LIBRARIES = {"pt": "safetensors.torch", "np": "safetensors.numpy"}
+Framework = Literal["pt", "np"]
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None, framework: Framework = "pt") -> None:
+    """Write named tensors, atomically.
+
+    Args:
+        path: the file.
+        tensors: contiguous ones of torch, in main memory, or arrays of NumPy, of any layout.
+        metadata: texts to keep in the header.
+        framework: whose tensors they are.
+    """
+    if framework == "np":  # safetensors would write the bytes of an array as they lie, and forget how that was
+        import numpy as np
+
+        tensors = {name: np.asarray(array, order="C") for name, array in tensors.items()}
+    header = {KEY: json.dumps(dict(metadata), sort_keys=True)} if metadata else None
+    with replacing(path) as temporary:
+        import_module(LIBRARIES[framework]).save_file(dict(tensors), str(temporary), metadata=header)
+
+
+def read_tensors(path: Path, what: str, todo: str, framework: Framework = "pt") -> tuple[dict[str, Any], dict[str, str]]:
+    """The named tensors of a file that `write_tensors` wrote, and its metadata.
+
+    Args:
+        path: the file.
+        what: what it holds, for the message: "the weights".
+        todo: what to do if it is missing or damaged.
+        framework: which tensors to make.
+
+    Raises:
+        ArtefactError: the file is missing or damaged.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(path), framework=framework) as stored:
+            metadata = json.loads((stored.metadata() or {}).get(KEY, "{}"))
+            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (not a dict)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ArtefactError(
+            f"{what} cannot be read: {first_line(error)}", where=str(path), expected="the file as it was written", todo=todo
+        ) from error
+    return tensors, {str(key): str(value) for key, value in metadata.items()}
+
+
+DEFAULT_POSITIONS = 512  # of a model whose configuration names no limit
+LAYER_NUMBER = re.compile(r"\.(?:layer|layers|h|blocks)\.(\d+)\.")
+
+
+def split_layers(module: nn.Module) -> Sequence[Sequence[nn.Parameter]]:
+    """Trainable parameters from first to last: what stands before the layers, then each layer (what stands after, with the last)."""
+    groups: dict[int, list[nn.Parameter]] = {}
+    deepest = -1
+    for name, parameter in module.named_parameters():
+        found = LAYER_NUMBER.search(f".{name}")
+        deepest = int(found.group(1)) if found else deepest
+        if parameter.requires_grad:
+            groups.setdefault(deepest, []).append(parameter)
+    return [groups[number] for number in sorted(groups)]
+
+
+def readable_positions(network: Any) -> int:
+    """Positions that a Hugging Face model can read at once; RoBERTa and its kin leave those up to the padding id unused."""
+    positions = int(getattr(network.config, "max_position_embeddings", DEFAULT_POSITIONS))
+    for name, part in network.named_modules():
+        if name.endswith("position_embeddings") and getattr(part, "padding_idx", None) is not None:
+            return positions - int(part.padding_idx) - 1
+    return positions
+
+
+def save_trainable(module: nn.Module, path: Path) -> None:
+    """Write the trainable parameters of a network as safetensors."""
+    changed = {n: p.detach().contiguous().cpu() for n, p in module.named_parameters() if p.requires_grad}
+    write_tensors(path, changed)
+
+
+def restore_trainable(module: nn.Module, path: Path) -> None:
+    """Read back what `save_trainable` wrote; every name and shape must fit."""
+    known = dict(module.named_parameters())
+    saved, _ = read_tensors(path, "the trained weights of the backbone", "restore the file, or run the stage again with --force")
+    for name, tensor in saved.items():
+        if name not in known or known[name].shape != tensor.shape:
+            raise ArtefactError(
+                f"the saved backbone has a parameter '{name}' of shape {list(tensor.shape)} that this backbone has not",
+                where=str(path),
+                expected=f"shape {list(known[name].shape)}" if name in known else "a parameter of that name",
+                todo="use the backbone and options that the run was trained with (recipe.yaml in the run folder)",
+            )
+        known[name].data.copy_(tensor)

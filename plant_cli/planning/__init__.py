@@ -1,1 +1,0 @@
-"""What a stage will take before it starts: parameters and their memory from shapes, the rest from a short measurement."""

@@ -1,0 +1,202 @@
+"""The words of more documents than memory holds: they wait in files, and are read back document by document as labels need them.
+
+A document takes 4 bytes for each of its distinct words, 8 where it is counted how often they occur. The files have no name: they vanish
+with the process, however it ends. Memory holds the vocabulary (about 140 bytes a word, 320 while words are counted), 8 bytes for each
+document, and what is being read.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Set
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from plant_cli.data.blocks import cut_blocks
+from plant_cli.relevance.counting import Ints, Margins, Pairs, Terms, choose_words, count_batches, join_batches
+
+BYTES_PER_TERM = 32  # of a word of a document in memory: its batch, all batches joined, the chosen words, and their presence
+BYTES_READ = 24  # of a word of a document that is read back: its number, a one, and its share of the product
+_CHUNK = 1 << 22  # terms that are renumbered together
+_ITEM = np.dtype(np.int32)
+
+
+def read_terms(
+    documents: Iterable[Iterable[str]], *, min_df: int, keep: Set[str], with_occurrences: bool, memory: int, folder: Path | None
+) -> Terms | SpooledTerms:
+    """Count the words of a stream of documents, each read once: in memory while they fit, else in files.
+
+    Args:
+        documents: the words of each document, in any order, with repeats.
+        min_df: words in fewer documents than this are left out.
+        keep: words that are not, however rare.
+        with_occurrences: whether files say how often words occur.
+        memory: bytes that the words of documents may take.
+        folder: on the disk that has room for the files (default: the system's for temporary files).
+    """
+    numbers: dict[str, int] = {}
+    batches = count_batches(documents, numbers)
+    held, terms = [], 0
+    for batch in batches:
+        held.append(batch)
+        terms += batch.nnz
+        if terms * BYTES_PER_TERM > memory:
+            spool = _Spool(folder, with_occurrences=with_occurrences)
+            return spool.finish(chain(_drain(held), batches), numbers, min_df, keep)
+    return join_batches(held, numbers, min_df, keep)
+
+
+def _drain(batches: list[csr_array]) -> Iterator[csr_array]:
+    """The batches, each let go when the next is asked for."""
+    while batches:
+        yield batches.pop(0)
+
+
+class SpooledTerms:
+    """The words of N documents in files; made by `read_terms`.
+
+    Args:
+        words: the vocabulary, by falling document frequency, then alphabetically.
+        docs_with_word: documents that hold each word [V].
+        offsets: where the words of each document begin, in terms [N + 1].
+        lengths: words of each document, with repeats [N]; only if occurrences are counted.
+        files: word numbers and, if they are counted, occurrences, each int32.
+    """
+
+    def __init__(
+        self,
+        words: tuple[str, ...],
+        docs_with_word: npt.NDArray[np.int64],
+        offsets: npt.NDArray[np.int64],
+        lengths: npt.NDArray[np.int64] | None,
+        files: tuple[IO[bytes], ...],
+    ) -> None:
+        self.words, self.docs_with_word, self.offsets, self.lengths = words, docs_with_word, offsets, lengths
+        self._files = files
+
+    @property
+    def kinds(self) -> int:
+        """How many counts a word of a document has: 2 with occurrences, else 1."""
+        return len(self._files)
+
+    def read(self, documents: Ints) -> tuple[csr_array, csr_array | None]:
+        """Presence of words in some documents, and occurrences if they are counted: csr [n, V] int32; the documents ascend."""
+        sizes = self.offsets[documents + 1] - self.offsets[documents]
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        words, *counts = (self._gather(file, documents, int(ends[-1])) for file in self._files)
+        shape = (len(documents), len(self.words))
+        presence = csr_array((np.ones(len(words), dtype=np.int32), words, ends), shape=shape)
+        return presence, csr_array((counts[0], words, ends), shape=shape) if counts else None
+
+    def _gather(self, file: IO[bytes], documents: Ints, total: int) -> npt.NDArray[np.int32]:
+        """The items of some documents; neighbours are read together."""
+        items = np.empty(total, dtype=_ITEM)
+        view, place = items.view(np.uint8).data, 0
+        runs = np.flatnonzero(np.diff(documents, prepend=-2) != 1)  # where documents begin that are no neighbours of those before
+        starts = self.offsets[documents[runs]] * _ITEM.itemsize
+        stops = self.offsets[documents[np.append(runs[1:], len(documents)) - 1] + 1] * _ITEM.itemsize if len(runs) else starts
+        for start, end in zip(starts.tolist(), stops.tolist(), strict=True):
+            while start < end:
+                size = os.preadv(file.fileno(), [view[place : place + end - start]], start)
+                if size == 0:
+                    raise OSError(f"a temporary file of the words ended at byte {start:,}, before {end:,}")
+                start, place = start + size, place + size
+        return items
+
+
+class _Spool:
+    """Files that words are written to as they come, numbered in order of their first occurrence, and then renumbered."""
+
+    def __init__(self, folder: Path | None, *, with_occurrences: bool) -> None:
+        self._folder = folder
+        self._kinds = 2 if with_occurrences else 1
+
+    def finish(self, batches: Iterator[csr_array], numbers: dict[str, int], min_df: int, keep: Set[str]) -> SpooledTerms:
+        """Write all batches, choose the vocabulary, and write its words alone again."""
+        raw, frequency, ends = self._open(), np.zeros(0, dtype=np.int64), [np.zeros(1, dtype=np.int64)]
+        for batch in batches:
+            frequency = np.pad(frequency, (0, batch.shape[1] - len(frequency))) + np.bincount(batch.indices, minlength=batch.shape[1])
+            ends.append(ends[-1][-1] + batch.indptr[1:].astype(np.int64))
+            for file, values in zip(raw, (batch.indices, batch.data), strict=False):
+                file.write(values.astype(_ITEM, copy=False).data)
+        words, order = choose_words(numbers, frequency, min_df, keep)
+        columns = np.full(len(numbers), -1, dtype=_ITEM)
+        columns[order] = np.arange(len(order), dtype=_ITEM)
+        offsets, lengths, files = self._renumber(raw, np.concatenate(ends), columns)
+        return SpooledTerms(words, frequency[order], offsets, lengths, files)
+
+    def _open(self) -> tuple[IO[bytes], ...]:
+        if self._folder is not None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        return tuple(tempfile.TemporaryFile(dir=self._folder) for _ in range(self._kinds))
+
+    def _renumber(
+        self, raw: tuple[IO[bytes], ...], ends: npt.NDArray[np.int64], columns: npt.NDArray[np.int32]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None, tuple[IO[bytes], ...]]:
+        """Offsets and lengths of the documents over the vocabulary, and the files; words outside of it are left out."""
+        chosen, sizes, lengths = self._open(), [np.zeros(1, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        for file in raw:
+            file.flush()
+            file.seek(0)
+        for first, last in pairwise(cut_blocks(np.diff(ends), _CHUNK)):
+            count = int(ends[last] - ends[first])
+            parts = [np.frombuffer(file.read(count * _ITEM.itemsize), dtype=_ITEM) for file in raw]
+            numbers = columns[parts[0]]
+            kept = numbers >= 0
+            before = np.concatenate([[0], np.cumsum(kept)])[ends[first : last + 1] - ends[first]]
+            sizes.append(np.diff(before))
+            kept_parts = [numbers[kept], *(part[kept] for part in parts[1:])]
+            if self._kinds > 1:
+                lengths.append(np.diff(np.concatenate([[0], np.cumsum(kept_parts[1], dtype=np.int64)])[before]))
+            for file, values in zip(chosen, kept_parts, strict=True):
+                file.write(values.data)
+        for file in chosen:
+            file.flush()
+        return np.cumsum(np.concatenate(sizes)), np.concatenate(lengths) if self._kinds > 1 else None, chosen
+
+
+class SpooledCounting:
+    """Counts (see `Counting`) of documents whose words are in files: those of a block's documents are read for each block.
+
+    Args:
+        terms: words of the N training documents.
+        gold: csr [N, L] of 0/1, labels of the same documents.
+        memory: bytes for the words that are read at a time, of all threads together.
+        jobs: threads that count blocks.
+    """
+
+    block_pairs = 1 << 20  # larger than of counts in memory: every block begins with reading
+
+    def __init__(self, terms: SpooledTerms, gold: csr_array, *, memory: int, jobs: int) -> None:
+        self._terms = terms
+        self._by_label = csr_array(gold.T.astype(np.int32))
+        self._sizes = np.diff(terms.offsets)
+        self._most = max(1, memory // (jobs * BYTES_READ))
+        self.margins = Margins(
+            n_docs=gold.shape[0],
+            words=terms.words,
+            docs_with_word=terms.docs_with_word,
+            docs_with_label=np.diff(self._by_label.indptr).astype(np.int64),
+            words_with_label=None if terms.lengths is None else np.asarray(self._by_label @ terms.lengths, dtype=np.int64),
+        )
+        self.pair_bounds: Ints = np.minimum(self._by_label @ self._sizes, len(terms.words))
+
+    def count(self, start: int, stop: int) -> Pairs:
+        """See `Counting.count`."""
+        labels = self._by_label[start:stop]
+        documents, places = np.unique(labels.indices, return_inverse=True)
+        label_of = np.repeat(np.arange(stop - start), np.diff(labels.indptr))
+        sums: list[csr_array] = []
+        for first, last in pairwise(cut_blocks(self._sizes[documents], self._most) if len(documents) else [0, 0]):
+            here = (places >= first) & (places < last)
+            ones = np.ones(int(here.sum()), dtype=np.int32)
+            wanted = csr_array((ones, (label_of[here], places[here] - first)), shape=(stop - start, last - first))
+            products = [csr_array(wanted @ words) for words in self._terms.read(documents[first:last]) if words is not None]
+            sums = [a + b for a, b in zip(sums, products, strict=True)] if sums else products
+        return Pairs.of(sums[0], sums[1] if len(sums) > 1 else None, start)

@@ -1,0 +1,239 @@
+"""The systems of a report: what their evaluations recorded, and the stages that they were made by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from plant_cli.api.context import command_for, with_tag
+from plant_cli.api.corpus import SplitName
+from plant_cli.api.errors import ArtefactError, DataError, UsageError
+from plant_cli.data.corpus_files import CorpusRecord
+from plant_cli.data.records import StageRecord, require_recorded
+from plant_cli.evaluation.results import MetricsRecord, read_metrics
+from plant_cli.evaluation.systems import locate
+from plant_cli.report.text import count
+from plant_cli.runs.folder import Run
+
+LABELS, DOCUMENTS, HISTORY = "per_label.tsv", "per_document.parquet", "history.jsonl"
+COUNTS = ("train_count", "test_count", "tp", "fp", "fn")
+SHARES = ("precision", "recall", "F1", "F1_low", "F1_high")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluated:
+    """A system with a finished evaluation.
+
+    Args:
+        name: how the report calls it.
+        run: the folder of its run.
+        tag: of its stages, or None.
+        record: of the stage `eval`.
+        metrics: what the evaluation found.
+        stages: records of all stages that it was made by, `eval` last, by folder.
+        documents: of each split of its corpus.
+        label_hash: of the labels that it was trained on.
+        measured_again: its labels one by one, where they were measured again on those of another system (`beside.align`).
+    """
+
+    name: str
+    run: Path
+    tag: str | None
+    record: StageRecord
+    metrics: MetricsRecord
+    stages: Mapping[str, StageRecord]
+    documents: Mapping[SplitName, int]
+    label_hash: str
+    measured_again: pl.DataFrame | None = None
+
+    @property
+    def suffix(self) -> str:
+        """What the folders of its stages end in."""
+        return f"-{self.tag}" if self.tag else ""
+
+    @property
+    def system_tag(self) -> str | None:
+        """The tag of the stages that it judges: one system may be judged twice, under a tag that no other stage has."""
+        return self.tag if self.predicted is None else self.predicted.tag
+
+    @property
+    def predicted(self) -> StageRecord | None:
+        """The record of the predictions that it judges; None for another tool's."""
+        if self.foreign is not None:
+            return None
+        read = [self.stages[name] for name in self.record.inputs if name in self.stages]
+        return next((record for record in read if record.stage == "predict"), None)
+
+    @property
+    def folder(self) -> Path:
+        """Of the evaluation."""
+        return self.run / f"eval{self.suffix}"
+
+    @property
+    def foreign(self) -> Path | None:
+        """Another tool's predictions, if it is such a system."""
+        given = self.record.options.get("predictions")
+        return None if given is None else Path(given)
+
+    @property
+    def conditions(self) -> str:
+        """Under what conditions it was measured, for the line under a table."""
+        m = self.metrics
+        averaged = ", ".join(f"{name} over {count(labels, 'label')}" for name, labels in m.labels_averaged.items())
+        drawn = self.record.options.get("bootstrap") or 0
+        intervals = f"{100 * m.level:g}% intervals from {drawn} resamples of the documents" if drawn else "no intervals"
+        left_out = f", {m.documents_without_gold} of the split without gold" if m.documents_without_gold else ""
+        seed = f"seed {m.seed}" if self.trained is None else f"trained with seed {self.seed}, resampled with seed {m.seed}"
+        counted = f"{count(m.documents, 'document')} of {m.split}{left_out}; {averaged or 'no average over labels'}"
+        return f"{counted}; convention {m.convention}; {seed}; {intervals}"
+
+    @property
+    def trained(self) -> StageRecord | None:
+        """The record of its own training; None for another tool, and for an average of systems, which were trained each by itself."""
+        return self.stages.get("finetune" if self.system_tag is None else f"finetune-{self.system_tag}")
+
+    @property
+    def seed(self) -> int:
+        """Of training, where it was trained here, else of the resamples."""
+        return self.metrics.seed if self.trained is None else self.trained.seed
+
+    def find(self, stage: str) -> StageRecord | None:
+        """The record of one of its stages by the stage's name; None if it was made without."""
+        return next((record for record in self.stages.values() if record.stage == stage), None)
+
+    def command(self, stage: str, flags: str = "") -> str:
+        """The command that runs one of its stages."""
+        return with_tag(f"plant {stage}", self.tag if stage == "eval" else self.system_tag) + (f" {flags}" if flags else "")
+
+    def read_labels(self) -> pl.DataFrame:
+        """`per_label.tsv`: a row for each label, with counts, precision, recall, F1 and its interval."""
+        if self.measured_again is not None:
+            return self.measured_again
+        require_recorded(self.folder, LABELS)
+        types = {"label": pl.String, "title": pl.String, **dict.fromkeys(COUNTS, pl.Int64), **dict.fromkeys(SHARES, pl.Float64)}
+        return pl.read_csv(self.folder / LABELS, separator="\t", schema_overrides=types).select(list(types))
+
+    def read_documents(self) -> pl.DataFrame:
+        """`per_document.parquet`: a row for each document."""
+        require_recorded(self.folder, DOCUMENTS)
+        return pl.read_parquet(self.folder / DOCUMENTS)
+
+    def read_history(self, stage: str) -> list[dict[str, Any]]:
+        """The epochs of a stage of training as they were recorded; none if it was made without it, or without a network."""
+        inside = {} if self.trained is None else self.stages
+        name = next((name for name, record in inside.items() if record.stage == stage), None)
+        path = None if name is None else self.run / name / HISTORY
+        if path is None or not path.exists():
+            return []
+        require_recorded(path.parent, HISTORY)
+        return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+
+
+def read_evaluated(names: Sequence[str], run: Path) -> list[Evaluated]:
+    """The evaluated systems of a report, all measured on the same gold documents in the same way.
+
+    Args:
+        names: of systems, as in `plant significance`: a run's folder, a stage's folder in one, a folder of `run`, or a tag in it.
+        run: the run of names that are no path.
+
+    Raises:
+        UsageError: a system is named twice, or is a file of predictions that no run has evaluated.
+        ArtefactError: a system has no finished evaluation, or one that is damaged or out of date.
+        DataError: systems were measured on other documents or labels, or in another way.
+    """
+    located = [_locate(name, run) for name in names]
+    if len(set(located)) < len(located):
+        raise UsageError(
+            "a system is named twice",
+            where="plant report " + " ".join(names),
+            expected="different systems",
+            todo="name each system once, the one to be judged first",
+        )
+    shown = _name_systems(names, located)
+    found = [_read(name, path, tag) for name, (path, tag) in zip(shown, located, strict=True)]
+    for other in found[1:]:
+        _refuse_unlike(found[0], other)
+    return found
+
+
+def _locate(name: str, run: Path) -> tuple[Path, str | None]:
+    location = locate(name)
+    if location.file is not None:
+        raise UsageError(
+            "a file of predictions has no evaluation of its own",
+            where=name,
+            expected="a system that a run has evaluated",
+            todo=f"plant eval --tag NAME --predictions {name} in the run of its corpus, then plant report NAME",
+        )
+    return (location.run or run).absolute(), location.tag
+
+
+def _name_systems(names: Sequence[str], located: Sequence[tuple[Path, str | None]]) -> list[str]:
+    """Short names where they tell systems apart: tag, or folder of the run and tag; else as they were written."""
+    of_one_run = len({path for path, _ in located}) == 1
+    short = [(tag or "finetune") if of_one_run and len(located) > 1 else " ".join(filter(None, (path.name, tag))) for path, tag in located]
+    return short if len(set(short)) == len(short) else list(names)
+
+
+def _read(name: str, path: Path, tag: str | None) -> Evaluated:
+    run = Run.open(path)
+    folder = run.stage("eval", tag)
+    command = command_for("eval", tag, path)
+    record = folder.require(todo=command)
+    _refuse_outdated(run, record, command)
+    corpus = CorpusRecord.read(run.corpus_path)
+    return Evaluated(
+        name=name,
+        run=path,
+        tag=tag,
+        record=record,
+        metrics=read_metrics(folder.path),
+        stages={**_trace(run, record), folder.name: record},
+        documents=corpus.sizes,
+        label_hash=corpus.label_hash,
+    )
+
+
+def _refuse_outdated(run: Run, record: StageRecord, command: str) -> None:
+    for name, recorded in record.inputs.items():
+        inner = run.folder(name).record()
+        if inner is not None and inner.status == "done" and run.folder(name).output_hash(inner) != recorded:
+            raise ArtefactError(
+                f"the evaluation is out of date: '{name}' was made again since",
+                where=str(run.folder(name).path),
+                expected="figures of what is in the run now",
+                todo=f"{command} --force",
+            )
+
+
+def _trace(run: Run, record: StageRecord) -> dict[str, StageRecord]:
+    """The records of all stages that one was made from, the first first."""
+    found: dict[str, StageRecord] = {}
+    for name in record.inputs:
+        inner = run.folder(name).record()
+        if inner is not None:
+            found |= {**_trace(run, inner), name: inner}
+    return dict(sorted(found.items(), key=lambda pair: pair[1].started))
+
+
+def _refuse_unlike(first: Evaluated, other: Evaluated) -> None:
+    a, b = first.metrics, other.metrics
+    for what, ours, theirs in (
+        ("split", a.split, b.split),
+        ("number of documents", f"{a.documents:,}", f"{b.documents:,}"),
+        ("gold labels", a.gold[:12], b.gold[:12]),
+        ("convention", a.convention, b.convention),
+        ("coverage of the intervals", f"{a.level:g}", f"{b.level:g}"),
+    ):
+        if ours != theirs:
+            raise DataError(
+                f"'{first.name}' and '{other.name}' were not measured alike: another {what}, {ours} and {theirs}",
+                where=f"{first.folder}; {other.folder}",
+                expected="one split with the same gold labels, measured in one way: nothing else can be compared",
+                todo="evaluate both with the same --split, --convention and --level, or report them apart",
+            )

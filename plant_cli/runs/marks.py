@@ -1,0 +1,85 @@
+"""Marks of folders that count only when whole, such as checkpoints: written last, with the hash of every file beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import Field
+
+from plant_cli.api.errors import ArtefactError
+from plant_cli.data.files import hash_file, write_json
+from plant_cli.data.records import Facts, FileState, InnerPath, Record, examine_file, read_record
+
+CHECKPOINT_MARK = "DONE"
+CACHE, CACHE_MARK = "cache", "done.json"
+
+
+class Mark(Record):
+    """What a mark says.
+
+    Args:
+        outputs: SHA-256 of each file of the folder, by path inside it.
+        facts: size and time of the last change of each, when its hash was taken.
+    """
+
+    outputs: dict[InnerPath, str] = Field(min_length=1)
+    facts: dict[InnerPath, Facts]
+
+
+def write_mark(path: Path) -> None:
+    """Mark the folder of a path as whole, with the hashes of the files that are in it now."""
+    files = {file.name: file for file in sorted(path.parent.iterdir()) if file.is_file() and file != path}
+    mark = Mark(
+        outputs={name: hash_file(file) for name, file in files.items()}, facts={name: Facts.of(file) for name, file in files.items()}
+    )
+    write_json(path, mark.model_dump(mode="json"))
+
+
+def examine_marked(path: Path, *, fully: bool = False) -> list[FileState]:
+    """The states of the files that a mark names.
+
+    Args:
+        path: the mark.
+        fully: hash every file, whatever its size and time say.
+
+    Raises:
+        ArtefactError: the mark itself is missing or damaged.
+    """
+    mark = read_record(path, Mark, "the mark of a finished folder")
+    return [examine_file(path.parent / name, recorded, None if fully else mark.facts.get(name)) for name, recorded in mark.outputs.items()]
+
+
+def require_marked(path: Path, owner: str, todo: str, *, fully: bool = False) -> None:
+    """Refuse a folder that is not whole.
+
+    Args:
+        path: its mark.
+        owner: what the folder is, for the message: "the checkpoint".
+        todo: what to do where a file cannot be restored.
+        fully: see `examine_marked`.
+
+    Raises:
+        ArtefactError: the mark is missing or damaged, or a file that it names is missing or changed.
+    """
+    for file in examine_marked(path, fully=fully):
+        if file.state != "whole":
+            raise file.error(owner, todo)
+
+
+def is_whole(path: Path, owner: str, warn: Callable[[str], None]) -> bool:
+    """Whether a folder whose content can be made again is marked and whole; every file is hashed, and a warning names damage.
+
+    Args:
+        path: its mark; without one the folder was never finished.
+        owner: what the folder is, for the warning: "the cached hidden states of train".
+        warn: takes the warning.
+    """
+    if not path.exists():
+        return False
+    try:
+        require_marked(path, owner, "", fully=True)
+    except ArtefactError as error:
+        warn(f"{error.what}; {owner} are made again")
+        return False
+    return True

@@ -1,0 +1,149 @@
+"""Processes that work together: which one this is, and the file that says how to start them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plant_cli.api.errors import UsageError, first_line
+
+TOGETHER = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what torch's launchers set, and what meeting takes
+OWN = ("LOCAL_RANK", "LOCAL_WORLD_SIZE")
+FOREIGN = ("OMPI_COMM_WORLD_", "PMI_", "MV2_COMM_WORLD_", "MPI_LOCAL", "ACCELERATE_USE_")  # accelerate reads variables that begin so, too
+MOST_THREADS = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """The place of a process among those launched together; by default that of a process on its own.
+
+    Args:
+        rank: from 0 to `count` - 1; the first writes to the run.
+        count: processes launched together.
+        local_rank: among those on this machine.
+        local_count: launched processes on this machine.
+    """
+
+    rank: int = 0
+    count: int = 1
+    local_rank: int = 0
+    local_count: int = 1
+
+
+def find_place() -> Place:
+    """The place of this process.
+
+    Raises:
+        UsageError: a launcher has set variables that make no sense.
+    """
+    if not was_launched():
+        return Place()
+    count = _read("WORLD_SIZE", 1)
+    local_count = _read("LOCAL_WORLD_SIZE", 1, default=1)
+    return Place(
+        rank=_read("RANK", 0, count - 1),
+        count=count,
+        local_rank=_read("LOCAL_RANK", 0, default=0),
+        local_count=local_count,
+    )
+
+
+def was_launched() -> bool:
+    """Whether a launcher started this process."""
+    return all(os.environ.get(name) for name in TOGETHER)
+
+
+@contextmanager
+def only_launched() -> Iterator[None]:
+    """Hide from libraries, in a process that no launcher started, the variables by which they would take it for one of several."""
+    left = [] if was_launched() else [name for name in os.environ if name in (*TOGETHER, *OWN) or name.startswith(FOREIGN)]
+    hidden = {name: os.environ.pop(name) for name in left}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
+
+
+def process_rank() -> int:
+    """Rank of this process among those launched together: 0 for the first, and for a process on its own."""
+    return find_place().rank
+
+
+def process_count() -> int:
+    """Number of processes launched together; 1 for a process on its own."""
+    return find_place().count
+
+
+def local_rank() -> int:
+    """Rank of this process among those on this machine."""
+    return find_place().local_rank
+
+
+def local_count() -> int:
+    """Number of launched processes on this machine."""
+    return find_place().local_count
+
+
+def default_threads() -> int:
+    """Default number of threads of this process: `OMP_NUM_THREADS`, or its share of the cores of this machine."""
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    asked = int(given) if given.isascii() and given.isdigit() and len(given) <= len(str(MOST_THREADS)) else 0
+    if 0 < asked <= MOST_THREADS and local_count() == 1:  # launchers set it to 1, whatever is free
+        return asked
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // local_count())
+
+
+def leave_group() -> None:
+    """Leave the group of launched processes: this one then does all of the work."""
+    for name in ("RANK", "WORLD_SIZE", *OWN):
+        os.environ.pop(name, None)
+
+
+def _read(name: str, least: int, most: int | None = None, default: int | None = None) -> int:
+    text = os.environ.get(name, "" if default is None else str(default))
+    value = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+    if value is None or value < least or (most is not None and value > most):
+        raise UsageError(
+            f"the launcher says {name} = '{text}'",
+            where=f"environment: {', '.join(f'{key}={os.environ.get(key)}' for key in TOGETHER)}",
+            expected=f"a whole number from {least}" + ("" if most is None else f" to {most}"),
+            todo=f"correct what starts the processes; to work in one process: unset {' '.join(TOGETHER)}",
+        )
+    return value
+
+
+def read_launch(file: Path) -> dict[str, Any]:
+    """The content of a launch file, with `num_processes` and `num_machines`.
+
+    Raises:
+        UsageError: the file cannot be read, or does not say how many processes run.
+    """
+    import yaml
+
+    try:
+        found = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise _refused(file, f"the launch file cannot be read: {first_line(error)}") from error
+    except RecursionError as error:
+        raise _refused(file, "the launch file cannot be read: it is nested too deeply") from error
+    description = {"num_machines": 1, **(found if isinstance(found, dict) else {})}
+    for key in ("num_processes", "num_machines"):
+        count = description.get(key)
+        if type(count) is not int or count < 1:
+            raise _refused(file, f"the launch file does not say how many processes run: {key} is {count!r:.60}")
+    return description
+
+
+def _refused(file: Path, what: str) -> UsageError:
+    return UsageError(
+        what,
+        where=str(file),
+        expected="YAML with num_processes and where they run, as `accelerate config` writes it",
+        todo=f"accelerate config --config_file {shlex.quote(str(file))}",
+    )

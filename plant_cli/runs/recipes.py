@@ -1,0 +1,446 @@
+"""Recipes as YAML: read strictly, merged in layers, each value with the place it comes from."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TextIO
+
+import yaml
+
+import plant_cli
+from plant_cli.api import RecipeError, first_line, near_names
+
+KeyPath = tuple[str, ...]
+DEFAULT = "default"
+FLAGS = "flags"  # origin of a section to which flags gave values
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Nested values and the origin (`file:line`, `--set …`, `flag …`) of every key in them."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    origins: dict[KeyPath, str] = field(default_factory=dict)
+
+    def origin(self, path: KeyPath) -> str:
+        """Where exactly this value was given, or `default`."""
+        if path[-1:] == ("name",) and not isinstance(self.find(path[:-1]), dict):
+            path = path[:-1]  # a component given by its bare name: `backbone: minilm`
+        return self.origins.get(path, DEFAULT)
+
+    def nearest(self, path: KeyPath) -> str:
+        """Where this value or the mapping around it was given, for messages."""
+        found = [self.origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.origins]
+        return found[0] if found else DEFAULT
+
+    def moved(self, source: KeyPath, *target: str) -> Layer:
+        """The part below `source` as a layer of its own, put under the keys `target`; empty if there is none."""
+        part = self.find(source)
+        if part is None:
+            return Layer()
+        size = len(source)
+        origins = {(*target, *path[size:]): origin for path, origin in self.origins.items() if path[:size] == source}
+        for key in reversed(target):
+            part = {key: part}
+        return Layer(part, origins)
+
+    def without(self, path: KeyPath) -> Layer:
+        """The layer without one value of a section (a path of two keys)."""
+        section, key = path
+        values = {**self.values, section: {k: v for k, v in self.values.get(section, {}).items() if k != key}}
+        return Layer(values, {p: o for p, o in self.origins.items() if p[:2] != path})
+
+    def only(self, sections: Mapping[str, Any]) -> Layer:
+        """The given top-level sections of this layer."""
+        values = {k: v for k, v in self.values.items() if k in sections}
+        return Layer(values, {p: o for p, o in self.origins.items() if p[0] in sections})
+
+    def find(self, path: KeyPath) -> Any:
+        """The value at a path of keys; None if there is none."""
+        part: Any = self.values
+        for key in path:
+            part = part.get(key) if isinstance(part, dict) else None
+        return part
+
+
+def merge(*layers: Layer) -> Layer:
+    """One layer in which later values win; mappings are merged key by key."""
+    values: dict[str, Any] = {}
+    origins: dict[KeyPath, str] = {}
+    for layer in layers:
+        values = _merge(values, layer.values, (), origins)
+        origins.update(layer.origins)
+    return Layer(values, origins)
+
+
+def flag_layer(flags: Mapping[str, Mapping[str, Any]]) -> Layer:
+    """Values given by flags, by section."""
+    values = {section: dict(given) for section, given in flags.items() if given}
+    origins: dict[KeyPath, str] = {(section,): FLAGS for section in values}
+    origins |= {(s, key): f"flag --{key.replace('_', '-')}" for s, given in values.items() for key in given}
+    return Layer(values, origins)
+
+
+def nest(path: KeyPath, value: Any, origin: str) -> Layer:
+    """A layer that holds one value."""
+    nested = value
+    for key in reversed(path):
+        nested = {key: nested}
+    return Layer(nested, {path[:1]: origin, path: origin})
+
+
+def _merge(base: Any, over: Any, path: KeyPath, origins: dict[KeyPath, str]) -> Any:
+    if len(path) > 1:  # below a section: here a mapping with a name is a component
+        if isinstance(base, str) and path in origins:
+            origins[(*path, "name")] = origins[path]
+        base, over = _align_component(base, over)
+    if not (isinstance(base, dict) and isinstance(over, dict)):
+        for stale in [known for known in origins if known[: len(path)] == path]:
+            del origins[stale]
+        return over
+    merged = dict(base)
+    for key, value in over.items():
+        merged[key] = _merge(base[key], value, (*path, key), origins) if key in base else value
+    return merged
+
+
+def _align_component(base: Any, over: Any) -> tuple[Any, Any]:
+    """Bring `minilm` and `{name: minilm, max_tokens: 512}` to one shape; another component keeps none of the old one's options."""
+    if isinstance(base, str) and isinstance(over, dict):
+        base = {"name": base}
+    if not (isinstance(base, dict) and "name" in base):
+        return base, over
+    if over == base["name"]:
+        return base, {"name": over}
+    if isinstance(over, dict) and over.get("name", base["name"]) != base["name"]:
+        return None, over
+    return base, over
+
+
+_WORDS: dict[str, Any] = {"": None, "~": None, "null": None, "true": True, "false": False}
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_LEADING_ZEROS = re.compile(r"[-+]?0[0-9]+")
+_SPECIAL = re.compile(r"([-+]?)\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+DEEPEST = 40  # levels of values in a recipe
+_STRING_TAG = "tag:yaml.org,2002:str"
+
+
+class _Loader(yaml.SafeLoader):
+    """Composes nodes without guessing types: every plain scalar stays text until `read_scalar` reads it."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # PyYAML's own class attribute, emptied
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(problem="an alias (`*name`) is not read: write the value out, or use `extends`", problem_mark=mark)
+        return super().compose_node(parent, index)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what `parse_yaml` reads back unchanged."""
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    plain = isinstance(read_scalar(text), str)
+    style = '"' if not text.isprintable() else None if plain else "'"  # only double quotes escape every line separator
+    return dumper.represent_scalar(_STRING_TAG, text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def read_scalar(text: str) -> Any:
+    """The value of an unquoted scalar: null, boolean, integer, float, else the text itself."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text) if len(text) < 1000 else float(text)  # infinite: whoever wants a number refuses it
+    if _FLOAT.fullmatch(text) and not _LEADING_ZEROS.fullmatch(text):
+        return float(text)
+    if _SPECIAL.fullmatch(text):
+        return float(text.replace(".", "", 1))
+    return text
+
+
+def parse_yaml(text: str, source: str) -> Layer:
+    """A mapping with the origin `source:line` of each key.
+
+    Raises:
+        RecipeError: not YAML, not a mapping, a repeated key, a tag or an alias.
+    """
+    node = _compose(text, source)
+    if node is None or (isinstance(node, yaml.ScalarNode) and node.value == ""):
+        return Layer()
+    if not isinstance(node, yaml.MappingNode):
+        raise _fault("a recipe is a mapping of sections", source, node, "lines such as `finetune:` with options indented below")
+    origins: dict[KeyPath, str] = {}
+    return Layer(_construct(node, source, (), origins), origins)
+
+
+def parse_value(text: str, source: str) -> Any:
+    """One value as a recipe would read it (for `--set key=value`)."""
+    node = _compose(text, source)
+    if text.strip() and (node is None or (isinstance(node, yaml.ScalarNode) and node.style in ("|", ">"))):
+        return text  # a comment, or the head of a block without lines
+    return None if node is None else _construct(node, source, (), {})
+
+
+def dump_yaml(values: dict[str, Any]) -> str:
+    """YAML text that `parse_yaml` reads back to equal values."""
+    return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=140)
+
+
+def _compose(text: str, source: str) -> yaml.Node | None:
+    loader = None
+    try:
+        loader = _Loader(text)
+        return loader.get_single_node()
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f"{source}:{mark.line + 1}" if mark else source
+        problem = getattr(error, "problem", None) or first_line(error)
+        raise RecipeError(
+            f"this is not valid YAML: {problem}", where=line, expected="one YAML document", todo="correct the line, or the one above it"
+        ) from error
+    except RecursionError as error:
+        raise too_deep(source) from error
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def too_deep(source: str) -> RecipeError:
+    """The error about values nested, or recipes extended, so deeply that no person wrote them."""
+    return RecipeError("this is nested too deeply", where=source, expected="a few levels", todo="write it flat")
+
+
+def _construct(node: yaml.Node, source: str, path: KeyPath, origins: dict[KeyPath, str]) -> Any:
+    if len(path) > DEEPEST:
+        raise too_deep(f"{source}:{node.start_mark.line + 1}")
+    if isinstance(node, yaml.MappingNode):
+        return _construct_mapping(node, source, path, origins)
+    if isinstance(node, yaml.SequenceNode):
+        return [_construct(child, source, (*path, str(i)), {}) for i, child in enumerate(node.value)]
+    if not isinstance(node, yaml.ScalarNode) or node.tag != _STRING_TAG:
+        raise _fault(f"the tag {node.tag} is not read", source, node, "plain text, numbers, true, false, null, lists and mappings")
+    return read_scalar(node.value) if node.style is None else node.value
+
+
+def _construct_mapping(node: yaml.MappingNode, source: str, path: KeyPath, origins: dict[KeyPath, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise _fault("a key is not a plain word", source, key_node, "a word before the colon")
+        key = key_node.value
+        here = (*path, key)
+        if key in values:
+            raise _fault(f"the key '{'.'.join(here)}' is given twice", source, key_node, "each key once", first=origins.get(here))
+        origins[here] = f"{source}:{key_node.start_mark.line + 1}"
+        values[key] = _construct(value_node, source, here, origins)
+    return values
+
+
+def _fault(what: str, source: str, node: yaml.Node, expected: str, first: str | None = None) -> RecipeError:
+    where = f"{source}:{node.start_mark.line + 1}" + (f", first at {first}" if first else "")
+    return RecipeError(what, where=where, expected=expected, todo="edit that line")
+
+
+SUFFIX = ".yaml"
+LONGEST_CHAIN = 40
+RUN_RECIPE = "recipe.yaml"  # of a run folder: what was run in it
+HEADINGS = ("extends", "summary")  # keys of a recipe that are not sections
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """One experiment as written: its sections with the recipes it extends merged in, not yet validated."""
+
+    name: str
+    summary: str
+    layer: Layer
+
+
+def shipped_recipes() -> dict[str, Path]:
+    """The recipes that come with `plant`, by name (`quickstart`, `paper/table-2`): from the wheel, else from the source tree."""
+    package = Path(plant_cli.__file__).parent
+    for folder in (package / "runs" / "shipped", package.parent / "recipes"):
+        if folder.is_dir():
+            return {path.relative_to(folder).with_suffix("").as_posix(): path for path in sorted(folder.rglob(f"*{SUFFIX}"))}
+    return {}
+
+
+def find_recipe(name: str, beside: Path | None = None) -> Path:
+    """The file of a recipe given as a path (relative to `beside`, else to the working directory) or by shipped name."""
+    path = Path(os.path.expanduser(name))  # unlike Path.expanduser, leaves the name of a user who is not there
+    path = beside / path if beside is not None else path
+    if os.path.isfile(path):  # unlike Path.is_file, false too for a name that is too long to be one
+        return path
+    shipped = shipped_recipes()
+    if name in shipped:
+        return shipped[name]
+    raise RecipeError(
+        f"there is no recipe '{name:.200}'",
+        where=f"{path!s:.500}",
+        expected=f"a YAML file, or a shipped recipe; {near_names(name, shipped)}",
+        todo="`plant recipe list` shows the shipped recipes",
+    )
+
+
+def load_recipe(name: str) -> Recipe:
+    """Read a recipe by path or shipped name (`-`: standard input) with everything it extends; paths of data in it are
+    relative to the working directory.
+
+    Raises:
+        RecipeError: not found, not readable, not strict YAML, or it extends itself.
+    """
+    layer = _read(parse_yaml(_read_once(sys.stdin), "stdin"), None, []) if name == "-" else _load(find_recipe(name), [])
+    summary = layer.values.get("summary")
+    sections = {k: v for k, v in layer.values.items() if k not in HEADINGS}
+    return Recipe(name=name, summary="" if summary is None else str(summary), layer=layer.only(sections))
+
+
+@lru_cache(maxsize=1)
+def _read_once(stream: TextIO) -> str:
+    """The text of standard input, which can be read once; a command may ask for its recipe again."""
+    return stream.read()
+
+
+def read_run_recipe(run: Path) -> Layer:
+    """What was run in a run folder; empty where nothing was.
+
+    Raises:
+        RecipeError: the file cannot be read, or is not strict YAML.
+    """
+    path = run / RUN_RECIPE
+    return parse_yaml(_read_text(path), str(path)) if path.exists() else Layer()
+
+
+def parse_sets(sets: Sequence[str], flag: str = "--set") -> Layer:
+    """The layer of `--set section.key=value` texts; values are read as in a recipe.
+
+    Args:
+        sets: what was given.
+        flag: the flag that it was given to, for messages: one that fills a mapping is read in the same way.
+
+    Raises:
+        RecipeError: a text is not of this form, or its value cannot be read.
+    """
+    return merge(*(_parse_set(text, flag) for text in sets))
+
+
+def parse_command(sets: Sequence[str], flags: Mapping[str, Mapping[str, Any]]) -> Layer:
+    """What a command line says: `--set` texts, and flags that win over them.
+
+    A flag names a component (`--backbone tiny`), `--set` gives it options (`model.backbone.hidden=64`): these belong together, in
+    whatever order they are given.
+
+    Args:
+        sets: the `--set` texts.
+        flags: explicit values by section.
+
+    Raises:
+        RecipeError: a text cannot be read.
+    """
+    said = parse_sets(sets)
+    options = [path for path in said.origins if len(path) > 2 and path[-1] != "name"]
+    return merge(said, flag_layer(flags), *(nest(path, said.find(path), said.origins[path]) for path in options))
+
+
+def _parse_set(text: str, flag: str) -> Layer:
+    key, equals, value = text.partition("=")
+    path, given = tuple(part.strip() for part in key.split(".")), f"{flag} {text}"
+    if not equals or len(path) < 2 or not all(path):
+        form = "section.key=value" if flag == "--set" else "name.key=value"
+        raise RecipeError(f"'{given}' sets nothing", where=given, expected=form, todo=f"write it like {flag} name.key=3")
+    if len(path) > DEEPEST:
+        raise too_deep(f"{flag} {text[:60]}…")
+    return nest(path, parse_value(value, given), given)
+
+
+def _load(path: Path, chain: list[Path]) -> Layer:
+    resolved = path.resolve()
+    if resolved in chain:
+        loop = " extends ".join(str(p) for p in [*chain, resolved])
+        raise RecipeError("a recipe extends itself", where=loop, expected="a chain that ends", todo="remove one `extends:` line")
+    if len(chain) >= LONGEST_CHAIN:
+        raise too_deep(f"{chain[0]}, which extends more than {LONGEST_CHAIN} recipes, one after the other")
+    return _read(parse_yaml(_read_text(path), str(path)), path.parent, [*chain, resolved])
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(
+            f"the recipe cannot be read: {error}", where=str(path), expected="a UTF-8 text file", todo="check its rights and encoding"
+        ) from error
+
+
+def _read(layer: Layer, beside: Path | None, chain: list[Path]) -> Layer:
+    named = {k: ({} if v is None and k not in HEADINGS else v) for k, v in layer.values.items()}  # `mig:` alone is a section
+    own = Layer(named, layer.origins)
+    base = named.get("extends")
+    if base is None:
+        return own
+    if not isinstance(base, str):
+        raise RecipeError(
+            f"`extends` is {base!r}",
+            where=layer.nearest(("extends",)),
+            expected="one recipe: a path beside this file, or a shipped name",
+            todo="write `extends: name`",
+        )
+    return merge(_load(find_recipe(base, beside), chain), own)
+
+
+Sections = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoneStep:
+    """A step as it was run, with every value written out.
+
+    Args:
+        section: its name in a recipe (`finetune-baseline`).
+        stage: its stage (`finetune`).
+        options: the stage's options.
+        sections: the shared sections that it used.
+    """
+
+    section: str
+    stage: str
+    options: Mapping[str, Any]
+    sections: Sections
+
+
+def write_recipe(summary: str, steps: Sequence[DoneStep]) -> str:
+    """A recipe in YAML that resolves to exactly these steps.
+
+    The shared sections are those of the latest untagged step; a step that used other values holds them in its own section.
+    """
+    shared: dict[str, Mapping[str, Any]] = {}
+    for step in sorted(steps, key=lambda step: step.section == step.stage):  # tagged variants first: the main line wins
+        shared.update(step.sections)
+    by_section = {step.section: step for step in steps}
+    values: dict[str, Any] = {"summary": summary, **{name: dict(shared[name]) for name in sorted(shared)}}
+    for step in steps:
+        main = by_section.get(step.stage, step)
+        inherited = shared if main is step else {**shared, **main.sections}  # a tagged section inherits the overrides too
+        own = {name: dict(section) for name, section in step.sections.items() if section != inherited[name]}
+        options = step.options if main is step else {key: _undo(main.options.get(key), value) for key, value in step.options.items()}
+        values[step.section] = {**options, **own}
+    return dump_yaml(values)
+
+
+def _undo(inherited: Any, value: Any) -> Any:
+    """A value to be merged with an inherited one so that it is what comes out: keys of a mapping that it lacks are null."""
+    if not (isinstance(inherited, dict) and isinstance(value, dict)) or "name" in value:  # a component is written out in full
+        return value
+    return {**dict.fromkeys(inherited.keys() - value.keys()), **{key: _undo(inherited.get(key), one) for key, one in value.items()}}

@@ -1,0 +1,439 @@
+"""From recipe values to validated steps, and what the user has to allow first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from plant_cli.api import (
+    ArtefactError,
+    Choice,
+    ComponentError,
+    Components,
+    DataSection,
+    MachineSection,
+    ModelSection,
+    Options,
+    RecipeError,
+    Spec,
+    StageSpec,
+    UsageError,
+    near_names,
+)
+from plant_cli.api.context import NAME_RULE, names_folder
+from plant_cli.api.options import SHARED_SECTIONS, consent_options, former_names
+from plant_cli.api.specs import KINDS, kind_of
+from plant_cli.runs.recipes import DEFAULT, FLAGS, Layer, merge
+
+
+def component_kind(model: type[Options], field: str) -> type[Spec] | None:
+    """The spec class of the components that a field chooses from, or None for a plain option."""
+    return _declared(model, field, "kind")
+
+
+def _declared(model: type[Options], field: str, what: str) -> type[Spec] | None:
+    known = model.model_fields.get(field)
+    extra = known.json_schema_extra if known is not None else None
+    kind = extra.get(what) if isinstance(extra, dict) else None
+    return KINDS[kind].spec if isinstance(kind, str) else None
+
+
+def find_choices(options: Options) -> Iterator[tuple[str, type[Spec], Choice]]:
+    """Every component that the options choose, as (field, kind, choice); lists of choices, and mappings by name, give one each."""
+    for field in type(options).model_fields:
+        kind = component_kind(type(options), field)
+        value = getattr(options, field)
+        for item in value if isinstance(value, list | tuple) else [value]:
+            if kind is not None and isinstance(item, Choice):
+                yield field, kind, item
+        by_name = _declared(type(options), field, "keys")
+        if by_name is not None:
+            yield from ((field, by_name, Choice(name=name, options=given)) for name, given in value.items())
+
+
+def write_out(options: Options, components: Components | None) -> dict[str, Any]:
+    """All values as plain JSON, each chosen component as a mapping of its name and (given `components`) all its options."""
+    values = options.model_dump(mode="json")
+    for field in type(options).model_fields:
+        kind = component_kind(type(options), field)
+        given = getattr(options, field)
+        if kind is None or given is None:
+            continue
+        if isinstance(given, list | tuple):
+            values[field] = [_write_choice(kind, item, components) for item in given]
+        else:
+            values[field] = _write_choice(kind, given, components)
+    return values
+
+
+def _write_choice(kind: type[Spec], chosen: Choice, components: Components | None) -> dict[str, Any]:
+    if components is None:
+        return {"name": chosen.name, **chosen.options}
+    _, options = components.resolve(kind, chosen)
+    return {"name": chosen.name, **write_out(options, components)}
+
+
+RUN_MARK = "run.json"  # the header of a run: whatever lies beside or below it belongs to the run
+
+
+class Consent:
+    """What the user said in one command, on the command line or in a recipe that they named.
+
+    A recipe that lies in a run folder, or extends one that does, says nothing: run folders are passed on.
+
+    Args:
+        recipe: the values of the recipe that the user named.
+        over: those of `--set` and flags.
+    """
+
+    def __init__(self, recipe: Layer, over: Layer) -> None:
+        self._said = merge(Layer() if _lies_in_run(recipe) else recipe, over).values
+
+    def require(self, spec: Spec, chosen: Choice, options: Options, where: Path) -> None:
+        """Refuse a component with an option that needs the user's consent and was switched on by somebody else.
+
+        Args:
+            spec: the component.
+            chosen: as it was chosen, here or in a file of the run.
+            options: its validated options.
+            where: the run folder.
+
+        Raises:
+            ArtefactError: with what is asked for, and how the user allows it.
+        """
+        for name in consent_options(type(options)):
+            value = getattr(options, name)
+            if value != type(options).model_fields[name].default and not self._covers(chosen, options, name):
+                raise _unasked(spec, options, name, where)
+
+    def keep_named(self, data: DataSection) -> DataSection:
+        """The section without a file of rejects that somebody else named: whatever lies at its path would be replaced."""
+        named = self._said.get("data", {}).get("rejects")
+        return data if named is not None else data.model_copy(update={"rejects": None})
+
+    def _covers(self, chosen: Choice, options: Options, name: str) -> bool:
+        annotation: Any = type(options).model_fields[name].annotation
+        kind, value = TypeAdapter[Any](annotation), getattr(options, name)
+        given = [mapping for mapping in _mappings(self._said) if name in mapping and _means(mapping, chosen, options)]
+        return any(_reads_as(kind, mapping[name], value) for mapping in given)
+
+
+def _means(given: dict[str, Any], chosen: Choice, options: Options) -> bool:
+    """Whether the user meant this component: its name and every free text that they gave with it, such as the model, are the same."""
+    free = [field for field, info in type(options).model_fields.items() if info.annotation in (str, str | None)]
+    known = {"name": chosen.name, **{field: getattr(options, field) for field in free}}
+    return all(given[key] == value for key, value in known.items() if key in given)
+
+
+def _reads_as(kind: TypeAdapter[Any], given: Any, value: Any) -> bool:
+    try:
+        return bool(kind.validate_python(given) == value)
+    except ValidationError:
+        return False
+
+
+def _mappings(values: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(values, dict):
+        yield values
+    for item in values.values() if isinstance(values, dict) else values if isinstance(values, list) else ():
+        yield from _mappings(item)
+
+
+def _lies_in_run(layer: Layer) -> bool:
+    files = {Path(origin.rpartition(":")[0]) for origin in layer.origins.values()}
+    return any((folder / RUN_MARK).exists() for file in files for path in (file.absolute(), file.resolve()) for folder in path.parents)
+
+
+def _unasked(spec: Spec, options: Options, name: str, where: Path) -> ArtefactError:
+    kind = kind_of(type(spec)).name
+    sections = [(f"{part}.{field}", model, field) for part, model in SHARED_SECTIONS.items() for field in model.model_fields]
+    key = next((key for key, section, field in sections if component_kind(section, field) is type(spec)), f"SECTION.{kind}")
+    model = getattr(options, "model", None)
+    code = f"the code that comes with {model}" if model else f"what the {kind} '{spec.name}' runs then"
+    return ArtefactError(
+        f"the run folder asks for {name} = {getattr(options, name)!r}, which only you may switch on: {code} would run on this machine",
+        where=f"{where}: {kind} '{spec.name}'" + (f", model {model}" if model else ""),
+        expected=f"{name} on the command line or in a recipe that you name; in files of a run folder it does not count",
+        todo=f"read {code}; if you trust it, repeat the command with --set {key}.{name}={str(getattr(options, name)).lower()}",
+    )
+
+
+def explain(error: ValidationError, model: type[Options], layer: Layer, part: str, shown: str) -> RecipeError:
+    """The first problem of a validation as a `RecipeError`.
+
+    Args:
+        error: what pydantic raised.
+        model: the options model that refused the values.
+        layer: the values and their origins.
+        part: the key of `layer` that holds the values.
+        shown: how a person names that section.
+    """
+    problems = error.errors()
+    first: Any = problems[0]
+    location = tuple(str(key) for key in first["loc"])
+    key = location[0] if location else ""
+    name = f"{shown}.{key}" if key else shown
+    origin = layer.nearest((part, *location))
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    flag = f"--set {name}=…"
+    if first["type"] == "missing":
+        way = f"name it: plant {shown} {key.upper()}" if _is_argument(model, key) else f"use {flag}"
+        what, expected, todo = f"'{name}' has no value", _help(model, key), f"{way}; or give it in a recipe"
+    elif first["type"] == "extra_forbidden" and key in former_names(model):
+        now = former_names(model)[key]
+        what, expected, todo = f"the option '{name}' is now called '{now}'", f"the key '{now}'", f"write '{now}' instead of '{key}'"
+    elif first["type"] == "extra_forbidden" and key not in model.model_fields:
+        what, expected, todo = f"'{shown}' has no option '{key}'", near_names(key, model.model_fields), "correct or remove the key"
+    elif not key:
+        what, expected, todo = f"the options of '{shown}' do not go together", _rule(first, model, key), "correct them"
+    else:
+        what = f"'{name}' cannot be {first['input']!r}"
+        expected, todo = _rule(first, model, key), "correct the value"
+    if origin.startswith("flag ") and _is_argument(model, key):
+        origin = f"argument {key.upper()}"
+    return RecipeError(what + more, where=name if origin == DEFAULT else f"{origin}, {name}", expected=expected, todo=todo)
+
+
+def _rule(problem: Any, model: type[Options], key: str) -> str:
+    """What would have been right, without pydantic's own phrases."""
+    if problem["type"] == "string_pattern_mismatch":
+        return _help(model, key)
+    if problem["type"] == "too_short":
+        return f"{problem['ctx']['min_length']} or more: {_help(model, key)}"
+    said: str = problem["msg"].removeprefix("Input should be ").removeprefix("Value error, ").partition(", unable to parse")[0]
+    return said[:1].lower() + said[1:]
+
+
+def _is_argument(model: type[Options], key: str) -> bool:
+    field = model.model_fields.get(key)
+    extra = field.json_schema_extra if field is not None else None
+    return isinstance(extra, dict) and bool(extra.get("argument"))
+
+
+def _help(model: type[Options], key: str) -> str:
+    field = model.model_fields.get(key)
+    return (field.description if field is not None else None) or "a value"
+
+
+OptionsT = TypeVar("OptionsT", bound=Options)
+OWN = "options"  # where a step's layer keeps the options of the stage itself
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One stage to be run.
+
+    Args:
+        spec: the stage.
+        tag: the variant, or None.
+        options: the stage's validated options.
+        data, model, machine: the shared sections as this step sees them.
+        layer: the given values with their origins, under `options`, `data`, `model`, `machine`.
+        values: all options written out, components with all theirs.
+        sections: the shared sections that this stage uses, written out; none for an action.
+    """
+
+    spec: StageSpec
+    tag: str | None
+    options: Options
+    data: DataSection
+    model: ModelSection
+    machine: MachineSection
+    layer: Layer
+    values: Mapping[str, Any]
+    sections: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def name(self) -> str:
+        """The recipe section and the folder: `finetune` or `finetune-baseline`."""
+        return join_tag(self.spec.name, self.tag)
+
+
+def join_tag(stage: str, tag: str | None) -> str:
+    """`finetune` and `baseline` make `finetune-baseline`."""
+    return stage if tag is None else f"{stage}-{tag}"
+
+
+def split_section(section: str, layer: Layer, components: Components) -> tuple[StageSpec, str | None]:
+    """The stage and the tag that a section's name stands for: the longest stage name that begins it.
+
+    Raises:
+        RecipeError: no stage's name begins it, or what follows cannot be a tag.
+    """
+    stages = {spec.name: spec for spec in components.specs(StageSpec)}
+    if section in stages:
+        return stages[section], None
+    parts = section.split("-")
+    for size in range(len(parts) - 1, 0, -1):
+        stage, tag = "-".join(parts[:size]), "-".join(parts[size:])
+        if stage in stages and tag:
+            if not names_folder(tag):
+                raise RecipeError(
+                    f"the tag '{tag}' of the section '{section}' cannot name a folder",
+                    where=layer.nearest((section,)),
+                    expected=NAME_RULE,
+                    todo=f"choose another one, for example {stage}-baseline",
+                )
+            return stages[stage], tag
+    raise RecipeError(
+        f"there is no stage or section '{section}'",
+        where=layer.nearest((section,)),
+        expected=near_names(section, [*stages, *SHARED_SECTIONS]),
+        todo="correct the name; `plant --help` lists the stages",
+    )
+
+
+def check_sections(layer: Layer, components: Components) -> dict[str, tuple[StageSpec, str | None]]:
+    """Stage and tag of each section that is not shared; `RecipeError` if one is neither."""
+    return {section: split_section(section, layer, components) for section in layer.values if section not in SHARED_SECTIONS}
+
+
+def resolve_steps(recipe: Layer, over: Layer, components: Components) -> list[Step]:
+    """All steps of a recipe, in its order, but for stages that it names only after those that they feed (`StageSpec.feeds`).
+
+    Args:
+        recipe: the recipe; its sections are the steps.
+        over: `--set` and flags: they change steps but add none. Values for `finetune` reach `finetune-baseline` too, but for what its own
+            section gives.
+        components: the registry.
+    """
+    steps = check_sections(recipe, components)
+    named = {*SHARED_SECTIONS, *steps, *(spec.name for spec, _ in steps.values())}
+    for section in over.values:
+        if section not in named:
+            raise RecipeError(
+                f"the recipe has no section '{section}'",
+                where=over.nearest((section,)),
+                expected=near_names(section, named),
+                todo="correct the name, or add the section to the recipe",
+            )
+    layer = merge(recipe, over)
+    return [resolve_step([layer], spec, tag, components) for spec, tag in _order(list(steps.values()))]
+
+
+def _order(steps: Sequence[tuple[StageSpec, str | None]]) -> list[tuple[StageSpec, str | None]]:
+    """Stages and tags in the order given; where a stage stands before all sections of one that feeds it, these are brought forward."""
+    ordered: dict[str, tuple[StageSpec, str | None]] = {}
+    begun: set[str] = set()
+
+    def place(spec: StageSpec, tag: str | None) -> None:
+        begun.add(spec.name)
+        for other, own in [found for found in steps if spec.name in found[0].feeds and found[0].name not in begun]:
+            place(other, own)
+        ordered.setdefault(join_tag(spec.name, tag), (spec, tag))
+
+    for spec, tag in steps:
+        place(spec, tag)
+    return list(ordered.values())
+
+
+def resolve_step(layers: Sequence[Layer], spec: StageSpec, tag: str | None, components: Components) -> Step:
+    """One step from layers, of which later ones win.
+
+    In each layer a tagged section inherits the keys of the untagged one, and `data`, `model` and `machine` inside a stage's section
+    override the shared sections for that step alone.
+
+    Args:
+        layers: such as a recipe and the command line, if the command is for this step alone.
+        spec: the stage.
+        tag: the variant, or None.
+        components: the registry.
+
+    Raises:
+        RecipeError: an unknown key, a missing value or one of the wrong type, with its origin.
+        ComponentError: an unknown component, or an option that it does not take.
+        UsageError: a tag that cannot name a folder, or options that cannot be meant (`Options.check_values`).
+    """
+    if tag is not None and not names_folder(tag):
+        raise UsageError(
+            f"the tag '{tag}' cannot name a folder", where=f"--tag {tag}", expected=NAME_RULE, todo="choose another, such as --tag baseline"
+        )
+    shown = join_tag(spec.name, tag)
+    given = merge(*(_gather(layer, spec, shown) for layer in layers))
+    options = _build(spec.options, given, OWN, shown)
+    data = _build(DataSection, given, "data", "data")
+    model = _build(ModelSection, given, "model", "model")
+    machine = _build(MachineSection, given, "machine", "machine")
+    if spec.needs_run:
+        options, data = options.located(), data.located()
+    _check_values(options, given, shown)
+    sections: dict[str, Options] = {"data": data, "model": model, "machine": machine}
+    used = spec.sections if spec.writes else ()  # an action records nothing, and may hand its flags on
+    for part, section_options in [(OWN, options), *((name, sections[name]) for name in used)]:
+        _check_components(section_options, given, part, shown if part == OWN else part, components)
+    return Step(
+        spec=spec,
+        tag=tag,
+        options=options,
+        data=data,
+        model=model,
+        machine=machine,
+        layer=given,
+        values=write_out(options, components),
+        sections={name: write_out(sections[name], components) for name in used},
+    )
+
+
+def _gather(layer: Layer, spec: StageSpec, shown: str) -> Layer:
+    """What a layer says of a step: options of the stage under `OWN`, and the shared sections."""
+    for section in (spec.name, shown, *SHARED_SECTIONS):
+        _require_mapping(layer, section)
+    own = merge(*(layer.moved((section,), OWN) for section in dict.fromkeys([spec.name, shown])))
+    shared = Layer()
+    for section in SHARED_SECTIONS:
+        shared = merge(shared, layer.moved((section,), section))
+        if section not in spec.options.model_fields:
+            inner = own.moved((OWN, section), section)
+            _require_mapping(inner, section)
+            shared, own = merge(shared, inner), own.without((OWN, section))
+    return merge(own, shared)
+
+
+def _require_mapping(layer: Layer, section: str) -> None:
+    value = layer.values.get(section, {})
+    if not isinstance(value, dict):
+        raise RecipeError(
+            f"the section '{section}' is {value!r}",
+            where=layer.nearest((section,)),
+            expected="a mapping of options",
+            todo=f"write `{section}:` and its options indented below, one per line",
+        )
+
+
+def _build(model: type[OptionsT], layer: Layer, part: str, shown: str) -> OptionsT:
+    values = {key: _named(model, key, value) for key, value in layer.values.get(part, {}).items()}
+    try:
+        return model(**values)
+    except ValidationError as error:
+        raise explain(error, model, layer, part, shown) from error
+
+
+def _check_values(options: Options, layer: Layer, shown: str) -> None:
+    try:
+        options.check_values()
+    except UsageError as error:
+        origin = layer.origins.get((OWN,), FLAGS)
+        if origin == FLAGS:
+            raise
+        raise UsageError(error.what, where=f"{error.where} ({origin}, {shown})", expected=error.expected, todo=error.todo) from error
+
+
+def _named(model: type[Options], key: str, value: Any) -> Any:
+    """Options given for the default component, without its name, get the name."""
+    if component_kind(model, key) is None or not isinstance(value, dict) or "name" in value:
+        return value
+    default = model.model_fields[key].default
+    return {"name": default.name, **value} if hasattr(default, "name") else value
+
+
+def _check_components(options: Options, layer: Layer, part: str, shown: str, components: Components) -> None:
+    for field, kind, chosen in find_choices(options):
+        try:
+            components.resolve(kind, chosen)
+        except ComponentError as error:
+            where = f"{error.where} ({layer.nearest((part, field))}, {shown}.{field})"
+            raise ComponentError(error.what, where=where, expected=error.expected, todo=error.todo) from error

@@ -1,0 +1,176 @@
+"""Whether all files of a run are whole, and whether a stage gives the same again."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from plant_cli.api import ArtefactError, Interrupted, PlantError, Request, Runner, SilentReporter
+from plant_cli.data.corpus_files import SPLITS_FILE, CorpusRecord
+from plant_cli.data.files import read_json
+from plant_cli.data.records import STAGE_FILE, FileState, StageRecord, State, examine, examine_file
+from plant_cli.runs.changes import hash_source, stage_key
+from plant_cli.runs.folder import SCRATCH, Run, StageFolder
+from plant_cli.runs.marks import CACHE, CACHE_MARK, CHECKPOINT_MARK, examine_marked
+from plant_cli.runs.session import Interruption
+
+
+def examine_run(run: Run) -> Iterator[tuple[str, list[FileState]]]:
+    """The states of all recorded files, hashed in full: folder after folder, by its path inside the run.
+
+    A record that cannot be read, or that was changed, is itself a file that is not whole. Of a stage that is not done only the
+    checkpoints are looked at.
+    """
+    if run.header.data_hash is not None:
+        yield run.corpus_path.name, _examine_with(run.corpus_path / SPLITS_FILE, partial(_examine_corpus, run.corpus_path))
+    for record in sorted(run.path.glob(f"[!.]*/{STAGE_FILE}")):
+        folder = run.folder(record.parent.name)
+        yield folder.name, _examine_with(record, partial(_examine_stage, folder, run))
+    for pattern in (f"[!.]*/{SCRATCH}/*/{CHECKPOINT_MARK}", f"{CACHE}/*/{CACHE_MARK}"):
+        for mark in sorted(run.path.glob(pattern)):
+            name = mark.parent.relative_to(run.path).as_posix()
+            yield name, _examine_with(mark, partial(examine_marked, mark, fully=True))
+
+
+def _examine_with(record: Path, look: Callable[[], list[FileState]]) -> list[FileState]:
+    try:
+        return look()
+    except ArtefactError:
+        return [FileState(path=record, name=record.name, state="changed" if record.exists() else "missing", recorded="")]
+
+
+def _examine_corpus(folder: Path) -> list[FileState]:
+    return [examine_file(folder / name, recorded) for name, recorded in CorpusRecord.read(folder).outputs.items()]
+
+
+def _examine_stage(folder: StageFolder, run: Run) -> list[FileState]:
+    record = folder.record()
+    if record is None or record.status != "done":
+        return []
+    itself = folder.path / STAGE_FILE
+    state: State = "whole" if stage_key(record, run.header.data_hash) == record.key else "changed"
+    return [FileState(path=itself, name=STAGE_FILE, state=state, recorded=record.key), *examine(folder.path, record, fully=True)]
+
+
+FIGURES: Mapping[str, tuple[str, ...]] = {
+    "eval": ("metrics.json", "intervals.json"),
+    "significance": ("significance.json",),
+    "diff": ("diff.json",),
+    "thresholds": ("thresholds.json", "decisions.json"),
+}
+TOLERANCE = 1e-9  # another processor sums in another order
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recomputed:
+    """One evaluation, computed again.
+
+    Args:
+        folder: of the stage, such as `eval-baseline`.
+        numbers: how many numbers were compared.
+        different: where they differ, as `metrics.json: metrics.P@5.value 0.41, again 0.40`.
+        reason: why it was not computed again; empty if it was.
+    """
+
+    folder: str
+    numbers: int = 0
+    different: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def recompute(run: Run, request: Request, runner: Runner) -> Iterator[Recomputed]:
+    """Compute every finished evaluation of a run again from its predictions, in a folder that is thrown away.
+
+    Args:
+        run: the run; nothing in it is changed.
+        request: of the command, for its components.
+        runner: runs the stages.
+    """
+    with Interruption(lambda _: request.reporter.note("stopping after this evaluation")) as interruption:
+        for folder in run.stages():
+            record = folder.record()
+            if record is None or record.status != "done" or record.stage not in FIGURES:
+                continue
+            reason = _find_hindrance(run, record)
+            found = Recomputed(folder=folder.name, reason=reason) if reason else _recompute_stage(run, folder.path, record, request, runner)
+            if interruption.requested:
+                raise Interrupted(
+                    "stopped while figures were computed again",
+                    where=str(folder.path),
+                    expected="every evaluation of the run",
+                    todo="run the same command again; nothing in the run was changed",
+                )
+            yield found
+
+
+def _find_hindrance(run: Run, record: StageRecord) -> str:
+    """Inputs that are no longer those from which the figures were computed."""
+    for name, recorded in record.inputs.items():
+        inner = run.folder(name).record()
+        if inner is None or run.folder(name).output_hash(inner) != recorded:
+            return f"'{name}' is not what it was computed from"
+    changed = [path for path, known in record.files.items() if hash_source(Path(path)) != known]
+    return f"'{changed[0]}' is not what it was computed from" if changed else ""
+
+
+def _recompute_stage(run: Run, folder: Path, record: StageRecord, request: Request, runner: Runner) -> Recomputed:
+    options = {**record.options, **({"require": []} if "require" in record.options else {})}
+    flags = {record.stage: options, **record.sections}
+    with TemporaryDirectory(prefix="plant-verify-") as scratch:
+        copy = _mirror(run.path, Path(scratch) / "run", leave_out=folder.name)
+        again = replace(request, run_path=copy, recipe=None, sets=(), flags=flags, reporter=SilentReporter(), force=False, resume=False)
+        try:
+            runner.run_stage(again, record.stage, record.tag)
+        except Interrupted:
+            raise
+        except PlantError as error:
+            return Recomputed(folder=folder.name, reason=error.what)
+        pairs = [pair for name in FIGURES[record.stage] for pair in _pair_files(folder, copy / folder.name, name)]
+    different = tuple(f"{place} {ours}, again {theirs}" for place, ours, theirs in pairs if not _is_same(ours, theirs))
+    return Recomputed(folder=folder.name, numbers=len(pairs), different=different)
+
+
+def _pair_files(folder: Path, again: Path, name: str) -> Iterator[tuple[str, Any, Any]]:
+    """The numbers of one file of figures in two folders; their places begin with its name."""
+    saved, found = (read_json(path / name, "the figures") for path in (folder, again))
+    for place, ours, theirs in _pair_numbers(saved, found):
+        yield f"{name}: {place}", ours, theirs
+
+
+def _mirror(run: Path, copy: Path, leave_out: str) -> Path:
+    """A run whose stages are links to those of another one; what belongs to the run itself is copied."""
+    copy.mkdir()
+    for entry in run.iterdir():
+        if entry.name.startswith(".") or entry.name == leave_out:
+            continue
+        if entry.name == "corpus":
+            shutil.copytree(entry, copy / entry.name)
+        elif entry.is_dir():
+            (copy / entry.name).symlink_to(entry.resolve(), target_is_directory=True)
+        else:
+            shutil.copy2(entry, copy / entry.name)
+    return copy
+
+
+def _pair_numbers(saved: Any, again: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Every number (and undefined number) that is saved, beside what stands in its place now."""
+    if isinstance(saved, dict):
+        for key, value in saved.items():
+            yield from _pair_numbers(value, again.get(key) if isinstance(again, dict) else None, f"{place}.{key}".lstrip("."))
+    elif isinstance(saved, list):
+        for i, value in enumerate(saved):
+            yield from _pair_numbers(value, again[i] if isinstance(again, list) and i < len(again) else None, f"{place}[{i}]")
+    elif not isinstance(saved, str):
+        yield place, saved, again
+
+
+def _is_same(saved: Any, again: Any) -> bool:
+    if saved is None or again is None or isinstance(saved, bool) or isinstance(again, str | list | dict):
+        return bool(saved == again)
+    return math.isclose(saved, again, rel_tol=TOLERANCE, abs_tol=TOLERANCE)

@@ -1,0 +1,156 @@
+"""`thresholds.json`: the score from which a label is assigned, tuned on validation: one for all labels, or one for each.
+
+Without a validation split it is tuned on left-out scores of train.
+
+The thresholds of `plant thresholds` hold a second score, from which a label is reviewed by a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from plant_cli.api.errors import ArtefactError
+from plant_cli.data.files import read_json, write_json
+from plant_cli.data.records import FORMAT, require_recorded, require_same, stamp
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+THRESHOLDS = "thresholds.json"
+VALIDATION = "validation"
+ASSIGN, REVIEW, REJECT = "assign", "review", "reject"
+AGAIN = "train again: plant finetune --force"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thresholds:
+    """What a trained network was tuned to.
+
+    Args:
+        value: one number, or one per label of train [L].
+        objective: what they maximise on validation: micro-F1, macro-F1 or per-label; or the target that they reach there.
+        review: the score from which a label is reviewed, per label of train [L]; None: nothing is.
+        split: what they were tuned on: validation, or train by left-out scores where there is no validation.
+    """
+
+    value: float | Floats
+    objective: str
+    review: Floats | None = None
+    split: str = VALIDATION
+
+    @property
+    def source(self) -> str:
+        """What they were tuned on, in words."""
+        return describe_source(self.split)
+
+    def select(self, labels: Integers) -> Floats:
+        """The threshold of each of these labels (rows of the label index, any shape)."""
+        return self.value[labels] if isinstance(self.value, np.ndarray) else np.full(labels.shape, self.value)
+
+    def decide(self, labels: Integers, scores: Floats) -> list[list[str]]:
+        """`assign`, `review` or `reject` for each of these labels.
+
+        Args:
+            labels: rows of the label index [N, K].
+            scores: their scores [N, K].
+        """
+        reviewed = np.zeros(scores.shape, dtype=bool) if self.review is None else scores >= self.review[labels]
+        said: list[list[str]] = np.where(scores >= self.select(labels), ASSIGN, np.where(reviewed, REVIEW, REJECT)).tolist()
+        return said
+
+
+def describe_source(split: str) -> str:
+    """What a threshold was tuned on, in words."""
+    return split if split == VALIDATION else f"left-out scores of {split}"
+
+
+def describe_tuning(split: str, objective: str) -> str:
+    """What a threshold was tuned on and for, in words."""
+    return f"tuned on {describe_source(split)}{'' if split == VALIDATION else ' for'} {objective}"
+
+
+def write_thresholds(
+    folder: Path,
+    value: float | Sequence[float],
+    objective: str,
+    label_hash: str,
+    review: Sequence[float] | None = None,
+    *,
+    split: str = VALIDATION,
+) -> None:
+    """Write the thresholds into the folder of a trained network.
+
+    Args:
+        folder: of the stage.
+        value: one number, or one per label of train [L]; infinite: the label is never assigned (null in the file).
+        objective: what they maximise, or reach.
+        label_hash: hash of the ordered label ids.
+        review: the score from which a label is reviewed, one per label of train [L]; None: nothing is.
+        split: what they were tuned on.
+    """
+    lists = {"value": value if isinstance(value, float | int) else _plain(value), **({} if review is None else {"review": _plain(review)})}
+    write_json(folder / THRESHOLDS, {**lists, "objective": objective, "split": split, **stamp(labels=label_hash)})
+
+
+def _plain(values: Sequence[float]) -> list[float | None]:
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def _numbers(values: Sequence[float | None]) -> Floats:
+    return np.array([np.inf if value is None else value for value in values], dtype=np.float64)
+
+
+def _are_numbers(values: object) -> bool:
+    """Whether this is a list of numbers and nulls."""
+    return isinstance(values, list) and all(value is None or type(value) in (int, float) for value in values)
+
+
+def read_thresholds(folder: Path, label_hash: str, labels: int, name: str = THRESHOLDS) -> Thresholds:
+    """The thresholds in the folder of a trained network, or those that `plant thresholds` chose.
+
+    Args:
+        folder: of the stage.
+        label_hash: hash of the ordered label ids.
+        labels: how many there are, L.
+        name: of the file.
+
+    Raises:
+        ArtefactError: the file is missing or damaged, or holds a threshold per label in another label order than `label_hash`.
+    """
+    require_recorded(folder, name)
+    path = folder / name
+    content = read_json(path, "the decision threshold")
+    if not (isinstance(content, dict) and {"value", "objective", "label_hash"} <= content.keys()):
+        raise ArtefactError(
+            "the decision threshold is damaged: it lacks a key",
+            where=str(path),
+            expected="value, objective and label_hash, as `plant finetune` wrote them",
+            todo=f"restore the file, or {AGAIN}",
+        )
+    value, split = content["value"], str(content.get("split", VALIDATION))  # the first thresholds did not name it
+    if isinstance(value, float | int) and not isinstance(value, bool):  # one number says the same in any label order
+        return Thresholds(value=float(value), objective=content["objective"], split=split)
+    review = content.get("review")
+    lists = [value] if review is None else [value, review]
+    if not all(map(_are_numbers, lists)):
+        raise _not_for_each(path, "what it holds are no numbers")
+    marks = {"format": str(FORMAT), **content}  # the first thresholds were written without a format
+    require_same(marks, path=path, what="the list of thresholds", todo=AGAIN, labels=label_hash)
+    if any(len(values) != labels for values in lists):
+        raise _not_for_each(path, f"it holds {' and '.join(str(len(values)) for values in lists)} numbers for {labels:,} labels")
+    reviewed = None if review is None else _numbers(review)
+    return Thresholds(value=_numbers(value), objective=content["objective"], review=reviewed, split=split)
+
+
+def _not_for_each(path: Path, why: str) -> ArtefactError:
+    return ArtefactError(
+        f"the decision threshold is damaged: {why}",
+        where=str(path),
+        expected="one number, or a list with a number or null for each label",
+        todo=f"restore the file, or {AGAIN}",
+    )

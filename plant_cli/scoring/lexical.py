@@ -1,0 +1,487 @@
+"""Engines of scorers: words, titles and documents as vectors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, diags_array, hstack, vstack
+
+from plant_cli.api.scorers import Documents
+from plant_cli.scoring.scores import KEPT, Scores, cut_rows, join_scores, keep_best, multiply_best, no_scores, score_blocks
+
+AnyFloats = npt.NDArray[np.floating[Any]]
+
+
+def inverse_frequency(documents: int, docs_with_term: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:
+    """ln((N + 1) / (n + 1)) of every term [V]: 0 for a term of every document, finite for one of none.
+
+    Args:
+        documents: documents N that the terms were counted in.
+        docs_with_term: how many of them have the term, n [V].
+    """
+    weights: npt.NDArray[np.float64] = np.log((documents + 1) / (docs_with_term + 1))
+    return weights
+
+
+def weigh_counts(counts: csr_array, idf: AnyFloats | None = None) -> csr_array:
+    """(1 + ln tf) · idf of every stored count, csr [B, V] float32 (Salton and Buckley 1988, sublinear tf).
+
+    Args:
+        counts: how often each term is in each document, csr [B, V], > 0 where stored; logarithms are taken in its own type.
+        idf: weight of each term [V]; without it, 1.
+    """
+    values = 1 + np.log(counts.data)
+    if idf is not None:
+        values = values * idf[counts.indices]
+    return csr_array((values.astype(np.float32), counts.indices, counts.indptr), shape=counts.shape)
+
+
+def unit_rows(matrix: csr_array) -> csr_array:
+    """The matrix with rows scaled to length 1, float32; empty rows stay empty."""
+    lengths = np.sqrt(matrix.multiply(matrix).sum(axis=1))
+    scaled = diags_array(1.0 / np.where(lengths > 0, lengths, 1.0), dtype=np.float64) @ matrix
+    return csr_array(scaled, dtype=np.float32)
+
+
+def make_vectors(counts: csr_array, idf: AnyFloats) -> csr_array:
+    """Tf-idf vectors of documents, csr [B, V] float32 with rows of length 1.
+
+    Args:
+        counts: how often each term is in each document, csr [B, V].
+        idf: weight of each term [V].
+    """
+    return unit_rows(weigh_counts(counts, idf))
+
+
+def document_frequencies(counts: csr_array) -> npt.NDArray[np.int64]:
+    """How many documents have each term [V].
+
+    Args:
+        counts: how often each term is in each document, csr [B, V] without stored zeros or repeats.
+    """
+    return np.bincount(counts.indices, minlength=counts.shape[1]).astype(np.int64)
+
+
+def join_views(views: Sequence[csr_array], weights: Sequence[float] | None = None) -> csr_array:
+    """Several vectors of each document as one, csr [B, ΣV]: its dot products are the weighted mean of the views' cosines.
+
+    Args:
+        views: vectors of the same documents by different terms, csr [B, V_i] with rows of length 1.
+        weights: of the views, > 0 (default: all alike).
+    """
+    given = np.ones(len(views)) if weights is None else np.asarray(weights, dtype=np.float64)
+    factors = np.sqrt(given / given.sum())
+    return csr_array(hstack([view * np.float32(factor) for view, factor in zip(views, factors, strict=True)], format="csr"))
+
+
+SHORTEST, LONGEST = 3, 5
+EDGE = " "
+
+
+def cut_word(word: str, shortest: int = SHORTEST, longest: int = LONGEST) -> list[str]:
+    """The character n-grams of a word between two spaces, which mark its ends; with repeats.
+
+    Args:
+        word: without spaces.
+        shortest: characters of the shortest n-grams.
+        longest: characters of the longest ones; a word that is shorter with its spaces is one n-gram itself.
+    """
+    text = f"{EDGE}{word}{EDGE}"
+    sizes = range(shortest, min(longest, len(text)) + 1)
+    return [text[start : start + size] for size in sizes for start in range(len(text) - size + 1)] or [text]
+
+
+@lru_cache(maxsize=4)
+def cut_words(words: tuple[str, ...], shortest: int = SHORTEST, longest: int = LONGEST) -> tuple[Mapping[str, int], csr_array]:
+    """A number for each n-gram of some words, in the order in which they come, and how often each is in each word, csr [W, G] float32.
+
+    Every scorer that reads a vocabulary asks for the same: the last answers are kept.
+
+    Args:
+        words: distinct words [W].
+        shortest: characters of the shortest n-grams.
+        longest: characters of the longest ones; a word that is shorter with its spaces is one n-gram itself.
+    """
+    numbers: dict[str, int] = {}
+    columns: list[int] = []
+    ends = [0]
+    for word in words:
+        columns += [numbers.setdefault(gram, len(numbers)) for gram in cut_word(word, shortest, longest)]
+        ends.append(len(columns))
+    cells = (np.ones(len(columns), dtype=np.float32), np.array(columns, dtype=np.int32), np.array(ends))
+    matrix = csr_array(cells, shape=(len(words), len(numbers)))
+    matrix.sum_duplicates()
+    return MappingProxyType(numbers), matrix
+
+
+def number_grams(words: Iterable[str], shortest: int = SHORTEST, longest: int = LONGEST) -> Mapping[str, int]:
+    """A number for each n-gram of some words, in the order in which they come."""
+    return cut_words(tuple(words), shortest, longest)[0]
+
+
+def count_grams(words: Sequence[str], numbers: Mapping[str, int], shortest: int = SHORTEST, longest: int = LONGEST) -> csr_array:
+    """How often each n-gram is in each word, csr [W, G] float32.
+
+    Args:
+        words: distinct words [W].
+        numbers: column of each n-gram that counts, 0 ≤ column < G; others are left out.
+        shortest: characters of the shortest n-grams.
+        longest: characters of the longest ones.
+    """
+    own, counts = cut_words(tuple(words), shortest, longest)
+    columns = np.fromiter((numbers.get(gram, -1) for gram in own), dtype=np.int32, count=len(own))
+    return choose_columns(counts, columns, len(numbers))
+
+
+def choose_columns(matrix: csr_array, columns: npt.NDArray[np.integer[Any]], width: int) -> csr_array:
+    """A csr matrix [R, W] with its columns in other places [R, width]; columns of −1 are left out. Columns of a row ascend.
+
+    Args:
+        matrix: csr [R, W].
+        columns: the new place of each column [W], distinct where it is not −1.
+        width: columns of the result.
+    """
+    known = np.append(columns, -1)[matrix.indices] >= 0
+    ends = np.concatenate([[0], np.cumsum(known)])[matrix.indptr]
+    found = csr_array((matrix.data[known], columns[matrix.indices[known]], ends), shape=(matrix.shape[0], width))
+    found.sort_indices()
+    return found
+
+
+Ints = npt.NDArray[np.int64]
+
+
+def number_words(texts: Iterable[Sequence[str]]) -> Documents:
+    """Documents of words.
+
+    Args:
+        texts: the words of each document in order [B].
+    """
+    places: dict[str, int] = {}
+    parts, ends = [], [0]
+    for words in texts:
+        parts.append(np.fromiter((places.setdefault(word, len(places)) for word in words), dtype=np.int32, count=len(words)))
+        ends.append(ends[-1] + len(words))
+    numbers = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
+    return Documents(vocabulary=tuple(places), numbers=numbers, ends=np.array(ends, dtype=np.int64))
+
+
+def count_known(documents: Documents, places: Mapping[str, int]) -> csr_array:
+    """How often each word of another vocabulary is in each document, csr [B, V] float64, columns ascending.
+
+    Args:
+        documents: any number B.
+        places: column of each word, 0 ≤ column < V; words without one are left out.
+    """
+    columns = np.fromiter((places.get(word, -1) for word in documents.vocabulary), dtype=np.int64, count=len(documents.vocabulary))
+    return choose_columns(documents.counts, columns, len(places))
+
+
+def cut_vocabulary(documents: Documents, places: Mapping[str, int]) -> csr_array:
+    """How often each character n-gram is in each word of the documents' vocabulary, csr [W, G] float64.
+
+    Documents of one vocabulary (passages of others, some of others) share it: their counts times it are counts of n-grams.
+
+    Args:
+        documents: whose vocabulary is cut.
+        places: column of each n-gram, 0 ≤ column < G; others are left out.
+    """
+    return count_grams(documents.vocabulary, places).astype(np.float64)
+
+
+def count_pieces(documents: Documents, pieces: csr_array) -> csr_array:
+    """How often each character n-gram is in each document, csr [B, G] float64, columns ascending.
+
+    Args:
+        documents: any number B.
+        pieces: n-grams of their vocabulary, csr [W, G], see `cut_vocabulary`.
+    """
+    found = csr_array(documents.counts @ pieces)
+    found.sort_indices()
+    return found
+
+
+def cut_documents(documents: Documents, length: int) -> tuple[Documents, Ints]:
+    """Overlapping passages of documents, and the document of each [S]; see `titles.cut_passages`.
+
+    Args:
+        documents: any number B.
+        length: words of a passage.
+    """
+    step, sizes = max(1, length // 2), np.diff(documents.ends)
+    passages = np.maximum(1, -(-(sizes - length + step) // step))
+    owners = np.repeat(np.arange(len(documents)), passages)
+    number = np.arange(len(owners)) - np.repeat(np.cumsum(passages) - passages, passages)
+    starts = documents.ends[:-1][owners] + number * step
+    sizes = np.minimum(starts + length, documents.ends[1:][owners]) - starts
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    places = np.arange(ends[-1]) - np.repeat(ends[:-1] - starts, sizes)
+    return Documents(vocabulary=documents.vocabulary, numbers=documents.numbers[places], ends=ends), owners
+
+
+def cut_leads(documents: Documents, length: int) -> Documents:
+    """The same documents, the first words of each alone: where texts begin with a title, it says what they are about.
+
+    Args:
+        documents: any number B.
+        length: words kept of each.
+    """
+    sizes = np.minimum(np.diff(documents.ends), length)
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    places = np.arange(ends[-1]) - np.repeat(ends[:-1] - documents.ends[:-1], sizes)
+    return Documents(vocabulary=documents.vocabulary, numbers=documents.numbers[places], ends=ends)
+
+
+def pack_strings(strings: Sequence[str]) -> npt.NDArray[np.uint8]:
+    """Strings as the bytes of a list in JSON."""
+    return np.frombuffer(json.dumps(list(strings), ensure_ascii=False).encode(), dtype=np.uint8)
+
+
+def unpack_strings(packed: npt.NDArray[np.uint8]) -> tuple[str, ...]:
+    """The strings that `pack_strings` packed."""
+    return tuple(json.loads(packed.tobytes()))
+
+
+def pack_matrix(name: str, matrix: csr_array) -> dict[str, npt.NDArray[Any]]:
+    """A csr matrix as arrays, by names that begin with its own."""
+    return {
+        f"{name}.data": matrix.data.astype(np.float32),
+        f"{name}.indices": matrix.indices.astype(np.int32),
+        f"{name}.indptr": matrix.indptr.astype(np.int64),
+        f"{name}.shape": np.array(matrix.shape, dtype=np.int64),
+    }
+
+
+def unpack_matrix(name: str, tensors: Mapping[str, npt.NDArray[Any]]) -> csr_array:
+    """The matrix that `pack_matrix` packed, float32; `ValueError` if it is damaged."""
+    parts = (tensors[f"{name}.data"], tensors[f"{name}.indices"], tensors[f"{name}.indptr"])
+    matrix = csr_array(parts, shape=tuple(tensors[f"{name}.shape"].tolist()))
+    matrix.check_format(full_check=True)  # columns beyond the last one would be read outside of the memory
+    return matrix
+
+
+PAIRS = 1 << 22  # of word and label held at a time
+Counts = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.integer[Any]]
+Measure = Callable[[Counts, Counts, Counts, int], Floats]
+"""Relevance, ≥ 0, from documents with word and label, with the word, with the label [P], and documents in all."""
+
+
+def score_words(documents: csr_array, relevance: csr_array, k: int = KEPT, *, unit: bool = True) -> Scores:
+    """Cosines of documents with the relevance of words for labels.
+
+    Args:
+        documents: tf-idf vectors, csr [B, V] with rows of length 1.
+        relevance: of words for labels, csr [L, V], of any length.
+        k: labels kept of each document.
+        unit: whether rows of the relevance are to be scaled to length 1; they are not where they lost words after they had been.
+    """
+    return multiply_best(documents, unit_rows(relevance) if unit else relevance, k)
+
+
+def measure_relevance(counts: csr_array, gold: csr_array, measure: Measure, kept: int | None = None) -> csr_array:
+    """Relevance of words for labels, rows of length 1, csr [L, V] float32.
+
+    Pairs of word and label are looked at for some labels at a time: memory holds `PAIRS` of them, and those that are kept.
+
+    Args:
+        counts: how often each word is in each training document, csr [N, V].
+        gold: their labels, csr [N, L] of ones.
+        measure: relevance from counts of documents.
+        kept: words kept of each label, those of highest relevance, after its row was brought to length 1 (default: all above 0).
+    """
+    parts = []
+    for labels in cut_labels(counts, gold):
+        world = _World.of(counts, csr_array(gold[:, labels]))
+        relevance = unit_rows(world.store(measure(world.both, world.with_word, world.with_label, world.documents)))
+        relevance.eliminate_zeros()
+        parts.append(relevance if kept is None else keep_best(relevance, kept).matrix)
+    return csr_array(vstack(parts, format="csr")) if parts else no_scores(0, counts.shape[1])
+
+
+def cut_labels(counts: csr_array, gold: csr_array, pairs: int | None = None) -> list[slice]:
+    """Consecutive slices of labels that meet no more than so many words together, or one label each.
+
+    Args:
+        counts: how often each word is in each training document, csr [N, V].
+        gold: their labels, csr [N, L] of ones.
+        pairs: of word and label (default: `PAIRS`); words are counted once for each document that has them.
+    """
+    met = np.minimum(counts.shape[1], gold.T @ np.diff(counts.indptr)).astype(np.int64)
+    slices, first, held = [], 0, 0
+    for label, own in enumerate(met.tolist()):
+        if label > first and held + own > (pairs or PAIRS):
+            slices.append(slice(first, label))
+            first, held = label, 0
+        held += own
+    return [*slices, slice(first, len(met))] if len(met) else []
+
+
+def leave_out_words(
+    counts: csr_array, gold: csr_array, measure: Measure, rows: Rows | None = None, *, k: int = KEPT, min_df: int = 1
+) -> Scores:
+    """`score_words` of training documents, each as if relevance and idf had been computed without it; exact.
+
+    A document changes the counts of its own words and labels alone, so that the cosine with a label follows from two sparse products
+    instead of a table for each document: the squared length of the label's relevance is that over all words, corrected for the
+    document's.
+
+    Args:
+        counts: how often each word is in each training document, csr [N, V].
+        gold: their labels, csr [N, L] of ones.
+        measure: relevance from counts of documents; every word with relevance above 0 counts, not the best of a label only.
+        rows: training documents to score [b] (default: all).
+        k: labels kept of each document.
+        min_df: a word that fewer other documents have counts for nothing.
+    """
+    remaining = document_frequencies(counts) - 1
+    idf = np.where(remaining >= max(1, min_df), np.log(counts.shape[0] / np.maximum(1, remaining + 1)), 0.0)
+    chosen = np.arange(counts.shape[0]) if rows is None else rows
+    of_rows = csr_array(counts[chosen])
+    vectors, occurs = make_vectors(of_rows, idf), csr_array(of_rows > 0).astype(np.float64)
+    parts = []
+    for labels in cut_labels(counts, gold):
+        own = csr_array(gold[:, labels])
+        left = _LeftOut(_World.of(counts, own), vectors, occurs, csr_array(own[chosen]), measure, min_df)
+        parts.append(score_blocks(len(chosen), own.shape[1], left.score, k))
+    return parts[0] if len(parts) == 1 else _keep_best_of(parts, (len(chosen), gold.shape[1]), k)
+
+
+def _keep_best_of(parts: Sequence[Scores], shape: tuple[int, int], k: int) -> Scores:
+    """The best labels of documents, from their best labels among some labels after others."""
+    if not parts:
+        return Scores(matrix=no_scores(*shape), floor=np.zeros(shape[0], dtype=np.float32))
+    return keep_best(csr_array(hstack([part.matrix for part in parts], format="csr")), k)
+
+
+@dataclass(frozen=True)
+class _World:
+    """Counts of documents for every word and label that occur together [P], in the order of a csr [L, V]."""
+
+    documents: int
+    both: Counts
+    with_word: Counts
+    with_label: Counts
+    indices: npt.NDArray[Any]
+    indptr: npt.NDArray[Any]
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, counts: csr_array, gold: csr_array) -> _World:
+        occurs = csr_array(counts > 0).astype(np.int64)
+        met = csr_array(gold.T.astype(np.int64).tocsr() @ occurs)
+        met.sort_indices()
+        labels = np.repeat(np.arange(met.shape[0]), np.diff(met.indptr))
+        docs_with_label = np.bincount(gold.indices, minlength=gold.shape[1]).astype(np.int64)
+        with_word, with_label = document_frequencies(occurs)[met.indices], docs_with_label[labels]
+        return cls(counts.shape[0], met.data, with_word, with_label, met.indices, met.indptr, met.shape)
+
+    def store(self, values: Floats) -> csr_array:
+        """Values of the pairs as a matrix [L, V]."""
+        return csr_array((values, self.indices, self.indptr), shape=self.shape)
+
+
+class _LeftOut:
+    """Relevance in the four cases that a document left out can make: with and without its word, of its label and of another.
+
+    Where a case cannot arise (a word that only documents of the label have, in a document without the label) the counts are clipped to
+    possible ones, and what they give is never read.
+    """
+
+    def __init__(self, world: _World, vectors: csr_array, occurs: csr_array, gold: csr_array, measure: Measure, min_df: int) -> None:
+        self.vectors, self.occurs, self.gold = vectors, occurs, gold
+        rest, both, word, label = world.documents - 1, world.both, world.with_word, world.with_label
+        frequent, known = word >= min_df, word - 1 >= min_df
+
+        def measure_rest(both: Counts, word: Counts, label: Counts) -> Floats:
+            label, word = np.minimum(label, rest), np.minimum(word, rest)
+            both = np.clip(both, np.maximum(0, word + label - rest), np.minimum(word, label))
+            return measure(both, word, label, rest)
+
+        elsewhere = np.where(frequent, measure_rest(both, word, label), 0.0)  # the word is not in the document
+        here = np.where(known, measure_rest(both, word - 1, label), 0.0)
+        always = both == label  # all documents of the label have the word: one without it is none of them
+        own_elsewhere = np.where(frequent & ~always, measure_rest(both, word, label - 1), 0.0)
+        own_here = np.where(known, measure_rest(both - 1, word - 1, label - 1), 0.0)
+        self.here, self.own_here = csr_array(world.store(here).T), world.store(own_here)
+        self.change = csr_array(world.store(here**2 - elsewhere**2).T)
+        self.own_change = world.store(own_here**2 - own_elsewhere**2)
+        self.squares = world.store(elsewhere**2) @ np.ones(world.shape[1])
+        self.own_squares = world.store(own_elsewhere**2) @ np.ones(world.shape[1])
+
+    def score(self, block: slice) -> csr_array:
+        """Cosines [b, L] of the documents in a block, those above 0."""
+        vectors, occurs = self.vectors[block].astype(np.float64), self.occurs[block]
+        scores = _divide((vectors @ self.here).toarray(), self.squares + (occurs @ self.change).toarray(), self.squares)
+        own_rows, own_labels = self.gold[block].nonzero()
+        for part in _cut_pairs(np.diff(self.own_here.indptr)[own_labels]):
+            rows, labels = own_rows[part], own_labels[part]
+            products = self.own_here[labels].multiply(vectors[rows]).sum(axis=1)
+            squares = self.own_squares[labels] + self.own_change[labels].multiply(occurs[rows]).sum(axis=1)
+            scores[rows, labels] = _divide(products, squares, self.squares[labels])
+        return csr_array(np.maximum(scores, 0))
+
+
+def _cut_pairs(sizes: Counts) -> Iterator[slice]:
+    """Consecutive pairs that hold about `PAIRS` words together; a frequent label meets most of the vocabulary."""
+    held = np.cumsum(sizes)
+    cuts = np.searchsorted(held, np.arange(PAIRS, held[-1], PAIRS)).tolist() if len(held) else []
+    return (slice(first, last) for first, last in pairwise([0, *cuts, len(held)]))
+
+
+def _divide(products: Floats, squares: Floats, whole: Floats) -> npt.NDArray[np.float32]:
+    """Products over lengths, 0 where nothing is left of a length but rounding."""
+    exists = squares > 1e-12 * np.broadcast_to(whole, squares.shape)
+    lengths = np.sqrt(np.where(exists, squares, 1.0))
+    return np.where(exists, products / lengths, 0.0).astype(np.float32)
+
+
+AnyInts = npt.NDArray[np.integer[Any]]
+
+
+def score_passages(
+    passages: csr_array, document_of: AnyInts, names: csr_array, label_of: AnyInts, shape: tuple[int, int], k: int = KEPT
+) -> Scores:
+    """The highest cosine of a passage of each document with a name of each label: long documents name a label in one place.
+
+    Args:
+        passages: tf-idf vectors, csr [S, G] with rows of length 1.
+        document_of: document of each passage [S], rising.
+        names: of labels, csr [M, G] likewise.
+        label_of: label of each name [M].
+        shape: documents B and labels L.
+        k: labels kept of each document.
+    """
+    by_term, (documents, labels) = csr_array(names.T), shape
+    passages_each = -(-len(document_of) // max(1, documents))
+    parts = []
+    for block in cut_rows(documents, max(labels, names.shape[0] * max(1, passages_each))):
+        first, last = np.searchsorted(document_of, [block.start, block.stop])
+        cosines = csr_array(passages[first:last] @ by_term)
+        inside = (block.stop - block.start, labels)
+        parts.append(keep_best(fold_highest(cosines, document_of[first:last] - block.start, label_of, inside), k))
+    return join_scores(parts)
+
+
+def fold_highest(values: csr_array, row_of: AnyInts, column_of: AnyInts, shape: tuple[int, int]) -> csr_array:
+    """The highest of the values, ≥ 0, that fall together in each row and column, csr.
+
+    Args:
+        values: csr [S, M].
+        row_of: row of the result for each row [S].
+        column_of: column of the result for each column [M].
+        shape: of the result.
+    """
+    rows = np.repeat(row_of, np.diff(values.indptr))
+    highest = np.zeros(shape, dtype=values.dtype)
+    np.maximum.at(highest, (rows, column_of[values.indices]), values.data)
+    return csr_array(highest)

@@ -1,0 +1,138 @@
+"""The texts that `plant suggest` labels: a table, a folder of text files, one text, or what stands on standard input."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plant_cli.api import DataError, DataSection, Reporter, near_names
+from plant_cli.data.checks import show_some
+from plant_cli.data.lines import decode_text, find_fallback, read_bytes
+from plant_cli.data.tables import collect, join_columns, scan_table, text_columns
+from plant_cli.data.text_tables import shorten, show_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
+
+STDIN = "-"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextReader:
+    """Reads texts that are to be labelled.
+
+    Args:
+        data: how the corpus of the run was read; the names of its columns, and its encoding where texts are not Unicode, hold here, too.
+        reporter: takes warnings of what is odd but not fatal.
+        text_column: another name for the column of texts, or several joined by commas.
+        id_column: another name for the column of ids.
+        encoding: of the texts; None: UTF-8, or that of the run's corpus where they are not UTF-8.
+    """
+
+    data: DataSection
+    reporter: Reporter
+    text_column: str | None = None
+    id_column: str | None = None
+    encoding: str | None = None
+
+    def read(self, path: str) -> tuple[list[str], list[str]]:
+        """Ids and texts of the documents.
+
+        Args:
+            path: a table; a text file, or `-` for standard input, which is one document; or a folder, of which each `.txt` file is one.
+
+        Raises:
+            DataError: the texts cannot be read; says which.
+        """
+        place = Path(path)
+        if path == STDIN:
+            ids, texts = ["text"], [self._decode(sys.stdin.buffer.read(), "standard input")]
+        elif place.is_dir() or place.suffix == ".txt":
+            files = sorted(place.glob("*.txt")) if place.is_dir() else [place]
+            ids, texts = [file.stem for file in files], [self._decode(read_bytes(file, "a text file"), str(file)) for file in files]
+        else:
+            ids, texts = self._read_rows(path)
+        if not texts:
+            raise DataError("the folder holds no .txt files", where=path, expected="files such as report.txt", todo="name a table")
+        empty = sum(not text.strip() for text in texts)
+        if empty:
+            self.reporter.warn(f"{empty} of {len(texts)} texts are empty: nothing is suggested for them")
+        return ids, texts
+
+    def _decode(self, content: bytes, where: str) -> str:
+        return decode_text(content, self.encoding or find_fallback(content, self.data.encoding), "the text", where)
+
+    def _read_rows(self, path: str) -> tuple[list[str], list[str]]:
+        frame = self._read_table(path)
+        names = text_columns(self.text_column or self.data.text_column, frame.columns)
+        for text in names:
+            if text not in frame.columns:
+                near = near_names(text, map(shorten, frame.columns))
+                raise DataError(
+                    f"there is no column '{shorten(text)}'",
+                    where=path,
+                    expected=f"a column of texts, called as in the run's corpus; the table has: {show_names(frame.columns)}",
+                    todo=f"name it with --text-column: {near} (the first line of a table names its columns)",
+                )
+        if frame.is_empty():
+            raise DataError("the table has no rows", where=path, expected="at least one text", todo="check the file")
+        _refuse_unreadable(frame, names, path)
+        texts = frame.select(join_columns(names).alias("text"))["text"].cast(str).fill_null("")
+        return self._identify(frame, names, path), texts.to_list()
+
+    def _read_table(self, path: str) -> pl.DataFrame:
+        usual = None if self.encoding or not self.data.encoding else find_fallback(read_bytes(Path(path), "a table"), self.data.encoding)
+        if usual:
+            self.reporter.note(f"{path} is not UTF-8: it is read in {usual}, as the run's corpus was (--encoding names another)")
+        return collect(scan_table(Path(path), encoding=self.encoding or usual), path)
+
+    def _identify(self, frame: pl.DataFrame, texts: Sequence[str], path: str) -> list[str]:
+        """The id of each row: its cell in the column of ids, else its number, which is never taken in silence where there may be ids."""
+        wanted = self.id_column or self.data.id_column
+        column, rows = wanted or "doc_id", [str(row) for row in range(1, len(frame) + 1)]
+        if column not in frame.columns:
+            if wanted is not None:
+                raise DataError(
+                    f"there is no column '{column}'",
+                    where=path,
+                    expected=f"the ids of the texts, {'as --id-column says' if self.id_column else 'as in the corpus of the run'}; "
+                    + near_names(column, map(shorten, frame.columns)),
+                    todo="name the column of the ids with --id-column, or rename it",
+                )
+            others = [name for name in frame.columns if name not in texts]
+            if others:
+                unlike = [name for name in others if not frame.schema[name].is_nested() and frame[name].n_unique() == len(frame)]
+                named = ", ".join(f"'{shorten(name)}'" for name in unlike or others)
+                self.reporter.warn(
+                    f"there is no column 'doc_id': the texts are numbered by row; --id-column names their ids, perhaps {named}"
+                )
+            return rows
+        _refuse_unreadable(frame, [column], path)
+        cells = frame[column].cast(str).to_list()
+        missing = sum(not cell for cell in cells)
+        if missing:
+            self.reporter.warn(f"{missing} of {len(frame)} texts have no id in '{column}': the number of the row stands for it")
+        ids = [cell or row for cell, row in zip(cells, rows, strict=True)]
+        repeated = {name: count for name, count in Counter(ids).items() if count > 1}
+        if repeated:
+            shown = show_some([f"'{name}'" for name in repeated], len(repeated))
+            self.reporter.warn(f"{sum(repeated.values())} of {len(frame)} texts share their id with another: {shown}")
+        return ids
+
+
+def _refuse_unreadable(frame: pl.DataFrame, names: Sequence[str], where: str) -> None:
+    for name in names:
+        dtype = frame.schema[name]
+        if dtype.is_nested() or str(dtype).startswith(("Binary", "Duration")):
+            raise DataError(
+                f"the column '{name}' holds {'lists or objects' if dtype.is_nested() else 'bytes or times'}",
+                where=f"{where}, column {name}",
+                expected="a text or a number in each row",
+                todo="write them as text; --id-column names another column of ids",
+            )

@@ -1,0 +1,79 @@
+"""Progress in a log and on a terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from plant_cli.cli.progress import ConsoleReporter, format_seconds
+
+
+class _Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_log_gets_start_a_line_every_30_seconds_and_end() -> None:
+    stream, clock = io.StringIO(), _Clock()
+    with ConsoleReporter(stream=stream, clock=clock).progress("counting", 100, "documents") as task:
+        for _ in range(10):
+            clock.now += 7
+            task.advance(10, loss=0.5)
+    assert stream.getvalue().splitlines() == [
+        "counting: start, 100 documents",
+        "counting: 50 of 100 documents, 1.4/s, 35.0s left, loss=0.5",
+        "counting: 100 of 100 documents, 1.4/s, 0.0s left, loss=0.5",
+        "counting: done, 100 documents in 1m10s, loss=0.5",
+    ]
+
+
+def test_unknown_total() -> None:
+    stream, clock = io.StringIO(), _Clock()
+    with ConsoleReporter(stream=stream, clock=clock).progress("reading", None, "rows") as task:
+        clock.now = 31
+        task.advance(62)
+    assert stream.getvalue().splitlines()[1] == "reading: 62 rows, 2.0/s"
+
+
+def test_quiet_keeps_warnings_only() -> None:
+    stream = io.StringIO()
+    reporter = ConsoleReporter(quiet=True, stream=stream)
+    reporter.note("by the way")
+    reporter.warn("careful")
+    with reporter.progress("x", 1, "steps") as task:
+        task.advance()
+    assert stream.getvalue() == "warning: careful\n"
+
+
+def test_a_failed_task_is_not_called_done() -> None:
+    stream = io.StringIO()
+    with pytest.raises(ValueError, match="no"), ConsoleReporter(stream=stream).progress("x", 1, "steps"):
+        raise ValueError("no")
+    assert "done" not in stream.getvalue()
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_bars_nest_and_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream = _Terminal()
+    reporter = ConsoleReporter(stream=stream)
+    with reporter.progress("outer [bold]", 2, "epochs") as outer:
+        with reporter.progress("inner", 3, "batches") as inner:
+            inner.advance(3, loss=0.25)
+            reporter.note("half [way]")
+        outer.advance(2)
+    reporter.note("after")
+    text = stream.getvalue()
+    assert all(part in text for part in ("outer [bold]", "inner", "half [way]", "after\n", "2/2"))
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(-1, "0.0s"), (4.25, "4.2s"), (59.96, "60.0s"), (185, "3m05s"), (7620, "2h07m")])
+def test_durations(seconds: float, text: str) -> None:
+    assert format_seconds(seconds) == text

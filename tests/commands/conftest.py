@@ -1,0 +1,84 @@
+"""A run whose training and prediction are played, so that the stages after them can be tested on known predictions."""
+
+from types import ModuleType
+
+import numpy as np
+import plant_datasets.plugin
+import plant_metrics.plugin
+import polars as pl
+import pytest
+from laboratory import LABELS, gold_labels, write_corpus
+
+from plant_cli.api import Options, Request, Result, SilentReporter, StageSpec, hookimpl
+from plant_cli.commands import diff as diff_stage
+from plant_cli.commands import eval as evaluation_stage
+from plant_cli.commands import significance as significance_stage
+from plant_cli.commands import verify as verify_stage
+from plant_cli.registry import Registry
+from plant_cli.runs.changes import split_seed
+from plant_cli.runs.runner import run_stage
+from plant_cli.scoring.decisions import write_thresholds
+from plant_cli.scoring.predictions import writing_scores
+
+
+class PlayedOptions(Options):
+    split: str = "test"
+    auc: bool = False
+
+
+def _finetune(context, options):
+    write_thresholds(context.folder, 0.5, "micro-F1", context.corpus().labels.hash)
+    return Result()
+
+
+def _predict(context, options):
+    """The system with the tag `baseline` names a wrong label first in every second document, that of seed n in the first n."""
+    ids = context.corpus().split(options.split).doc_ids
+    labels = []
+    system, seed = split_seed(context.tag)
+    for number in range(len(ids)):
+        right = gold_labels(number)
+        wrong = [name for name in LABELS if name not in right][:1]
+        labels.append(wrong + right[:1] if (system and number % 2) or number < (seed or 0) else right + wrong)
+    scores = [[0.9, 0.8, 0.1][: len(names)] for names in labels]
+    if options.auc:
+        index = context.corpus().labels
+        with writing_scores(context.folder, ids, len(index), index.hash) as kept:
+            for row, named in enumerate(labels):
+                ranks = {name: rank for rank, name in enumerate(named)}
+                logits = [float(-ranks.get(name, len(index))) for name in index.ids]
+                kept.write(np.array([row]), np.array([logits], dtype=np.float32))
+    pl.DataFrame({"doc_id": ids, "labels": labels, "scores": scores}).write_parquet(context.folder / "predictions.parquet")
+    return Result()
+
+
+@pytest.fixture
+def played(tmp_path):
+    """Run a stage by name in a fresh run: `played("eval", tag=…, option=value)`."""
+    module = ModuleType("played_stages")
+
+    @hookimpl
+    def plant_register_stages():
+        return [
+            StageSpec(name="finetune", summary="played", options=PlayedOptions, run=_finetune, sections=("data",)),
+            StageSpec(name="predict", summary="played", options=PlayedOptions, run=_predict, sections=("data",)),
+            *evaluation_stage.SPECS,
+            *significance_stage.SPECS,
+            *diff_stage.SPECS,
+            *verify_stage.SPECS,
+        ]
+
+    module.plant_register_stages = plant_register_stages
+    registry = Registry()
+    for plugin in (plant_datasets.plugin, plant_metrics.plugin, module):
+        registry.register(plugin, name=plugin.__name__)
+    path = write_corpus(tmp_path / "data.parquet")
+    reporter = SilentReporter()
+
+    def run(name, tag=None, run="run", force=False, seed=0, **options):
+        flags = {name: options, "data": {"path": str(path)}, "machine": {"seed": seed}}
+        return run_stage(Request(registry=registry, run_path=tmp_path / run, flags=flags, reporter=reporter, force=force), name, tag)
+
+    for tag in (None, "baseline"):
+        run("finetune", tag)
+    return run

@@ -1,0 +1,153 @@
+"""What was exported scores as the run's network does, read by transformers and peft alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from peft import PeftModel
+from plant_decoders.label_attention import LabelAttention
+from plant_decoders.options import LabelAttentionOptions
+from safetensors.torch import load_file
+from transformers import AutoModel, AutoTokenizer, LlamaConfig
+
+from plant_cli.api import ComponentError, DecoderShape, Reading, SilentReporter, UsageError
+from plant_cli.data.files import hash_file
+from plant_cli.network import assembly as networks
+
+TEXT = "patient fever a b c"
+TOLERANCE = {"none": 1e-5, "nf4": 3e-2, "int8": 3e-2}
+"""Weights in few bits compute in bf16, which keeps two to three digits."""
+
+
+@pytest.fixture
+def trained(clinic: Any, small_model: Callable[..., Path]) -> Callable[..., Path]:
+    """Trains the clinic's network on a small random LLaMA: `trained(adapter="lora", quantization="nf4")`; returns its base's folder."""
+
+    def train(**backbone: str) -> Path:
+        base = small_model(LlamaConfig, num_key_value_heads=4, hidden_size=64)
+        given = ", ".join(f"{key}: {value}" for key, value in backbone.items())
+        sets = (f"model.backbone={{name: hf-causal, model: {base}, max_tokens: 24, lora_dropout: 0.0, {given}}}", "finetune.init=random")
+        learning = ("finetune.unfreeze=all", "finetune.rate_backbone=0.01")
+        clinic("mig", "mig.k=5", *sets, *learning)
+        clinic("finetune", *sets, *learning)
+        return base
+
+    return train
+
+
+@pytest.fixture
+def scored(monkeypatch: pytest.MonkeyPatch) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Hidden states and logits of `TEXT` by the run's own network, taken when it is restored for the export."""
+    found: list[tuple[torch.Tensor, torch.Tensor]] = []
+    load_network = networks.load_network
+
+    def watching(*arguments: Any) -> Any:
+        network = load_network(*arguments)
+        network.eval()
+        with torch.no_grad():
+            hidden, mask = network.backbone.encode(network.backbone.tokenize([TEXT]))
+            found.append((hidden, network.decoder(Reading.of(hidden, mask))))
+        return network
+
+    monkeypatch.setattr(networks, "load_network", watching)
+    return found
+
+
+def read(model: Any, tokens: Path) -> torch.Tensor:
+    """Hidden states of `TEXT` by a plain model."""
+    ids = AutoTokenizer.from_pretrained(tokens)(TEXT, return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        hidden: torch.Tensor = model.eval()(input_ids=ids).last_hidden_state
+    return hidden.float()
+
+
+def score(folder: Path, hidden: torch.Tensor) -> torch.Tensor:
+    """Logits by the exported decoder, with nothing of the run."""
+    labels = len(json.loads((folder / "labels.json").read_text()))
+    decoder = LabelAttention(LabelAttentionOptions(heads=2, pool=8), DecoderShape(hidden=hidden.shape[-1], labels=labels))
+    decoder.load_state_dict(load_file(folder / "decoder.safetensors"))
+    with torch.no_grad():
+        return decoder.eval()(Reading.of(hidden, torch.ones(hidden.shape[:2], dtype=torch.bool)))
+
+
+@pytest.mark.parametrize(
+    "backbone",
+    [
+        {"adapter": "lora", "quantization": "none"},
+        {"adapter": "dora", "quantization": "none"},
+        {"adapter": "lora", "quantization": "nf4"},
+        {"adapter": "lora", "quantization": "int8"},
+        {"adapter": "none", "quantization": "none"},
+        {"adapter": "full", "quantization": "none"},
+    ],
+    ids=lambda b: f"{b['adapter']}-{b['quantization']}",
+)
+def test_merged_weights_read_alone_score_the_same(
+    clinic: Any, trained: Callable[..., Path], scored: Any, tmp_path: Path, backbone: dict[str, str]
+) -> None:
+    base, folder = trained(**backbone), tmp_path / "exported"
+    clinic("export", f"export.folder={folder}", "export.merge=true")
+    hidden, logits = scored[0]
+    plain = AutoModel.from_pretrained(folder / "backbone", dtype=torch.float32)
+    assert not hasattr(plain.config, "quantization_config")
+    found, tolerance = read(plain, folder / "backbone"), TOLERANCE[backbone["quantization"]]
+    torch.testing.assert_close(found, hidden, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(score(folder, found), logits, rtol=tolerance, atol=tolerance)
+    if backbone["adapter"] != "none":  # what training changed is far more than the tolerance
+        before = read(AutoModel.from_pretrained(base, dtype=torch.float32), base)
+        assert float((before - hidden).abs().max()) > 5 * float((found - hidden).abs().max())
+
+
+def test_an_adapter_is_left_in_pefts_layout_with_the_id_of_its_base(
+    clinic: Any, trained: Callable[..., Path], scored: Any, tmp_path: Path
+) -> None:
+    base, folder = trained(adapter="lora", quantization="none"), tmp_path / "exported"
+    reporter = SilentReporter()
+    clinic("export", f"export.folder={folder}", reporter=reporter)
+    card = json.loads((folder / "export.json").read_text())
+    assert card["backbone"]["base_model"] == str(base)
+    assert not (folder / "backbone").exists()
+    assert any(f"a folder of this machine, {base}" in text for text in reporter.warnings)
+    plain = PeftModel.from_pretrained(AutoModel.from_pretrained(card["backbone"]["base_model"]), folder / "adapter")
+    torch.testing.assert_close(read(plain, folder / "adapter"), scored[0][0], rtol=1e-5, atol=1e-5)
+
+
+def test_the_card_names_every_file_by_its_hash(clinic: Any, trained: Callable[..., Path], tmp_path: Path) -> None:
+    trained(adapter="none", quantization="none")
+    folder = tmp_path / "deep" / "exported"
+    clinic("export", f"export.folder={folder}")
+    card = json.loads((folder / "export.json").read_text())
+    assert card["files"] == {p.name: hash_file(p) for p in folder.iterdir() if p.name != "export.json"}
+    assert {"decoder.safetensors", "labels.json", "scorers.json", "thresholds.json"} == card["files"].keys()
+    assert (card["backbone"]["folder"], card["labels"]["count"], card["decoder"]["hidden"]) == (None, 12, 64)
+
+
+def test_only_an_export_is_replaced_and_only_by_force(clinic: Any, trained: Callable[..., Path], tmp_path: Path) -> None:
+    trained(adapter="none", quantization="none")
+    folder, own = tmp_path / "exported", tmp_path / "own"
+    own.mkdir()
+    (own / "thesis.txt").write_text("ten years")
+    clinic("export", f"export.folder={folder}")
+    with pytest.raises(UsageError, match="an earlier export is in the way") as caught:
+        clinic("export", f"export.folder={folder}")
+    assert "--force" in caught.value.todo
+    (folder / "stray.txt").write_text("of the first")
+    clinic("export", f"export.folder={folder}", force=True)
+    assert not (folder / "stray.txt").exists()
+    with pytest.raises(UsageError, match="something other than an export"):
+        clinic("export", f"export.folder={own}", force=True)
+    assert (own / "thesis.txt").read_text() == "ten years"
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".")) == []
+
+
+def test_a_backbone_without_such_a_layout_is_told(clinic: Any, tmp_path: Path) -> None:
+    clinic("mig", "mig.k=5")
+    clinic("finetune", "finetune.init=random")
+    with pytest.raises(ComponentError, match="'tiny' has no layout"):
+        clinic("export", f"export.folder={tmp_path / 'exported'}")
+    assert not (tmp_path / "exported").exists()

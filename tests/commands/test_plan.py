@@ -1,0 +1,163 @@
+"""`plant plan` on a run, on a recipe and on a model of seven billion parameters of which there is only the configuration."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import DeepseekV3Config, MistralConfig, ModernBertConfig, Phi3Config
+
+from plant_cli.api import RecipeError, Request, Result, SilentReporter
+from plant_cli.commands import plan
+from plant_cli.data.files import read_json
+from plant_cli.registry import installed
+from plant_cli.runs.runner import run_stage
+
+SEVEN = {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 14336, "vocab_size": 32768}
+
+
+@pytest.fixture
+def seven(small_model: Callable[..., Path]) -> Path:
+    """Mistral-7B-Instruct-v0.3 by its configuration and a small tokenizer; no weights."""
+    folder = small_model(MistralConfig, num_key_value_heads=2)
+    (folder / "model.safetensors").unlink()
+    MistralConfig(**SEVEN, num_key_value_heads=8, max_position_embeddings=32768).save_pretrained(folder)
+    return folder
+
+
+def test_parameters_are_those_of_the_network(clinic: Any) -> None:
+    from plant_tiny.network import TinyBackbone
+    from plant_tiny.plugin import TinyOptions
+
+    clinic("mig", "mig.k=5")
+    before = sorted(clinic.path.rglob("*"))
+    parts = {part.pop("name"): part for part in clinic("plan").data["finetune"]["parts"]}
+    assert sorted(clinic.path.rglob("*")) == before, "nothing is written to the run"
+    backbone = TinyBackbone(TinyOptions(hidden=16, heads=2, layers=1, buckets=512)).module()
+    assert parts["backbone"]["parameters"] == sum(p.numel() for p in backbone.parameters())
+    assert parts["label tables"] == {"parameters": 3 * 12 * 16, "trained": 3 * 12 * 16, "size": 4 * 3 * 12 * 16}
+    assert parts["label attention"]["parameters"] == 4 * (16 * 16 + 16) + 2 * 16  # four maps, one layer norm
+    assert parts["head, shared by all labels"]["parameters"] == 8 + 12  # projection and biases
+
+
+def test_a_run_that_does_not_exist_yet_is_planned_from_the_source(clinic: Any) -> None:
+    result = clinic("plan")
+    assert not clinic.path.exists()
+    assert list(result.data) == [*plan.STAGES, "free_bytes"]
+    assert any("the least that is possible" in note for note in result.tables[-1].notes)
+    assert result.data["finetune"]["hours"] > 0
+
+
+def plan_recipe(clinic: Any, tmp_path: Path, text: str) -> Result:
+    (tmp_path / "recipe.yaml").write_text(text)
+    sets = [given for given in clinic.sets if given.startswith(("data.", "model.", "machine."))]
+    flags = {"plan": {"recipe": str(tmp_path / "recipe.yaml")}}
+    return run_stage(Request(registry=installed(), run_path=clinic.path, sets=sets, flags=flags, reporter=SilentReporter()), "plan")
+
+
+def test_a_recipe_is_planned_with_its_own_steps(clinic: Any, tmp_path: Path) -> None:
+    found = plan_recipe(clinic, tmp_path, "mig: {}\nfinetune: {epochs: 3}\nfinetune-baseline: {init: random}\n").data
+    assert list(found) == ["mig", "finetune", "finetune-baseline", "free_bytes"]
+    assert [found[name]["work"]["epochs"] for name in ("finetune", "finetune-baseline")] == [3, 3]
+
+
+def test_predictions_of_a_network_are_planned_beside_a_model_without_one(clinic: Any, tmp_path: Path) -> None:
+    result = plan_recipe(clinic, tmp_path, "finetune: {init: random}\nfinetune-a: {network: false}\npredict: {}\npredict-a: {}\n")
+    assert list(result.data) == ["finetune", "finetune-a", "predict", "free_bytes"]
+    notes = " ".join(result.tables[-1].notes)
+    assert "scorers were fitted on a sample of at most 500 documents" in notes
+    assert "mig was run" not in notes
+
+
+def test_epochs_of_stage_1_are_planned_by_its_lists_unless_they_are_given(clinic: Any, tmp_path: Path) -> None:
+    found = plan_recipe(
+        clinic, tmp_path, "mig: {}\npretrain-attn: {}\npretrain-attn-random: {start: random}\npretrain-attn-4: {epochs: 4}\n"
+    ).data
+    names = ("pretrain-attn", "pretrain-attn-random", "pretrain-attn-4")
+    assert [found[name]["work"]["epochs"] for name in names] == [2, 10, 4]
+
+
+def test_a_recipe_that_holds_nothing_to_plan_is_refused(clinic: Any, tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="nothing to plan"):
+        plan_recipe(clinic, tmp_path, "eval: {}\n")
+
+
+def test_words_alone_are_planned_without_a_network(clinic: Any, tmp_path: Path) -> None:
+    clinic("mig", "mig.k=5")
+    counted = read_json(clinic.path / "mig" / "stage.json", "the record")["summary"]
+    result = plan_recipe(clinic, tmp_path, "mig: {k: 5}\n")
+    found = result.data["mig"]
+    assert [row[0] for row in result.tables[0].rows][:2] == ["memory: process and texts", "memory: counting"]
+    assert found["work"]["documents"] == counted["documents"]
+    assert found["work"]["kept words"] == counted["kept"] == 12 * 5
+    assert 0 < found["hours"] < 0.1
+
+
+def test_scores_of_all_labels_take_disk(clinic: Any) -> None:
+    test = 18  # of 120 documents
+    assert clinic("plan", "predict.auc=true").data["predict"]["disk"]["result"] == test * 4 * 12
+
+
+def test_a_launch_file_is_planned_and_nothing_is_started(clinic: Any, tmp_path: Path) -> None:
+    file = tmp_path / "eight.yaml"
+    file.write_text("num_processes: 8\nnum_machines: 2\ndistributed_type: FSDP\n")
+    result = clinic("plan", "finetune.unfreeze=all", "finetune.batch=64", "finetune.micro_batch=4", f"plan.launch={file}")
+    memory = result.data["finetune"]["memory"]
+    assert memory["gradients"] == memory["weights, shared out"] == -(-memory["weights"] // 8)
+    assert result.data["predict"]["memory"]["weights, shared out"] == 0
+    assert "for each of 8 processes" in result.tables[-1].title
+
+
+def test_time_is_measured_when_asked(clinic: Any) -> None:
+    result = clinic("plan", "plan.probe=true")
+    assert not any("possible" in note for note in result.tables[-1].notes)
+    assert all(result.data[name]["measured"] and result.data[name]["hours"] > 0 for name in plan.STAGES)
+
+
+@pytest.mark.slow
+def test_seven_billion_parameters_are_planned_in_minutes_without_weights(clinic: Any, seven: Path) -> None:
+    started = time.process_time()
+    backbone = f"model.backbone={{name: mistral, model: {seven}, max_tokens: 512}}"
+    found = clinic("plan", backbone, "model.decoder=label-attention", "finetune.unfreeze=all").data["finetune"]
+    assert time.process_time() - started < 120  # far less where the machine is not shared
+    parts = {part["name"]: part for part in found["parts"]}
+    held = parts["backbone"]
+    assert 7.10e9 < held["parameters"] < 7.12e9
+    linear = held["parameters"] - 32768 * 4096 - 65 * 4096  # embedding and norms stay in fp32
+    assert held["size"] == pytest.approx(0.5159 * linear + 4 * (32768 * 4096 + 65 * 4096), rel=1e-3)
+    ranks = 32 * 16 * (2 * (4096 + 4096) + 2 * (4096 + 1024))  # q and o; k and v are narrower
+    assert parts["adapter"]["parameters"] == parts["adapter"]["trained"] == ranks
+
+
+EXPERTS = {"moe_intermediate_size": 16, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1}
+LATENT = {"kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "config", "values"),
+    [
+        ("deepseek", DeepseekV3Config, {**EXPERTS, **LATENT, "num_key_value_heads": 4, "first_k_dense_replace": 1}),
+        ("phi3", Phi3Config, {"pad_token_id": 0, "num_key_value_heads": 2}),
+        ("modernbert", ModernBertConfig, {"pad_token_id": 0}),
+    ],
+)
+def test_every_kind_of_architecture_can_be_tried_with_made_up_weights(
+    clinic: Any, small_model: Callable[..., Path], name: str, config: Any, values: dict[str, int]
+) -> None:
+    backbone = f"model.backbone={{name: {name}, model: {small_model(config, **values)}, max_tokens: 16}}"
+    found = clinic("plan", backbone, "finetune.unfreeze=all").data["finetune"]
+    assert found["memory"]["activations"] > 0
+    assert found["work"]["operations"] > 0
+
+
+def test_what_does_not_fit_is_reported_with_the_options_that_help(clinic: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = clinic("plan").data["finetune"]["peak_bytes"]
+    monkeypatch.setattr("plant_cli.training.planner.free_memory", lambda hardware, sharing: first // 2)
+    result = clinic("plan", "finetune.micro_batch=8")
+    changes = result.data["finetune"]["changes"]
+    assert all(change["peak"] < first for change in changes)
+    assert any("finetune does not fit: " in note for note in result.tables[-1].notes)

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import pytest
+
+from plant_cli.api import ComponentError, RecipeError, Request, SilentReporter, UsageError
+from plant_cli.registry import installed
+from plant_cli.runs.runner import run_stage
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    path = tmp_path / "r.yaml"
+    path.write_text("summary: Small.\nmachine: {seed: 2}\nalpha: {k: 4}\nbeta: {machine: {seed: 5}}\n")
+    return path
+
+
+def test_show_tells_where_every_value_comes_from(laboratory, recipe):
+    result = laboratory.run("recipe show", options={"recipe": str(recipe)})
+    rows = {row[0]: row[1:] for row in result.tables[0].rows}
+    assert rows["alpha.k"] == ("4", f"{recipe}:3")
+    assert rows["beta.epochs"] == ("1", "default")
+    assert rows["machine (alpha).seed"] == ("2", f"{recipe}:2")
+    assert rows["machine (beta).seed"] == ("5", f"{recipe}:4")
+    assert rows["data.dataset.name"] == ("files", "default")
+    assert result.data["alpha"]["k"] == 4
+
+
+def test_check_lists_the_steps_or_says_what_is_wrong(laboratory, recipe):
+    result = laboratory.run("recipe check", options={"recipe": str(recipe)})
+    assert [row[0] for row in result.tables[0].rows] == ["alpha", "beta"]
+    recipe.write_text("alpha: {kk: 1}\n")
+    with pytest.raises(RecipeError, match="no option 'kk'"):
+        laboratory.run("recipe check", options={"recipe": str(recipe)})
+    assert not laboratory.path.exists()
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ("eval: {require: ['P@5>>0.6']}", "the requirement 'P@5>>0.6' cannot be read"),
+        ("eval: {threshold: 0.5, thresholds: strict}", "one threshold and a list of thresholds"),
+        ("significance: {systems: [finetune, other], require: ['p<<0.05']}", "the requirement 'p<<0.05' cannot be read"),
+        ("significance: {systems: [finetune, finetune]}", "'finetune' is given twice"),
+        ("thresholds: {target: [precision]}", "the target 'precision' cannot be read"),
+        ("thresholds: {}", "no target is given"),
+        ("predict: {systems: [finetune, other]}", "systems are named, but not what to do with them"),
+        ("finetune-b: {init: random, sharpness: 0.5}", "label tables do not start from prototypes"),
+        ("finetune-b: {init: random, planted: control}", "does not start from planted attention"),
+    ],
+)
+@pytest.mark.parametrize("stage", ["recipe check", "run", "plan"])
+def test_what_options_alone_decide_is_refused_before_the_first_step(stage, section, said, tmp_path):
+    """Otherwise it would be refused when its turn comes, after hours of training."""
+    path = tmp_path / "late.yaml"
+    path.write_text(f"data: {{path: {tmp_path / 'data.csv'}}}\nmig: {{}}\n{section}\n")
+    (tmp_path / "data.csv").write_text("text,labels,split\none,a,train\ntwo,a,test\n")
+    request = Request(registry=installed(), run_path=tmp_path / "run", flags={stage: {"recipe": str(path)}}, reporter=SilentReporter())
+    with pytest.raises(UsageError, match=said) as caught:
+        run_stage(request, stage)
+    assert f"{path}:3, {section.partition(':')[0]}" in caught.value.where
+    assert not (tmp_path / "run").exists()
+
+
+def test_list_names_what_is_shipped(laboratory, recipe, monkeypatch):
+    monkeypatch.setattr("plant_cli.runs.recipes.shipped_recipes", lambda: {"small": recipe})
+    result = laboratory.run("recipe list")
+    assert result.tables[0].rows == [("small", "Small.")]
+
+
+def test_copy_gives_a_file_and_replaces_none(laboratory, recipe, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("plant_cli.runs.recipes.shipped_recipes", lambda: {"small": recipe})
+    laboratory.run("recipe copy", options={"recipe": "small", "file": "mine.yaml"})
+    assert (tmp_path / "mine.yaml").read_bytes() == recipe.read_bytes()
+    with pytest.raises(UsageError, match=r"'mine.yaml' exists"):
+        laboratory.run("recipe copy", options={"recipe": "small", "file": "mine.yaml"})
+
+
+def test_a_copy_that_would_not_find_what_it_extends_is_refused(laboratory, recipe, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    recipe.rename(tmp_path / "sub" / "base.yaml")
+    (tmp_path / "sub" / "own.yaml").write_text("extends: base.yaml\nalpha: {k: 9}\n")
+    with pytest.raises(UsageError, match=r"would not find 'base.yaml'"):
+        laboratory.run("recipe copy", options={"recipe": "sub/own.yaml", "file": "mine.yaml"})
+    assert not (tmp_path / "mine.yaml").exists()
+    laboratory.run("recipe copy", options={"recipe": "sub/own.yaml", "file": "sub/mine.yaml"})
+    laboratory.run("recipe check", options={"recipe": "sub/mine.yaml"})
+
+
+@pytest.mark.parametrize("given", ["propensty: {a: 0.5}", "propensity: {zz: 3}"])
+def test_families_of_metrics_are_looked_up_before_the_first_step(given, tmp_path):
+    path = tmp_path / "r.yaml"
+    path.write_text(f"mig: {{}}\neval: {{metric_options: {{{given}}}}}\n")
+    request = Request(registry=installed(), flags={"recipe check": {"recipe": str(path)}}, reporter=SilentReporter())
+    with pytest.raises(ComponentError) as caught:
+        run_stage(request, "recipe check")
+    assert f"{path}:2, eval.metric_options" in caught.value.where

@@ -1,0 +1,305 @@
+"""Labels for new texts: the same scores as `predict`, from a table or a text, on screen or in a file; bad input is named."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from builders import record_again
+from plant_datasets.synthetic_clinic.generator import generate
+
+from plant_cli.api import ArtefactError, DataError, RecipeError, SilentReporter, UsageError
+from plant_cli.commands.suggest import _round, _write
+from plant_cli.report.text import format_cell
+from plant_cli.scoring.scorers import FusedScorers
+
+
+@pytest.fixture
+def trained(clinic: Any) -> Any:
+    for stage in ("mig", "pretrain-attn"):
+        clinic(stage)
+    clinic("finetune", "finetune.epochs=1")
+
+    def suggest(*, reporter: Any = None, tag: str | None = None, **options: Any) -> Any:
+        return clinic("suggest", reporter=reporter, tag=tag, flags={"suggest": options})
+
+    suggest.run = clinic
+    return suggest
+
+
+class Listener(SilentReporter):
+    """Keeps what it is warned of."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+
+@pytest.fixture
+def listener() -> Listener:
+    return Listener()
+
+
+def test_the_scores_of_new_texts_are_those_of_predict(trained: Any, tmp_path: Path) -> None:
+    trained.run("predict")
+    expected = pl.read_parquet(trained.run.path / "predict" / "predictions.parquet")
+    new = generate(documents=120, labels=12, seed=3).splits["test"].collect()
+    new.select("doc_id", "text").write_csv(tmp_path / "new.csv")
+    trained(path=str(tmp_path / "new.csv"), top_k=12, output=str(tmp_path / "out.parquet"))
+    found = pl.read_parquet(tmp_path / "out.parquet")
+    assert found["doc_id"].to_list() == expected["doc_id"].to_list() == new["doc_id"].to_list()
+    assert found["labels"].to_list() == expected["labels"].to_list()
+    for ours, theirs in zip(found["scores"].to_list(), expected["scores"].to_list(), strict=True):
+        assert ours == pytest.approx(theirs, abs=1e-5)
+
+
+def test_new_texts_are_in_utf8_or_in_the_encoding_that_is_named(trained: Any, tmp_path: Path) -> None:
+    """The run's corpus may have come in another one."""
+    table = "doc_id,text\n1,fièvre and cough\n"
+    (tmp_path / "utf8.csv").write_text(table, encoding="utf-8")
+    (tmp_path / "old.csv").write_text(table, encoding="cp1252")
+    expected = trained(path=str(tmp_path / "utf8.csv")).tables[0].rows
+    assert trained(path=str(tmp_path / "old.csv"), encoding="cp1252").tables[0].rows == expected
+    with pytest.raises(DataError, match="not UTF-8") as caught:
+        trained(path=str(tmp_path / "old.csv"))
+    assert "--encoding" in caught.value.todo
+
+
+def test_the_micro_batch_changes_nothing_and_its_former_name_leads_to_it(trained: Any, tmp_path: Path) -> None:
+    generate(documents=120, labels=12, seed=3).splits["test"].collect().select("doc_id", "text").write_csv(tmp_path / "new.csv")
+    one, many = (trained(path=str(tmp_path / "new.csv"), micro_batch=size).tables[0].rows for size in (1, 64))
+    assert [row[:3] for row in one] == [row[:3] for row in many]
+    with pytest.raises(RecipeError, match=r"'suggest\.batch' is now called 'micro_batch'"):
+        trained(text="fever", batch=1)
+
+
+def test_one_text_is_labelled_on_screen(trained: Any) -> None:
+    result = trained(text="fever and cough", top_k=3)
+    rows = result.tables[0].rows
+    assert len(rows) == 3
+    assert {row[5] for row in rows} <= {"yes", "no"}
+    assert [row[3] for row in rows] == sorted((row[3] for row in rows), reverse=True)
+
+
+def test_scores_far_below_a_hundredth_can_be_told_from_the_threshold(trained: Any) -> None:
+    path = trained.run.path / "finetune" / "thresholds.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"value": 4.1234e-10}))
+    record_again(path.parent)
+    table = trained(text="fever and cough", top_k=3).tables[0]
+    assert [column.name for column in table.columns] == ["document", "label", "title", "score", "threshold", "assigned"]
+    for row in table.rows:
+        assert float(f"{row[3]:.3g}") == row[3]
+        assert row[4:] == [4.12e-10, "yes"]
+        assert format_cell(row[4], table.columns[4]) == "4.12e-10"
+
+
+@pytest.mark.parametrize(("score", "shown"), [(0.12345, 0.123), (4.5678e-5, 4.57e-5), (0.99951, 0.9995), (0.99998, 0.99998), (1.0, 1.0)])
+def test_only_certainty_is_shown_as_certain(score: float, shown: float) -> None:
+    assert _round(score) == shown
+
+
+def test_titles_and_what_is_assigned_stand_in_the_file(trained: Any, tmp_path: Path) -> None:
+    for name in ("out.csv", "out.parquet", "out.jsonl"):
+        shown = trained(text="fever and cough", top_k=3, output=str(tmp_path / name))
+    columns = ["doc_id", "labels", "titles", "scores", "assigned"]
+    found = pl.read_parquet(tmp_path / "out.parquet")
+    assert found.columns == pl.read_ndjson(tmp_path / "out.jsonl").columns == columns
+    row = found.row(0, named=True)
+    assert row["titles"] == [cells[2] for cells in shown.tables[0].rows]
+    assert row["assigned"] == [cells[5] == "yes" for cells in shown.tables[0].rows]
+    pairs = pl.read_csv(tmp_path / "out.csv")
+    assert pairs.columns == ["doc_id", "rank", "label", "title", "score", "threshold", "assigned"]
+    assert pairs["rank"].to_list() == [1, 2, 3]
+    assert pairs["label"].to_list() == row["labels"]
+    assert pairs["title"].to_list() == row["titles"]
+    assert pairs["score"].to_list() == pytest.approx(row["scores"])
+    assert pairs["assigned"].to_list() == row["assigned"]
+
+
+def test_a_table_of_pairs_has_a_row_for_a_document_without_suggestions(tmp_path: Path) -> None:
+    rows = [(0, "a", "flu", None, 0.5, 0.25, True, "assign", ""), (0, "a", "cold", None, 0.4, float("inf"), False, "review", "")]
+    names = ["row", "doc_id", "label", "title", "score", "threshold", "assigned", "decision", "why"]
+    found = pl.DataFrame(rows, schema=names, schema_overrides={"title": pl.String}, orient="row")
+    _write(found, tmp_path / "out.tsv", ["a", "b"], titled=False, decided=True)
+    assert (tmp_path / "out.tsv").read_text().splitlines() == [
+        "doc_id\trank\tlabel\tscore\tthreshold\tassigned\tdecision",
+        "a\t1\tflu\t0.5\t0.25\ttrue\tassign",
+        "a\t2\tcold\t0.4\t\tfalse\treview",
+        "b\t\t\t\t\t\t",
+    ]
+
+
+def test_a_corpus_without_titles_gives_a_file_without_them(tmp_path: Path) -> None:
+    found = {"row": [0], "label": ["flu"], "title": [None], "score": [0.5], "assigned": [True]}
+    _write(pl.DataFrame(found), tmp_path / "out.parquet", ["a", "b"], titled=False)
+    assert pl.read_parquet(tmp_path / "out.parquet").to_dict(as_series=False) == {
+        "doc_id": ["a", "b"],
+        "labels": [["flu"], []],
+        "scores": [[0.5], []],
+        "assigned": [[True], []],
+    }
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.jsonl", "out.csv", "out.tsv"])
+def test_the_file_is_read_by_eval(trained: Any, tmp_path: Path, name: str) -> None:
+    test = generate(documents=120, labels=12, seed=3).splits["test"].collect()
+    test.select("doc_id", "text").write_parquet(tmp_path / "new.parquet")
+    trained(path=str(tmp_path / "new.parquet"), top_k=12, assigned=True, output=str(tmp_path / name))
+    result = trained.run("eval", flags={"eval": {"predictions": str(tmp_path / name), "bootstrap": 0}})
+    assert result.data["documents"] == len(test)
+
+
+def test_the_ids_of_the_runs_corpus_are_not_lost(clinic: Any, listener: Listener, tmp_path: Path) -> None:
+    clinic("mig", "data.id_column=case_id")
+    clinic("finetune", "data.id_column=case_id", "finetune.init=random")
+    table, out = tmp_path / "new.csv", tmp_path / "out.parquet"
+    table.write_text("CASE_ID,text\n17,fever\n4,cough\n")
+    with pytest.raises(DataError, match="no column 'case_id'") as caught:
+        clinic("suggest", flags={"suggest": {"path": str(table), "output": str(out)}})
+    assert "did you mean 'CASE_ID'?" in caught.value.expected
+    assert "--id-column" in caught.value.todo
+    assert not out.exists()
+    with pytest.raises(DataError, match="no column 'number'") as caught:
+        clinic("suggest", flags={"suggest": {"path": str(table), "id_column": "number"}})
+    assert "as --id-column says; one of CASE_ID, text" in caught.value.expected
+    given = {"path": str(table), "output": str(out), "id_column": "CASE_ID"}
+    clinic("suggest", flags={"suggest": given}, reporter=listener)
+    assert pl.read_parquet(out)["doc_id"].to_list() == ["17", "4"]
+    table.write_text("case_id,text\n21,fever\n")
+    clinic("suggest", flags={"suggest": {**given, "id_column": None}}, reporter=listener, force=True)
+    assert pl.read_parquet(out)["doc_id"].to_list() == ["21"]
+    assert listener.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        ({"doc_id": [["a", "b"]], "text": ["fever"]}, "'doc_id' holds lists or objects"),
+        ({"doc_id": [{"a": 1}], "text": ["fever"]}, "'doc_id' holds lists or objects"),
+        ({"doc_id": [b"\xff"], "text": ["fever"]}, "'doc_id' holds bytes"),
+        ({"doc_id": ["a"], "text": [["fever", "cough"]]}, "'text' holds lists or objects"),
+    ],
+)
+def test_columns_that_are_no_text_are_named(trained: Any, tmp_path: Path, frame: dict[str, list[Any]], said: str) -> None:
+    table = tmp_path / "new.parquet"
+    pl.DataFrame(frame).write_parquet(table)
+    with pytest.raises(DataError, match=said) as caught:
+        trained(path=str(table))
+    assert str(table) in caught.value.where
+
+
+def test_rows_are_never_numbered_in_silence_where_there_may_be_ids(trained: Any, listener: Listener, tmp_path: Path) -> None:
+    table = tmp_path / "new.csv"
+    table.write_text("CASE_ID,sex,text\n17,f,fever\n4,f,cough\n")
+    trained(path=str(table), reporter=listener)
+    (warning,) = listener.warnings
+    assert "numbered by row" in warning
+    assert "'CASE_ID'" in warning
+    assert "'sex'" not in warning
+    table.write_text("text\nfever\ncough\n")
+    trained(path=str(table), reporter=listener)
+    assert len(listener.warnings) == 1
+
+
+def test_ids_that_repeat_or_are_missing_are_told(trained: Any, listener: Listener, tmp_path: Path) -> None:
+    table = tmp_path / "new.csv"
+    table.write_text("doc_id,text\na,fever\nb,cough\na,fever\n,cough\n")
+    trained(path=str(table), reporter=listener)
+    assert listener.warnings == [
+        "1 of 4 texts have no id in 'doc_id': the number of the row stands for it",
+        "2 of 4 texts share their id with another: 'a'",
+    ]
+
+
+def test_only_assigned_labels_if_asked_for_and_documents_without_any_stay(trained: Any, tmp_path: Path) -> None:
+    table = tmp_path / "new.jsonl"
+    pl.DataFrame({"text": ["fever", "cough", "nothing at all"]}).write_ndjson(table)
+    everything = trained(path=str(table), output=str(tmp_path / "all.csv"))
+    some = trained(path=str(table), output=str(tmp_path / "some.jsonl"), assigned=True)
+    assert some.summary["suggestions"] < everything.summary["suggestions"]
+    assert pl.read_ndjson(tmp_path / "some.jsonl")["doc_id"].to_list() == ["1", "2", "3"]
+
+
+def test_all_assigned_labels_are_found_or_it_is_said_that_there_may_be_more(trained: Any, listener: Listener, tmp_path: Path) -> None:
+    file = trained.run.path / "finetune" / "thresholds.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "value": 1e-9}))
+    record_again(file.parent)
+    found = trained(text="fever", assigned=True, reporter=listener)
+    assert (found.summary["suggestions"], listener.warnings) == (12, [])
+    assert trained(text="fever", assigned=True, top_k=3, reporter=listener).summary["suggestions"] == 3
+    assert listener.warnings == ["in 1 texts the last of the 3 labels that were looked at is assigned: --top-k 30 looks at more"]
+
+
+def test_durations_are_no_texts(trained: Any, tmp_path: Path) -> None:
+    pl.DataFrame({"text": pl.Series([timedelta(1)])}).write_parquet(tmp_path / "new.parquet")
+    with pytest.raises(DataError, match="the column 'text' holds bytes or times"):
+        trained(path=str(tmp_path / "new.parquet"))
+
+
+def test_nothing_is_suggested_for_an_empty_text(trained: Any, listener: Listener, tmp_path: Path) -> None:
+    table = tmp_path / "new.jsonl"
+    pl.DataFrame({"doc_id": ["a", "b", "c"], "text": ["fever", " ", None]}).write_ndjson(table)
+    trained(path=str(table), output=str(tmp_path / "found.jsonl"), reporter=listener)
+    found = pl.read_ndjson(tmp_path / "found.jsonl")
+    assert found["doc_id"].to_list() == ["a", "b", "c"]
+    assert [bool(labels) for labels in found["labels"].to_list()] == [True, False, False]
+    assert listener.warnings == ["2 of 3 texts are empty: nothing is suggested for them"]
+
+
+def test_columns_of_other_types_and_gaps_in_them_are_read(trained: Any, tmp_path: Path) -> None:
+    table = tmp_path / "new.parquet"
+    pl.DataFrame({"doc_id": [7, None, 9], "text": [39, 40, None]}).write_parquet(table)
+    trained(path=str(table), output=str(tmp_path / "out.parquet"))
+    assert pl.read_parquet(tmp_path / "out.parquet")["doc_id"].to_list() == ["7", "2", "9"]
+
+
+@pytest.mark.parametrize(
+    ("options", "content", "error", "said"),
+    [
+        ({}, None, UsageError, "nothing to label"),
+        ({"path": "new.csv", "text": "both"}, "text\na\n", UsageError, "both"),
+        ({"text": " "}, None, UsageError, "the text is empty"),
+        ({"text": "fever", "output": ""}, None, RecipeError, "'suggest.output' cannot be ''"),
+        ({"path": "gone.csv"}, None, DataError, "gone.csv"),
+        ({"path": "new.csv"}, "txt\nfever\n", DataError, "no column 'text'"),
+        ({"path": "new.csv"}, "text\n", DataError, "no rows"),
+        ({"path": "new.csv", "output": "./new.csv"}, "text\nfever\n", UsageError, "would replace the texts"),
+        ({"path": "new.csv", "output": "there.csv"}, "text\nfever\n", UsageError, "there already"),
+        ({"path": "gone.csv", "output": "new.docx"}, None, DataError, "no table format goes by the name 'new.docx'"),
+        ({"text": "fever", "tag": "other"}, None, ArtefactError, "finetune-other"),
+    ],
+    ids=str,
+)
+def test_bad_input_is_named(
+    trained: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, str],
+    content: str | None,
+    error: type[Exception],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.csv").touch()
+    if content is not None:
+        (tmp_path / "new.csv").write_text(content)
+    with pytest.raises(error, match=said):
+        trained(**options)
+
+
+def test_a_model_with_a_network_says_why(trained: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    score = FusedScorers.read
+    monkeypatch.setattr(
+        FusedScorers, "read", lambda self, texts, *args, **kwargs: read.append(len(texts)) or score(self, texts, *args, **kwargs)
+    )
+    table = trained(text="fever and cough", top_k=3, why=True).tables[0]
+    assert table.columns[-1].name == "why"
+    assert any(" +" in row[-1] for row in table.rows)
+    assert read == [1]

@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import gzip
+import os
+import socket
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from plant_cli.api.errors import DataError
+from plant_cli.data.lines import BadRows
+from plant_cli.data.tables import (
+    collect,
+    join_columns,
+    peek_columns,
+    scan_table,
+    table_format,
+    text_columns,
+    whole_numbers,
+    write_table,
+    write_text_batches,
+)
+
+FRAME = pl.DataFrame(
+    {
+        "doc_id": ["007", "b"],
+        "text": ['He said "no", twice.\nThen\tleft; ünïcode नमस्ते', "plain"],
+        "labels": [["one label", "two,three"], ['quo"te']],
+    }
+)
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.jsonl", "x.ndjson", "x.json", "x.jsonl.gz"])
+def test_formats_with_lists_survive_the_round_trip(tmp_path: Path, name: str) -> None:
+    write_table(FRAME, tmp_path / name)
+    assert_frame_equal(scan_table(tmp_path / name).collect(), FRAME)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.csv.gz", "x.tsv.gz"])
+def test_separated_formats_hold_lists_as_json(tmp_path: Path, name: str) -> None:
+    write_table(FRAME, tmp_path / name)
+    read = scan_table(tmp_path / name).collect()
+    assert_frame_equal(read.drop("labels"), FRAME.drop("labels"))
+    assert read["labels"].to_list() == ['["one label", "two,three"]', '["quo\\"te"]']
+
+
+def test_the_content_decides_and_not_the_name(tmp_path: Path) -> None:
+    FRAME.write_parquet(tmp_path / "really-parquet.csv")
+    (tmp_path / "really-tabs.csv").write_text("text\tlabels\na, b\tx\n")
+    assert_frame_equal(scan_table(tmp_path / "really-parquet.csv").collect(), FRAME)
+    assert scan_table(tmp_path / "really-tabs.csv").collect().to_dicts() == [{"text": "a, b", "labels": "x"}]
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_tolerated(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_bytes(b"\xef\xbb\xbftext;labels\r\nfoo;bar\r\n")
+    assert scan_table(tmp_path / "x.csv").collect().to_dicts() == [{"text": "foo", "labels": "bar"}]
+
+
+def test_a_name_with_glob_characters_is_only_a_name(tmp_path: Path) -> None:
+    write_table(FRAME, tmp_path / "a[1]*.parquet")
+    assert scan_table(tmp_path / "a[1]*.parquet").collect().height == 2
+
+
+def test_a_huge_field_is_read(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("text,labels\n" + '"' + "word, " * 200_000 + '",a\n')
+    assert scan_table(tmp_path / "x.csv").collect()["text"].str.len_chars().item() == 1_200_000
+
+
+def test_equal_tables_give_equal_compressed_bytes(tmp_path: Path) -> None:
+    write_table(FRAME, tmp_path / "a.jsonl.gz")
+    write_table(FRAME, tmp_path / "b.jsonl.gz")
+    assert (tmp_path / "a.jsonl.gz").read_bytes() == (tmp_path / "b.jsonl.gz").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("a.csv", ".csv"), ("a.b.csv.gz", ".csv"), ("a.parquet", ".parquet"), ("a.gz", None), ("a.xlsx", None), ("csv", None)],
+)
+def test_the_format_that_a_name_promises(name: str, form: str | None) -> None:
+    assert table_format(Path(name)) == form
+
+
+BAD = {
+    "empty": (b"", "the file is empty", "x.bin"),
+    "blank": (b" \n\n", "the file is empty", "x.bin"),
+    "truncated parquet": (b"PAR1" + b"\0" * 100, "truncated or damaged", "104 bytes"),
+    "parquet with a false footer": (b"PAR1" + b"\0" * 100 + b"PAR1", "truncated or damaged", "108 bytes"),
+    "truncated gzip": (gzip.compress(b"text,labels\n" * 99)[:-9], "gzip file is truncated", "x.bin"),
+    "latin 1": ("text,labels\na,b\ncaf\u00e9,b\n".encode("latin-1"), "not UTF-8", "line 3, column 4, byte 19 (0xe9)"),
+    "two columns of one name": (b"id,text,id\na,b,c\n", "2 columns are called 'id'", "line 1: id, text, id"),
+    "digits": (b'{"a": ' + b"9" * 5000 + b"}\n", "cannot be read", "line 1"),
+    "digits in a list": (b'[{"a": ' + b"9" * 5000 + b"}]\n", "cannot be read", "x.bin"),
+    "deep line": (b'{"a": ' + b"[" * 3000 + b"]" * 3000 + b"}\n", "cannot be read", "line 1"),
+    "deep list": (b'[{"a": ' + b"[" * 100000, "cannot be read", "x.bin"),
+    "truncated utf 16": ("text,labels\na,b\n".encode("utf-16")[:-1], "not UTF-16", "line 2, column 4"),
+    "binary": (b"\x7fELF\0\0\0\1", "not text", "line 1"),
+    "late zero byte": (b"text,labels\n" + b"a,b\n" * 2000 + b"\0,b\n", "zero byte", "line 2002"),
+    "archive": (b"PK\x03\x04rest", "zip archive", "x.bin"),
+    "damaged zstd": (b"\x28\xb5\x2f\xfdrest", "zstd file is truncated", "x.bin"),
+    "prose": (b"Dear all\nthis is prose\n", "not a table", "line 1: 'Dear all'"),
+    "too many fields": (b'text,labels\n"a\nb",c\nd,e,f\n', "3 fields, the header 2", "line 4, row 2"),
+    "open quotes": (b'text,labels\na,b\nc,"d\n', "not closed", "line 3"),
+    "broken json line": (b'{"text": "a"}\n{"text": \n', "not JSON", "line 2"),
+    "list on a json line": (b'{"text": "a"}\n[1]\n', "a JSON list", "line 2"),
+    "json with other types": (b'{"t": "a", "labels": ["x"]}\n{"t": "b", "labels": {"y": 1}}\n', "'labels' is of type dict", "line 2"),
+    "json list of numbers": (b"[1, 2]", "does not hold objects", "x.bin"),
+    "broken json": (b'[{"a": 1},\n', "cannot be read", "line 2"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files_are_explained(tmp_path: Path, case: str) -> None:
+    content, what, where = BAD[case]
+    (tmp_path / "x.bin").write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        collect(scan_table(tmp_path / "x.bin"), "x.bin")
+    assert what in caught.value.what
+    assert where in caught.value.where
+    assert caught.value.expected
+    assert caught.value.todo
+    assert caught.value.exit_code == 4
+
+
+def test_a_missing_file_names_its_neighbours(tmp_path: Path) -> None:
+    (tmp_path / "reports.csv").touch()
+    with pytest.raises(DataError) as caught:
+        scan_table(tmp_path / "report.csv")
+    assert caught.value.expected == "did you mean 'reports.csv'?"
+
+
+def test_a_folder_is_not_a_table(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="folder"):
+        scan_table(tmp_path)
+
+
+def test_damage_behind_a_good_footer_is_found_when_collecting(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pl.DataFrame({"text": [f"some text {i}" for i in range(2000)]}).write_parquet(path, compression="zstd")
+    content = bytearray(path.read_bytes())
+    content[10:600] = b"\xff" * 590
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="cannot be read"):
+        collect(scan_table(path), str(path))
+
+
+@pytest.mark.parametrize("name", ["x.xlsx", "x", "x.parquet.gz"])
+def test_an_output_of_unknown_format_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DataError, match="no table format"):
+        write_table(FRAME, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_has_no_end_or_cannot_be_read_twice_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    plug = socket.socket(socket.AF_UNIX)
+    plug.bind(str(tmp_path / "s"))
+    for path in (tmp_path / "pipe", tmp_path / "s", Path("/dev/zero")):
+        with pytest.raises(DataError, match="no plain file"):
+            scan_table(path)
+    plug.close()
+
+
+def test_what_the_system_does_not_let_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises(DataError, match="the file cannot be read"):
+        scan_table(tmp_path / "a")
+    if Path("/proc/self/mem").exists():
+        with pytest.raises(DataError, match="the file cannot be read"):
+            scan_table(Path("/proc/self/mem"))
+
+
+def test_fractions_are_no_whole_numbers() -> None:
+    frame = pl.DataFrame({"a": [0.5, 2.0, None], "b": ["1", "2.7", "x"]})
+    assert frame.select(whole_numbers("a"), whole_numbers("b")).to_dict(as_series=False) == {"a": [None, 2, None], "b": [1, None, None]}
+
+
+@pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16", "utf-32"])
+def test_an_encoding_is_known_by_its_mark_and_any_other_is_named(tmp_path: Path, codec: str) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes("text,labels\ncaf\u00e9,b\n".encode(codec))
+    assert collect(scan_table(path), "x").rows() == [("caf\u00e9", "b")]
+    path.write_bytes("text,labels\ncaf\u00e9,b\n".encode("latin-1"))
+    assert collect(scan_table(path, encoding="iso-8859-1"), "x").rows() == [("caf\u00e9", "b")]
+    with pytest.raises(DataError, match="no encoding named"):
+        scan_table(path, encoding="nonsense")
+
+
+def test_rows_that_cannot_be_read_go_to_whom_asks_for_them(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("text,labels\na,b\nc,d,e\nf,g\n")
+    bad = BadRows()
+    assert collect(scan_table(path, bad=bad), "x").rows() == [("a", "b"), ("f", "g")]
+    assert [row.place for row in bad.rows] == [f"{path}, line 3"]
+    with pytest.raises(DataError, match="3 fields, the header 2"):
+        scan_table(path, bad=BadRows(strict=True))
+
+
+@pytest.mark.parametrize("name", ["x.csv.zst", "x.jsonl.zst", "x.tsv.gz"])
+def test_compressed_tables_come_back(tmp_path: Path, name: str) -> None:
+    frame = pl.DataFrame({"text": ["a", "b"], "labels": ["x", "y"]})
+    write_table(frame, tmp_path / name)
+    assert collect(scan_table(tmp_path / name), "x").equals(frame)
+    assert peek_columns(tmp_path / name) == ["text", "labels"]
+
+
+def test_several_columns_become_one_text() -> None:
+    assert text_columns("title,abstract", ["title", "abstract"]) == ["title", "abstract"]
+    assert text_columns("a,b", ["a,b"]) == ["a,b"]
+    frame = pl.DataFrame({"a": ["x", " ", None], "b": ["y ", "z", None]})
+    assert frame.select(join_columns(["a", "b"])).to_series().to_list() == ["x\ny", "z", ""]
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.jsonl", "x.csv"])
+@pytest.mark.parametrize("sizes", [(0, 2), (1, 0, 1), (0, 0), (2, 0), (1, 1)])
+def test_batches_are_written_as_one_table_wherever_empty_ones_stand(tmp_path: Path, name: str, sizes: tuple[int, ...]) -> None:
+    ends = [sum(sizes[: number + 1]) for number in range(len(sizes))]
+    write_text_batches((FRAME[end - size : end] for size, end in zip(sizes, ends, strict=True)), tmp_path / name)
+    write_table(FRAME[: ends[-1]], tmp_path / f"whole-{name}")
+    assert (tmp_path / name).read_bytes() == (tmp_path / f"whole-{name}").read_bytes()

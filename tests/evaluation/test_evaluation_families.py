@@ -1,0 +1,95 @@
+"""Families at extra cut-offs, choosing by name, and a stranger's family that fails."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from plant_cli.api import DataError, MetricSpec, NoOptions, PluginError, UsageError, WeightedMetric
+from plant_cli.evaluation.counters import Missing, ScoreTable, choose, compute_families, compute_value, find_missing
+
+
+def test_a_missing_metric_is_a_reason_and_a_remedy():
+    assert str(Missing(reason="no scores", remedy="keep them")) == "no scores; keep them"
+
+
+def test_options_of_a_family_hold_beside_the_wanted_cut_offs(make_random, families):
+    [spec] = [spec for spec, _ in families if spec.name == "propensity"]
+    found = compute_families([(spec, spec.options(a=0.6, b=2.6, k=[2]))], make_random(0), ["PSP@4"])
+    assert [metric.name for metric in found] == ["PSnDCG@2", "PSnDCG@4", "PSP@2", "PSP@4"]
+    usual = compute_families([(spec, spec.options())], make_random(0), ["PSP@4"])
+    values = [compute_value(m) for values in (found, usual) for m in values if m.name == "PSP@4"]
+    assert values[0] != values[1]
+
+
+@pytest.mark.parametrize(("given", "said"), [("P@5", "two metrics are named 'P@5'"), ("", "a metric has no name")])
+def test_two_metrics_cannot_have_one_name(given, said, make_random, families):
+    """One would stand in the place of the other, also where a gate asks for it."""
+
+    def flatter(data, options):
+        return [WeightedMetric(name=given, documents=len(data.top), compute=lambda weights: weights.sum(axis=1) * 0 + 1)]
+
+    odd = MetricSpec(name="zzz", summary="Flatters.", compute=flatter)
+    with pytest.raises(PluginError, match=said) as caught:
+        compute_families([*families, (odd, odd.options())], make_random(0))
+    assert "'zzz'" in caught.value.where
+
+
+def test_a_wanted_cut_off_is_computed_beside_the_others(make_random, families):
+    names = [m.name for m in compute_families(families, make_random(0), ["P@7", "R@10[1-5]"])]
+    assert {"P@5", "P@7", "R@7", "MAP"} <= set(names)
+    assert len(names) == len(set(names))
+
+
+def test_values_are_chosen_in_the_order_asked_for(make_random, families):
+    values = compute_families(families, make_random(0))
+    assert [m.name for m in choose(values, ["MAP", "P@1", "MAP"], {})] == ["MAP", "P@1"]
+
+
+def test_a_misspelt_metric_gets_a_near_name(make_random, families):
+    with pytest.raises(UsageError) as caught:
+        choose(compute_families(families, make_random(0)), ["micro_F1"], {})
+    assert "did you mean 'micro-F1'" in caught.value.expected
+
+
+def test_what_needs_every_score_says_why_it_is_missing_and_what_to_do(make_random, families):
+    data = make_random(0)
+    missing = find_missing(families, data, "plant predict --auc")
+    assert set(missing) == {"macro-AUC", "micro-AUC"}
+    with pytest.raises(UsageError, match="not available") as caught:
+        choose(compute_families(families, data), ["macro-AUC"], missing)
+    assert "score of every label" in caught.value.where
+    assert caught.value.todo == "plant predict --auc"
+
+
+def test_a_strangers_metric_may_ask_for_every_score_too(make_random):
+    def highest(data, options):
+        found = data.all_scores.read(slice(None), slice(None)).max(axis=1)
+        return [WeightedMetric(name="highest", documents=len(found), compute=lambda weights: weights @ found / weights.sum(axis=1))]
+
+    spec = MetricSpec(name="odd", summary="needs all", compute=highest, needs_all_scores=("highest",))
+    data = make_random(0)
+    assert compute_families([(spec, spec.options())], data) == []
+    assert list(find_missing([(spec, spec.options())], data, "keep them")) == ["highest"]
+    scores = ScoreTable(values=np.eye(15, 10, dtype=np.float32), rows=np.arange(15), memory=100)
+    [value] = compute_families([(spec, spec.options())], replace(data, all_scores=scores))
+    assert compute_value(value) == pytest.approx(10 / 15)
+    assert find_missing([(spec, spec.options())], replace(data, all_scores=scores), "") == {}
+
+
+def test_a_family_that_fails_is_named(make_random):
+    def fail(data, options):
+        raise ZeroDivisionError("oops")
+
+    with pytest.raises(PluginError, match="'odd' failed: ZeroDivisionError: oops") as caught:
+        compute_families([(MetricSpec(name="odd", summary="fails", compute=fail), NoOptions())], make_random(0))
+    assert caught.value.exit_code == 5
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_an_error_in_four_parts_passes_through(make_random):
+    def refuse(data, options):
+        raise DataError("no", where="here", expected="yes", todo="go")
+
+    with pytest.raises(DataError):
+        compute_families([(MetricSpec(name="odd", summary="refuses", compute=refuse), NoOptions())], make_random(0))

@@ -1,0 +1,213 @@
+"""Hidden states on disk are those that the backbone would give."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from plant_cli.api import BackboneSpec, Choice, Interrupted, ModelSection, SilentReporter
+from plant_cli.network import state_cache as cache
+from plant_cli.network.assembly import find_design
+from plant_cli.network.hardware import Hardware
+from plant_cli.network.reading import HiddenReader, LiveReader, tokenize
+from plant_cli.network.state_cache import CachedReader, StateCache, fingerprint_weights
+from plant_cli.registry import installed
+from plant_cli.runs.session import Session
+
+TEXTS = ["a fever", "a cough and a fever and much more to be said about it all", "", "leg", "word " * 30]
+FP32 = Hardware(device=torch.device("cpu"), dtype=torch.float32)
+BF16 = Hardware(device=torch.device("cpu"), dtype=torch.bfloat16)
+ROWS = np.array([4, 0, 2, 1])
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    return Session(reporter=SilentReporter(), run_path=tmp_path, folder=tmp_path / "finetune")
+
+
+@pytest.fixture
+def frozen(small_network: Callable[..., Any]) -> Any:
+    network = small_network()
+    network.freeze_backbone()
+    return network
+
+
+def opened(network: Any, session: Session, hardware: Hardware = FP32, limit: float = 1.0, data: str = "d") -> HiddenReader:
+    network.section = find_design(network.section, installed().resolve).section
+    live = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "train"), hardware)
+    return StateCache(session=session, data_hash=data, limit=limit, batch=2).open(live, "train")
+
+
+@pytest.mark.parametrize(("hardware", "tolerance"), [(FP32, 1e-6), (BF16, 0.02)])
+def test_cached_states_equal_live_ones(frozen: Any, session: Session, hardware: Hardware, tolerance: float) -> None:
+    cached = opened(frozen, session, hardware)
+    assert isinstance(cached, CachedReader)
+    live = LiveReader(frozen.eval(), cached.tokens, hardware)
+    found, expected = cached.read(ROWS), live.read(ROWS)
+    assert torch.equal(found.mask, expected.mask)
+    assert found.hidden.dtype == hardware.dtype
+    assert torch.allclose(found.hidden[found.mask].float(), expected.hidden[found.mask].float(), atol=tolerance)
+    assert not found.hidden[~found.mask].any()
+    assert expected.hidden.dtype == found.hidden.dtype  # what was chosen on cached states holds for live ones
+
+
+def test_a_second_reader_reads_the_same_file(frozen: Any, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = opened(frozen, session).read(ROWS).hidden
+    monkeypatch.setattr(cache, "_fill", lambda *given: pytest.fail("filled again"))
+    assert torch.equal(opened(frozen, session).read(ROWS).hidden, first)
+
+
+def test_a_backbone_is_the_same_however_few_of_its_options_are_named(frozen: Any, session: Session) -> None:
+    """A stage that goes on with a run is given all options, also those that the user did not name in the first."""
+    opened(frozen, session)
+    options = installed().resolve(BackboneSpec, Choice(name="tiny"))[1]
+    frozen.section = ModelSection(backbone=Choice(name="tiny", options=options.model_dump(mode="json")))
+    opened(frozen, session)
+    frozen.section = ModelSection(backbone=Choice(name="tiny", options={"dropout": 0.5}))
+    opened(frozen, session)
+    assert len(list((session.run_path / "cache").glob("hidden-*"))) == 2
+
+
+def test_other_data_have_another_cache(frozen: Any, session: Session) -> None:
+    opened(frozen, session, data="one")
+    opened(frozen, session, data="other")
+    opened(frozen, session, BF16)
+    assert len(list((session.run_path / "cache").glob("hidden-*"))) == 3
+
+
+def test_other_tokens_have_another_cache_although_they_are_as_many(frozen: Any, session: Session) -> None:
+    """Two runs that share a cache train on the titles of one corpus, which a vocabulary gives in another order, or divides otherwise."""
+    frozen.section = find_design(frozen.section, installed().resolve).section
+    states = StateCache(session=session, data_hash="d", limit=1.0, batch=2)
+    for titles in (["fever", "broken leg"], ["broken leg", "fever"], ["broken", "leg fever"]):
+        live = LiveReader(frozen.eval(), tokenize(frozen, ["a cough", *titles], SilentReporter(), "train"), FP32)
+        rows = np.arange(3)
+        found, expected = states.open(live, "train with titles").read(rows), live.read(rows)
+        assert torch.allclose(found.hidden, expected.hidden * expected.mask.unsqueeze(2), atol=1e-6)
+
+
+@pytest.mark.parametrize("mark", [None, '{"tokens": 1, "hidden": 16}'])
+def test_a_half_written_one_is_written_again(frozen: Any, session: Session, mark: str | None) -> None:
+    whole = opened(frozen, session).read(ROWS).hidden
+    (folder,) = (session.run_path / "cache").glob("hidden-*")
+    (folder / "hidden.bin").write_bytes(b"\x00" * 10)
+    (folder / "done.json").unlink()
+    if mark is not None:
+        (folder / "done.json").write_text(mark)
+    assert torch.equal(opened(frozen, session).read(ROWS).hidden, whole)
+
+
+def test_a_single_number_of_the_backbone_is_noticed(small_network: Callable[..., Any]) -> None:
+    """A user may go on training a few rows of an embedding, in the folder that the cache was filled from."""
+    backbone = small_network().backbone_module
+    before = fingerprint_weights(backbone)
+    for parameter in backbone.parameters():
+        with torch.no_grad():
+            parameter.flatten()[-1] += 1e-3
+        after = fingerprint_weights(backbone)
+        assert after != before
+        before = after
+
+
+@pytest.mark.parametrize("damage", ["flip", "flip in place", "halve", "empty", "remove", "[1, 2]"])
+def test_a_damaged_one_is_told_and_written_again(frozen: Any, session: Session, damage: str) -> None:
+    whole = opened(frozen, session).read(ROWS).hidden
+    (folder,) = (session.run_path / "cache").glob("hidden-*")
+    path = folder / "hidden.bin"
+    content = path.read_bytes()
+    if damage == "remove":
+        path.unlink()
+    elif damage.startswith("["):
+        (folder / "done.json").write_text(damage)
+    else:
+        flipped = content[:9] + bytes([content[9] ^ 2]) + content[10:]
+        before = path.stat()
+        path.write_bytes({"halve": content[: len(content) // 2], "empty": b""}.get(damage, flipped))
+        if damage == "flip in place":  # size and time say nothing
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert torch.equal(opened(frozen, session).read(ROWS).hidden, whole)
+    assert path.read_bytes() == content
+    assert isinstance(session.reporter, SilentReporter)
+    assert [warning for warning in session.reporter.warnings if "the cached hidden states of train are made again" in warning]
+
+
+def test_what_is_too_large_or_learns_is_read_live(frozen: Any, session: Session, small_network: Callable[..., Any]) -> None:
+    assert isinstance(opened(frozen, session, limit=1e-9), LiveReader)
+    assert "computed again each time" in session.reporter.notes[0]
+    assert isinstance(opened(small_network(), session), LiveReader)
+    assert not (session.run_path / "cache").exists()
+
+
+def test_a_batch_is_as_large_as_memory_allows(frozen: Any, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, sizes = LiveReader.read, []
+    monkeypatch.setattr(LiveReader, "read", lambda reader, rows: sizes.append(len(rows)) or read(reader, rows))
+    opened(frozen, session)
+    assert sizes == [2, 2, 1]
+
+
+def test_an_interrupted_cache_counts_for_nothing(frozen: Any, session: Session) -> None:
+    with pytest.raises(Interrupted):
+        opened(frozen, replace(session, should_stop=lambda: True))
+    assert isinstance(opened(frozen, session), CachedReader)
+
+
+def test_two_runs_that_share_a_cache_fill_it_one_after_the_other(frozen: Any, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second waits for the first, and takes what it left; without the lock it would empty the file that the first one fills."""
+    other = replace(session, run_path=session.run_path / "other")
+    other.run_path.mkdir()
+    (session.run_path / "cache").mkdir()
+    (other.run_path / "cache").symlink_to(session.run_path / "cache")
+    fill, filled, second = cache._fill, [], []
+
+    def fill_slowly(*given: Any) -> None:
+        filled.append(given)
+        if len(filled) == 1:
+            second.append(threading.Thread(target=opened, args=(frozen, other)))
+            second[0].start()
+            time.sleep(0.3)
+        fill(*given)
+
+    monkeypatch.setattr(cache, "_fill", fill_slowly)
+    first = opened(frozen, session)
+    second[0].join()
+    assert isinstance(first, CachedReader)
+    assert len(filled) == 1
+
+
+def test_a_full_disk_is_an_error_and_not_the_death_of_the_process(frozen: Any, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no /dev/full here")
+    tokens = tokenize(frozen, TEXTS, SilentReporter(), "train")
+    folder = session.run_path / "cache" / "hidden"
+    monkeypatch.setattr(cache, "STATES", str(full))  # an absolute path wins over the folder
+    with pytest.raises(OSError, match="No space left") as caught:
+        cache._fill(folder, LiveReader(frozen, tokens, FP32), session, "train", 2)
+    assert caught.value.errno == errno.ENOSPC
+    assert not (folder / "done.json").exists()
+
+
+def test_seeds_share_a_cache_unless_their_backbones_differ(frozen: Any, session: Session) -> None:
+    opened(frozen, session)
+    opened(frozen, session)
+    assert len(list((session.run_path / "cache").glob("hidden-*"))) == 1
+    with torch.no_grad():
+        frozen.backbone_module.position.weight += 1
+    opened(frozen, session)
+    assert len(list((session.run_path / "cache").glob("hidden-*"))) == 2
+
+
+def test_another_precision_has_another_cache(frozen: Any, session: Session) -> None:
+    whole, half = opened(frozen, session), opened(frozen, session, BF16)
+    assert len(list((session.run_path / "cache").glob("hidden-*"))) == 2
+    assert torch.allclose(half.read(ROWS).hidden.float(), whole.read(ROWS).hidden, atol=0.02)

@@ -1,0 +1,280 @@
+"""Hugging Face backbones on small random models made on the spot: encoders and causal ones, adapters, 4-bit weights."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import (
+    AutoTokenizer,
+    BertConfig,
+    BertModel,
+    ByT5Tokenizer,
+    LlamaConfig,
+    LlamaModel,
+    PreTrainedTokenizerFast,
+    Qwen2Config,
+    RobertaConfig,
+)
+
+from plant_cli.api import ComponentError, ResourceError
+from plant_cli.network.huggingface import HuggingFaceBackbone, Packed, Profile
+from plant_cli.network.quantization import HuggingFaceOptions
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnopqrstuvwxyz", "fever", "cough", "patient"]
+ENCODER_TARGETS = ("query", "key", "value", "attention.output.dense")
+CAUSAL_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj")
+
+
+def save_tokenizer(folder: Path, *, framed: bool) -> None:
+    plain = Tokenizer(models.WordLevel({w: i for i, w in enumerate(WORDS)}, unk_token="[UNK]"))
+    plain.pre_tokenizer = pre_tokenizers.Whitespace()
+    if framed:
+        plain.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    PreTrainedTokenizerFast(tokenizer_object=plain, pad_token="[PAD]", unk_token="[UNK]").save_pretrained(folder)
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("encoder")
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(WORDS), hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, max_position_embeddings=24
+    )
+    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+    save_tokenizer(folder, framed=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("causal")
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(WORDS), hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, max_position_embeddings=64
+    )
+    LlamaModel(config).save_pretrained(folder)
+    save_tokenizer(folder, framed=False)
+    return folder
+
+
+def load(folder: Path, kind: str = "encoder", **options: object) -> HuggingFaceBackbone:
+    targets = ENCODER_TARGETS if kind == "encoder" else CAUSAL_TARGETS
+    return HuggingFaceBackbone(
+        Profile(model=str(folder), adapter_targets=targets, kind=kind), HuggingFaceOptions(**{"overlap": 4} | options)
+    )
+
+
+def test_offsets_point_at_the_words(encoder: Path) -> None:
+    text = "patient  had\tfever"
+    batch = load(encoder).tokenize([text])
+    assert [text[a:b] for a, b in batch.spans[0]] == ["patient", "had", "fever"]
+    assert batch.dropped == [0]
+
+
+def test_what_lies_beyond_the_limit_is_counted(encoder: Path) -> None:
+    batch = load(encoder, max_tokens=3).tokenize(["a b c d e", "a"])
+    assert list(batch.dropped) == [2, 0]
+    assert [len(i) for i in batch.ids] == [3, 1]
+
+
+def test_hidden_states_are_those_of_the_model_without_special_tokens(encoder: Path) -> None:
+    backbone = load(encoder)
+    backbone.module().eval()
+    batch = backbone.tokenize(["fever cough", "patient"])
+    hidden, mask = backbone.encode(batch)
+    ids = torch.tensor([[2, *batch.ids[0].tolist(), 3]])
+    whole = backbone.network(input_ids=ids).last_hidden_state
+    torch.testing.assert_close(hidden[0, :2], whole[0, 1:3])
+    assert mask.tolist() == [[True, True], [True, False]]
+
+
+def test_a_prompt_stands_in_every_window_and_has_no_states(encoder: Path) -> None:
+    backbone = HuggingFaceBackbone(
+        Profile(model=str(encoder), adapter_targets=ENCODER_TARGETS, prompt="patient a"), HuggingFaceOptions(window=12, overlap=4)
+    )
+    backbone.module().eval()
+    batch = backbone.tokenize(["a b c d e f g"])
+    hidden, mask = backbone.encode(batch)
+    window = [2, WORDS.index("patient"), WORDS.index("a"), *batch.ids[0].tolist(), 3]
+    assert mask.sum() == 7
+    torch.testing.assert_close(hidden[0], backbone.network(input_ids=torch.tensor([window])).last_hidden_state[0, 3:-1])
+
+
+def test_a_packed_model_is_read_as_the_same_model_in_a_folder(encoder: Path) -> None:
+    whole, calls = BertModel.from_pretrained(encoder, add_pooling_layer=False), []
+    packed = Packed(
+        architecture="BertModel",
+        config=whole.config,
+        tokenizer=AutoTokenizer.from_pretrained(encoder),
+        weights=lambda: calls.append("read") or whole.state_dict(),  # type: ignore[func-returns-value]
+        origin="a file of its own",
+    )
+    profile = Profile(model="org/original", adapter_targets=ENCODER_TARGETS, packed=packed)
+    with torch.device("meta"):
+        assert next(HuggingFaceBackbone(profile, HuggingFaceOptions(overlap=4)).module().parameters()).is_meta
+    assert calls == []
+    backbone = HuggingFaceBackbone(profile, HuggingFaceOptions(overlap=4))
+    backbone.module().eval()
+    expected = load(encoder)
+    expected.module().eval()
+    batch = expected.tokenize(["fever cough", "patient"])
+    torch.testing.assert_close(backbone.encode(batch)[0], expected.encode(batch)[0], rtol=0, atol=0)
+    assert (backbone.origin, backbone.network.name_or_path) == ("a file of its own", "org/original")
+    assert expected.origin == str(encoder)
+
+
+def test_a_document_longer_than_the_model_is_read_to_its_end(encoder: Path) -> None:
+    backbone = load(encoder)
+    backbone.module().eval()
+    hidden, mask = backbone.encode(backbone.tokenize(["a b c d e f g " * 10]))
+    assert mask.sum() == 70
+    assert bool(torch.isfinite(hidden).all())
+    assert hidden[0, -1].abs().sum() > 0
+
+
+def test_positions_that_a_model_keeps_for_padding_are_no_part_of_a_window(small_model: Callable[..., Path]) -> None:
+    backbone = load(small_model(RobertaConfig, max_position_embeddings=34, pad_token_id=1))
+    backbone.module().eval()
+    assert backbone.window == 32
+    hidden, mask = backbone.encode(backbone.tokenize(["a b c d e f g " * 10]))
+    assert mask.sum() == 70
+    assert bool(torch.isfinite(hidden).all())
+
+
+def test_windows_that_hardly_move_on_are_refused(encoder: Path) -> None:
+    with pytest.raises(ComponentError, match="overlap of 32"):
+        load(encoder, window=16, overlap=32)
+
+
+def test_neighbours_in_a_batch_change_nothing(encoder: Path) -> None:
+    backbone = load(encoder)
+    backbone.module().eval()
+    alone, _ = backbone.encode(backbone.tokenize(["fever cough"]))
+    together, _ = backbone.encode(backbone.tokenize(["fever cough", "a b c d e f g h i j k"]))
+    torch.testing.assert_close(alone[0], together[0, :2], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("quantization", ["none", "nf4"])
+def test_an_adapter_learns_is_saved_in_pefts_layout_and_comes_back(causal: Path, tmp_path: Path, quantization: str) -> None:
+    torch.manual_seed(0)
+    backbone = load(causal, "causal", adapter="lora", lora_dropout=0.0, quantization=quantization)
+    batch = backbone.tokenize(["patient fever a b", "cough c"])
+    trained = [p for p in backbone.module().parameters() if p.requires_grad]
+    assert 0 < sum(p.numel() for p in trained) < 20_000
+    optimizer = torch.optim.AdamW(trained, lr=1e-2)
+    losses = []
+    for _ in range(3):
+        hidden, mask = backbone.encode(batch)
+        loss = ((hidden.float() - 1.0)[mask] ** 2).mean()
+        losses.append(float(loss.detach()))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert losses[-1] < losses[0]
+    backbone.module().eval()
+    after, _ = backbone.encode(batch)
+    backbone.save(tmp_path)
+    assert (tmp_path / "adapter" / "adapter_config.json").exists()
+    fresh = load(causal, "causal", adapter="lora", lora_dropout=0.0, quantization=quantization)
+    fresh.module().eval()
+    assert not torch.allclose(fresh.encode(batch)[0], after)
+    fresh.restore(tmp_path)
+    tolerance = {"none": 1e-5, "nf4": 1e-2}[quantization]  # 4-bit layers compute in bf16
+    torch.testing.assert_close(fresh.encode(batch)[0], after, rtol=tolerance, atol=tolerance)
+
+
+def test_full_training_saves_every_weight(encoder: Path, tmp_path: Path) -> None:
+    backbone = load(encoder, adapter="full")
+    with torch.no_grad():
+        next(iter(backbone.module().parameters())).add_(1.0)
+    backbone.module().eval()
+    batch = backbone.tokenize(["fever"])
+    backbone.save(tmp_path)
+    fresh = load(encoder, adapter="full")
+    fresh.module().eval()
+    fresh.restore(tmp_path)
+    torch.testing.assert_close(fresh.encode(batch)[0], backbone.encode(batch)[0])
+
+
+def test_layer_groups_run_from_first_to_last_and_hold_every_parameter_once(encoder: Path) -> None:
+    backbone = load(encoder, adapter="full")
+    groups = backbone.layer_groups()
+    assert len(groups) == 3
+    held = [id(p) for group in groups for p in group]
+    assert sorted(held) == sorted(id(p) for p in backbone.module().parameters())
+
+
+def test_a_frozen_backbone_trains_nothing(encoder: Path) -> None:
+    assert not any(p.requires_grad for p in load(encoder, adapter="none").module().parameters())
+
+
+def test_a_missing_model_says_how_to_get_it(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError) as caught:
+        load(tmp_path / "nowhere")
+    assert "hf download" in caught.value.todo
+    assert caught.value.exit_code == 6
+
+
+@pytest.mark.parametrize("adapter", ["none", "full"])
+def test_weights_that_were_cut_off_are_named(encoder: Path, tmp_path: Path, adapter: str) -> None:
+    folder = shutil.copytree(encoder, tmp_path / "cut")
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[: weights.stat().st_size // 2])
+    with pytest.raises(ResourceError, match="could not be loaded") as caught:
+        load(folder, adapter=adapter)
+    assert caught.value.where == str(folder)
+
+
+def test_a_hub_model_is_fetched_at_its_commit() -> None:
+    with pytest.raises(ResourceError) as caught:
+        HuggingFaceBackbone(Profile(model="some/model", revision="abc", adapter_targets=()), HuggingFaceOptions())
+    assert "hf download some/model --revision abc" in caught.value.todo
+
+
+def test_a_gated_model_says_where_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object, **named: object) -> None:
+        raise OSError("You are trying to access a gated repo.\nMake sure to have access to it.")
+
+    monkeypatch.setattr(AutoTokenizer, "from_pretrained", refuse)
+    with pytest.raises(ResourceError, match="gated repo") as caught:
+        HuggingFaceBackbone(Profile(model="some/model", adapter_targets=()), HuggingFaceOptions())
+    assert "https://huggingface.co/some/model" in caught.value.todo
+    assert "hf auth login" in caught.value.todo
+
+
+def test_a_slow_tokenizer_is_refused_with_the_reason(causal: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "slow"
+    LlamaConfig.from_pretrained(causal).save_pretrained(folder)
+    ByT5Tokenizer().save_pretrained(folder)
+    with pytest.raises(ComponentError, match="slow one") as caught:
+        load(folder, "causal")
+    assert "offsets" in caught.value.expected
+
+
+@pytest.mark.parametrize("config", [LlamaConfig, Qwen2Config])
+def test_a_model_without_a_tokenizer_is_refused(tmp_path: Path, config: type) -> None:
+    config().save_pretrained(tmp_path)
+    with pytest.raises(ResourceError, match="tokenizer"):
+        load(tmp_path, "causal")
+
+
+def test_gradient_checkpointing_changes_no_gradient(causal: Path) -> None:
+    found = []
+    for checkpointing in (False, True):
+        torch.manual_seed(0)
+        backbone = load(causal, "causal", adapter="lora", lora_dropout=0.0, gradient_checkpointing=checkpointing)
+        backbone.module().train()
+        backbone.encode(backbone.tokenize(["patient fever a b"]))[0].square().sum().backward()
+        found.append({n: p.grad for n, p in backbone.module().named_parameters() if p.requires_grad})
+    assert any("layers.0" in name and bool(gradient.any()) for name, gradient in found[1].items())
+    torch.testing.assert_close(found[1], found[0])
+
+
+def test_the_tokenizer_hash_tells_tokenizers_apart(encoder: Path, causal: Path) -> None:
+    assert load(encoder).tokenizer_hash == load(encoder).tokenizer_hash
+    assert load(encoder).tokenizer_hash != load(causal, "causal").tokenizer_hash
+    assert np.all([len(load(encoder).tokenizer_hash) == 64])

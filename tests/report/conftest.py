@@ -1,0 +1,59 @@
+"""Two evaluated systems in a run whose training and prediction are played."""
+
+import json
+
+import pytest
+
+from plant_cli.api import Request, SilentReporter
+from plant_cli.registry import installed
+from plant_cli.report.evaluated import read_evaluated
+from plant_cli.runs.runner import RequestRunner
+from tests.commands.conftest import played  # noqa: F401
+
+
+@pytest.fixture
+def evaluate(played, tmp_path):  # noqa: F811
+    """Evaluate systems by tag, and read them as a report does: `evaluate("baseline")` reads the one without a tag, then that."""
+
+    def run(*tags, **options):
+        for tag in (None, *tags):
+            played("eval", tag, force=True, **{"bootstrap": 40, **options})
+        return read_evaluated(["finetune", *tags], tmp_path / "run")
+
+    return run
+
+
+@pytest.fixture
+def systems(evaluate):
+    """`finetune` and `baseline`, which is wrong in every second document."""
+    return evaluate("baseline")
+
+
+@pytest.fixture
+def metrics(tmp_path):
+    """The content of a metrics.json: `metrics("eval-baseline")`."""
+    return lambda folder="eval": json.loads((tmp_path / "run" / folder / "metrics.json").read_text())
+
+
+@pytest.fixture
+def rewrite(tmp_path):
+    """Change a system's stage.json: `rewrite("finetune", summary={…})`."""
+
+    def write(folder, **changes):
+        path = tmp_path / "run" / folder / "stage.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+    return write
+
+
+@pytest.fixture
+def silent():
+    return SilentReporter()
+
+
+@pytest.fixture
+def open_corpus(tmp_path):
+    """The corpus of the played run."""
+    flags = {"data": {"path": str(tmp_path / "data.parquet")}}
+    request = Request(registry=installed(), run_path=tmp_path / "run", flags=flags, reporter=SilentReporter())
+    return RequestRunner(request).open("verify").corpus

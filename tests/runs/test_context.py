@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import shutil
+
+import polars as pl
+import pytest
+
+from plant_cli.api import ArtefactError, Choice, ComponentError, DatasetSpec, Request, UsageError
+from plant_cli.data.files import hash_file, read_json, write_json
+from plant_cli.registry import installed
+from plant_cli.runs.runner import run_stage
+
+
+@pytest.fixture
+def prepared(laboratory):
+    """A laboratory whose stages read the corpus, after its first stage; `corpora` collects what they got."""
+    laboratory.corpora = []
+    laboratory.on["alpha"] = laboratory.on["beta"] = laboratory.on["look"] = lambda context: laboratory.corpora.append(context.corpus())
+    laboratory.run("alpha", flags={"data": {"path": str(laboratory.data)}})
+    return laboratory
+
+
+def _header(laboratory):
+    return read_json(laboratory.path / "run.json", "the header")
+
+
+def test_the_first_stage_prepares_the_corpus_and_binds_the_run(prepared):
+    header = _header(prepared)
+    assert header["data_hash"] == prepared.corpora[0].data_hash
+    assert header["label_hash"] == prepared.corpora[0].labels.hash
+    assert header["sources"] == {str(prepared.data): hash_file(prepared.data)}
+
+
+def test_later_stages_find_it_without_being_told_where(prepared):
+    prepared.run("beta")
+    prepared.run("look")
+    assert [corpus.data_hash for corpus in prepared.corpora] == [prepared.corpora[0].data_hash] * 3
+    assert len(prepared.corpora[1].split("test")) == 24
+
+
+def test_a_corpus_named_relative_to_one_folder_is_found_from_another(laboratory, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "titles.csv").write_text("label,title\nlabel 1,One\n")
+    seen = []
+    laboratory.on["alpha"] = laboratory.on["beta"] = lambda context: seen.append(context.corpus().split("test").doc_ids)
+    monkeypatch.chdir(tmp_path)
+    laboratory.run("alpha", flags={"data": {"path": laboratory.data.name, "titles": "titles.csv"}})
+    assert laboratory.record("alpha")["sections"]["data"]["path"] == str(laboratory.data)
+    monkeypatch.chdir(elsewhere)
+    laboratory.run("beta")
+    laboratory.run("run", options={"recipe": str(laboratory.path / "recipe.yaml")})  # the run's own recipe repeats it from here too
+    assert seen[0] == seen[1]
+    assert len(seen) == 2
+
+
+def test_steps_of_one_command_share_one_corpus(laboratory, tmp_path):
+    seen = []
+    laboratory.on["alpha"] = laboratory.on["beta"] = lambda context: seen.append(context.corpus())
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text(f"data: {{path: {laboratory.data}}}\nalpha:\nbeta:\n")
+    laboratory.run("run", options={"recipe": str(recipe)})
+    assert seen[0] is seen[1]
+
+
+def test_another_corpus_in_the_same_run_is_refused(prepared, tmp_path):
+    other = tmp_path / "other.parquet"
+    pl.read_parquet(prepared.data).with_columns(text=pl.col("text") + " changed").write_parquet(other)
+    prepared.on["beta"] = lambda context: context.corpus().split("train")
+    with pytest.raises(ArtefactError) as caught:
+        prepared.run("beta", flags={"data": {"path": str(other)}})
+    assert "splits.json" in caught.value.where
+
+
+def test_a_corpus_folder_of_another_run_is_refused(prepared, tmp_path):
+    corpus, header = prepared.path / "corpus", prepared.path / "run.json"
+    shutil.copy(header, tmp_path / "run.json")
+    write_json(header, {**_header(prepared), "data_hash": "0" * 64})
+    with pytest.raises(ArtefactError, match="the documents of the corpus in this run") as caught:
+        prepared.run("beta")
+    assert str(header) in caught.value.where
+    assert str(corpus / "splits.json") in caught.value.where
+    assert caught.value.exit_code == 4
+
+
+def test_another_label_order_is_refused(prepared):
+    header = prepared.path / "run.json"
+    write_json(header, {**_header(prepared), "label_hash": "0" * 64})
+    with pytest.raises(ArtefactError, match="the label order of the corpus in this run") as caught:
+        prepared.run("beta")
+    assert str(prepared.path / "corpus" / "labels.parquet") in caught.value.where
+    assert str(header) in caught.value.where
+
+
+def test_labels_that_were_reordered_by_hand_are_refused(prepared):
+    labels = prepared.path / "corpus" / "labels.parquet"
+    pl.read_parquet(labels).reverse().write_parquet(labels)
+    with pytest.raises(ArtefactError) as caught:
+        prepared.run("beta")
+    assert str(labels) in caught.value.where
+
+
+def test_other_data_options_in_a_later_stage_are_refused(prepared):
+    with pytest.raises(ArtefactError, match=r"prepared with validation_share = 0\.05, not 0\.3"):
+        prepared.run("beta", flags={"data": {"validation_share": 0.3}})
+
+
+def test_a_vocabulary_is_known_by_what_it_holds(laboratory, tmp_path):
+    """It may have moved with the corpus; a new edition is told, since the run keeps its titles."""
+    laboratory.on["alpha"] = laboratory.on["look"] = lambda context: context.corpus()
+    before, after = tmp_path / "titles.csv", tmp_path / "moved.csv"
+    before.write_text("label,title\na,Apple\n")
+    data = {"path": str(laboratory.data), "vocabulary": str(before)}
+    laboratory.run("alpha", flags={"data": data})
+    before.rename(after)
+    laboratory.run("look", flags={"data": {**data, "vocabulary": str(after)}})
+    after.write_text("label,title\na,Another\n")
+    with pytest.raises(ArtefactError, match="prepared with vocabulary"):
+        laboratory.run("look", flags={"data": {**data, "vocabulary": str(after)}})
+    after.rename(before)
+    laboratory.run("look", flags={"data": data})
+    assert [text for text in laboratory.reporter.warnings if "has changed since this run was begun" in text]
+
+
+def test_a_file_of_rejects_is_written_only_when_this_command_names_it(laboratory, tmp_path):
+    """A run folder that somebody passes on must not replace a file of ours."""
+    laboratory.data = tmp_path / "data.csv"
+    laboratory.data.write_text("text,labels,split\none,a,train\ntwo,a,test\n" + 'thr"ee,a,train,more,cells\n')
+    mine, other = tmp_path / "mine.tsv", tmp_path / "other.tsv"
+    laboratory.on["alpha"] = laboratory.on["beta"] = lambda context: context.corpus().split("test").doc_ids
+    laboratory.run("alpha", flags={"data": {"path": str(laboratory.data), "rejects": str(mine)}})
+    assert "more,cells" in mine.read_text()
+    other.write_text("precious")
+    for file in laboratory.path.rglob("*"):
+        if file.suffix in (".yaml", ".json"):
+            file.write_text(file.read_text().replace(str(mine), str(other)))
+    for act in (lambda: laboratory.run("beta"), lambda: laboratory.run("beta", resume=True), lambda: laboratory.run("alpha", force=True)):
+        act()
+        assert other.read_text() == "precious"
+    laboratory.run("run", options={"recipe": str(laboratory.path / "recipe.yaml")}, force=True)
+    assert other.read_text() == "precious"
+    with pytest.raises(UsageError, match="would replace a file that holds something else"):
+        laboratory.run("alpha", flags={"data": {"rejects": str(other)}}, force=True)
+    assert other.read_text() == "precious"
+    laboratory.run("alpha", flags={"data": {"rejects": str(mine)}}, force=True)
+    assert "more,cells" in mine.read_text()
+
+
+def test_an_action_prepares_no_corpus(laboratory):
+    laboratory.run("alpha")
+    laboratory.on["look"] = lambda context: context.corpus()
+    with pytest.raises(ArtefactError, match="has no corpus yet") as caught:
+        laboratory.run("look", flags={"data": {"path": str(laboratory.data)}})
+    assert "plant mig" in caught.value.todo
+    assert not (laboratory.path / "corpus").exists()
+
+
+def test_components_are_found_by_kind_and_name(laboratory):
+    seen = []
+    laboratory.on["outside"] = lambda context: seen.append(context.component(DatasetSpec, Choice(name="files")))
+    laboratory.run("outside")
+    assert seen[0][0].name == "files"
+    laboratory.on["outside"] = lambda context: context.component(DatasetSpec, Choice(name="flies"))
+    with pytest.raises(ComponentError, match="flies"):
+        laboratory.run("outside")
+
+
+def test_an_input_is_found_only_when_its_stage_is_done(laboratory):
+    found = []
+    laboratory.on["beta"] = lambda context: found.append((context.find_input("alpha"), context.find_input("alpha", "other")))
+    laboratory.run("alpha")
+    laboratory.run("beta")
+    assert found == [(laboratory.path / "alpha", None)]
+    (laboratory.path / "alpha" / "alpha.txt").unlink()
+    with pytest.raises(ArtefactError, match="alpha"):
+        laboratory.run("beta", force=True)
+
+
+def test_a_run_that_lost_its_recipe_says_so(prepared):
+    (prepared.path / "recipe.yaml").unlink()
+    with pytest.raises(ArtefactError, match="the run has lost its recipe") as caught:
+        prepared.run("look")
+    assert "--set data.path=PATH" in caught.value.todo
+
+
+@pytest.fixture
+def real(tmp_path):
+    """Run a real stage in a run that is not there yet: `real("mig", corpus)`; `.path` is the run."""
+
+    def run(name, path=None):
+        flags = {} if path is None else {"data": {"path": str(path)}}
+        return run_stage(Request(registry=installed(), run_path=run.path, flags=flags), name)
+
+    run.path = tmp_path / "new"
+    return run
+
+
+def test_a_run_in_which_nothing_has_finished_never_had_a_recipe(real, laboratory):
+    with pytest.raises(ArtefactError) as caught:
+        real("pretrain-attn", laboratory.data)
+    assert caught.value.todo == f"plant mig --run {real.path} {laboratory.data}"
+    with pytest.raises(ArtefactError, match="no stage of this run has finished") as caught:
+        real("mig")
+    assert "lost" not in caught.value.what
+    assert "lost" not in caught.value.todo
+    real("mig", laboratory.data)
+
+
+@pytest.mark.parametrize("stage", ["mig", "pretrain-attn", "finetune", "predict", "eval"])
+def test_a_mistyped_run_is_told_and_not_made(real, stage):
+    with pytest.raises(UsageError, match="no corpus was named to start one with") as caught:
+        real(stage)
+    assert caught.value.what.startswith(f"there is no run in '{real.path}'")
+    assert "--run DIR" in caught.value.todo
+    assert not real.path.exists()

@@ -1,0 +1,233 @@
+"""Standardised candidates, logistic weights by plain loops, and the frequency that a left-out document leaves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+from scoring.conftest import Drawn
+
+from plant_cli.scoring.fusion import (
+    KNOTS,
+    Candidates,
+    fit_fusion,
+    fit_logistic,
+    fuse,
+    fuse_pairs,
+    fuse_rows,
+    gather_candidates,
+    standardise,
+)
+from plant_cli.scoring.scores import Scores, find_pairs, keep_best
+
+Floats = npt.NDArray[np.float64]
+
+
+def drawn_scores(gold: csr_array, seed: int, strength: float) -> Scores:
+    """Scores that are higher for gold labels, six listed for each document."""
+    chance = np.random.default_rng(seed)
+    return keep_best((chance.normal(size=gold.shape) + strength * gold.toarray()).astype(np.float32), 6)
+
+
+def test_candidates_are_all_that_any_scorer_lists_with_the_floor_of_those_that_do_not(drawn: Drawn) -> None:
+    scores = [drawn_scores(drawn.gold, seed, 1.0) for seed in (0, 1)]
+    found = gather_candidates(scores)
+    listed = [{(row, label) for row, labels in enumerate(part.rank(6).tolist()) for label in labels} for part in scores]
+    assert list(zip(found.rows.tolist(), found.labels.tolist(), strict=True)) == sorted(listed[0] | listed[1])
+    for row in range(30):
+        inside = found.rows == row
+        for column, part in enumerate(scores):
+            dense = part.matrix.toarray()[row]
+            values = [dense[label] if (row, label) in listed[column] else min(dense[dense != 0]) for label in found.labels[inside]]
+            floor = min(dense[dense != 0])
+            mean, spread = np.mean([*values, floor]), np.std([*values, floor])
+            np.testing.assert_allclose(found.values[inside, column], (np.array(values) - mean) / spread, atol=1e-5)
+
+
+def test_standard_scores_know_no_scale_and_no_offset() -> None:
+    values, rows = np.random.default_rng(0).random((12, 2)), np.repeat(np.arange(3), 4)
+    floors = np.zeros((3, 2))
+    found, _ = standardise(values, floors, rows)
+    moved = standardise(values * np.array([5, 100]) + np.array([1, -3]), floors + np.array([1, -3]), rows)[0]
+    np.testing.assert_allclose(moved, found, atol=1e-9)
+    assert not standardise(np.ones((4, 2)), np.ones((2, 2)), np.zeros(4, dtype=np.int64))[0].any()
+
+
+def plain_loss(coefficients: Floats, design: Floats, right: npt.NDArray[np.bool_], penalty: float) -> float:
+    """Logistic loss in a loop, coefficients penalised in units of their columns' root mean squares."""
+    loss = 0.0
+    for x, yes in zip(design.tolist(), right.tolist(), strict=True):
+        logit = sum(c * v for c, v in zip(coefficients, x, strict=True))
+        loss += math.log1p(math.exp(-logit if yes else logit))
+    scales = np.sqrt(np.mean(design**2, axis=0))
+    return loss + penalty / 2 * float(np.sum((coefficients * scales) ** 2))
+
+
+def test_coefficients_are_those_of_least_loss() -> None:
+    chance = np.random.default_rng(0)
+    design = chance.normal(size=(60, 3)) * np.array([1, 10, 0.1])
+    right = chance.random(60) < 1 / (1 + np.exp(-design @ np.array([1.0, -0.2, 3])))
+    found = fit_logistic(design, right, 0.5)
+    least = minimize(plain_loss, np.zeros(3), (design, right, 0.5), method="BFGS").fun
+    assert plain_loss(found, design, right, 0.5) == pytest.approx(least, abs=1e-6)
+
+
+def test_examples_that_can_be_told_apart_and_none_at_all_have_finite_coefficients() -> None:
+    design = np.array([[1.0, 0.0], [1.0, 1.0]])
+    assert np.isfinite(fit_logistic(design, np.array([False, True]), 1e-3)).all()
+    assert not fit_logistic(np.zeros((0, 2)), np.zeros(0, dtype=bool), 1.0).any()
+
+
+def test_the_penalty_is_against_the_loss_of_a_document_not_of_a_candidate(drawn: Drawn) -> None:
+    candidates = gather_candidates([drawn_scores(drawn.gold, seed, 1.0) for seed in (0, 1)])
+    found = fit_fusion(candidates, drawn.gold, drawn.train_counts, left_out=False, knots=(1.0,), penalty=0.5)
+    right = find_pairs(drawn.gold, candidates.rows, candidates.labels) >= 0
+    expected = fit_logistic(np.column_stack([candidates.values, np.ones(len(right))]), right, 0.5 * 30)
+    np.testing.assert_allclose([*found.weights[:, 0], found.bias[0]], expected)
+
+
+def test_fused_logits_are_those_of_the_formula(drawn: Drawn) -> None:
+    scores = [drawn_scores(drawn.gold, seed, 1.0) for seed in (0, 1)]
+    candidates = gather_candidates(scores)
+    fusion = fit_fusion(candidates, drawn.gold, drawn.train_counts, left_out=False, knots=(1, 4, 20))
+    fused = fuse(fusion, candidates, drawn.train_counts, k=99)
+    for row, label, values in zip(candidates.rows, candidates.labels, candidates.values, strict=True):
+        at = math.log(drawn.train_counts[label])
+        weights = [np.interp(at, np.log([1, 4, 20]), by_knot) for by_knot in [*fusion.weights, fusion.bias]]
+        assert fused.look_up(np.array([row]), np.array([label]))[0] == pytest.approx(float(np.dot([*values, 1], weights)), abs=1e-5)
+
+
+def test_the_better_scorer_counts_more_and_fusing_is_better_than_either() -> None:
+    chance = np.random.default_rng(0)
+    gold = csr_array((chance.random((400, 30)) < 0.1).astype(np.float32))
+    gold.sort_indices()
+    scores = [drawn_scores(gold, 1, 2.0), drawn_scores(gold, 2, 1.0)]
+    counts = np.full(30, 3)
+    candidates = gather_candidates(scores)
+    fusion = fit_fusion(candidates, gold, counts, left_out=False)
+    assert fusion.weights[0, 1] > fusion.weights[1, 1] > 0
+    hits = [np.take_along_axis(gold.toarray(), part.rank(1), axis=1).mean() for part in [*scores, fuse(fusion, candidates, counts)]]
+    assert hits[2] > max(hits[:2])
+
+
+def test_leave_one_out_pairs_count_one_document_less_and_those_of_none_take_no_part() -> None:
+    """Of labels with one and with two documents, the left-out pairs teach what the pairs of one document teach."""
+    values = np.array([[2.0], [1.0], [-1.0], [0.5], [-2.0], [-0.5]])
+    labels, gold = np.array([0, 1, 2, 0, 1, 2]), csr_array(np.array([[1, 1, 0], [0, 0, 0]], dtype=np.float32))
+    candidates = Candidates(shape=(2, 3), rows=np.array([0, 0, 0, 1, 1, 1]), labels=labels, values=values, floors=np.zeros((2, 1)))
+    found = fit_fusion(candidates, gold, np.array([1, 2, 1]), left_out=True, knots=(1, 2))
+    used = np.array([1, 2, 3, 4, 5])  # the first pair's label has no other document
+    plain = Candidates(
+        shape=(2, 3), rows=candidates.rows[used], labels=np.array([0, 2, 0, 1, 2]), values=values[used], floors=np.zeros((2, 1))
+    )
+    expected = fit_fusion(
+        plain, csr_array(np.array([[1, 0, 0], [0, 0, 0]], dtype=np.float32)), np.array([1, 2, 1]), left_out=False, knots=(1, 2)
+    )
+    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-9)
+    np.testing.assert_allclose(found.bias, expected.bias, atol=1e-9)
+
+
+def test_labels_of_no_document_count_as_those_of_one(drawn: Drawn) -> None:
+    candidates = gather_candidates([drawn_scores(drawn.gold, 0, 1.0)])
+    fusion = fit_fusion(candidates, drawn.gold, drawn.train_counts, left_out=False, knots=KNOTS)
+    none, one = (fuse(fusion, candidates, np.full(9, count)).matrix.toarray() for count in (0, 1))
+    np.testing.assert_array_equal(none, one)
+
+
+def test_another_order_of_labels_changes_nothing(drawn: Drawn) -> None:
+    order = np.random.default_rng(3).permutation(9)
+    back = csr_array(drawn.gold[:, order])
+    back.sort_indices()
+    values = [np.random.default_rng(seed).random(drawn.gold.shape).astype(np.float32) for seed in (0, 1)]
+    results = []
+    for gold, given, counts in ((drawn.gold, values, drawn.train_counts), (back, [v[:, order] for v in values], drawn.train_counts[order])):
+        candidates = gather_candidates([keep_best(v, 9) for v in given])
+        fusion = fit_fusion(candidates, gold, counts, left_out=True)
+        results.append(fuse(fusion, candidates, counts, k=9).look_up(*np.divmod(np.arange(270), 9)).reshape(30, 9))
+    np.testing.assert_allclose(results[1], results[0][:, order], atol=1e-4)
+
+
+def test_labels_that_nobody_lists_have_the_floors_and_rows_pairs_and_lists_agree(drawn: Drawn) -> None:
+    scores = [drawn_scores(drawn.gold, seed, 1.0) for seed in (0, 1)]
+    candidates = gather_candidates(scores)
+    fusion = fit_fusion(candidates, drawn.gold, drawn.train_counts, left_out=False)
+    dense = fuse_rows(fusion, candidates, drawn.train_counts, np.arange(30))
+    rows, labels = np.divmod(np.arange(270), 9)
+    pairs = fuse_pairs(fusion, candidates, drawn.train_counts, rows, labels).reshape(30, 9)
+    np.testing.assert_allclose(dense, pairs, atol=1e-5)
+    listed = fuse(fusion, candidates, drawn.train_counts, k=99).matrix.tocoo()
+    np.testing.assert_allclose(dense[listed.row, listed.col], listed.data, atol=1e-5)
+    everything = gather_candidates(
+        [keep_best(np.where(part.matrix.toarray() == 0, part.floor[:, None], part.matrix.toarray()), 9) for part in scores]
+    )
+    assert everything.values.shape == (270, 2)
+
+
+def test_where_nothing_can_be_learned_every_scorer_counts_alike() -> None:
+    scores = keep_best(np.array([[0.9, 0.1, 0.5]], dtype=np.float32), 3)
+    candidates = gather_candidates([scores, scores])
+    only = csr_array(np.array([[1.0, 0, 0]], dtype=np.float32))
+    fusion = fit_fusion(candidates, only, np.array([1, 1, 1]), left_out=True)  # its only document is left out
+    assert (fusion.weights == 0.5).all()
+    assert fuse(fusion, candidates, np.array([1, 1, 1])).rank(3).tolist() == [[0, 2, 1]]
+
+
+def test_coefficients_are_drawn_to_their_prior() -> None:
+    design, right = np.random.default_rng(0).normal(size=(5, 2)), np.array([True, False, True, False, True])
+    np.testing.assert_allclose(fit_logistic(design, right, 1e6, np.array([2.0, -1.0])), [2.0, -1.0], atol=1e-3)
+
+
+def test_a_document_of_one_candidate_says_how_far_it_stands_out() -> None:
+    alone = keep_best(csr_array(np.array([[0.0, 0.7, 0.0]], dtype=np.float32)), 3)
+    found = gather_candidates([alone])
+    assert found.values.tolist() == [[pytest.approx(1)]]
+    assert found.floors.tolist() == [[pytest.approx(-1)]]
+
+
+def test_labels_without_documents_are_weighed_as_those_that_lose_their_only_one() -> None:
+    """By a plain logistic regression on the labels of one document; the offset shares as many right labels among as many as there are."""
+    chance = np.random.default_rng(0)
+    gold = np.zeros((40, 35), dtype=np.int64)
+    gold[np.arange(10), np.arange(10)] = 1  # ten labels of one document; the fifteen from 20 on have none
+    gold[:, 10:20] = chance.random((40, 10)) < 0.3
+    counts, right = gold.sum(axis=0), csr_array(gold)
+    candidates = gather_candidates([drawn_scores(right, seed, 2.0) for seed in (0, 1)])
+    found = fit_fusion(candidates, right, counts, left_out=True, zero_shot=[False, True])
+    assert found.knots.tolist() == [0, *KNOTS]
+    once = counts[candidates.labels] == 1
+    design = np.stack([candidates.values[once, 1], np.ones(once.sum())], axis=1)
+    weight, bias = fit_logistic(design, gold[candidates.rows[once], candidates.labels[once]] == 1, 0.03 * 40)
+    np.testing.assert_allclose(found.weights[:, 0], [0, weight])
+    assert found.bias[0] == pytest.approx(bias + math.log(10 / 15))
+    rare = fuse_rows(found, candidates, counts, np.arange(40))[:, 25]
+    listed = {(row, label): value for row, label, value in zip(candidates.rows, candidates.labels, candidates.values[:, 1], strict=True)}
+    expected = [weight * listed.get((row, 25), candidates.floors[row, 1]) + found.bias[0] for row in range(40)]
+    np.testing.assert_allclose(rare, expected, rtol=1e-5)
+
+
+def test_without_labels_of_one_document_all_scorers_that_need_none_count_alike(drawn: Drawn) -> None:
+    candidates = gather_candidates([drawn_scores(drawn.gold, seed, 1.0) for seed in (0, 1, 2)])
+    counts = np.where(drawn.train_counts == 1, 0, drawn.train_counts)
+    found = fit_fusion(candidates, drawn.gold, counts, left_out=False, zero_shot=[True, False, True])
+    assert found.weights[:, 0].tolist() == [0.5, 0, 0.5]
+
+
+def test_labels_of_documents_are_weighed_alike_with_and_without_labels_of_none() -> None:
+    gold = csr_array((np.random.default_rng(0).random((30, 12)) < 0.3).astype(np.int64))
+    counts = gold.toarray().sum(axis=0)
+    candidates = gather_candidates([drawn_scores(gold, 0, 2.0)])
+    plain = fit_fusion(candidates, gold, counts, left_out=True)
+    wide = csr_array((gold.data, gold.indices, gold.indptr), shape=(30, 15))
+    more = replace(candidates, shape=(30, 15))
+    found = fit_fusion(more, wide, np.pad(counts, (0, 3)), left_out=True, zero_shot=[True])
+    assert plain.knots.tolist() == list(KNOTS)
+    np.testing.assert_allclose(found.weights[:, 1:], plain.weights)
+    np.testing.assert_allclose(found.bias[1:], plain.bias)
+    np.testing.assert_allclose(
+        fuse_rows(found, more, np.pad(counts, (0, 3)), np.arange(30))[:, :12], fuse_rows(plain, candidates, counts, np.arange(30))
+    )

@@ -1,0 +1,216 @@
+"""Scorers fitted together: what they say of documents, what becomes of those that fail, and input that is odd."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from plant_cli.api import Choice, ComponentError, Documents, FittedScorer, NoOptions, Reason, ScorerInput, ScorerSpec, SilentReporter, Split
+from plant_cli.data.analysers import PLAIN
+from plant_cli.data.labels import LabelTable
+from plant_cli.registry import installed
+from plant_cli.scoring.models import score_parts
+from plant_cli.scoring.scorers import FittedScorers, fit_scorers, read_words
+
+NAMES = ("words", "titles", "neighbours", "linear")
+SIGNS = {"fever": "fever and chills", "arm": "fracture of the arm", "leg": "fracture of the leg", "cough": "cough at night"}
+
+
+def clinic(documents: int = 40, titles: Sequence[str | None] = tuple(SIGNS), same: bool = False) -> tuple[Split, LabelTable]:
+    """Documents that name their one or two labels."""
+    chance = np.random.default_rng(0)
+    gold = np.zeros((documents, 4), dtype=np.int64)
+    for row in range(documents):
+        gold[row, chance.permutation(4)[: 1 + row % 2]] = 1
+    if same:
+        gold[:] = 1
+    signs = list(SIGNS.values())
+    texts = [f"patient {row} has " + " and ".join(signs[label] for label in np.flatnonzero(own)) for row, own in enumerate(gold)]
+    split = Split(
+        name="train",
+        doc_ids=[f"d{row}" for row in range(documents)],
+        texts=texts,
+        gold=csr_array(gold),
+        unseen=csr_array((documents, 0), dtype=np.int64),
+    )
+    return split, LabelTable(ids=["a", "b", "c", "d"], titles=list(titles), train_counts=gold.sum(axis=0).tolist())
+
+
+def fit(names: Sequence[str] = NAMES, *more: ScorerSpec, reporter: Any = None, allow_missing: bool = False, **corpus: Any) -> FittedScorers:
+    split, labels = clinic(**corpus)
+    chosen = [installed().resolve(ScorerSpec, Choice(name=name)) for name in names]
+    chosen += [(spec, spec.options()) for spec in more]
+    found = fit_scorers(chosen, split, labels, PLAIN, reporter or SilentReporter(), seed=0, allow_missing=allow_missing)
+    assert found is not None
+    return found
+
+
+def best(fitted: FittedScorers, texts: Sequence[str]) -> list[int]:
+    scored = fitted.scorers.read(texts, SilentReporter(), "texts")
+    found: list[int] = scored.logits(np.arange(len(texts))).argmax(axis=1).tolist()
+    return found
+
+
+class Played:
+    """A scorer that says what it is told."""
+
+    def __init__(self, values: np.ndarray[Any, Any]) -> None:
+        self.values = values
+
+    def score(self, documents: Documents) -> list[csr_array]:
+        return [csr_array(np.tile(self.values, (len(documents), 1)).astype(np.float32))]
+
+    def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
+        return [Reason(text="")] * len(labels)
+
+    def tensors(self) -> Mapping[str, Any]:
+        return {"values": self.values}
+
+
+def played(values: Sequence[float], error: Exception | None = None) -> ScorerSpec:
+    def fit(options: NoOptions, given: ScorerInput) -> FittedScorer:
+        if error is not None:
+            raise error
+        return FittedScorer(scorer=Played(np.array(values)))
+
+    return ScorerSpec(name="played", summary="P.", fit=fit, load=lambda options, tensors: Played(tensors["values"]))
+
+
+def test_all_together_find_the_labels_and_each_alone_is_kept() -> None:
+    fitted = fit()
+    assert best(fitted, ["chills and fever", "the leg is broken", "nightly cough"]) == [0, 2, 3]
+    assert list(fitted.scorers.alone) == list(NAMES)
+    assert len(fitted.scorers.fusion.weights) == sum(scorer.views for scorer in fitted.scorers.scorers)
+    scored = fitted.scorers.read(["fever"], SilentReporter(), "texts")
+    assert score_parts(scored, 1)["titles"].labels.tolist() == [[0]]
+
+
+@pytest.mark.parametrize(
+    ("titles", "documents", "said"),
+    [(("лихорадка", "рука", "нога", "кашель"), 40, 1), (tuple(SIGNS), 40, 0), (("рука", None, None, None), 20, 0)],
+)
+def test_titles_that_tell_no_labels_apart_are_told(titles: Sequence[str | None], documents: int, said: int) -> None:
+    told = SilentReporter()
+    fit(("words", "titles"), reporter=told, titles=titles, documents=documents)
+    assert len([note for note in told.notes if note.startswith("scorer titles: tells no labels apart here")]) == said
+
+
+def test_left_out_scores_are_of_documents_that_were_not_seen() -> None:
+    fitted = fit(("linear",), documents=6)
+    own = fitted.left_out.logits(np.arange(6))
+    seen = fitted.scorers.read(clinic(6)[0].texts, SilentReporter(), "train").logits(np.arange(6))
+    gold = clinic(6)[0].gold.toarray().astype(bool)
+    assert own[gold].mean() < seen[gold].mean()
+
+
+def test_a_failing_scorer_is_named_and_left_out_only_if_that_is_allowed() -> None:
+    broken = played([0, 0, 0, 0], ValueError("no luck"))
+    with pytest.raises(ComponentError, match="'played' cannot be fitted: ValueError: no luck") as caught:
+        fit(("words",), broken)
+    assert "--allow-missing" in caught.value.todo
+    fitted = fit(("words",), broken, allow_missing=True)
+    assert [scorer.name for scorer in fitted.scorers.scorers] == ["words"]
+    assert "no luck" in fitted.missing["played"]
+
+
+def test_a_scorer_that_cannot_be_saved_is_found_while_scorers_are_fitted() -> None:
+    class Unsaved(Played):
+        def tensors(self) -> dict[str, Any]:
+            raise ValueError("no file")
+
+    spec = replace(played([0, 0, 0, 0]), fit=lambda options, given: FittedScorer(scorer=Unsaved(np.zeros(4))))
+    with pytest.raises(ComponentError, match="'played' cannot be saved: ValueError: no file"):
+        fit(("words",), spec)
+    fitted = fit(("words",), spec, allow_missing=True)
+    assert [scorer.name for scorer in fitted.scorers.scorers] == ["words"]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"), [([1, np.nan, 0, 0], "not numbers"), ([np.inf, 0, 0, 0], "not numbers"), ([1, 0, 0], r"not \(40, 4\)")]
+)
+def test_scores_that_are_not_what_was_promised_are_refused(values: list[float], message: str) -> None:
+    with pytest.raises(ComponentError, match=message):
+        fit((), played(values))
+
+
+def test_a_label_is_found_by_each_of_its_names() -> None:
+    split, labels = clinic()
+    chosen = [installed().resolve(ScorerSpec, Choice(name="titles"))]
+    others = [["pyrexia", "Fever and chills"], [], ["", "crural fracture"], []]
+    named = LabelTable(
+        ids=labels.ids, titles=[labels.titles[0], None, *labels.titles[2:]], train_counts=labels.train_counts, alternatives=others
+    )
+    found, plain = (fit_scorers(chosen, split, known, PLAIN, SilentReporter(), seed=0) for known in (named, labels))
+    assert found is not None
+    assert plain is not None
+    assert best(found, ["pyrexia", "fever and chills", "crural", "cough at night"]) == [0, 0, 2, 3]
+    [scorer] = found.scorers.scorers
+    reasons = scorer.scorer.explain(read_words(["high pyrexia"], PLAIN), [0, 1])
+    assert reasons == [Reason(text="“pyrexia”: pyrexia", words=("pyrexia",)), Reason(text="")]
+    [whole] = [view.matrix.toarray() for view in scorer.score(read_words(["fever and chills"], PLAIN), 4)][:1]
+    assert whole[0, 0] == pytest.approx(1, abs=1e-5)  # another name takes nothing from the one that fits
+    assert whole[0, 1] == 0  # without any name there is nothing to compare with
+    assert best(plain, ["fever and chills"]) == [0]
+
+
+def test_without_titles_their_scorer_is_left_out() -> None:
+    fitted = fit(titles=[None] * 4)
+    assert [scorer.name for scorer in fitted.scorers.scorers] == ["words", "neighbours", "linear"]
+    assert fitted.missing == {"titles": "no label has a title"}
+    split, labels = clinic(titles=[None] * 4)
+    chosen = [installed().resolve(ScorerSpec, Choice(name="titles"))]
+    assert fit_scorers(chosen, split, labels, PLAIN, SilentReporter(), seed=0) is None
+
+
+def test_titles_of_another_language_count_for_little() -> None:
+    fitted = fit(("words", "titles"), titles=["kuume", "käsi", "jalka", "yskä"])
+    assert best(fitted, ["patient has fever and chills", "patient has fracture of the leg", "patient has cough at night"]) == [0, 2, 3]
+
+
+@pytest.mark.parametrize("corpus", [{"documents": 1}, {"documents": 2}, {"documents": 12, "same": True}])
+def test_one_document_and_labels_that_are_all_alike_make_a_model(corpus: dict[str, Any]) -> None:
+    fitted = fit(**corpus)
+    logits = fitted.scorers.read(["fever and chills", ""], SilentReporter(), "texts").logits(np.arange(2))
+    assert np.isfinite(logits).all()
+
+
+def test_labels_with_the_same_documents_are_told_apart_by_their_titles() -> None:
+    split, labels = clinic()
+    gold = split.gold.toarray()
+    gold[:, 3] = gold[:, 0]
+    twins = Split(name="train", doc_ids=split.doc_ids, texts=split.texts, gold=csr_array(gold), unseen=split.unseen)
+    named = LabelTable(ids=labels.ids, titles=["chills", "arm", "leg", "fever"], train_counts=gold.sum(axis=0).tolist())
+    chosen = [installed().resolve(ScorerSpec, Choice(name=name)) for name in NAMES]
+    fitted = fit_scorers(chosen, twins, named, PLAIN, SilentReporter(), seed=0)
+    assert fitted is not None
+    assert best(fitted, ["a fever", "chills"]) == [3, 0]
+
+
+def test_what_the_weights_are_learned_from_is_the_same_with_the_same_seed() -> None:
+    one, other = fit(), fit()
+    assert np.array_equal(one.scorers.fusion.weights, other.scorers.fusion.weights)
+
+
+def test_words_are_those_of_the_corpus() -> None:
+    assert read_words(["Fever-free, 3 days"], PLAIN).vocabulary == ("fever", "free", "days")
+
+
+def test_titles_propose_labels_that_no_training_document_has() -> None:
+    split, labels = clinic()
+    wide = replace(split, gold=csr_array((split.gold.data, split.gold.indices, split.gold.indptr), shape=(40, 6)))
+    more = LabelTable(
+        ids=[*labels.ids, "e", "f"], titles=[*labels.titles, "stone in the kidney", "gout"], train_counts=[*labels.train_counts, 0, 0]
+    )
+    chosen = [installed().resolve(ScorerSpec, Choice(name=name)) for name in NAMES]
+    found = fit_scorers(chosen, wide, more, PLAIN, SilentReporter(), seed=0)
+    assert found is not None
+    scored = found.scorers.read(["patient with a stone in the left kidney", "fever and chills"], SilentReporter(), "test")
+    logits = scored.logits(np.arange(2))
+    assert np.isfinite(logits).all()
+    assert logits[0, 4] > logits[0, 5]
+    assert logits[1].argmax() == 0

@@ -1,0 +1,93 @@
+"""Where the texts to label come from: tables, text files, folders of them, standard input; in any encoding."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from plant_cli.api import DataError, DataSection, SilentReporter
+from plant_cli.scoring.new_texts import TextReader
+
+NOTE = "Zufuhr von Wärme"
+
+
+class Listener(SilentReporter):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def warn(self, message: str) -> None:
+        self.said.append(message)
+
+    note = warn
+
+
+def read(path: Path | str, *, data: DataSection | None = None, reporter: Listener | None = None, **options: Any) -> dict[str, str]:
+    reader = TextReader(data=data or DataSection(), reporter=reporter or SilentReporter(), **options)
+    return dict(zip(*reader.read(str(path)), strict=True))
+
+
+def test_a_text_file_is_one_document_and_a_folder_as_many_as_it_holds(tmp_path: Path) -> None:
+    for name, text in {"b.txt": "two", "a.txt": NOTE, "c.key": "no text"}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert read(tmp_path / "a.txt") == {"a": NOTE}
+    assert list(read(tmp_path).items()) == [("a", NOTE), ("b", "two")]
+    (tmp_path / "none").mkdir()
+    with pytest.raises(DataError, match=r"no \.txt files"):
+        read(tmp_path / "none")
+    with pytest.raises(DataError, match="no such file"):
+        read(tmp_path / "none.txt")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_standard_input_is_one_text(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is not Unicode it is taken to be in the encoding of the run's corpus."""
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(NOTE.encode(encoding))))
+    assert read("-", data=DataSection(encoding="cp1252")) == {"text": NOTE}
+
+
+def test_a_text_in_an_unknown_encoding_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(NOTE.encode("cp1252"))
+    with pytest.raises(DataError, match="the text is not UTF-8") as caught:
+        read(tmp_path / "a.txt")
+    assert "line 1, column 13" in caught.value.where
+    assert read(tmp_path / "a.txt", encoding="cp1252") == {"a": NOTE}
+
+
+def test_a_table_of_another_encoding_than_the_runs_corpus(tmp_path: Path) -> None:
+    data, listener = DataSection(encoding="cp1252"), Listener()
+    for encoding in ("utf-8", "utf-8-sig", "cp1252"):
+        (tmp_path / f"{encoding}.csv").write_text(f"doc_id,text\n7,{NOTE}\n", encoding=encoding)
+        assert read(tmp_path / f"{encoding}.csv", data=data, reporter=listener) == {"7": NOTE}
+    with pytest.raises(DataError, match="no such file"):
+        read(tmp_path / "gone.csv", data=data, reporter=listener)
+    assert [said.partition(":")[0] for said in listener.said] == [f"{tmp_path / 'cp1252.csv'} is not UTF-8"]
+
+
+def test_the_column_of_texts_can_be_named(tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("nr,titel,inhalt\n1,Wind,Rotor\n")
+    assert read(tmp_path / "new.csv", text_column="titel,inhalt", id_column="nr") == {"1": "Wind\nRotor"}
+    with pytest.raises(DataError, match="there is no column 'text'") as caught:
+        read(tmp_path / "new.csv")
+    assert "nr, titel, inhalt" in caught.value.expected
+
+
+def test_no_message_holds_a_document(tmp_path: Path) -> None:
+    """Without a header the first document is taken for the names of columns."""
+    (tmp_path / "new.csv").write_text(f'"The patient {"and again " * 50}","e11.9"\n"another","r50"\n')
+    with pytest.raises(DataError, match="there is no column 'text'") as caught:
+        read(tmp_path / "new.csv")
+    assert len(f"{caught.value.expected}{caught.value.todo}") < 400
+
+
+def test_empty_texts_are_told(tmp_path: Path) -> None:
+    listener = Listener()
+    (tmp_path / "a.txt").write_text(" \n")
+    assert read(tmp_path, reporter=listener) == {"a": " \n"}
+    assert listener.said == ["1 of 1 texts are empty: nothing is suggested for them"]

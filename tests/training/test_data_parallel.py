@@ -1,0 +1,233 @@
+"""Whatever steps, the result is that of one process: this file is also the program that the processes run."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.distributed.tensor import DTensor
+
+TEXTS = [["fever a cough b c", "patient d"], ["a b c d e f g"], ["cough", "fever patient a b"]]
+TARGETS = {"llama": ("q_proj", "v_proj"), "bert": ("query", "value")}
+
+
+def build(folder: Path, lstm: int | None = None, **options: Any) -> Any:
+    """A network on the model in `folder`, without dropout; its adapters do something from the start. With `lstm`: on two levels."""
+    from plant_decoders.joint_laat import JointLaat
+    from plant_decoders.label_attention import LabelAttention
+    from plant_decoders.options import JointLaatOptions, LabelAttentionOptions
+
+    from plant_cli.api import DecoderShape, ModelSection
+    from plant_cli.data.labels import LabelTable
+    from plant_cli.network.assembly import Network
+    from plant_cli.network.huggingface import HuggingFaceBackbone, Profile
+    from plant_cli.network.quantization import HuggingFaceOptions
+
+    torch.manual_seed(0)
+    kind = "causal" if folder.name == "llama" else "encoder"
+    profile = Profile(model=str(folder), adapter_targets=TARGETS[folder.name], kind=kind, device="cpu")  # type: ignore[arg-type]
+    backbone = HuggingFaceBackbone(profile, HuggingFaceOptions(**{"lora_dropout": 0.0} | options))
+    for name, parameter in backbone.network.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.1)
+    for part in backbone.network.modules():
+        if isinstance(part, torch.nn.Dropout):
+            part.p = 0.0
+    shape = DecoderShape(hidden=32, labels=7, parents=list("aabbccc"))
+    decoder: Any = LabelAttention(LabelAttentionOptions(heads=2, pool=8, init_scale=0.5), shape)
+    if lstm is not None:
+        decoder = JointLaat(JointLaatOptions(lstm=lstm, inner=8, context=4, dropout=0.0), shape)
+    labels = LabelTable(ids=[str(i) for i in range(7)], titles=[None] * 7, train_counts=[1] * 7)
+    return Network(backbone, decoder, ModelSection(), labels)
+
+
+def held(tensors: Sequence[torch.Tensor]) -> int:
+    """Bytes that this process has of them."""
+    local = [t.to_local() if isinstance(t, DTensor) else t for t in tensors]
+    return sum(t.numel() * t.element_size() for t in local)
+
+
+def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dict[str, Any]:
+    """Three micro-batches a step, two steps an epoch, unfrozen gradually; goes on from the checkpoint in `out`, if there is one."""
+    from plant_cli.api import GroupedDecoder, MachineSection, Reading, SilentReporter
+    from plant_cli.network.hardware import choose_hardware
+    from plant_cli.training import checkpoints
+    from plant_cli.training import optimiser as unfreezing
+    from plant_cli.training.checkpoints import open_tracker
+    from plant_cli.training.loop import describe_trainable
+    from plant_cli.training.options import Schedule
+    from plant_cli.training.strategies import choose_strategy, sharing_mode
+
+    network = build(folder, **options)
+    hardware = choose_hardware(MachineSection(device="cpu", precision="fp32"))
+    processes = hardware.processes
+    groups = unfreezing.make_groups(network, unfreezing.Rates(head=3e-3, boost=3e-3, attention=3e-3, backbone=3e-3))
+    chosen = {id(p) for g in groups for p in g.parameters}
+    names = [name for name, p in network.named_parameters() if id(p) in chosen]
+    for parameter in network.parameters():
+        parameter.requires_grad_(id(parameter) in chosen)
+    optimizer = unfreezing.make_optimizer(groups, 0.01)
+    checkpoints.load_checkpoint(out, network, optimizer, print)
+    accelerator = open_tracker(None, out, {}, cpu=sharing_mode() != "deepspeed")
+    trained = describe_trainable(network, hardware, groups, optimizer, 0.05)
+    strategy = choose_strategy(trained, accelerator, SilentReporter())
+
+    def loss_of(number: int) -> torch.Tensor:
+        reading = Reading.of(*network.backbone.encode(network.backbone.tokenize(TEXTS[number])))
+        groups = 0.0
+        if isinstance(network.decoder, GroupedDecoder):
+            reading = network.decoder.read_groups(reading)
+            groups = torch.nn.functional.softplus(torch.tensor([1.0, -1.0, 1.0]) * reading.group_logits).mean()
+        logits = network.decoder(reading)
+        return (
+            groups + torch.nn.functional.softplus(torch.tensor([1.0, -1.0] * 3 + [1.0]) * logits).mean()
+        )  # whose gradient does not vanish
+
+    groups = [replace(group, parameters=found) for group, found in zip(groups, strategy.groups, strict=True)]
+    strategy.backward(loss_of(0) * 0.0, last=True)
+    strategy.step(0.0)  # of documents without any list: is not even counted
+    seen = []
+    for epoch in epochs:
+        active = unfreezing.factors(groups, epoch, Schedule(gradual=True, attention_factor=0.3))
+        unfreezing.unfreeze(groups, active)
+        network.train()
+        for _ in range(2):
+            unfreezing.set_rates(optimizer, groups, 1.0, active)
+            share = [(number, 1.0) for number in processes.share(range(3))]
+            if strategy.lockstep and processes.rank == 1:
+                share.append((0, 0.0))
+            weight = torch.zeros(1)
+            for place, (number, part) in enumerate(share, 1):
+                weight += len(TEXTS[number]) * part
+                strategy.backward(loss_of(number) * len(TEXTS[number]) * part, last=place == len(share))
+            processes.add([weight])
+            strategy.step(float(weight))
+        network.eval()
+        with torch.no_grad(), strategy.gathered():  # the first reads more than the other
+            seen += [float(loss_of(number)) for number in range(3 if processes.first else 1)]
+    sizes = {"parameters": held([*network.parameters()])}
+    sizes["state"] = held([value for values in optimizer.state.values() for value in values.values()])
+    weights = {name: p for name, p in network.named_parameters() if name in names}
+    position = checkpoints.Position(step=2 * epochs[-1] + 2)
+    checkpoints.save_checkpoint(out if processes.first else None, weights, strategy.state(keep=processes.first), position, {})
+    strategy.end()
+    full = {name: p.detach().clone() for name, p in network.named_parameters()}
+    kinds = {type(part).__name__ for part in network.modules()}
+    return {"seen": seen, "sizes": sizes, "whole": full, "kinds": kinds, "after": held([*network.parameters()])}
+
+
+def together(folder: Path, out: Path, cases: list[dict[str, Any]], **environment: str) -> list[dict[str, Any]]:
+    """What the first of two processes makes of the cases."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"}
+    meeting["CUDA_VISIBLE_DEVICES"] = ""  # on processors, wherever this runs
+    command = [sys.executable, __file__, str(folder), str(out), json.dumps(cases)]
+    started = [
+        subprocess.Popen(
+            command,
+            env={**os.environ, **meeting, **environment, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    said = [process.communicate(timeout=300) for process in started]
+    assert [process.returncode for process in started] == [0, 0], said[0][1][-2000:] + said[1][1][-2000:]
+    return [torch.load(out / f"{number}.pt", weights_only=True) for number in range(len(cases))]
+
+
+def assert_same(found: dict[str, Any], expected: dict[str, Any], *, short: bool = False) -> None:
+    """Equal but for rounding; products with short weights are in bf16, and all weights move by some 2e-2."""
+    assert found["seen"] == pytest.approx(expected["seen"], rel=5e-2 if short else 1e-3, abs=1e-5)
+    assert found["whole"].keys() == expected["whole"].keys()
+    for name, tensor in expected["whole"].items():
+        if not name.endswith("key.bias"):  # softmax takes it off again
+            torch.testing.assert_close(found["whole"][name], tensor, atol=2e-3 if short else 1e-4, rtol=1e-3)
+
+
+CASES: dict[str, list[dict[str, Any]]] = {
+    "bert": [{"adapter": "full"}, {"adapter": "full", "lstm": 0}, {"adapter": "full", "lstm": 4}],
+    "llama": [{"adapter": "dora", "gradient_checkpointing": True}, {"adapter": "lora", "quantization": "nf4"}],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", CASES)
+def test_a_spread_network_learns_what_a_whole_one_does_with_half_of_the_memory(
+    family: str, small_model: Callable[..., Path], tmp_path: Path
+) -> None:
+    import transformers
+
+    folder = small_model(getattr(transformers, f"{family.capitalize()}Config"))
+    cases = CASES[family]
+    expected = [learn(folder, tmp_path / f"alone-{number}", range(4), **case) for number, case in enumerate(cases)]
+    for found, alone, case in zip(together(folder, tmp_path, cases, ACCELERATE_USE_FSDP="true"), expected, cases, strict=True):
+        assert_same(found, alone, short="quantization" in case)
+        for what in ("parameters", "state"):
+            assert 0.4 * alone["sizes"][what] < found["sizes"][what] < 0.6 * alone["sizes"][what]
+        assert (found["after"], set(found["kinds"])) == (alone["after"], alone["kinds"])
+
+
+@pytest.mark.slow
+def test_weights_in_8_bits_stay_whole(small_model: Callable[..., Path], tmp_path: Path) -> None:
+    from transformers import LlamaConfig
+
+    folder = small_model(LlamaConfig)
+    alone = learn(folder, tmp_path / "alone", range(4), adapter="lora", quantization="int8")
+    (found,) = together(folder, tmp_path, [{"adapter": "lora", "quantization": "int8"}], ACCELERATE_USE_FSDP="true")
+    assert_same(found, alone, short=True)
+    assert found["sizes"]["state"] < 0.6 * alone["sizes"]["state"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["1", "2"])
+def test_deepspeed_learns_what_one_process_does_with_half_of_the_state(
+    stage: str, small_model: Callable[..., Path], tmp_path: Path
+) -> None:
+    pytest.importorskip("deepspeed", reason="DeepSpeed is not installed")
+    from transformers import BertConfig
+
+    folder = small_model(BertConfig)
+    alone = learn(folder, tmp_path / "alone", range(4), adapter="full")
+    zero = {"ACCELERATE_USE_DEEPSPEED": "true", "ACCELERATE_DEEPSPEED_ZERO_STAGE": stage}
+    (found,) = together(folder, tmp_path, [{"adapter": "full"}], **zero)
+    assert_same(found, alone)
+    assert found["sizes"]["state"] < 0.6 * alone["sizes"]["state"]
+    assert found["after"] == alone["after"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["fsdp", "deepspeed"])
+def test_a_checkpoint_does_not_know_who_wrote_it(way: str, small_model: Callable[..., Path], tmp_path: Path) -> None:
+    """One process, then two that share, then one: the same as one all along."""
+    if way == "deepspeed":
+        pytest.importorskip("deepspeed", reason="DeepSpeed is not installed")
+    from transformers import BertConfig
+
+    folder = small_model(BertConfig)
+    alone = learn(folder, tmp_path / "alone", range(4), adapter="full")
+    environment = {f"ACCELERATE_USE_{way.upper()}": "true", "ACCELERATE_DEEPSPEED_ZERO_STAGE": "2"}
+    learn(folder, tmp_path / "0", [0, 1], adapter="full")
+    together(folder, tmp_path, [{"adapter": "full", "epochs": [2]}], **environment)
+    found = learn(folder, tmp_path / "0", [3], adapter="full")
+    assert_same(found, {**alone, "seen": alone["seen"][-3:]})
+
+
+if __name__ == "__main__":
+    place = Path(sys.argv[2])
+    for index, given in enumerate(json.loads(sys.argv[3])):
+        made = learn(Path(sys.argv[1]), place / str(index), given.pop("epochs", range(4)), **given)
+        if os.environ["RANK"] == "0":
+            torch.save({**made, "kinds": sorted(made["kinds"])}, place / f"{index}.pt")
