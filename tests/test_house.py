@@ -1,4 +1,4 @@
-"""The house is in order: every room has its layer, files are small, names say what is in them, tests mirror the tree."""
+"""The house is in order: every room has its layer, a name occurs once, names say what is in a module."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,10 @@ ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 MODULES = sorted(path for folder in ("plant_cli", "plugins", "docs", "tests") for path in (ROOT / folder).rglob("*.py"))
 SOURCES = [path for path in MODULES if path.relative_to(ROOT).parts[0] in ("plant_cli", "plugins")]
-ROOMS = {path.parent.name for path in (ROOT / "plant_cli").glob("*/__init__.py")} | {"main", "registry"}
+ROOMS = {path.parent.name for path in (ROOT / "plant_cli").glob("*/__init__.py")} | {"main", "registry", "kit"}
+SEE_EVERYTHING = {"kit", "testing"}  # they may import every room, and no room imports them
 FORBIDDEN = {"utils", "util", "helpers", "helper", "common", "misc"}
-LONGEST_FILE, LONGEST_FUNCTION, DEEPEST = 400, 60, 3
+LONGEST_FILE, LONGEST_FUNCTION, DEEPEST = 700, 80, 3
 COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match)
 RETIRED = re.compile(
     r"\b(reckon\w*|heirs?|heed\w*|knobs?|valleys?|bearers?|ledgers?|shelf|shelves|furnish\w*|keeping[ _]books|survival"
@@ -28,6 +30,44 @@ HOMES = {room: ROOT / "plant_cli" / room for room in ROOMS if (ROOT / "plant_cli
 }
 AT_ROOT = {".ci", ".gitignore", ".pre-commit-config.yaml", "LICENSE", "README.md", "constraints.txt", "docs", "plant_cli", "plugins"}
 AT_ROOT |= {"mkdocs.yml", "pyproject.toml", "recipes", "requirements-cpu.lock", "requirements.lock", "tests"}
+SAME_MODULES = {
+    "checkpoints",
+    "codes",
+    "context",
+    "counting",
+    "counts",
+    "documents",
+    "files",
+    "labels",
+    "metrics",
+    "network",
+    "options",
+    "plugin",
+    "ranking",
+    "registration",
+    "scorers",
+    "scores",
+    "selection",
+    "signals",
+    "specs",
+    "splits",
+    "tables",
+    "vocabulary",
+    "words",
+}  # still to be renamed: the list may only shrink
+SAME_CLASSES = {
+    "Documents",
+    "Evidence",
+    "Figure",
+    "Layer",
+    "Pairs",
+    "Place",
+    "Position",
+    "Reading",
+    "Section",
+    "Training",
+    "WordsOptions",
+}
 OWN_ROOMS = {"docs", "packaging", "benchmarks", "golden", "web", "faults"}
 
 
@@ -52,7 +92,14 @@ def test_the_root_holds_what_belongs_there() -> None:
 def test_every_room_has_its_place_in_the_layers() -> None:
     contract = next(c for c in PYPROJECT["tool"]["importlinter"]["contracts"] if c["type"] == "layers")
     placed = sorted(room for layer in contract["layers"] for room in layer.split(" | "))
-    assert placed == sorted(ROOMS)
+    assert placed == sorted(ROOMS - SEE_EVERYTHING)
+
+
+def test_no_room_sees_the_kit_or_the_checks() -> None:
+    contracts = {c["name"]: c for c in PYPROJECT["tool"]["importlinter"]["contracts"]}
+    contract = contracts["No room sees the kit or the conformance checks"]
+    assert sorted(contract["source_modules"]) == sorted(f"plant_cli.{room}" for room in ROOMS - SEE_EVERYTHING)
+    assert sorted(contract["forbidden_modules"]) == ["plant_cli.kit", "plant_cli.testing"]
 
 
 def test_plugins_may_import_the_contract_the_kit_and_the_checks_alone() -> None:
@@ -101,28 +148,22 @@ def parts(node: ast.stmt) -> list[list[ast.stmt]]:
     return [getattr(node, "body", []), other, getattr(node, "finalbody", []), *(branch.body for branch in branches)]
 
 
-def test_folders_of_tests_mirror_the_tree() -> None:
-    """A folder of tests stands where what it tests stands; only those that test no module alone have rooms of their own."""
+def test_folders_of_tests_are_rooms() -> None:
+    """A folder of tests is named after a room or a plugin; only those that test no room alone have names of their own."""
     folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
-    mirrored = [folder for folder in folders if folder.parts and folder.parts[0] not in OWN_ROOMS]
-    places = {folder: ROOT / folder if folder.parts[0] == "plugins" else ROOT / "plant_cli" / folder for folder in mirrored}
+    rooms = [folder for folder in folders if folder.parts and folder.parts[0] not in OWN_ROOMS]
+    places = {folder: ROOT / folder if folder.parts[0] == "plugins" else ROOT / "plant_cli" / folder for folder in rooms}
     assert [str(folder) for folder, place in places.items() if not place.is_dir()] == []
 
 
-@pytest.mark.parametrize("room", sorted(HOMES))
-def test_every_module_has_its_tests_and_every_test_its_module(room: str) -> None:
-    """`plant_cli/a/b.py` is tested by `tests/a/test_b.py`; a module that only declares (no function with a body) may have none."""
-    home, tests = HOMES[room], ROOT / "tests" / room
-    modules = {path.relative_to(home) for path in home.rglob("*.py") if not path.stem.startswith(("__", "test_"))}
-    tested = {path.relative_to(tests).with_name(path.name.removeprefix("test_")) for path in tests.rglob("test_*.py")}
-    untested = [str(module) for module in sorted(modules - tested) if does_something(parse(home / module))]
-    assert (untested, sorted(map(str, tested - modules))) == ([], [])
+def test_the_name_of_a_module_occurs_once() -> None:
+    names = Counter(path.stem for path in SOURCES if path.stem not in ("__init__", "__main__"))
+    assert {name for name, times in names.items() if times > 1} == SAME_MODULES
 
 
-def does_something(module: ast.Module) -> bool:
-    """Whether any function of a module has a body beyond its docstring and `...`."""
-    bodies = [node.body for node in ast.walk(module) if isinstance(node, ast.FunctionDef)]
-    return any(not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)) for body in bodies for line in body)
+def test_the_name_of_a_class_occurs_once() -> None:
+    names = Counter(node.name for path in SOURCES for node in parse(path).body if isinstance(node, ast.ClassDef))
+    assert {name for name, times in names.items() if times > 1} == SAME_CLASSES
 
 
 @pytest.mark.parametrize("folder", ["README.md", "docs", "recipes", *sorted(HOMES)])
