@@ -20,6 +20,8 @@ LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnopqrstuvwxyz", "fever", "cough", "patient"]
 SIZES = {"vocab_size": len(WORDS), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # several processes share the cores
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 limit_spinning()  # as the command does, before torch is loaded
 os.environ["HF_HUB_OFFLINE"] = "1"  # for this process and those that tests start
 if not shutil.which("nvidia-smi"):  # whoever imports triton first decides for all whether its kernels are compiled or interpreted
