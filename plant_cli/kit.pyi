@@ -178,12 +178,6 @@ from plant_cli.network.gathering import (
 )
 from plant_cli.network.hardware import find_device as find_device
 from plant_cli.network.huggingface import (
-    BERT_ATTENTION as BERT_ATTENTION,
-)
-from plant_cli.network.huggingface import (
-    Family as Family,
-)
-from plant_cli.network.huggingface import (
     HuggingFaceBackbone as HuggingFaceBackbone,
 )
 from plant_cli.network.huggingface import (
@@ -192,7 +186,9 @@ from plant_cli.network.huggingface import (
 from plant_cli.network.huggingface import (
     Profile as Profile,
 )
-from plant_cli.network.quantization import FrozenOptions as FrozenOptions
+from plant_cli.network.profile import BERT_ATTENTION as BERT_ATTENTION
+from plant_cli.network.profile import Family as Family
+from plant_cli.network.profile import FrozenOptions as FrozenOptions
 from plant_cli.network.ranking import (
     approx_ndcg_loss as approx_ndcg_loss,
 )

@@ -11,7 +11,7 @@ from transformers import MistralConfig
 
 from plant_cli.api import Request, SilentReporter
 from plant_cli.data.files import read_json
-from plant_cli.network.quantization import CausalOptions
+from plant_cli.network.profile import CausalOptions
 from plant_cli.registry import installed
 from plant_cli.runs.recipes import load_recipe
 from plant_cli.runs.runner import run_stage

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from plant_cli.api import Column, Options, Result, SplitName, StageContext, StageSpec, Table, option
 from plant_cli.data.files import write_json
-from plant_cli.evaluation.gold import CONVENTIONS, ConventionName
+from plant_cli.evaluation.conventions import CONVENTIONS, ConventionName
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from plant_cli.api import Result, StageContext, StageSpec, UsageError, option
 from plant_cli.api.context import with_tag
 from plant_cli.data.files import read_size, write_json
-from plant_cli.evaluation.gold import CONVENTIONS
+from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.results import ScoringOptions, check_gates, parse_gates
 
 if TYPE_CHECKING:

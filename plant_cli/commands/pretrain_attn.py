@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from plant_cli.api import BackboneSpec, Column, LossSpec, Result, StageContext, StageSpec, Table
 from plant_cli.api.context import with_tag
-from plant_cli.network.assembly import find_design
+from plant_cli.network.design import find_design
 from plant_cli.runs.session import open_session
 from plant_cli.training.options import PretrainOptions
 

@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from plant_cli.api import Result, StageContext, StageSpec, Table, UsageError, option
 from plant_cli.data.files import read_size, write_json
-from plant_cli.evaluation.gold import CONVENTIONS
+from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.results import DEFAULT_METRICS, ScoringOptions, check_gates, parse_gates
 
 if TYPE_CHECKING:

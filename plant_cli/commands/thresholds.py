@@ -12,7 +12,7 @@ from plant_cli.api import ArtefactError, DataError, Options, Result, SplitName, 
 from plant_cli.api.context import with_tag
 from plant_cli.data.files import write_json
 from plant_cli.evaluation.results import FEWEST, refuse_too_few
-from plant_cli.evaluation.threshold_search import FORM, parse_targets
+from plant_cli.evaluation.targets import FORM, parse_targets
 
 if TYPE_CHECKING:
     from plant_cli.evaluation.aligned import Predictions

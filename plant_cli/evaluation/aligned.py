@@ -17,9 +17,10 @@ from plant_cli.api.metrics import Hierarchy, MetricInput
 from plant_cli.data.records import require_recorded
 from plant_cli.data.tables import collect, scan_table, trim
 from plant_cli.data.text_tables import shorten, show_names
+from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.counters import Floats, Integers, ScoreTable
 from plant_cli.evaluation.foreign import Numbering, read_foreign
-from plant_cli.evaluation.gold import Convention, Gold
+from plant_cli.evaluation.gold import Gold
 from plant_cli.scoring.predictions import INDICES, read_indexed
 
 FORM = "columns doc_id (string), labels (list of string), scores (list of number), as Parquet, JSON lines, or CSV with lists in JSON"

@@ -13,10 +13,12 @@ from plant_cli.api.errors import DataError
 from plant_cli.api.metrics import MetricValue
 from plant_cli.evaluation.aligned import Predictions
 from plant_cli.evaluation.bootstrap import count_documents, interval, resample
+from plant_cli.evaluation.conventions import CONVENTIONS, ConventionName
 from plant_cli.evaluation.counters import Booleans, Floats, Integers, compute_value, find_hits, ratio_of_sums
-from plant_cli.evaluation.gold import CONVENTIONS, ConventionName, Gold, describe_gold
+from plant_cli.evaluation.gold import Gold, describe_gold
 from plant_cli.evaluation.measures import none_if_undefined
-from plant_cli.evaluation.threshold_search import ENOUGH, NEVER, OWN, Aim, Cuts, Target, choose_cuts, parse_targets
+from plant_cli.evaluation.targets import Aim, Target, parse_targets
+from plant_cli.evaluation.threshold_search import ENOUGH, NEVER, OWN, Cuts, choose_cuts
 from plant_cli.scoring.decisions import ASSIGN, REJECT, REVIEW
 
 FOLDS = 5

@@ -13,6 +13,7 @@ from plant_cli.api.context import Reporter
 from plant_cli.api.metrics import Hierarchy, MetricInput
 from plant_cli.evaluation.aligned import UNNUMBERED, build_input, read_predictions
 from plant_cli.evaluation.comparison import Comparison, compare
+from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.counters import (
     Booleans,
     Families,
@@ -25,7 +26,7 @@ from plant_cli.evaluation.counters import (
     find_predicted,
 )
 from plant_cli.evaluation.foreign import Numbering
-from plant_cli.evaluation.gold import Convention, Gold
+from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.measures import measure_bins
 from plant_cli.evaluation.results import DEFAULT_METRICS
 from plant_cli.evaluation.seeds import Measurement, Systems, average, join_metrics

@@ -26,6 +26,7 @@ from plant_cli.evaluation.bootstrap import (
     resample,
     weigh,
 )
+from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.counters import (
     Families,
     Floats,
@@ -46,7 +47,7 @@ from plant_cli.evaluation.counters import (
     split_counters,
 )
 from plant_cli.evaluation.foreign import Numbering
-from plant_cli.evaluation.gold import Convention, Gold
+from plant_cli.evaluation.gold import Gold
 from plant_cli.scoring.predictions import WHOLE, list_parts
 
 CUT_OFFS = (10, 50)

@@ -16,7 +16,7 @@ from plant_cli.api.errors import GateFailed, UsageError, near_names
 from plant_cli.api.options import Options, option
 from plant_cli.data.files import SIZE_PATTERN
 from plant_cli.data.records import Record, read_record, require_recorded
-from plant_cli.evaluation.gold import HELP, ConventionName
+from plant_cli.evaluation.conventions import HELP, ConventionName
 
 METRICS = "metrics.json"
 

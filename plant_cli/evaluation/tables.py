@@ -10,7 +10,8 @@ import numpy as np
 
 from plant_cli.api.context import Cell, Column, Table
 from plant_cli.api.metrics import MetricInput
-from plant_cli.evaluation.gold import Convention, Gold, describe_gold
+from plant_cli.evaluation.conventions import Convention
+from plant_cli.evaluation.gold import Gold, describe_gold
 from plant_cli.evaluation.measures import Evaluation, Score
 from plant_cli.evaluation.systems import CUT, EVIDENCE_CUT, System
 from plant_cli.network.reading import CutEvidence

@@ -13,7 +13,7 @@ from plant_cli.api import Analyser, Backbone, BackboneSpec, Corpus, Options, Rep
 from plant_cli.data.analysers import name_language, share_languages
 from plant_cli.data.checks import Finding
 from plant_cli.data.documents import take_texts
-from plant_cli.network.assembly import Design
+from plant_cli.network.design import Design
 from plant_cli.relevance.relevance_table import RelevanceTable, count_documents, load_relevance, read_label_index, read_vocabulary
 
 

@@ -14,9 +14,10 @@ from plant_cli.api.errors import ArtefactError, DataError, PlantError
 from plant_cli.api.metrics import MetricInput
 from plant_cli.data.files import read_size
 from plant_cli.evaluation.comparison import Comparison
+from plant_cli.evaluation.conventions import CONVENTIONS, Convention
 from plant_cli.evaluation.counters import Families, compute_value
 from plant_cli.evaluation.foreign import read_numbering
-from plant_cli.evaluation.gold import CONVENTIONS, Convention, Gold, read_gold, read_hierarchy
+from plant_cli.evaluation.gold import Gold, read_gold, read_hierarchy
 from plant_cli.evaluation.measurement import Measure, compare_systems, measure_system
 from plant_cli.evaluation.measures import evaluate, measure_labels
 from plant_cli.evaluation.results import DEFAULT_METRICS, Bound

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from plant_cli.api import Analyser, ArtefactError, Corpus, LabelIndex, MachineSection, PlantError, ScorerSpec, first_line
-from plant_cli.network.assembly import DESCRIPTION, ComponentLookup, Network, load_network, require_words
+from plant_cli.network.assembly import DESCRIPTION, Network, load_network, require_words
 from plant_cli.network.candidates import UNSCORED, measure_recall
+from plant_cli.network.design import ComponentLookup
 from plant_cli.network.hardware import Hardware, choose_hardware
 from plant_cli.network.reading import HiddenReader, LiveReader, Rows, find_token_words, measure_cut, tokenize
 from plant_cli.relevance.relevance_table import read_vocabulary

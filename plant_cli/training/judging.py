@@ -14,7 +14,7 @@ from plant_cli.evaluation.bootstrap import interval, resample
 from plant_cli.evaluation.counters import compute_value
 from plant_cli.evaluation.gold import join_gold, pad_counts
 from plant_cli.evaluation.threshold_search import Objective, Tuned, tune_per_label, tune_threshold
-from plant_cli.network.assembly import ComponentLookup
+from plant_cli.network.design import ComponentLookup
 from plant_cli.runs.folder import VALIDATION
 from plant_cli.runs.session import Session
 from plant_cli.scoring.decisions import write_thresholds

@@ -28,8 +28,9 @@ from plant_cli.api import (
     UsageError,
 )
 from plant_cli.data.files import hash_strings
-from plant_cli.network.assembly import Design, Network, assemble, find_design, read_description, require_words, restore_network
+from plant_cli.network.assembly import Network, assemble, read_description, require_words, restore_network
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
+from plant_cli.network.design import Design, find_design
 from plant_cli.network.hardware import Hardware, choose_hardware
 from plant_cli.network.reading import HiddenReader, LiveReader, Rows, cut_summary, find_token_words, lengths, measure_cut, tokenize
 from plant_cli.network.reading_checks import WordStatistics

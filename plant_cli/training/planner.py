@@ -34,7 +34,7 @@ from plant_cli.api import (
 )
 from plant_cli.api.context import Cell
 from plant_cli.data.files import hash_json
-from plant_cli.network.assembly import ComponentLookup
+from plant_cli.network.design import ComponentLookup
 from plant_cli.network.hardware import Hardware
 from plant_cli.relevance.counting import SparseCounting, Terms
 from plant_cli.relevance.engine import Selection, Signal, keep_words

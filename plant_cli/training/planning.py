@@ -29,11 +29,13 @@ from plant_cli.api import (
     UsageError,
     first_line,
 )
-from plant_cli.network.assembly import ComponentLookup, Network, assemble, find_design
+from plant_cli.network.assembly import Network, assemble
 from plant_cli.network.candidates import score_pairs
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
+from plant_cli.network.design import ComponentLookup, find_design
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.quantization import HuggingFaceOptions, short_parameters
+from plant_cli.network.profile import HuggingFaceOptions
+from plant_cli.network.quantization import short_parameters
 from plant_cli.network.reading import lengths, pad_to_multiple
 from plant_cli.runs.processes import read_launch
 from plant_cli.training.materials import make_steps, micro_sizes, padding_share

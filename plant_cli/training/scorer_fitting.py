@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plant_cli.api import Corpus, DataError, MachineSection, ScorerSpec, Split
-from plant_cli.network.assembly import ComponentLookup
+from plant_cli.network.design import ComponentLookup
 from plant_cli.runs.session import Session
 from plant_cli.scoring.calibration import Calibrated, Pairs, calibrate, describe_reliability, list_scored
 from plant_cli.scoring.models import Combination, list_calibrated, save_combination, score_parts

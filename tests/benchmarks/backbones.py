@@ -38,7 +38,8 @@ from plant_cli.data.analysers import PLAIN
 from plant_cli.data.labels import LabelTable
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware, choose_hardware
-from plant_cli.network.quantization import CausalOptions, add_adapter
+from plant_cli.network.profile import CausalOptions
+from plant_cli.network.quantization import add_adapter
 from plant_cli.network.reading import LiveReader, lengths
 from plant_cli.relevance.relevance_table import RelevanceTable
 from plant_cli.runs.machine import describe_device, peak_memory_gb

@@ -32,8 +32,9 @@ from plant_cli.api import Corpus, DataSection, SilentReporter, Split
 from plant_cli.data.files import replacing
 from plant_cli.data.prepare import prepare
 from plant_cli.evaluation.aligned import build_input, read_predictions
+from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.counters import choose, compute_families, compute_value
-from plant_cli.evaluation.gold import CONVENTIONS, Gold, read_gold
+from plant_cli.evaluation.gold import Gold, read_gold
 from plant_cli.evaluation.measures import measure_bins
 from tests.benchmarks.fusions import FUSIONS, KEPT, Scored, fit_fusion, fuse, list_best, match_titles, squash
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from plant_cli.network import quantization
 from plant_cli.network.huggingface import HuggingFaceBackbone, Profile, prepare_network
-from plant_cli.network.quantization import CausalOptions
+from plant_cli.network.profile import CausalOptions
 
 FAMILIES = {family.name: family for family in (MISTRAL, LLAMA3, DEEPSEEK, PHI3)}
 # What config.json says of Mistral-7B-Instruct-v0.3, Llama-3.1-8B, DeepSeek-R1-Distill-Qwen-7B and Phi-3-mini-4k-instruct.

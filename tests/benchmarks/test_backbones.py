@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.quantization import CausalOptions
+from plant_cli.network.profile import CausalOptions
 from tests.benchmarks import backbones
 from tests.benchmarks.random_models import SIZES, configuration, empty_network, random_network
 

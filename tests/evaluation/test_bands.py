@@ -7,7 +7,7 @@ from plant_cli.api import DataError
 from plant_cli.evaluation.aligned import read_predictions
 from plant_cli.evaluation.bands import are_probabilities, decide, decide_left_out, find_bands, measure_bands, refuse_unreachable
 from plant_cli.evaluation.gold import read_gold
-from plant_cli.evaluation.threshold_search import parse_targets
+from plant_cli.evaluation.targets import parse_targets
 
 NOTHING = {"replicates": 0, "level": 0.95, "seed": 0}
 

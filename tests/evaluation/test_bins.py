@@ -5,8 +5,8 @@ import math
 import pytest
 
 from plant_cli.evaluation.aligned import build_input, read_predictions
+from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.counters import compute_value
-from plant_cli.evaluation.gold import CONVENTIONS
 from plant_cli.evaluation.measures import measure_bins
 
 

@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from plant_cli.evaluation.gold import CONVENTIONS, HELP, ConventionName
+from plant_cli.evaluation.conventions import CONVENTIONS, HELP, ConventionName
 
 
 def test_the_enumeration_holds_every_convention():

@@ -5,7 +5,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import DataError
-from plant_cli.evaluation.threshold_search import NEVER, RULES, Target, choose_cuts, group_labels
+from plant_cli.evaluation.targets import Target
+from plant_cli.evaluation.threshold_search import NEVER, RULES, choose_cuts, group_labels
 
 PRECISION, RECALL, F1, MACRO = (
     Target(measure="precision", least=0.6),

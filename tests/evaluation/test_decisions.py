@@ -7,7 +7,7 @@ import pytest
 
 from plant_cli.evaluation.aligned import read_predictions
 from plant_cli.evaluation.bands import Circumstances, Figure, as_json, decide, find_bands, make_tables, measure_bands
-from plant_cli.evaluation.threshold_search import parse_targets
+from plant_cli.evaluation.targets import parse_targets
 
 
 @pytest.fixture

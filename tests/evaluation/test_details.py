@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 
 from plant_cli.evaluation.aligned import build_input, read_predictions
+from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.counters import compute_families
-from plant_cli.evaluation.gold import CONVENTIONS
 from plant_cli.evaluation.measures import bound_f1, write_documents, write_labels
 
 

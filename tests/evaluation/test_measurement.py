@@ -3,8 +3,8 @@
 import pytest
 
 from plant_cli.api import SilentReporter, UsageError
+from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.counters import compute_value
-from plant_cli.evaluation.gold import CONVENTIONS
 from plant_cli.evaluation.measurement import Measure, compare_systems, measure_system
 from plant_cli.evaluation.seeds import keep_shared
 from plant_cli.evaluation.systems import file_system

@@ -10,8 +10,9 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Choice, MetricSpec, SilentReporter
 from plant_cli.evaluation.aligned import UNNUMBERED
+from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.foreign import Numbering
-from plant_cli.evaluation.gold import CONVENTIONS, Gold
+from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.measures import make_parts_table, measure_parts, parts_as_json
 from plant_cli.registry import installed
 

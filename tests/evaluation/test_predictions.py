@@ -12,7 +12,7 @@ from plant_cli.api import DataError, SilentReporter
 from plant_cli.data.files import hash_strings
 from plant_cli.data.tables import write_table
 from plant_cli.evaluation.aligned import build_input, read_predictions
-from plant_cli.evaluation.gold import CONVENTIONS
+from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.scoring.predictions import INDICES, write_predictions
 
 LABEL_HASH = {"label_hash": hash_strings(("a", "b", "c", "d"))}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from plant_cli.evaluation.aligned import build_input, read_predictions
-from plant_cli.evaluation.gold import CONVENTIONS
+from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.measures import evaluate
 from plant_cli.evaluation.systems import System
 from plant_cli.evaluation.tables import Conditions, as_json, intervals_as_json, make_tables

@@ -3,7 +3,7 @@
 import pytest
 
 from plant_cli.api import UsageError
-from plant_cli.evaluation.threshold_search import Aim, Target, parse_targets
+from plant_cli.evaluation.targets import Aim, Target, parse_targets
 
 
 def test_one_target_and_two():

@@ -17,7 +17,7 @@ import torch
 
 from plant_cli.api import BackboneSpec, Choice, Interrupted, ModelSection, SilentReporter
 from plant_cli.network import state_cache as cache
-from plant_cli.network.assembly import find_design
+from plant_cli.network.design import find_design
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import HiddenReader, LiveReader, tokenize
 from plant_cli.network.state_cache import CachedReader, StateCache, fingerprint_weights

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plant_cli.api import BackboneSpec, BackboneStart, Choice, ComponentError, DecoderSpec, MachineSection, ModelSection, NoOptions, Options
-from plant_cli.network.assembly import Design, find_design
+from plant_cli.network.design import Design, find_design
 from plant_cli.registry import installed
 
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from plant_cli.api import MachineSection
 from plant_cli.network import huggingface
-from plant_cli.network.huggingface import ATTENTION, Family
+from plant_cli.network.profile import ATTENTION, Family
 
 FAMILY = Family(name="some", summary="Some.", models={"small": "org/small@abc", "large": "org/large"}, other_targets={"odd": ("qkv",)})
 

@@ -22,7 +22,7 @@ from transformers import (
 
 from plant_cli.api import ComponentError, ResourceError
 from plant_cli.network.huggingface import HuggingFaceBackbone, Packed, Profile
-from plant_cli.network.quantization import HuggingFaceOptions
+from plant_cli.network.profile import HuggingFaceOptions
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnopqrstuvwxyz", "fever", "cough", "patient"]
 ENCODER_TARGETS = ("query", "key", "value", "attention.output.dense")

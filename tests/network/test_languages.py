@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plant_cli.api import BackboneSpec, DecoderSpec, ModelSection, NoOptions, Options, SilentReporter, option
-from plant_cli.network.assembly import Design
+from plant_cli.network.design import Design
 from plant_cli.network.reading_checks import warn_of_languages
 
 SPANISH = "El paciente fue ingresado en el hospital con una fiebre que no se trató."

@@ -12,8 +12,8 @@ from peft.utils import save_and_load
 from transformers import LlamaConfig, LlamaModel
 
 from plant_cli.api import ArtefactError, ComponentError
+from plant_cli.network.profile import CausalOptions
 from plant_cli.network.quantization import (
-    CausalOptions,
     add_adapter,
     freeze,
     loading_arguments,

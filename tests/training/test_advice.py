@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from plant_cli.api import BackboneSpec, Choice, ComponentError, MachineSection, ModelSection
-from plant_cli.network.quantization import HuggingFaceOptions
+from plant_cli.network.profile import HuggingFaceOptions
 from plant_cli.registry import installed
 from plant_cli.training.planner import advise, fewer_documents
 from plant_cli.training.planning import Estimate, Job

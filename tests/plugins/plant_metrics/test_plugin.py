@@ -9,8 +9,8 @@ from napkinxc.metrics import ndcg_at_k, precision_at_k
 from scipy.sparse import csr_array
 from sklearn.metrics import f1_score, precision_score, recall_score
 
+from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.counters import compute_value
-from plant_cli.evaluation.gold import CONVENTIONS
 
 # four documents, six labels; the last document has no gold. Everything predicted is assigned.
 TOY_GOLD = [{0, 1, 3}, {1, 4, 5}, {3, 4}, set()]

@@ -11,8 +11,8 @@ from napkinxc.metrics import ndcg_at_k, precision_at_k, recall_at_k
 from sklearn.metrics import ndcg_score
 from torchmetrics.functional.retrieval import retrieval_precision, retrieval_r_precision, retrieval_recall
 
+from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.counters import compute_value
-from plant_cli.evaluation.gold import CONVENTIONS
 
 
 @pytest.mark.parametrize("seed", range(4))

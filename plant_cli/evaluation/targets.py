@@ -1,0 +1,86 @@
+"""Targets of thresholds, as a user writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from plant_cli.api.errors import UsageError
+
+Measure = Literal["precision", "recall", "f1", "macro-f1"]
+
+
+BOUNDED: tuple[Measure, ...] = ("precision", "recall")
+
+
+FORM = "precision=0.9, recall=0.9, f1 or macro-f1; precision and recall may stand together"
+
+
+_PATTERN = re.compile(r"(?P<measure>[a-z0-9-]+)\s*(?:=\s*(?P<least>\d*\.?\d+))?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """One measure.
+
+    Args:
+        measure: what is to be reached.
+        least: the share to be reached, above 0 and at most 1; None: as much as can be.
+    """
+
+    measure: Measure
+    least: float | None = None
+
+    def __str__(self) -> str:
+        return self.measure if self.least is None else f"{self.measure}={self.least:g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aim:
+    """What the two cuts of a label are to reach.
+
+    Args:
+        assign: by which labels are assigned without a person.
+        review: recall of what is assigned or shown to a person; None: nothing is asked.
+    """
+
+    assign: Target
+    review: Target | None = None
+
+    def __str__(self) -> str:
+        return str(self.assign) + (f" {self.review}" if self.review else "")
+
+
+def parse_targets(texts: Sequence[str]) -> Aim:
+    """Read targets; of a precision and a recall together, the recall is that of all labels that are assigned or reviewed.
+
+    Raises:
+        UsageError: a target that cannot be read, or two that do not go together.
+    """
+    found = [_parse(text) for text in texts]
+    if len(found) == 1:
+        return Aim(assign=found[0])
+    by_measure = {target.measure: target for target in found}
+    if len(found) == len(by_measure) == len(BOUNDED) and set(by_measure) == set(BOUNDED):
+        return Aim(assign=by_measure["precision"], review=by_measure["recall"])
+    raise UsageError(
+        "the targets do not go together" if found else "no target is given",
+        where=" ".join(f"--target {text}" for text in texts) or "--target",
+        expected=FORM,
+        todo="give one target, or a precision and a recall: --target precision=0.9 --target recall=0.9",
+    )
+
+
+def _parse(text: str) -> Target:
+    read = _PATTERN.fullmatch(text.strip().lower())
+    measure, least = (read["measure"], read["least"]) if read else ("", None)
+    if measure in get_args(Measure) and (measure in BOUNDED) == (least is not None) and (least is None or 0 < float(least) <= 1):
+        return Target(measure=measure, least=None if least is None else float(least))  # type: ignore[arg-type]
+    raise UsageError(
+        f"the target '{text}' cannot be read",
+        where=f"--target '{text}'",
+        expected=f"{FORM}; the share is above 0 and at most 1",
+        todo="write it like --target precision=0.9",
+    )

@@ -1,0 +1,79 @@
+"""What a network is made of, as a value that is saved beside its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from plant_cli.api import (
+    Backbone,
+    BackboneSpec,
+    Choice,
+    DecoderSpec,
+    MachineSection,
+    ModelSection,
+    Options,
+    Spec,
+)
+from plant_cli.api.components import SpecT
+from plant_cli.runs.steps import write_out
+
+
+class ComponentLookup(Protocol):
+    """Finds components: `StageContext.component`, or `Registry.resolve`."""
+
+    def __call__(self, kind: type[SpecT], chosen: Choice, /) -> tuple[SpecT, Options]:
+        """The spec of a chosen component and its validated options."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """The components of a network.
+
+    Args:
+        section: the recipe section that names them, with all their options, given or not.
+        backbone: the backbone and its options.
+        decoder: the decoder and its options.
+        start: folder that the backbone starts from, if it starts from one (`BackboneSpec.start`) and the user names no other.
+    """
+
+    section: ModelSection
+    backbone: tuple[BackboneSpec, Options]
+    decoder: tuple[DecoderSpec, Options]
+    start: Path | None = None
+
+    def load_backbone(self, machine: MachineSection) -> Backbone:
+        """The backbone, from the folder that it starts from if it has one."""
+        spec, options = self.backbone
+        if spec.start is not None and self.start is not None:
+            options = options.model_copy(update={spec.start.option: str(self.start)})
+        return spec.load(options, machine)
+
+    def start_from(self, stage_folder: Callable[[str], Path]) -> Design:
+        """The same design with the folder that its backbone starts from.
+
+        Args:
+            stage_folder: gives the folder of a finished stage of the run, such as `StageContext.input`; asked only where it is needed.
+        """
+        spec, options = self.backbone
+        if spec.start is None or getattr(options, spec.start.option) is not None:
+            return self
+        return replace(self, start=stage_folder(spec.start.stage))
+
+
+def find_design(section: ModelSection, component: ComponentLookup) -> Design:
+    """The design of a model section; its own section names every option, so that one network is described in one way.
+
+    Raises:
+        ComponentError: a component is not known, or does not take the given options.
+    """
+    backbone, decoder = component(BackboneSpec, section.backbone), component(DecoderSpec, section.decoder)
+    whole = section.model_copy(update={"backbone": _name_options(*backbone), "decoder": _name_options(*decoder)})
+    return Design(section=whole, backbone=backbone, decoder=decoder)
+
+
+def _name_options(spec: Spec, options: Options) -> Choice:
+    return Choice(name=spec.name, options=write_out(options, None))

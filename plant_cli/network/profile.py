@@ -1,0 +1,145 @@
+"""Hugging Face models as data: their options, and families that name models and attention layers. Imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import create_model
+
+from plant_cli.api import Backbone, BackboneSpec, MachineSection, Options, option
+
+BERT_ATTENTION = ("query", "key", "value", "attention.output.dense")  # as BERT and its descendants call them
+ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")  # as most architectures call queries, keys, values and output
+
+
+Adapter = Literal["full", "lora", "dora", "none"]
+
+
+Quantization = Literal["none", "nf4", "int8"]
+
+
+class HuggingFaceOptions(Options):
+    """Options of Hugging Face models."""
+
+    max_tokens: int = option(4096, "Tokens kept of a document; what lies beyond is counted and reported.", ge=1)
+    window: int | None = option(None, "Positions of one window (default: what the model can read).", ge=8)
+    overlap: int = option(32, "Tokens that neighbouring windows of a long document have in common; their hidden states are averaged.", ge=0)
+    adapter: Adapter = option(
+        "full", "What fine-tuning may change: all weights, low-rank adapters (lora; dora learns lengths apart from directions), or nothing."
+    )
+    lora_rank: int = option(16, "Rank r of the adapters.", ge=1)
+    lora_alpha: float = option(32.0, "Scale α of the adapters; the update is multiplied by α/r.", gt=0)
+    lora_dropout: float = option(0.05, "Dropout before the adapters.", ge=0, lt=1)
+    quantization: Quantization = option(
+        "none", "Frozen weights in fewer bits. nf4: 4 bits, double quantisation, computing in bf16. int8: 8 bits, outliers in fp16."
+    )
+    gradient_checkpointing: bool = option(False, "Recompute activations in the backward pass: less memory, about a third slower.")
+    trust_remote_code: bool = option(
+        False,
+        "Run code that comes with the model. Only for sources you trust; counts on the command line and in a recipe that you name, never "
+        "from a run folder.",
+        consent=True,
+    )
+
+
+class FrozenOptions(HuggingFaceOptions):
+    """Options of small encoders that come with their weights: as they are, unless asked otherwise."""
+
+    adapter: Adapter = option(
+        "none",
+        "What fine-tuning may change: nothing (hidden states are then computed once and cached), adapters (lora, dora), or all weights.",
+    )
+
+
+class EncoderOptions(HuggingFaceOptions):
+    """Options of models by name: which model of the hub, and where adapters go."""
+
+    model: str = option(help="Hub id or local folder of the model.")
+    revision: str | None = option(None, "Commit, tag or branch of a hub model (default: the commit pinned here, else the newest).")
+    adapter_targets: list[str] | None = option(
+        None, "Names of the linear maps that get low-rank adapters (default: those of the attention, by the model's architecture)."
+    )
+
+
+class CausalOptions(EncoderOptions):
+    """Options of causal models: adapters on 4-bit weights unless asked otherwise."""
+
+    adapter: Adapter = option(
+        "lora", "What fine-tuning may change: low-rank adapters (lora; dora learns lengths apart from directions), all weights, or nothing."
+    )
+    quantization: Quantization = option(
+        "nf4", "Frozen weights in fewer bits. nf4: 4 bits, double quantisation, computing in bf16. int8: 8 bits, outliers in fp16."
+    )
+    gradient_checkpointing: bool = option(True, "Recompute activations in the backward pass: less memory, about a third slower.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """What distinguishes one family from another.
+
+    Args:
+        name: of the backbone.
+        summary: of the backbone, one sentence.
+        source: citation or link.
+        models: published models by a short name, each as `ID@REVISION`; the first is the default (none: the user must name a model).
+        targets: the linear layers that get low-rank adapters.
+        other_targets: the same for architectures (`model_type` in config.json) that call them otherwise.
+        languages: ISO 639-1 codes of the languages that the first model was trained on (None: not declared).
+        kind: whether its models read in both directions or from left to right; decides the options' defaults.
+    """
+
+    name: str
+    summary: str
+    source: str = ""
+    models: Mapping[str, str] = field(default_factory=dict)
+    targets: tuple[str, ...] = ATTENTION
+    other_targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    languages: tuple[str, ...] | None = None
+    kind: Literal["encoder", "causal"] = "causal"
+
+    def spec(self) -> BackboneSpec:
+        """The backbone to register."""
+        return BackboneSpec(
+            name=self.name,
+            summary=self.summary,
+            source=self.source,
+            options=self.options(),
+            load=self.load,
+            languages=self.languages,
+        )
+
+    def options(self) -> type[EncoderOptions]:
+        """The options model; its default model is the family's first."""
+        base = CausalOptions if self.kind == "causal" else EncoderOptions
+        if not self.models:
+            return base
+        ids = [published.partition("@")[0] for published in self.models.values()]
+        named = ", ".join(f"{name} ({identifier})" for name, identifier in zip(self.models, ids, strict=True))
+        model = option(ids[0], f"{named}, any hub id, or a local folder.")
+        return create_model(f"{self.name.capitalize()}Options", __base__=base, __doc__=f"Options of `{self.name}`.", model=(str, model))
+
+    def load(self, options: EncoderOptions, machine: MachineSection) -> Backbone:
+        """Load the chosen model."""
+        from plant_cli.network.huggingface import HuggingFaceBackbone, Profile
+
+        model, pinned = self.find(options.model)
+        chosen = options.adapter_targets
+        profile = Profile(
+            model=model,
+            revision=options.revision or pinned,
+            adapter_targets=self.targets if chosen is None else tuple(chosen),
+            other_targets=self.other_targets if chosen is None else {},
+            kind=self.kind,
+            device=machine.device,
+        )
+        return HuggingFaceBackbone(profile, options)
+
+    def find(self, model: str) -> tuple[str, str | None]:
+        """Id and pinned revision of a model given by short name or id; anything else is taken as it is."""
+        for name, published in self.models.items():
+            identifier, _, revision = published.partition("@")
+            if model in (name, identifier):
+                return identifier, revision or None
+        return model, None
