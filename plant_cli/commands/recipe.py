@@ -95,10 +95,10 @@ def _require_base(source: Path, target: Path) -> None:
 
 
 def _resolve(context: StageContext, name: str) -> list[Step]:
-    from plant_cli.runs.recipes import Layer, load_recipe
+    from plant_cli.runs.recipes import RecipeLayer, load_recipe
     from plant_cli.runs.steps import resolve_steps
 
-    return resolve_steps(load_recipe(name).layer, Layer(), context.request.registry)
+    return resolve_steps(load_recipe(name).layer, RecipeLayer(), context.request.registry)
 
 
 def _rows(step: Step, shown: str, part: str, values: Any, path: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:

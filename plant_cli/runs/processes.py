@@ -6,7 +6,6 @@ import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,41 +15,6 @@ TOGETHER = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what torch's 
 OWN = ("LOCAL_RANK", "LOCAL_WORLD_SIZE")
 FOREIGN = ("OMPI_COMM_WORLD_", "PMI_", "MV2_COMM_WORLD_", "MPI_LOCAL", "ACCELERATE_USE_")  # accelerate reads variables that begin so, too
 MOST_THREADS = 4096
-
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """The place of a process among those launched together; by default that of a process on its own.
-
-    Args:
-        rank: from 0 to `count` - 1; the first writes to the run.
-        count: processes launched together.
-        local_rank: among those on this machine.
-        local_count: launched processes on this machine.
-    """
-
-    rank: int = 0
-    count: int = 1
-    local_rank: int = 0
-    local_count: int = 1
-
-
-def find_place() -> Place:
-    """The place of this process.
-
-    Raises:
-        UsageError: a launcher has set variables that make no sense.
-    """
-    if not was_launched():
-        return Place()
-    count = _read("WORLD_SIZE", 1)
-    local_count = _read("LOCAL_WORLD_SIZE", 1, default=1)
-    return Place(
-        rank=_read("RANK", 0, count - 1),
-        count=count,
-        local_rank=_read("LOCAL_RANK", 0, default=0),
-        local_count=local_count,
-    )
 
 
 def was_launched() -> bool:
@@ -69,24 +33,24 @@ def only_launched() -> Iterator[None]:
         os.environ.update(hidden)
 
 
-def process_rank() -> int:
-    """Rank of this process among those launched together: 0 for the first, and for a process on its own."""
-    return find_place().rank
-
-
 def process_count() -> int:
-    """Number of processes launched together; 1 for a process on its own."""
-    return find_place().count
+    """Number of processes launched together; 1 for a process on its own. `UsageError` if the launcher set something else than a number."""
+    return _read("WORLD_SIZE", 1)
+
+
+def process_rank() -> int:
+    """Rank of this process among those launched together: 0 for the first, which writes to the run, and for a process on its own."""
+    return _read("RANK", 0, process_count() - 1)
 
 
 def local_rank() -> int:
     """Rank of this process among those on this machine."""
-    return find_place().local_rank
+    return _read("LOCAL_RANK", 0)
 
 
 def local_count() -> int:
     """Number of launched processes on this machine."""
-    return find_place().local_count
+    return _read("LOCAL_WORLD_SIZE", 1)
 
 
 def default_threads() -> int:
@@ -105,8 +69,11 @@ def leave_group() -> None:
         os.environ.pop(name, None)
 
 
-def _read(name: str, least: int, most: int | None = None, default: int | None = None) -> int:
-    text = os.environ.get(name, "" if default is None else str(default))
+def _read(name: str, least: int, most: int | None = None) -> int:
+    """What a launcher set; `least` in a process that no launcher started."""
+    if not was_launched():
+        return least
+    text = os.environ.get(name, str(least) if name in OWN else "")
     value = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
     if value is None or value < least or (most is not None and value > most):
         raise UsageError(

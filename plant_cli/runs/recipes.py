@@ -22,7 +22,7 @@ FLAGS = "flags"  # origin of a section to which flags gave values
 
 
 @dataclass(frozen=True)
-class Layer:
+class RecipeLayer:
     """Nested values and the origin (`file:line`, `--set …`, `flag …`) of every key in them."""
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -39,27 +39,27 @@ class Layer:
         found = [self.origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.origins]
         return found[0] if found else DEFAULT
 
-    def moved(self, source: KeyPath, *target: str) -> Layer:
+    def moved(self, source: KeyPath, *target: str) -> RecipeLayer:
         """The part below `source` as a layer of its own, put under the keys `target`; empty if there is none."""
         part = self.find(source)
         if part is None:
-            return Layer()
+            return RecipeLayer()
         size = len(source)
         origins = {(*target, *path[size:]): origin for path, origin in self.origins.items() if path[:size] == source}
         for key in reversed(target):
             part = {key: part}
-        return Layer(part, origins)
+        return RecipeLayer(part, origins)
 
-    def without(self, path: KeyPath) -> Layer:
+    def without(self, path: KeyPath) -> RecipeLayer:
         """The layer without one value of a section (a path of two keys)."""
         section, key = path
         values = {**self.values, section: {k: v for k, v in self.values.get(section, {}).items() if k != key}}
-        return Layer(values, {p: o for p, o in self.origins.items() if p[:2] != path})
+        return RecipeLayer(values, {p: o for p, o in self.origins.items() if p[:2] != path})
 
-    def only(self, sections: Mapping[str, Any]) -> Layer:
+    def only(self, sections: Mapping[str, Any]) -> RecipeLayer:
         """The given top-level sections of this layer."""
         values = {k: v for k, v in self.values.items() if k in sections}
-        return Layer(values, {p: o for p, o in self.origins.items() if p[0] in sections})
+        return RecipeLayer(values, {p: o for p, o in self.origins.items() if p[0] in sections})
 
     def find(self, path: KeyPath) -> Any:
         """The value at a path of keys; None if there is none."""
@@ -69,30 +69,30 @@ class Layer:
         return part
 
 
-def merge(*layers: Layer) -> Layer:
+def merge(*layers: RecipeLayer) -> RecipeLayer:
     """One layer in which later values win; mappings are merged key by key."""
     values: dict[str, Any] = {}
     origins: dict[KeyPath, str] = {}
     for layer in layers:
         values = _merge(values, layer.values, (), origins)
         origins.update(layer.origins)
-    return Layer(values, origins)
+    return RecipeLayer(values, origins)
 
 
-def flag_layer(flags: Mapping[str, Mapping[str, Any]]) -> Layer:
+def flag_layer(flags: Mapping[str, Mapping[str, Any]]) -> RecipeLayer:
     """Values given by flags, by section."""
     values = {section: dict(given) for section, given in flags.items() if given}
     origins: dict[KeyPath, str] = {(section,): FLAGS for section in values}
     origins |= {(s, key): f"flag --{key.replace('_', '-')}" for s, given in values.items() for key in given}
-    return Layer(values, origins)
+    return RecipeLayer(values, origins)
 
 
-def nest(path: KeyPath, value: Any, origin: str) -> Layer:
+def nest(path: KeyPath, value: Any, origin: str) -> RecipeLayer:
     """A layer that holds one value."""
     nested = value
     for key in reversed(path):
         nested = {key: nested}
-    return Layer(nested, {path[:1]: origin, path: origin})
+    return RecipeLayer(nested, {path[:1]: origin, path: origin})
 
 
 def _merge(base: Any, over: Any, path: KeyPath, origins: dict[KeyPath, str]) -> Any:
@@ -170,7 +170,7 @@ def read_scalar(text: str) -> Any:
     return text
 
 
-def parse_yaml(text: str, source: str) -> Layer:
+def parse_yaml(text: str, source: str) -> RecipeLayer:
     """A mapping with the origin `source:line` of each key.
 
     Raises:
@@ -178,11 +178,11 @@ def parse_yaml(text: str, source: str) -> Layer:
     """
     node = _compose(text, source)
     if node is None or (isinstance(node, yaml.ScalarNode) and node.value == ""):
-        return Layer()
+        return RecipeLayer()
     if not isinstance(node, yaml.MappingNode):
         raise _fault("a recipe is a mapping of sections", source, node, "lines such as `finetune:` with options indented below")
     origins: dict[KeyPath, str] = {}
-    return Layer(_construct(node, source, (), origins), origins)
+    return RecipeLayer(_construct(node, source, (), origins), origins)
 
 
 def parse_value(text: str, source: str) -> Any:
@@ -265,7 +265,7 @@ class Recipe:
 
     name: str
     summary: str
-    layer: Layer
+    layer: RecipeLayer
 
 
 def shipped_recipes() -> dict[str, Path]:
@@ -313,17 +313,17 @@ def _read_once(stream: TextIO) -> str:
     return stream.read()
 
 
-def read_run_recipe(run: Path) -> Layer:
+def read_run_recipe(run: Path) -> RecipeLayer:
     """What was run in a run folder; empty where nothing was.
 
     Raises:
         RecipeError: the file cannot be read, or is not strict YAML.
     """
     path = run / RUN_RECIPE
-    return parse_yaml(_read_text(path), str(path)) if path.exists() else Layer()
+    return parse_yaml(_read_text(path), str(path)) if path.exists() else RecipeLayer()
 
 
-def parse_sets(sets: Sequence[str], flag: str = "--set") -> Layer:
+def parse_sets(sets: Sequence[str], flag: str = "--set") -> RecipeLayer:
     """The layer of `--set section.key=value` texts; values are read as in a recipe.
 
     Args:
@@ -336,7 +336,7 @@ def parse_sets(sets: Sequence[str], flag: str = "--set") -> Layer:
     return merge(*(_parse_set(text, flag) for text in sets))
 
 
-def parse_command(sets: Sequence[str], flags: Mapping[str, Mapping[str, Any]]) -> Layer:
+def parse_command(sets: Sequence[str], flags: Mapping[str, Mapping[str, Any]]) -> RecipeLayer:
     """What a command line says: `--set` texts, and flags that win over them.
 
     A flag names a component (`--backbone tiny`), `--set` gives it options (`model.backbone.hidden=64`): these belong together, in
@@ -354,7 +354,7 @@ def parse_command(sets: Sequence[str], flags: Mapping[str, Mapping[str, Any]]) -
     return merge(said, flag_layer(flags), *(nest(path, said.find(path), said.origins[path]) for path in options))
 
 
-def _parse_set(text: str, flag: str) -> Layer:
+def _parse_set(text: str, flag: str) -> RecipeLayer:
     key, equals, value = text.partition("=")
     path, given = tuple(part.strip() for part in key.split(".")), f"{flag} {text}"
     if not equals or len(path) < 2 or not all(path):
@@ -365,7 +365,7 @@ def _parse_set(text: str, flag: str) -> Layer:
     return nest(path, parse_value(value, given), given)
 
 
-def _load(path: Path, chain: list[Path]) -> Layer:
+def _load(path: Path, chain: list[Path]) -> RecipeLayer:
     resolved = path.resolve()
     if resolved in chain:
         loop = " extends ".join(str(p) for p in [*chain, resolved])
@@ -384,9 +384,9 @@ def _read_text(path: Path) -> str:
         ) from error
 
 
-def _read(layer: Layer, beside: Path | None, chain: list[Path]) -> Layer:
+def _read(layer: RecipeLayer, beside: Path | None, chain: list[Path]) -> RecipeLayer:
     named = {k: ({} if v is None and k not in HEADINGS else v) for k, v in layer.values.items()}  # `mig:` alone is a section
-    own = Layer(named, layer.origins)
+    own = RecipeLayer(named, layer.origins)
     base = named.get("extends")
     if base is None:
         return own

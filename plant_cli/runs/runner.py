@@ -32,11 +32,11 @@ from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.data.files import remove, replacing
 from plant_cli.data.records import STAGE_FILE, StageRecord, plain_values
 from plant_cli.runs.changes import find_changes, hash_sources, mark_seed, refuse_changed_sources, split_seed, stage_key
-from plant_cli.runs.context import CorpusCache, RunContext, refuse_other_corpus
 from plant_cli.runs.folder import HEADER_NAME, VALIDATION, Run, StageFolder, current_time
 from plant_cli.runs.machine import describe_device, describe_environment, find_shortage, peak_memory_gb
-from plant_cli.runs.recipes import DoneStep, Layer, load_recipe, merge, nest, parse_command, read_run_recipe, write_recipe
+from plant_cli.runs.recipes import DoneStep, RecipeLayer, load_recipe, merge, nest, parse_command, read_run_recipe, write_recipe
 from plant_cli.runs.session import Interruption
+from plant_cli.runs.stage_context import CorpusCache, RunContext, refuse_other_corpus
 from plant_cli.runs.steps import OWN, Consent, Step, check_sections, find_choices, join_tag, resolve_step, resolve_steps
 
 REFUSALS = (UsageError, RecipeError, DataError, ArtefactError, ComponentError)
@@ -269,7 +269,7 @@ def _offer(record: StageRecord, changes: Sequence[str], run: Run, *, one_of_many
 TRAINING, COMPARISON = "finetune", "significance"
 
 
-def repeat(recipe: Layer, steps: Sequence[Step], count: int, components: Components) -> Layer:
+def repeat(recipe: RecipeLayer, steps: Sequence[Step], count: int, components: Components) -> RecipeLayer:
     """The recipe for `count` seeds: `finetune` for the first, `finetune-seed2` and so on for the others, with their own `machine.seed`.
 
     Comparisons go to the end as `significance-seedsN`; a recipe without any is given one over all its systems.
@@ -320,16 +320,16 @@ def _first_seed(repeated: Sequence[Step]) -> int:
     return next(iter(seeds.values()))
 
 
-def _write(step: Step, section: str) -> Layer:
+def _write(step: Step, section: str) -> RecipeLayer:
     """A section with all that was given for a step, so that it inherits nothing else."""
     shared = (step.layer.moved((name,), section, name) for name in SHARED_SECTIONS if name not in step.spec.options.model_fields)
     return merge(nest((section,), {}, step.layer.nearest((OWN,))), step.layer.moved((OWN,), section), *shared)
 
 
-def _compare_all(repeated: Sequence[Step], section: str, count: int, origin: str) -> Layer:
+def _compare_all(repeated: Sequence[Step], section: str, count: int, origin: str) -> RecipeLayer:
     systems = [step.name for step in repeated if step.spec.name == TRAINING]
     if not systems:
-        return Layer()
+        return RecipeLayer()
     return merge(nest((section, "systems"), systems, origin), nest((section, "seeds"), count, origin))
 
 
@@ -369,7 +369,7 @@ class RequestRunner:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self._recipe = load_recipe(request.recipe).layer if request.recipe is not None else Layer()
+        self._recipe = load_recipe(request.recipe).layer if request.recipe is not None else RecipeLayer()
         self._consent = Consent(self._recipe, parse_command(request.sets, request.flags))
         self._interruption = Interruption(request.reporter.note)
         self._corpora_cache = CorpusCache()
@@ -402,7 +402,7 @@ class RequestRunner:
             )
         if self.request.seeds > 1:
             steps = resolve_steps(
-                repeat(merge(self._recipe, over), steps, self.request.seeds, self.request.registry), Layer(), self.request.registry
+                repeat(merge(self._recipe, over), steps, self.request.seeds, self.request.registry), RecipeLayer(), self.request.registry
             )
         with self._hold("a recipe") as run:
             refuse_changed_sources(run)
@@ -422,8 +422,8 @@ class RequestRunner:
         given = dict(self.request.flags if flags is None else flags)
         if tag is not None and name in given:
             given[join_tag(name, tag)] = given.pop(name)  # a flag must win over the tagged section of the recipe
-        early = self._earlier_sections() if spec.needs_run else Layer()
-        late: tuple[Layer, ...] = (parse_command(self.request.sets, given),)
+        early = self._earlier_sections() if spec.needs_run else RecipeLayer()
+        late: tuple[RecipeLayer, ...] = (parse_command(self.request.sets, given),)
         if self.request.resume and self.request.recipe is None and spec.writes:
             late = (self._recorded(name, tag), *late)
         layers = [early, self._recipe, *late]
@@ -447,19 +447,19 @@ class RequestRunner:
         options = {key: value if key in asked else record.options.get(key) for key, value in step.values.items()}
         return find_changes(record, options, record.sections, run)
 
-    def _earlier_sections(self) -> Layer:
+    def _earlier_sections(self) -> RecipeLayer:
         return read_run_recipe(self.request.run_path).only(SHARED_SECTIONS)
 
-    def _recorded(self, name: str, tag: str | None) -> Layer:
+    def _recorded(self, name: str, tag: str | None) -> RecipeLayer:
         if not (self.request.run_path / HEADER_NAME).exists():
-            return Layer()
+            return RecipeLayer()
         folder = Run.open(self.request.run_path).stage(name, tag)
         record = folder.record()
         if record is None:
-            return Layer()
+            return RecipeLayer()
         values = {join_tag(name, tag): record.options, **record.sections}
         origin = str(folder.path / "stage.json")
-        return Layer(values, {(section, key): origin for section, given in values.items() for key in given})
+        return RecipeLayer(values, {(section, key): origin for section, given in values.items() for key in given})
 
     @contextmanager
     def _hold(self, purpose: str) -> Iterator[Run]:

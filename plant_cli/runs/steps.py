@@ -27,7 +27,7 @@ from plant_cli.api import (
 from plant_cli.api.context import NAME_RULE, names_folder
 from plant_cli.api.options import SHARED_SECTIONS, consent_options, former_names
 from plant_cli.api.specs import KINDS, kind_of
-from plant_cli.runs.recipes import DEFAULT, FLAGS, Layer, merge
+from plant_cli.runs.recipes import DEFAULT, FLAGS, RecipeLayer, merge
 
 
 def component_kind(model: type[Options], field: str) -> type[Spec] | None:
@@ -90,8 +90,8 @@ class Consent:
         over: those of `--set` and flags.
     """
 
-    def __init__(self, recipe: Layer, over: Layer) -> None:
-        self._said = merge(Layer() if _lies_in_run(recipe) else recipe, over).values
+    def __init__(self, recipe: RecipeLayer, over: RecipeLayer) -> None:
+        self._said = merge(RecipeLayer() if _lies_in_run(recipe) else recipe, over).values
 
     def require(self, spec: Spec, chosen: Choice, options: Options, where: Path) -> None:
         """Refuse a component with an option that needs the user's consent and was switched on by somebody else.
@@ -143,7 +143,7 @@ def _mappings(values: Any) -> Iterator[dict[str, Any]]:
         yield from _mappings(item)
 
 
-def _lies_in_run(layer: Layer) -> bool:
+def _lies_in_run(layer: RecipeLayer) -> bool:
     files = {Path(origin.rpartition(":")[0]) for origin in layer.origins.values()}
     return any((folder / RUN_MARK).exists() for file in files for path in (file.absolute(), file.resolve()) for folder in path.parents)
 
@@ -162,7 +162,7 @@ def _unasked(spec: Spec, options: Options, name: str, where: Path) -> ArtefactEr
     )
 
 
-def explain(error: ValidationError, model: type[Options], layer: Layer, part: str, shown: str) -> RecipeError:
+def explain(error: ValidationError, model: type[Options], layer: RecipeLayer, part: str, shown: str) -> RecipeError:
     """The first problem of a validation as a `RecipeError`.
 
     Args:
@@ -243,7 +243,7 @@ class Step:
     data: DataSection
     model: ModelSection
     machine: MachineSection
-    layer: Layer
+    layer: RecipeLayer
     values: Mapping[str, Any]
     sections: Mapping[str, Mapping[str, Any]]
 
@@ -258,7 +258,7 @@ def join_tag(stage: str, tag: str | None) -> str:
     return stage if tag is None else f"{stage}-{tag}"
 
 
-def split_section(section: str, layer: Layer, components: Components) -> tuple[StageSpec, str | None]:
+def split_section(section: str, layer: RecipeLayer, components: Components) -> tuple[StageSpec, str | None]:
     """The stage and the tag that a section's name stands for: the longest stage name that begins it.
 
     Raises:
@@ -287,12 +287,12 @@ def split_section(section: str, layer: Layer, components: Components) -> tuple[S
     )
 
 
-def check_sections(layer: Layer, components: Components) -> dict[str, tuple[StageSpec, str | None]]:
+def check_sections(layer: RecipeLayer, components: Components) -> dict[str, tuple[StageSpec, str | None]]:
     """Stage and tag of each section that is not shared; `RecipeError` if one is neither."""
     return {section: split_section(section, layer, components) for section in layer.values if section not in SHARED_SECTIONS}
 
 
-def resolve_steps(recipe: Layer, over: Layer, components: Components) -> list[Step]:
+def resolve_steps(recipe: RecipeLayer, over: RecipeLayer, components: Components) -> list[Step]:
     """All steps of a recipe, in its order, but for stages that it names only after those that they feed (`StageSpec.feeds`).
 
     Args:
@@ -331,7 +331,7 @@ def _order(steps: Sequence[tuple[StageSpec, str | None]]) -> list[tuple[StageSpe
     return list(ordered.values())
 
 
-def resolve_step(layers: Sequence[Layer], spec: StageSpec, tag: str | None, components: Components) -> Step:
+def resolve_step(layers: Sequence[RecipeLayer], spec: StageSpec, tag: str | None, components: Components) -> Step:
     """One step from layers, of which later ones win.
 
     In each layer a tagged section inherits the keys of the untagged one, and `data`, `model` and `machine` inside a stage's section
@@ -378,12 +378,12 @@ def resolve_step(layers: Sequence[Layer], spec: StageSpec, tag: str | None, comp
     )
 
 
-def _gather(layer: Layer, spec: StageSpec, shown: str) -> Layer:
+def _gather(layer: RecipeLayer, spec: StageSpec, shown: str) -> RecipeLayer:
     """What a layer says of a step: options of the stage under `OWN`, and the shared sections."""
     for section in (spec.name, shown, *SHARED_SECTIONS):
         _require_mapping(layer, section)
     own = merge(*(layer.moved((section,), OWN) for section in dict.fromkeys([spec.name, shown])))
-    shared = Layer()
+    shared = RecipeLayer()
     for section in SHARED_SECTIONS:
         shared = merge(shared, layer.moved((section,), section))
         if section not in spec.options.model_fields:
@@ -393,7 +393,7 @@ def _gather(layer: Layer, spec: StageSpec, shown: str) -> Layer:
     return merge(own, shared)
 
 
-def _require_mapping(layer: Layer, section: str) -> None:
+def _require_mapping(layer: RecipeLayer, section: str) -> None:
     value = layer.values.get(section, {})
     if not isinstance(value, dict):
         raise RecipeError(
@@ -404,7 +404,7 @@ def _require_mapping(layer: Layer, section: str) -> None:
         )
 
 
-def _build(model: type[OptionsT], layer: Layer, part: str, shown: str) -> OptionsT:
+def _build(model: type[OptionsT], layer: RecipeLayer, part: str, shown: str) -> OptionsT:
     values = {key: _named(model, key, value) for key, value in layer.values.get(part, {}).items()}
     try:
         return model(**values)
@@ -412,7 +412,7 @@ def _build(model: type[OptionsT], layer: Layer, part: str, shown: str) -> Option
         raise explain(error, model, layer, part, shown) from error
 
 
-def _check_values(options: Options, layer: Layer, shown: str) -> None:
+def _check_values(options: Options, layer: RecipeLayer, shown: str) -> None:
     try:
         options.check_values()
     except UsageError as error:
@@ -430,7 +430,7 @@ def _named(model: type[Options], key: str, value: Any) -> Any:
     return {"name": default.name, **value} if hasattr(default, "name") else value
 
 
-def _check_components(options: Options, layer: Layer, part: str, shown: str, components: Components) -> None:
+def _check_components(options: Options, layer: RecipeLayer, part: str, shown: str, components: Components) -> None:
     for field, kind, chosen in find_choices(options):
         try:
             components.resolve(kind, chosen)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plant_cli.runs.recipes import DEFAULT, Layer, flag_layer, merge, nest, parse_yaml
+from plant_cli.runs.recipes import DEFAULT, RecipeLayer, flag_layer, merge, nest, parse_yaml
 
 
 def test_later_layers_win_and_mappings_are_merged() -> None:
@@ -22,7 +22,7 @@ def test_merging_leaves_its_arguments_alone() -> None:
 
 
 def test_lists_are_replaced_not_joined() -> None:
-    assert merge(Layer({"a": {"x": [1, 2]}}), Layer({"a": {"x": [3]}})).values == {"a": {"x": [3]}}
+    assert merge(RecipeLayer({"a": {"x": [1, 2]}}), RecipeLayer({"a": {"x": [3]}})).values == {"a": {"x": [3]}}
 
 
 @pytest.mark.parametrize(
@@ -38,12 +38,12 @@ def test_lists_are_replaced_not_joined() -> None:
     ],
 )
 def test_another_component_keeps_none_of_the_old_ones_options(base: Any, over: Any, expected: Any) -> None:
-    merged = merge(Layer({"model": {"backbone": base}}), Layer({"model": {"backbone": over}}))
+    merged = merge(RecipeLayer({"model": {"backbone": base}}), RecipeLayer({"model": {"backbone": over}}))
     assert merged.values == {"model": {"backbone": expected}}
 
 
 def test_a_stage_with_an_option_called_name_is_no_component() -> None:
-    merged = merge(Layer({"make": {"name": "a", "size": 3}}), Layer({"make": {"name": "b"}}))
+    merged = merge(RecipeLayer({"make": {"name": "a", "size": 3}}), RecipeLayer({"make": {"name": "b"}}))
     assert merged.values == {"make": {"name": "b", "size": 3}}
 
 

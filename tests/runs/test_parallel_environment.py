@@ -5,7 +5,16 @@ import os
 import pytest
 
 from plant_cli.api import UsageError
-from plant_cli.runs.processes import OWN, TOGETHER, Place, default_threads, find_place, leave_group, process_count, process_rank
+from plant_cli.runs.processes import (
+    OWN,
+    TOGETHER,
+    default_threads,
+    leave_group,
+    local_count,
+    local_rank,
+    process_count,
+    process_rank,
+)
 
 LAUNCHED = {"RANK": "2", "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 
@@ -16,17 +25,24 @@ def _not_launched(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+ALONE = (0, 1, 0, 1)
+
+
+def numbers() -> tuple[int, int, int, int]:
+    return process_rank(), process_count(), local_rank(), local_count()
+
+
 def set_all(monkeypatch: pytest.MonkeyPatch, values: dict[str, str]) -> None:
     for name, value in values.items():
         monkeypatch.setenv(name, value)
 
 
 def test_the_launcher_says_which_process_this_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (process_rank(), process_count()) == (0, 1)
+    assert numbers() == ALONE
     set_all(monkeypatch, {**LAUNCHED, "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"})
-    assert find_place() == Place(rank=2, count=4, local_rank=1, local_count=2)
+    assert numbers() == (2, 4, 1, 2)
     leave_group()
-    assert find_place() == Place()
+    assert numbers() == ALONE
 
 
 @pytest.mark.parametrize(
@@ -42,7 +58,7 @@ def test_the_launcher_says_which_process_this_is(monkeypatch: pytest.MonkeyPatch
 )
 def test_variables_that_something_else_left_behind_do_not_count(monkeypatch: pytest.MonkeyPatch, left_behind: dict[str, str]) -> None:
     set_all(monkeypatch, left_behind)
-    assert find_place() == Place()
+    assert numbers() == ALONE
 
 
 @pytest.mark.parametrize(
@@ -52,7 +68,7 @@ def test_a_launcher_that_makes_no_sense_is_told(monkeypatch: pytest.MonkeyPatch,
     set_all(monkeypatch, {**LAUNCHED, **wrong})
     name, value = next(iter(wrong.items()))
     with pytest.raises(UsageError, match=f"the launcher says {name} = '{value}'") as caught:
-        find_place()
+        numbers()
     assert "unset RANK" in caught.value.todo
 
 

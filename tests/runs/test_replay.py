@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from plant_cli.evaluation.results import ScoringOptions
 from plant_cli.registry import Registry
-from plant_cli.runs.recipes import DoneStep, Layer, merge, parse_sets, parse_yaml, write_recipe
+from plant_cli.runs.recipes import DoneStep, RecipeLayer, merge, parse_sets, parse_yaml, write_recipe
 from plant_cli.runs.steps import Step, resolve_steps
 
 EXPERIMENT = """
@@ -20,11 +20,11 @@ def _done(step: Step) -> DoneStep:
 
 
 def test_what_was_run_is_a_recipe_that_runs_the_same(registry: Registry) -> None:
-    steps = resolve_steps(parse_yaml(EXPERIMENT, "r.yaml"), Layer(), registry)
+    steps = resolve_steps(parse_yaml(EXPERIMENT, "r.yaml"), RecipeLayer(), registry)
     text = write_recipe("What was run.", [_done(step) for step in steps])
     layer = parse_yaml(text, "again.yaml")
     layer.values.pop("summary")
-    again = resolve_steps(layer, Layer(), registry)
+    again = resolve_steps(layer, RecipeLayer(), registry)
     assert [_done(step) for step in again] == [_done(step) for step in steps]
     assert steps[0].machine.seed == 9
     assert steps[1].model.backbone.name == "big"
@@ -48,5 +48,5 @@ def test_a_mapping_that_a_tagged_step_does_not_have_is_taken_back() -> None:
     values = parse_yaml(text, "again.yaml").values
     for tag, given in (("-plain", families[1]), ("-own", families[2])):
         section = f"eval{tag}"
-        merged = merge(Layer({section: values["eval"]}), Layer({section: values[section]})).values[section]
+        merged = merge(RecipeLayer({section: values["eval"]}), RecipeLayer({section: values[section]})).values[section]
         assert ScoringOptions(**merged).metric_options == given

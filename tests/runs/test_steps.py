@@ -7,7 +7,7 @@ import pytest
 
 from plant_cli.api import Choice, ComponentError, RecipeError, Result, StageSpec, UsageError, hookimpl
 from plant_cli.registry import Registry
-from plant_cli.runs.recipes import Layer, flag_layer, parse_sets, parse_yaml
+from plant_cli.runs.recipes import RecipeLayer, flag_layer, parse_sets, parse_yaml
 from plant_cli.runs.steps import Step, check_sections, resolve_step, resolve_steps, split_section
 
 
@@ -49,7 +49,7 @@ def test_a_tagged_section_inherits_and_overrides(registry: Registry) -> None:
 
 
 def test_the_longest_stage_name_wins(registry: Registry) -> None:
-    spec, tag = split_section("pretrain-attn-v-1", Layer(), registry)
+    spec, tag = split_section("pretrain-attn-v-1", RecipeLayer(), registry)
     assert (spec.name, tag) == ("pretrain-attn", "v-1")
 
 

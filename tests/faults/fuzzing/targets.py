@@ -182,7 +182,7 @@ def _recipes() -> st.SearchStrategy[Files]:
 
 def _read_recipe(files: Files, folder: Path) -> None:
     from plant_cli.runs.processes import read_launch
-    from plant_cli.runs.recipes import Layer, load_recipe, parse_sets
+    from plant_cli.runs.recipes import RecipeLayer, load_recipe, parse_sets
     from plant_cli.runs.steps import resolve_steps
 
     try:
@@ -190,7 +190,7 @@ def _read_recipe(files: Files, folder: Path) -> None:
     except UsageError as error:
         check_message(error)
     parse_sets(files["sets"].decode("utf-8", "surrogatepass").splitlines())
-    resolve_steps(load_recipe("recipe.yaml").layer, Layer(), installed())
+    resolve_steps(load_recipe("recipe.yaml").layer, RecipeLayer(), installed())
 
 
 def _plugins() -> st.SearchStrategy[Files]:
