@@ -17,6 +17,7 @@ from plant_cli.api import (
     DataSection,
     Dataset,
     DatasetSpec,
+    NoOptions,
     Options,
     Result,
     StageContext,
@@ -25,7 +26,6 @@ from plant_cli.api import (
     UsageError,
     option,
 )
-from plant_cli.commands.data_check import DIGESTS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -97,46 +97,12 @@ def make(context: StageContext, options: MakeOptions) -> Result:
     return _write(context, dataset, _read(dataset), options.output, force=context.force)
 
 
-class StatsOptions(Options):
-    """Where the numbers come from."""
-
-    digests: tuple[str, ...] = option((), DIGESTS, path=True)
-
-
-class DigestOptions(Options):
-    """Which share, and where its digests go."""
-
-    output: str = option(help="A Parquet file.", short="-O", min_length=1)
-    shard: str = option("1/1", "Only this share of the documents, such as 2/4.", pattern=_SHARE)
-
-    _is_a_share = field_validator("shard")(_require_share)
-
-
-def digest(context: StageContext, options: DigestOptions) -> Result:
-    """Several processes or machines read a share each; `plant data check` and `stats` then read the files in place of the texts."""
-    from plant_cli.data.digests import write_digests
-    from plant_cli.data.files import require_free
-    from plant_cli.data.splits import Shard
-
-    path = Path(options.output)
-    require_free(path, force=context.force)
-    count = write_digests(path, _load(context, context.data), context.data, Shard.parse(options.shard), context.reporter)
-    columns = [Column(name="shard"), Column(name="documents", kind="count")]
-    return Result(
-        tables=[Table(title=options.output, columns=columns, rows=[(options.shard, count)])],
-        data={"written": str(path), "documents": count},
-        next_step="plant data check PATH --digests 'FILES'  # of all shards",
-    )
-
-
-def stats(context: StageContext, options: StatsOptions) -> Result:
+def stats(context: StageContext, _options: NoOptions) -> Result:
     """Documents, labels and their frequencies, lengths, and labels that no training document has."""
-    from plant_cli.data.digests import read_digest_files
     from plant_cli.data.documents import read_digests, tidy
     from plant_cli.data.labels import describe
 
-    dataset, files = _load(context, context.data), options.digests
-    digests = read_digest_files(files, dataset, context.data).digests if files else read_digests(dataset, context.reporter, thorough=False)
+    digests = read_digests(_load(context, context.data), context.reporter, thorough=False)
     frames = {name: tidy(frame) for name, frame in digests.items()}
     if "train" not in frames:
         raise DataError(
@@ -281,7 +247,7 @@ def _action(name: str, summary: str, options: type[Options], run: Callable[[Stag
         run=run,
         sections=() if run is make else ("data",),
         writes=False,
-        takes=("force",) if run in (make, split, convert, digest) else (),
+        takes=("force",) if run in (make, split, convert) else (),
         needs_run=False,
         panel="Corpus",
         examples=tuple(f"plant data {name} {example}" for example in examples),
@@ -290,14 +256,7 @@ def _action(name: str, summary: str, options: type[Options], run: Callable[[Stag
 
 SPECS = (
     _action("make", "Generate a corpus.", MakeOptions, make, "synthetic-clinic --documents 2000 --labels 300 --seed 0 -O data.parquet"),
-    _action("stats", "Describe a corpus in numbers.", StatsOptions, stats, "data.parquet", "data.parquet --digests 'digests/*.parquet'"),
-    _action(
-        "digest",
-        "Read a share of a large corpus for check and stats.",
-        DigestOptions,
-        digest,
-        "data.parquet --shard 2/4 -O digests/2.parquet",
-    ),
+    _action("stats", "Describe a corpus in numbers.", NoOptions, stats, "data.parquet"),
     _action("split", "Split a corpus again.", SplitOptions, split, "all.csv --test 0.2 -O data.parquet"),
     _action(
         "convert",

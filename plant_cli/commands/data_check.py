@@ -27,12 +27,9 @@ from plant_cli.api import (
 if TYPE_CHECKING:
     import polars as pl
 
-    from plant_cli.api import Dataset
+    from plant_cli.api import Dataset, SplitName
     from plant_cli.data.checks import Finding
-    from plant_cli.data.digests import Digested
-
-
-DIGESTS = "Files that `plant data digest` made of all shares of this corpus, or a pattern (repeatable): read these instead of all texts."
+    from plant_cli.data.near_duplicates import Signatures
 
 
 class CheckOptions(Options):
@@ -45,19 +42,16 @@ class CheckOptions(Options):
     fix: str | None = option(
         None, "Write a cleaned copy: a table such as clean.parquet, or a folder; FIX.changes.tsv lists every change.", min_length=1
     )
-    digests: tuple[str, ...] = option((), DIGESTS, path=True)
 
 
 def check(context: StageContext, options: CheckOptions) -> Result:
     """Repeated ids, equal and nearly equal texts, leaks between splits, odd and unknown labels, wrong encodings, languages, lengths."""
     from plant_cli.data.checks import LEVELS
-    from plant_cli.data.digests import digest_all, read_digest_files
     from plant_cli.data.loading import load_dataset
+    from plant_cli.data.near_duplicates import digest_and_sign
 
     dataset = load_dataset(context, context.data, tell=context.reporter.warn)
-    files = options.digests
-    known = read_digest_files(files, dataset, context.data) if files else digest_all(dataset, context.reporter)
-    found = _examine(context, dataset, known, options.backbone)
+    found = _examine(context, dataset, *digest_and_sign(dataset, context.reporter), options.backbone)
     findings = sorted(found, key=lambda finding: LEVELS.index(finding.level))
     name = context.data.path or context.data.dataset.name
     table = Table(
@@ -89,13 +83,13 @@ def _choose_wrong(findings: Iterable[Finding], *, warnings: bool) -> list[Findin
 
 def _judge_copy(context: StageContext, options: CheckOptions) -> DataError | None:
     """What is still wrong with the cleaned copy, read as whoever goes on with it reads it."""
-    from plant_cli.data.digests import digest_all
     from plant_cli.data.loading import load_dataset
+    from plant_cli.data.near_duplicates import digest_and_sign
 
     path = str(options.fix)
     try:
         copy = load_dataset(context, DataSection(path=path))
-        left = _choose_wrong(_examine(context, copy, digest_all(copy, context.reporter), None), warnings=options.fail_on_warning)
+        left = _choose_wrong(_examine(context, copy, *digest_and_sign(copy, context.reporter), None), warnings=options.fail_on_warning)
     except DataError as error:  # nothing is left of it
         return error
     return _fail(len(left), path, f"put right by hand what the copy still has: {'; '.join(map(str, left))}") if left else None
@@ -112,7 +106,9 @@ def _count_changes(changes: pl.DataFrame, path: str) -> Table:
     return Table(title=f"Changes in {path}", columns=columns, rows=list(counted.iter_rows()), notes=[] if len(counted) else ["nothing"])
 
 
-def _examine(context: StageContext, dataset: Dataset, known: Digested, chosen: Choice | None) -> Iterator[Finding]:
+def _examine(
+    context: StageContext, dataset: Dataset, digests: dict[SplitName, pl.DataFrame], signatures: Signatures, chosen: Choice | None
+) -> Iterator[Finding]:
     from plant_cli.data.checks import THOROUGH, examine, find_near_labels, find_odd_label_counts, find_unknown_labels, find_unseen_labels
     from plant_cli.data.documents import SplitTexts, tidy
     from plant_cli.data.evidence import read_evidence
@@ -120,10 +116,9 @@ def _examine(context: StageContext, dataset: Dataset, known: Digested, chosen: C
     from plant_cli.data.vocabularies import read_titles
     from plant_cli.network.reading_checks import find_cut_texts, find_languages
 
-    digests = known.digests
     found = examine(digests, (*THOROUGH, find_near_labels, find_odd_label_counts))
     yield from found
-    yield from find_near_duplicates(dataset, digests, context.reporter, known.signatures)
+    yield from find_near_duplicates(dataset, digests, context.reporter, signatures)
     yield from find_unseen_labels(digests, read_titles(dataset, context.reporter))
     yield from find_unknown_labels(dataset, digests)
     if not any(finding.level == "fatal" for finding in found):  # evidence is matched by ids, which must be sound

@@ -281,10 +281,9 @@ def read_fingerprints(dataset: Dataset, reporter: Reporter) -> tuple[dict[SplitN
     return digests, records
 
 
-def read_progress(dataset: Dataset, name: SplitName, reporter: Reporter, rows: range | None = None) -> Iterator[pl.DataFrame]:
-    """Batches of a split, or of some rows of it, at least one, with progress."""
-    total = count_documents(dataset, name) if rows is None else len(rows)
-    with reporter.progress(f"reading {name}", total, "documents") as task:
-        for batch in read_batches(dataset, name, rows):
+def read_progress(dataset: Dataset, name: SplitName, reporter: Reporter) -> Iterator[pl.DataFrame]:
+    """Batches of a split, at least one, with progress."""
+    with reporter.progress(f"reading {name}", count_documents(dataset, name), "documents") as task:
+        for batch in read_batches(dataset, name):
             yield batch
             task.advance(batch.height)

@@ -12,10 +12,10 @@ import numpy.typing as npt
 import polars as pl
 
 from plant_cli.api.context import Reporter
-from plant_cli.api.corpus import Dataset
+from plant_cli.api.corpus import Dataset, SplitName
 from plant_cli.data.blocks import cut_blocks
 from plant_cli.data.checks import Finding, show_some
-from plant_cli.data.documents import Frames, read_batches
+from plant_cli.data.documents import Frames, digest, find_splits, read_batches, read_progress
 
 NEAR = 0.8  # Jaccard similarity of word triples from which two texts are nearly the same
 WORDS = 3
@@ -40,6 +40,19 @@ class Signatures:
 
     keys: Unsigned
     sizes: npt.NDArray[np.int64]
+
+
+def digest_and_sign(dataset: Dataset, reporter: Reporter) -> tuple[dict[SplitName, pl.DataFrame], Signatures]:
+    """The digests of all splits, and the signatures of their texts, one split after the other, from one reading."""
+    digests: dict[SplitName, pl.DataFrame] = {}
+    signed: list[Signatures] = []
+    for name in find_splits(dataset):
+        parts = []
+        for batch in read_progress(dataset, name, reporter):
+            parts.append(digest(batch))
+            signed.append(sign_texts(batch["text"], seed=len(signed)))
+        digests[name] = pl.concat(parts)
+    return digests, join_signatures(signed)
 
 
 def find_near_duplicates(dataset: Dataset, digests: Frames, reporter: Reporter, signatures: Signatures | None = None) -> Iterator[Finding]:

@@ -122,9 +122,6 @@ def steps(folder: Path, k: int, shards: int) -> dict[str, dict[str, list[str]]]:
 
     parts = {
         "convert shards": {s: ["data", "convert", corpus, place("parts"), "--shard", s, "--force"] for s in shares},
-        "digest shards": {
-            s: ["data", "digest", corpus, "--shard", s, "-O", place("digests", f"{n}.parquet"), "--force"] for s, n in shares.items()
-        },
         "mig shards": {s: ["mig", corpus, "--shard", s, "--run", place("shards", str(n)), "--force"] for s, n in shares.items()},
     }
     whole = {
@@ -132,10 +129,9 @@ def steps(folder: Path, k: int, shards: int) -> dict[str, dict[str, list[str]]]:
         "convert": ["data", "convert", corpus, place("converted.jsonl.gz"), "--force"],
         "check": ["data", "check", corpus],
         "mig": ["mig", corpus, "--run", place("run"), "--k", str(k), "--force"],
-        "check of digests": ["data", "check", corpus, "--digests", place("digests", "*.parquet")],
         "merge": ["mig", corpus, "--merge", place("shards", "*", "mig"), "--run", place("merged"), "--k", str(k), "--force"],
     }
-    order = ("stats", "convert", "check", "mig", "convert shards", "digest shards", "check of digests", "mig shards", "merge")
+    order = ("stats", "convert", "check", "mig", "convert shards", "mig shards", "merge")
     return {name: parts[name] if name in parts else {"": whole[name]} for name in order}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from plant_cli.api import DataError, PlantError, Request, Result, SilentReporter, UsageError
+from plant_cli.api import DataError, Request, Result, SilentReporter
 from plant_cli.registry import installed
 from plant_cli.runs.runner import run_stage
 
@@ -160,21 +160,3 @@ def test_a_row_that_cannot_be_read_and_a_warning_are_two_options(spoilt: Path) -
     assert act("data check", {"path": str(spoilt), "strict": True}).failure is None
     spoilt.write_text(spoilt.read_text() + "b,c,d,e\n")
     assert check(spoilt, fail_on_warning=True).tables[0].rows
-
-
-@pytest.mark.parametrize("name", ["data check", "data stats"])
-def test_shares_say_what_the_whole_says(clinic: Path, spoilt: Path, tmp_path: Path, name: str) -> None:
-    for number, path in enumerate((clinic, spoilt)):
-        shares = [{"output": str(tmp_path / f"{number}-{share}.parquet"), "shard": f"{share}/3"} for share in (1, 2, 3)]
-        assert sum(act("data digest", {"path": str(path)}, **share).data["documents"] for share in shares) == (100 if path == clinic else 3)
-        whole = act(name, {"path": str(path)})
-        found = act(name, {"path": str(path)}, digests=[str(tmp_path / f"{number}-*.parquet")])
-        assert [table.rows for table in found.tables] == [table.rows for table in whole.tables]
-        assert found.data == whole.data
-
-
-def test_a_share_that_is_none_and_an_output_that_is_there(clinic: Path, tmp_path: Path) -> None:
-    with pytest.raises(PlantError, match="there is no shard 3/2"):
-        act("data digest", {"path": str(clinic)}, output=str(tmp_path / "x.parquet"), shard="3/2")
-    with pytest.raises(UsageError, match="there already"):
-        act("data digest", {"path": str(clinic)}, output=str(clinic))

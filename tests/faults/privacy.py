@@ -31,7 +31,6 @@ LINES = (
     "data stats ../corpora/corpus.parquet",
     "data drift ../corpora/corpus.parquet ../corpora/corpus.parquet",
     "data convert ../corpora/corpus.parquet ../corpora/corpus.jsonl",
-    "data digest ../corpora/corpus.parquet --shard 1/1 -O ../digest.parquet",
     "data split ../corpora/corpus.parquet -O ../corpora/again.parquet",
     "recipe check ../recipe.yaml",
     "plan ../recipe.yaml",

@@ -3,11 +3,10 @@
     pip install 'plant-cli[cluster]'
     python dask_shards.py /data/corpus.parquet /scratch/shards /scratch/run --shards 8 --workers 2
     python dask_shards.py /data/corpus.parquet /scratch/shards /scratch/run --shards 8 --scheduler tcp://head:8786
-    python dask_shards.py /data/corpus.parquet /scratch/digests --command check
     python dask_shards.py /data/corpus.jsonl.gz /scratch/corpus --command convert
 
 Without `--scheduler` the workers are processes of this machine. All workers must see the corpus and the folders, and have `plant`
-installed. Further options are those of `plant mig` (`--k 100`; `--memory` is for each worker), `plant data check` or `plant data convert`.
+installed. Further options are those of `plant mig` (`--k 100`; `--memory` is for each worker) or `plant data convert`.
 """
 
 from __future__ import annotations
@@ -31,9 +30,6 @@ def plan(command: str, corpus: str, folder: Path, run: str | None, shards: int, 
     shares = [(str(number), f"{number}/{shards}") for number in range(1, shards + 1)]
     if command == "convert":
         return [["data", "convert", corpus, str(folder), *further, "--shard", share, "--force"] for _, share in shares], []
-    if command == "check":
-        digests = [["data", "digest", corpus, "--shard", share, "-O", str(folder / f"{name}.parquet"), "--force"] for name, share in shares]
-        return digests, ["data", "check", corpus, *further, "--digests", str(folder / "*.parquet")]
     if run is None:
         raise SystemExit("--command mig needs the run that gets the sum")
     counts = [["mig", corpus, *further, "--shard", share, "--run", str(folder / name), "--force"] for name, share in shares]
@@ -48,7 +44,7 @@ def main() -> None:
     parser.add_argument("corpus")
     parser.add_argument("folder", type=Path, help="what comes of the shards")
     parser.add_argument("run", nargs="?", help="the run that gets the sum (mig)")
-    parser.add_argument("--command", choices=("mig", "check", "convert"), default="mig")
+    parser.add_argument("--command", choices=("mig", "convert"), default="mig")
     parser.add_argument("--shards", type=int, default=8)
     parser.add_argument("--workers", type=int, default=2, help="processes of this machine")
     parser.add_argument("--scheduler", help="address of a Dask scheduler (default: workers of this machine)")

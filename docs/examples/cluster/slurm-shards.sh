@@ -6,11 +6,6 @@
 #     job=$(sbatch --parsable --array=1-8 slurm-shards.sh /data/corpus.parquet /scratch/shards)
 #     sbatch --dependency=afterok:$job --wrap "plant mig /data/corpus.parquet --merge '/scratch/shards/*/mig' --run /scratch/run"
 #
-# Read for `data check` and `data stats` (digest), which then read the files of all shares in place of the texts:
-#
-#     job=$(sbatch --parsable --array=1-8 slurm-shards.sh /data/corpus.parquet /scratch/digests digest)
-#     sbatch --dependency=afterok:$job --wrap "plant data check /data/corpus.parquet --digests '/scratch/digests/*.parquet'"
-#
 # Write as tables (convert) into a folder that is read as one corpus when all shares are there:
 #
 #     sbatch --array=1-8 slurm-shards.sh /data/corpus.jsonl.gz /scratch/corpus convert
@@ -25,7 +20,6 @@ of=${SHARDS:-$SLURM_ARRAY_TASK_MAX}
 share=$SLURM_ARRAY_TASK_ID/$of
 case $what in
   mig) plant mig "$corpus" --shard "$share" --run "$shards/$SLURM_ARRAY_TASK_ID" --jobs "${SLURM_CPUS_PER_TASK:-1}" --force ;;
-  digest) plant data digest "$corpus" --shard "$share" -O "$shards/$SLURM_ARRAY_TASK_ID.parquet" --force ;;
   convert) plant data convert "$corpus" "$shards" --shard "$share" --force ;;
-  *) echo "there is no '$what': mig, digest or convert" >&2; exit 2 ;;
+  *) echo "there is no '$what': mig or convert" >&2; exit 2 ;;
 esac
