@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from plant_cli.api.components import Spec
 from plant_cli.api.context import Result, StageContext
 from plant_cli.api.corpus import Dataset, DatasetCard
+from plant_cli.api.functions import Function
 from plant_cli.api.model import Backbone, Decoder, DecoderShape, LabelLoss, RankLoss
 from plant_cli.api.options import DataSection, MachineSection
 from plant_cli.api.scorers import FittedScorer, Scorer, ScorerInput, Shortlist, ShortlistInput
@@ -40,7 +41,7 @@ class StageSpec(Spec):
         examples: one or two whole command lines for `--help`.
     """
 
-    run: Callable[[StageContext, Any], Result]
+    run: Function[Callable[[StageContext, Any], Result]] = Function()
     sections: tuple[Literal["data", "model", "machine"], ...] = ()
     writes: bool = True
     takes: tuple[Literal["tag", "force", "resume"], ...] = ()
@@ -82,10 +83,10 @@ class BackboneSpec(Spec):
         is_installed: whether the package with its weights is installed, without reading them; None where no package has them.
     """
 
-    load: Callable[[Any, MachineSection], Backbone]
+    load: Function[Callable[[Any, MachineSection], Backbone]] = Function()
     languages: tuple[str, ...] | None = None
     start: BackboneStart | None = None
-    is_installed: Callable[[], bool] | None = None
+    is_installed: Function[Callable[[], bool] | None] = Function(required=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +99,7 @@ class DecoderSpec(Spec):
             stage 1 and stage 2.
     """
 
-    build: Callable[[Any, DecoderShape], Decoder]
+    build: Function[Callable[[Any, DecoderShape], Decoder]] = Function()
     stage2_options: tuple[str, ...] = ()
 
 
@@ -112,7 +113,7 @@ class LossSpec(Spec):
     """
 
     stage: Literal["rank", "label"]
-    build: Callable[[Any], RankLoss | LabelLoss]
+    build: Function[Callable[[Any], RankLoss | LabelLoss]] = Function()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +130,7 @@ class SignalSpec(Spec):
             documents of the word; then most words that meet a label in one document or in none need no score, and the lists stay the same.
     """
 
-    score: Callable[[Counts, Any], Floats]
+    score: Function[Callable[[Counts, Any], Floats]] = Function()
     needs_occurrences: bool = False
     needs_pairs: bool = False
     signed: bool = False
@@ -149,9 +150,9 @@ class DatasetSpec(Spec):
         card: of a published corpus (`plant data info NAME`).
     """
 
-    load: Callable[[DataSection, Any], Dataset]
-    recognise: Callable[[DataSection], str | None] | None = None
-    write: Callable[[Dataset, Path, str], Sequence[str]] | None = None
+    load: Function[Callable[[DataSection, Any], Dataset]] = Function()
+    recognise: Function[Callable[[DataSection], str | None] | None] = Function(required=False)
+    write: Function[Callable[[Dataset, Path, str], Sequence[str]] | None] = Function(required=False)
     card: DatasetCard | None = None
 
 
@@ -165,7 +166,7 @@ class MetricSpec(Spec):
             family is not computed, and these names are reported as not available.
     """
 
-    compute: Callable[[MetricInput, Any], Sequence[Metric]]
+    compute: Function[Callable[[MetricInput, Any], Sequence[Metric]]] = Function()
     needs_all_scores: tuple[str, ...] = ()
 
 
@@ -178,8 +179,8 @@ class ShortlistSpec(Spec):
         most: `most(options, labels) -> int`: labels that it proposes for a document at most, of so many; for `plant plan`. Default: all.
     """
 
-    build: Callable[[Any, ShortlistInput], Shortlist]
-    most: Callable[[Any, int], int] | None = None
+    build: Function[Callable[[Any, ShortlistInput], Shortlist]] = Function()
+    most: Function[Callable[[Any, int], int] | None] = Function(required=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,11 +196,11 @@ class ScorerSpec(Spec):
             their number (a matrix of all pairs of documents); for `plant plan`, which extends the rest from fits on samples.
     """
 
-    fit: Callable[[Any, ScorerInput], FittedScorer]
-    load: Callable[[Any, Mapping[str, npt.NDArray[Any]]], Scorer]
+    fit: Function[Callable[[Any, ScorerInput], FittedScorer]] = Function()
+    load: Function[Callable[[Any, Mapping[str, npt.NDArray[Any]]], Scorer]] = Function()
     needs_names: bool = False
     zero_shot: bool = False
-    memory: Callable[[Any, int], int] | None = None
+    memory: Function[Callable[[Any, int], int] | None] = Function(required=False)
 
 
 @dataclass(frozen=True)

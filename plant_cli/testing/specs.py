@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from plant_cli.api import Options, Spec
+from plant_cli.api import Options, PluginError, Spec
+from plant_cli.api.functions import Named
 
 KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -47,6 +49,17 @@ def defaults_are_valid(spec: Spec) -> None:
         assert not wrong, f"defaults of '{spec.name}' that its own rules refuse: {', '.join(sorted(wrong))}"
 
 
+def named_functions_can_be_imported(spec: Spec) -> None:
+    """A function that the spec names as `package.module:function` is there."""
+    for field in fields(spec):
+        function = getattr(spec, field.name)
+        if isinstance(function, Named):
+            try:
+                function.load()
+            except PluginError as error:
+                raise AssertionError(f"{field.name} of '{spec.name}': {error.what}") from error
+
+
 def default_options(spec: Spec) -> Any:
     """A component's options as they are by default; skips the test if some are required."""
     required = [name for name, info in spec.options.model_fields.items() if info.is_required()]
@@ -55,4 +68,11 @@ def default_options(spec: Spec) -> Any:
     return spec.options()
 
 
-CHECKS = (name_is_kebab_case, summary_is_one_sentence, options_model_is_strict, every_option_has_help, defaults_are_valid)
+CHECKS = (
+    name_is_kebab_case,
+    summary_is_one_sentence,
+    options_model_is_strict,
+    every_option_has_help,
+    defaults_are_valid,
+    named_functions_can_be_imported,
+)

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 
 from plant_cli.api import StageSpec
+from plant_cli.api.functions import Named
 from plant_cli.api.options import SHARED_SECTIONS
 
 TERMINAL = ("typer", "rich")
@@ -42,15 +43,17 @@ def examples_run_it(spec: StageSpec) -> None:
 
 def run_takes_context_and_options(spec: StageSpec) -> None:
     """`run(context, options)` can be called from Python."""
-    inspect.signature(spec.run).bind("context", "options")
+    run = spec.run.load() if isinstance(spec.run, Named) else spec.run
+    inspect.signature(run).bind("context", "options")
 
 
 def needs_no_terminal(spec: StageSpec) -> None:
     """The module that holds `run` is imported without Typer or rich."""
-    code = f"import sys; import {spec.run.__module__}; print(*[m for m in {TERMINAL!r} if m in sys.modules])"
+    module = spec.run.module if isinstance(spec.run, Named) else spec.run.__module__
+    code = f"import sys; import {module}; print(*[m for m in {TERMINAL!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{spec.run.__module__} cannot be imported by itself: {done.stderr.strip().splitlines()[-1]}"
-    assert not done.stdout.split(), f"{spec.run.__module__} imports {done.stdout.strip()}"
+    assert done.returncode == 0, f"{module} cannot be imported by itself: {done.stderr.strip().splitlines()[-1]}"
+    assert not done.stdout.split(), f"{module} imports {done.stdout.strip()}"
 
 
 CHECKS = (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plant_cli.api import Options, Spec, option
+from plant_cli.api import Options, Spec, StageSpec, option
 from plant_cli.testing import specs
 
 
@@ -31,6 +31,8 @@ def test_what_every_component_owes(stopped: Callable[[Any, Any, str], None]) -> 
     stopped(specs.summary_is_one_sentence, Spec(name="hole", summary="a hole"), "full stop")
     stopped(specs.summary_is_one_sentence, Spec(name="hole", summary="x" * 200 + "."), "201 characters")
     stopped(specs.every_option_has_help, Spec(name="hole", summary="A hole.", options=Silent), "quiet")
+    lost = StageSpec(name="hole", summary="A hole.", run="plant_cli.api.functions:dig")
+    stopped(specs.named_functions_can_be_imported, lost, "run of 'hole': .*has no attribute 'dig'")
     stopped(specs.defaults_are_valid, Spec(name="hole", summary="A hole.", options=Contradictory), "depth")
     with pytest.raises(pytest.skip.Exception, match="needs depth"):
         specs.default_options(good)
