@@ -92,10 +92,10 @@ def small_network() -> Callable[..., Any]:
 
     def build(seed: int = 0, labels: int = 4, **backbone: Any) -> Any:
         import torch
+        from plant_backbones import TinyOptions
+        from plant_backbones.tiny import TinyBackbone
         from plant_decoders.label_attention import LabelAttention
         from plant_decoders.options import LabelAttentionOptions
-        from plant_tiny.network import TinyBackbone
-        from plant_tiny.plugin import TinyOptions
 
         from plant_cli.api import DecoderShape, ModelSection
         from plant_cli.data.labels import LabelTable

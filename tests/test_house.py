@@ -39,7 +39,6 @@ SAME_MODULES = {
     "files",
     "labels",
     "metrics",
-    "network",
     "options",
     "plugin",
     "ranking",

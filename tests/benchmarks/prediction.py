@@ -11,8 +11,8 @@ import argparse
 from collections.abc import Callable
 
 import numpy as np
-import plant_minilm.plugin
 import torch
+from plant_backbones import plant_register_backbones
 from plant_decoders.label_attention import LabelAttention
 from plant_decoders.options import LabelAttentionOptions
 from plant_scorers.words import WordScorer
@@ -36,7 +36,7 @@ WORDS_OF_LABEL = 200
 
 def make_scorer(options: argparse.Namespace) -> NetworkModel:
     """MiniLM with random tables of the labels and random words."""
-    [spec] = plant_minilm.plugin.plant_register_backbones()
+    spec = next(spec for spec in plant_register_backbones() if spec.name == "minilm")
     machine = MachineSection(device="cpu", precision=options.precision, threads=options.threads)
     torch.manual_seed(0)
     backbone = spec.load(spec.options(), machine)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import plant_backbones
 import torch
-from plant_deepseek.plugin import DEEPSEEK
-from plant_llama3.plugin import LLAMA3
-from plant_mistral.plugin import MISTRAL
-from plant_phi3.plugin import PHI3
 from torch import nn
 
 from plant_cli.network import quantization
 from plant_cli.network.huggingface import HuggingFaceBackbone, Profile, prepare_network
 from plant_cli.network.profile import CausalOptions
 
-FAMILIES = {family.name: family for family in (MISTRAL, LLAMA3, DEEPSEEK, PHI3)}
+FAMILIES = {family.name: family for family in plant_backbones.FAMILIES}
 # What config.json says of Mistral-7B-Instruct-v0.3, Llama-3.1-8B, DeepSeek-R1-Distill-Qwen-7B and Phi-3-mini-4k-instruct.
 SIZES: dict[str, dict[str, Any]] = {
     "mistral": {

@@ -29,8 +29,8 @@ def seven(small_model: Callable[..., Path]) -> Path:
 
 
 def test_parameters_are_those_of_the_network(clinic: Any) -> None:
-    from plant_tiny.network import TinyBackbone
-    from plant_tiny.plugin import TinyOptions
+    from plant_backbones import TinyOptions
+    from plant_backbones.tiny import TinyBackbone
 
     clinic("mig", "mig.k=5")
     before = sorted(clinic.path.rglob("*"))

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 import torch
-from plant_tiny.network import TinyBackbone
+from plant_backbones.tiny import TinyBackbone
 from safetensors.torch import load_file
 
 from plant_cli.api import ArtefactError, DataError, Request, SilentReporter, UsageError

@@ -26,8 +26,8 @@ PEAK = """
 import torch
 from plant_decoders.label_attention import LabelAttention
 from plant_decoders.options import LabelAttentionOptions
-from plant_tiny.network import TinyBackbone
-from plant_tiny.plugin import TinyOptions
+from plant_backbones.tiny import TinyBackbone
+from plant_backbones import TinyOptions
 from plant_cli.api import DecoderShape, ModelSection, SilentReporter
 from plant_cli.data.analysers import PLAIN
 from plant_cli.data.labels import LabelTable

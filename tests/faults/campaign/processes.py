@@ -49,7 +49,7 @@ def preload() -> None:
     from plant_cli.registry import installed
 
     installed()
-    for name in ("plant_cli", "plant_awd_lstm", "plant_tiny", "plant_scorers", "plant_metrics", "plant_datasets", "plant_decoders"):
+    for name in ("plant_cli", "plant_awd_lstm", "plant_backbones", "plant_scorers", "plant_metrics", "plant_datasets", "plant_decoders"):
         for found in walk_packages(import_module(name).__path__, f"{name}."):
             import_module(found.name)
 

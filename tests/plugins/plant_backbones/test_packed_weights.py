@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from plant_multilingual.weights import AT_ONCE, dequantise, read_header, read_weights
+from plant_backbones.packed_weights import AT_ONCE, dequantise, read_header, read_weights
 
 from plant_cli.api import ArtefactError
 

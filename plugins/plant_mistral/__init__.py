@@ -1,1 +1,0 @@
-"""Mistral 7B and its kin as a backbone."""

@@ -1,1 +1,0 @@
-"""ModernBERT as a backbone."""

@@ -1,1 +1,0 @@
-"""Phi-3 as a backbone."""

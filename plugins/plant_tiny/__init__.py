@@ -1,1 +1,0 @@
-"""A two-layer transformer over hashed words that trains from scratch: no download, any language."""

@@ -1,0 +1,103 @@
+"""The families of Hugging Face models on small random models: they learn, are saved and come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plant_backbones import FAMILIES
+from pydantic import ValidationError
+from transformers import BertConfig, DeepseekV3Config, LlamaConfig, MistralConfig, ModernBertConfig, Phi3Config, Qwen2Config
+
+from plant_cli.api import BackboneSpec, ComponentError, MachineSection
+from plant_cli.registry import installed
+
+BY_NAME = {family.name: family for family in FAMILIES}
+DEEPSEEK = BY_NAME["deepseek"]
+MAPS = {"q_proj", "k_proj", "v_proj", "o_proj"}
+LATENT = {"q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"}
+EXPERTS = {"moe_intermediate_size": 16, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1}
+RANKS = {"kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8}
+SMALL = {**EXPERTS, **RANKS, "num_key_value_heads": 4, "first_k_dense_replace": 1}
+MISTRAL = {"num_key_value_heads": 2, "head_dim": 8}
+PHI3 = {"num_key_value_heads": 2, "pad_token_id": 0}
+MODERNBERT = {"pad_token_id": 0, "local_attention": 16, "reference_compile": False}
+CASES = [
+    ("mistral", MistralConfig, MISTRAL, {}, MAPS),
+    ("mistral", MistralConfig, MISTRAL, {"adapter": "dora"}, MAPS),
+    ("mistral", MistralConfig, MISTRAL, {"quantization": "int8"}, MAPS),
+    ("mistral", MistralConfig, MISTRAL, {"quantization": "none"}, MAPS),
+    ("llama3", LlamaConfig, {"num_key_value_heads": 2}, {}, MAPS),
+    ("deepseek", DeepseekV3Config, SMALL, {}, LATENT),
+    ("deepseek", DeepseekV3Config, SMALL, {"quantization": "int8"}, LATENT),  # products over four axes
+    ("deepseek", Qwen2Config, {"num_key_value_heads": 2}, {}, MAPS),
+    ("deepseek", LlamaConfig, {"num_key_value_heads": 2}, {}, MAPS),
+    ("phi3", Phi3Config, PHI3, {}, {"qkv_proj", "o_proj"}),
+    ("modernbert", ModernBertConfig, MODERNBERT, {"adapter": "lora", "quantization": "nf4"}, {"Wqkv", "Wo"}),
+    ("modernbert", ModernBertConfig, MODERNBERT, {"adapter": "lora", "quantization": "none"}, {"Wqkv", "Wo"}),
+    ("hf-encoder", BertConfig, {}, {"adapter": "lora"}, {"query", "key", "value", "dense"}),
+    ("hf-causal", Phi3Config, PHI3, {"quantization": "none"}, {"qkv_proj", "o_proj"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("family", "config", "values", "options", "targets"), CASES, ids=lambda x: x if isinstance(x, str) else getattr(x, "__name__", "")
+)
+def test_it_learns_is_saved_and_comes_back(
+    small_model: Callable[..., Path],
+    learns: Callable[..., set[str]],
+    family: str,
+    config: Any,
+    values: dict[str, Any],
+    options: dict[str, str],
+    targets: set[str],
+) -> None:
+    assert learns(BY_NAME[family].spec(), small_model(config, **values), **options) == targets
+
+
+def test_the_default_of_a_causal_family_is_the_published_recipe() -> None:
+    options = BY_NAME["mistral"].options()()
+    assert (options.model, options.adapter, options.quantization) == ("mistralai/Mistral-7B-Instruct-v0.3", "lora", "nf4")
+    assert (options.lora_rank, options.lora_alpha, options.lora_dropout, options.gradient_checkpointing) == (16, 32.0, 0.05, True)
+
+
+def test_an_encoder_is_trained_as_a_whole_by_default() -> None:
+    options = BY_NAME["modernbert"].options()()
+    assert (options.model, options.adapter, options.quantization) == ("answerdotai/ModernBERT-base", "full", "none")
+
+
+@pytest.mark.parametrize("family", ["hf-encoder", "hf-causal"])
+def test_a_generic_family_asks_for_the_model(family: str) -> None:
+    with pytest.raises(ValidationError, match="model"):
+        BY_NAME[family].options()()
+
+
+def test_all_families_are_registered() -> None:
+    assert {*BY_NAME, "minilm", "multilingual", "tiny"} <= {spec.name for spec in installed().specs(BackboneSpec)}
+
+
+def test_experts_are_in_four_bits_too(small_model: Callable[..., Path]) -> None:
+    folder = small_model(DeepseekV3Config, **SMALL)
+    backbone: Any = DEEPSEEK.load(DEEPSEEK.options()(model=str(folder)), MachineSection(device="cpu"))
+    parts = {name: p for name, p in backbone.module().named_parameters() if ".experts." in name}
+    assert len(parts) == 2
+    assert all(str(p.dtype) == "torch.uint8" for p in parts.values())
+
+
+def test_weights_stored_in_fp8_are_not_quantised_again(small_model: Callable[..., Path]) -> None:
+    folder = small_model(DeepseekV3Config, **SMALL, quantization_config={"quant_method": "fp8", "weight_block_size": [128, 128]})
+    with pytest.raises(ComponentError, match="stored in fp8") as caught:
+        DEEPSEEK.load(DEEPSEEK.options()(model=str(folder)), MachineSection(device="cpu"))
+    assert "bf16" in caught.value.todo
+
+
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family.models], ids=lambda family: family.name)
+def test_published_models_have_names_and_a_pinned_commit(family: Any) -> None:
+    first = next(iter(family.models.values()))
+    assert family.options()().model == first.partition("@")[0]
+    for name, published in family.models.items():
+        model, revision = family.find(name)
+        assert f"{model}@{revision}" == published
+        assert len(revision or "") == 40
