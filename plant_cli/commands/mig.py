@@ -31,9 +31,9 @@ from plant_cli.data.files import SIZE_PATTERN, read_size
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    import torch
 
-    from plant_cli.relevance.counting import Counting, Margins
+    from plant_cli.api import MachineSection
+    from plant_cli.relevance.cooccurrence import Cooccurrence, Margins
     from plant_cli.relevance.engine import KeptWords, Signal
     from plant_cli.relevance.relevance_table import Weighed
 
@@ -101,13 +101,13 @@ class MigOptions(Options):
 def run(context: StageContext, options: MigOptions) -> Result:
     """Count, score and keep the best words of every label; write `mig.parquet`, `words.parquet` and `labels.parquet`."""
     from plant_cli.data.splits import Shard
-    from plant_cli.relevance.counts import Counter, choose_jobs
+    from plant_cli.relevance.counter import CorpusCounter
     from plant_cli.relevance.relevance_table import write_forms, write_relevance
 
     corpus = context.corpus()
     signal, signal_options = context.component(SignalSpec, options.signal)
     weight = _weigh_titles(context, corpus, options)
-    counter = Counter(
+    counter = CorpusCounter(
         corpus=corpus,
         min_df=options.min_df,
         occurrences=signal.needs_occurrences,
@@ -123,21 +123,18 @@ def run(context: StageContext, options: MigOptions) -> Result:
         context.reporter.warn("words of validation and test documents are counted, too (--allow-leakage): figures of this run are too good")
     if options.shard is not None:
         return _describe_shard(counter.write_shard(context.folder, Shard.parse(options.shard)))
-    counting = counter.merge(options.merge) if options.merge else counter.count(_choose_gpu(context, signal))
+    counting = counter.merge(options.merge) if options.merge else counter.count()
     keep = partial(_keep, context, counting, bind_signal(signal, signal_options), signal.name, options)
     kept = write_relevance(context.folder, _weigh(corpus, counting.margins, keep, options, weight), counting.margins, corpus.labels)
     write_forms(context.folder, counter.gather_forms(options.merge))
     return _describe(context, corpus, counting.margins, kept)
 
 
-def _choose_gpu(context: StageContext, signal: SignalSpec) -> torch.device | None:
-    """The GPU that counts, if there is one and it can."""
-    if signal.needs_occurrences or context.machine.device == "cpu":
-        return None
-    from plant_cli.network.hardware import choose_hardware
+def choose_jobs(machine: MachineSection, jobs: int | None) -> int:
+    """How many threads count, where the user asks for `jobs` or leaves it to the machine."""
+    from plant_cli.runs.processes import default_threads
 
-    device = choose_hardware(context.machine).device
-    return device if device.type == "cuda" else None
+    return jobs or machine.threads or default_threads()
 
 
 def _stop_if_asked(context: StageContext) -> None:
@@ -177,9 +174,8 @@ def bind_signal(spec: SignalSpec, options: Options) -> Signal:
     return Signal(score=score, signed=spec.signed, needs_pairs=spec.needs_pairs, quasi_convex=spec.quasi_convex)
 
 
-def _keep(context: StageContext, counting: Counting, signal: Signal, name: str, options: MigOptions, k: int) -> Iterator[KeptWords]:
+def _keep(context: StageContext, counting: Cooccurrence, signal: Signal, name: str, options: MigOptions, k: int) -> Iterator[KeptWords]:
     """The k best words of every label, block after block of labels."""
-    from plant_cli.relevance.counts import choose_jobs
     from plant_cli.relevance.engine import Selection, keep_words
 
     selection = Selection(k=k, sign=options.sign, memory=read_size(options.memory), jobs=choose_jobs(context.machine, options.jobs))
@@ -292,7 +288,6 @@ SPECS = (
         run=run,
         sections=("data", "machine"),
         feeds=("pretrain-attn", "finetune"),
-        parallel=True,
         examples=(
             "plant mig --k 1000 data.parquet",
             "plant mig corpus.csv --text-column abstract --labels-column subjects",

@@ -130,21 +130,18 @@ def _plan(context: StageContext, step: Step, corpus: Corpus, planner: Planner, *
 
 def _words(context: StageContext, step: Step, corpus: Corpus) -> Estimate:
     """What a stage `mig` takes."""
-    from plant_cli.commands.mig import bind_signal
-    from plant_cli.relevance.counts import Counter, choose_jobs
+    from plant_cli.commands.mig import bind_signal, choose_jobs
+    from plant_cli.relevance.cooccurrence import count_terms
     from plant_cli.relevance.engine import Selection
     from plant_cli.training.planner import plan_words
 
     options: MigOptions = cast("MigOptions", step.options)
     signal, signal_options = context.component(SignalSpec, options.signal)
     memory, jobs = read_size(options.memory), choose_jobs(step.machine, options.jobs)
-    counter = Counter(
-        corpus=corpus, min_df=1, occurrences=signal.needs_occurrences, memory=memory, reporter=context.reporter, check=lambda: None
-    )
     return plan_words(
         corpus.split("train"),
         corpus.labels,
-        partial(counter.read_words, min_df=options.min_df),
+        lambda texts: count_terms(map(corpus.analyser.spell, texts), options.min_df),
         bind_signal(signal, signal_options),
         Selection(k=options.k, sign=options.sign, memory=memory, jobs=jobs),
         occurrences=signal.needs_occurrences,

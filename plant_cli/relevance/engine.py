@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from plant_cli.api.signals import Counts
 from plant_cli.data.blocks import cut_blocks, work_ahead
-from plant_cli.relevance.counting import Counting, Ints, Pairs
+from plant_cli.relevance.cooccurrence import Cooccurrence, CountedPairs, Ints
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +202,7 @@ class Selection:
     jobs: int = 1
 
 
-def keep_words(counting: Counting, signal: Signal, selection: Selection) -> Iterator[KeptWords]:
+def keep_words(counting: Cooccurrence, signal: Signal, selection: Selection) -> Iterator[KeptWords]:
     """The best words of every label by a signal, block after block of consecutive labels.
 
     The lists depend on neither the source of the counts nor the memory budget nor the number of threads; where blocks end does.
@@ -237,7 +237,7 @@ def cut_labels(pair_bounds: Ints, block_pairs: int, selection: Selection) -> lis
 class _Scoring:
     """What all blocks share; nothing in it changes once it is made, so that threads may read it together."""
 
-    def __init__(self, counting: Counting, signal: Signal, selection: Selection) -> None:
+    def __init__(self, counting: Cooccurrence, signal: Signal, selection: Selection) -> None:
         self.counting, self.signal, self.selection = counting, signal, selection
         self.margins = counting.margins
         self.n_absent = count_absent(signal, selection, len(self.margins.words))
@@ -256,7 +256,7 @@ class _Scoring:
         chosen, offsets = best_of_rows(pairs.offsets, values, pairs.word, self.selection.k, self.floor)
         return KeptWords(offsets=offsets, words=pairs.word[chosen], values=values[chosen], both=pairs.both[chosen])
 
-    def _contenders(self, met: Pairs) -> Pairs:
+    def _contenders(self, met: CountedPairs) -> CountedPairs:
         """The pairs that can be among the best of a label: of words that meet it, all but those surely beaten; of others, the best k."""
         k, common = self.selection.k, self.selection.sign == "any"
         pairs = met
@@ -264,14 +264,14 @@ class _Scoring:
             pairs = met.at(contenders(met.offsets, met.word, met.both, self.first_as_frequent, k, common=common))
         return pairs.with_absent(self._find_absent(met)) if self.n_absent else pairs
 
-    def _find_absent(self, met: Pairs) -> list[npt.NDArray[np.int32]]:
+    def _find_absent(self, met: CountedPairs) -> list[npt.NDArray[np.int32]]:
         """The k best words that never meet the label, row by row."""
         k, rows = self.selection.k, [met.word[first:last] for first, last in pairwise(met.offsets)]
         if self.absent is None:
             return [commonest_absent(row, k, len(self.margins.words)) for row in rows]
         return [self.absent.find(values, row, k) for values, row in zip(self._score_absent(self.absent, met), rows, strict=True)]
 
-    def _counts(self, pairs: Pairs) -> Counts:
+    def _counts(self, pairs: CountedPairs) -> Counts:
         margins = self.margins
         return Counts(
             n_docs=margins.n_docs,
@@ -283,7 +283,7 @@ class _Scoring:
             pairs=pairs.label * len(margins.words) + pairs.word if self.signal.needs_pairs else None,
         )
 
-    def _score_absent(self, absent: AbsentWords, met: Pairs) -> Floats:
+    def _score_absent(self, absent: AbsentWords, met: CountedPairs) -> Floats:
         """Values of words that never meet the label [labels of the block, distinct document frequencies]."""
         zeros = np.zeros((1, 1), dtype=np.int64)
         block = slice(met.start, met.start + len(met.offsets) - 1)

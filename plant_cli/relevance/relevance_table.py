@@ -18,7 +18,7 @@ from plant_cli.api.errors import ArtefactError, first_line
 from plant_cli.data.files import replacing
 from plant_cli.data.parquet import panics_as_errors, write_frames
 from plant_cli.data.records import require_recorded, require_same, stamp
-from plant_cli.relevance.counting import Margins
+from plant_cli.relevance.cooccurrence import Margins
 from plant_cli.relevance.engine import KeptWords
 
 

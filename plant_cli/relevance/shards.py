@@ -1,51 +1,25 @@
-"""Counts of shards: written, read back and added up; counts of several processes."""
+"""Counts of shares of the training documents: written by `plant mig --shard`, added up by `plant mig --merge`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import torch
-import torch.distributed as dist
 from pydantic import BaseModel, ConfigDict, ValidationError
 from scipy.sparse import csr_array
 
-from plant_cli.api.errors import ArtefactError, DataError, first_line
+from plant_cli.api.errors import ArtefactError, first_line
 from plant_cli.data.blocks import cut_blocks, work_ahead
 from plant_cli.data.files import hash_file, read_json, replacing, write_json
 from plant_cli.data.parquet import panics_as_errors, write_frames
 from plant_cli.data.records import FORMAT, require_same
 from plant_cli.data.splits import Shard, require_whole
-from plant_cli.relevance.counting import CACHED_PAIRS, Counting, Ints, Margins, Pairs, SparseCounting, Terms
-from plant_cli.runs.group import meeting
-from plant_cli.runs.processes import process_count, process_rank
-
-
-def merge_vocabularies(vocabularies: Sequence[pl.DataFrame], min_df: int, keep: Set[str] = frozenset()) -> pl.DataFrame:
-    """The sum of several frames `word, docs_with_word`, sorted by falling document frequency, then alphabetically.
-
-    Args:
-        vocabularies: of shards.
-        min_df: words in fewer documents than this are left out.
-        keep: words that are not, however rare.
-    """
-    added = pl.concat(vocabularies).group_by("word").agg(pl.col("docs_with_word").sum())
-    wanted = (pl.col("docs_with_word") >= min_df) | pl.col("word").is_in(list(keep))
-    return added.filter(wanted).sort("docs_with_word", "word", descending=[True, False])
-
-
-def number_words(vocabulary: pl.DataFrame, words: pl.DataFrame) -> npt.NDArray[np.int32]:
-    """The row of each word of a shard in the common vocabulary; −1 for a word that is left out."""
-    numbered = words.select("word").with_row_index("number")
-    found = vocabulary.join(numbered, on="word", how="left", maintain_order="left")["number"]
-    return found.cast(pl.Int32).fill_null(-1).to_numpy()
-
+from plant_cli.relevance.cooccurrence import CACHED_PAIRS, Cooccurrence, CountedPairs, Ints, Margins
 
 RECORD, COUNTS, WORDS, LABELS = "shard.json", "counts.parquet", "counted-words.parquet", "counted-labels.parquet"
 BYTES_PER_PAIR = 60  # what a pair costs while its block is counted and becomes rows
@@ -53,31 +27,19 @@ SCHEMA = {"label": pl.Int32(), "word": pl.Int32(), "both": pl.Int32()}
 
 
 class ShardRecord(BaseModel):
-    """The file shard.json.
-
-    Args:
-        format: of the files.
-        number: which shard.
-        of: of how many.
-        data_hash: of the corpus that it is a share of.
-        label_hash: of that corpus's ordered label ids.
-        documents: of the shard.
-        occurrences: whether it is counted how often words occur.
-        analyser: hash of how words are counted.
-        files: SHA-256 of the other files.
-    """
+    """The file shard.json."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     format: int = FORMAT
-    number: int
-    of: int
-    data_hash: str
-    label_hash: str
-    documents: int
-    occurrences: bool
-    analyser: str
-    files: dict[str, str]
+    number: int  # which share
+    of: int  # how many shares
+    data_hash: str  # of the corpus
+    label_hash: str  # of its ordered label ids
+    documents: int  # of the share
+    occurrences: bool  # whether the counts say how often words occur
+    analyser: str  # hash of how words are found
+    files: dict[str, str]  # SHA-256 of the other files
 
     @property
     def shard(self) -> Shard:
@@ -88,7 +50,7 @@ class ShardRecord(BaseModel):
 def write_shard(
     folder: Path,
     shard: Shard,
-    counting: Counting,
+    counting: Cooccurrence,
     *,
     data_hash: str,
     label_hash: str,
@@ -97,15 +59,15 @@ def write_shard(
     jobs: int,
     advance: Callable[[int], None] = lambda labels: None,
 ) -> int:
-    """Write the counts of one shard, block after block of labels; returns how many pairs there are.
+    """Write the counts of one share, block after block of labels; returns how many pairs there are.
 
     Args:
         folder: where to write.
         shard: which share of the documents was counted.
         counting: its counts, of every word.
-        data_hash: of the whole corpus.
+        data_hash: of the corpus.
         label_hash: of its ordered label ids.
-        analyser: hash of how its words are counted.
+        analyser: hash of how its words are found.
         memory: bytes for the blocks under way.
         jobs: threads.
         advance: called with the number of labels each time a block is counted.
@@ -161,7 +123,7 @@ def read_record(folder: Path) -> ShardRecord:
     return record
 
 
-def _count_block(counting: Counting, start: int, stop: int) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], pl.DataFrame]:
+def _count_block(counting: Cooccurrence, start: int, stop: int) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], pl.DataFrame]:
     """How many pairs each label has, and the pairs as rows of `counts.parquet`."""
     pairs = counting.count(start, stop)
     columns = {"label": pairs.label.astype(np.int32), "word": pairs.word, "both": pairs.both}
@@ -194,21 +156,21 @@ def open_shards(
     with_occurrences: bool,
     min_df: int,
     keep: Set[str] = frozenset(),
-) -> MergedCounting:
-    """The sum of all shards of one corpus.
+) -> MergedCounts:
+    """The sum of all shares of one corpus.
 
     Args:
-        folders: one for each shard, in any order.
-        data_hash: of the corpus that they must be shards of.
+        folders: one for each share, in any order.
+        data_hash: of the corpus that they must come from.
         label_hash: of its ordered label ids.
-        analyser: hash of how its words are counted.
-        with_occurrences: whether they must say how often words occur.
-        min_df: words in fewer documents than this, of all shards together, are left out.
-        keep: words that are not, however rare.
+        analyser: hash of how its words are found.
+        with_occurrences: whether they must hold how often words occur.
+        min_df: words in fewer documents of all shares together than this are left out.
+        keep: words that are kept however rare they are.
 
     Raises:
-        UsageError: a shard is missing or given twice.
-        ArtefactError: a shard is damaged, of another corpus, or counted with other options.
+        UsageError: a share is missing or comes twice.
+        ArtefactError: a share is damaged, of another corpus, or counted with other options.
     """
     records = {folder: read_record(folder) for folder in folders}
     for folder, record in records.items():
@@ -221,11 +183,11 @@ def open_shards(
         if with_occurrences and not record.occurrences:
             raise _refuse(folder, "does not say how often words occur, which this signal needs")
     require_whole({folder: record.shard for folder, record in records.items()}, "--merge", "plant mig --shard i/n")
-    return MergedCounting(records, with_occurrences=with_occurrences, min_df=min_df, keep=keep)
+    return MergedCounts(records, with_occurrences=with_occurrences, min_df=min_df, keep=keep)
 
 
-class MergedCounting:
-    """A source of counts (see `Counting`) that reads shards block after block of labels; see `open_shards`."""
+class MergedCounts:
+    """Sums of the counts of all shares, read for each block of labels; made by `open_shards`."""
 
     block_pairs = CACHED_PAIRS
 
@@ -247,20 +209,37 @@ class MergedCounting:
         )
         self.pair_bounds: Ints = np.sum([np.diff(shard.offsets) for shard in self._shards], axis=0)
 
-    def count(self, start: int, stop: int) -> Pairs:
-        """See `Counting.count`."""
+    def count(self, start: int, stop: int) -> CountedPairs:
+        """The pairs of labels `start` to `stop`."""
         rows = pl.concat([shard.read(start, stop, self._columns) for shard in self._shards])
         positions = (rows["label"].to_numpy() - start, rows["word"].to_numpy())
         shape = (stop - start, len(self.margins.words))
         both, *occurrences = (csr_array((rows[name].to_numpy(), positions), shape=shape) for name in self._columns[2:])
-        return Pairs.of(both, occurrences[0] if occurrences else None, start)
+        return CountedPairs.of(both, occurrences[0] if occurrences else None, start)
+
+
+def merge_vocabularies(vocabularies: Sequence[pl.DataFrame], min_df: int, keep: Set[str] = frozenset()) -> pl.DataFrame:
+    """The sum of several frames `word, docs_with_word`, sorted by falling document frequency, then alphabetically.
+
+    Words in fewer than `min_df` documents are left out, except those of `keep`.
+    """
+    added = pl.concat(vocabularies).group_by("word").agg(pl.col("docs_with_word").sum())
+    wanted = (pl.col("docs_with_word") >= min_df) | pl.col("word").is_in(list(keep))
+    return added.filter(wanted).sort("docs_with_word", "word", descending=[True, False])
+
+
+def number_words(vocabulary: pl.DataFrame, words: pl.DataFrame) -> npt.NDArray[np.int32]:
+    """The row of each word of a share in the common vocabulary; −1 for a word that is left out."""
+    numbered = words.select("word").with_row_index("number")
+    rows = vocabulary.join(numbered, on="word", how="left", maintain_order="left")["number"]
+    return rows.cast(pl.Int32).fill_null(-1).to_numpy()
 
 
 class _ShardReader:
     """Reads the counts of one shard, its words numbered as in the common vocabulary."""
 
     def __init__(self, folder: Path, numbers: npt.NDArray[np.int32]) -> None:
-        with _told_as_damage(folder / LABELS):
+        with _errors_as_damage(folder / LABELS):
             index = _require_counts(pl.read_parquet(folder / LABELS, glob=False).select(pl.col("docs_with_label", "pairs").cast(pl.Int64)))
             self.docs_with_label = index["docs_with_label"].to_numpy()
             self.offsets = np.concatenate([[0], np.cumsum(index["pairs"].to_numpy())])
@@ -270,25 +249,25 @@ class _ShardReader:
     def read(self, start: int, stop: int, columns: Sequence[str]) -> pl.DataFrame:
         """The pairs of labels `start` to `stop` whose words are in the common vocabulary."""
         first, last = int(self.offsets[start]), int(self.offsets[stop])
-        with _told_as_damage(self._path):
+        with _errors_as_damage(self._path):
             rows = _require_counts(pl.scan_parquet(self._path, glob=False).slice(first, last - first).select(columns).collect())
             if not rows["label"].is_between(start, stop, closed="left").all():
-                raise ValueError("a pair stands where pairs of other labels belong")
+                raise ValueError("a pair of another label is in its rows")
             return rows.with_columns(self._numbers.gather(rows["word"]).alias("word")).filter(pl.col("word") >= 0)
 
     def sum_occurrences(self) -> npt.NDArray[np.int64]:
         """How often words of the common vocabulary occur in the documents of each label [L]."""
         sums = np.zeros(len(self.offsets) - 1, dtype=np.int64)
         kept = pl.LazyFrame({"word": np.flatnonzero(self._numbers.to_numpy() >= 0).astype(np.int32)})
-        with _told_as_damage(self._path):
+        with _errors_as_damage(self._path):
             rows = pl.scan_parquet(self._path, glob=False).join(kept, on="word", how="semi")
-            found = rows.group_by("label").agg(pl.col("occurrences").cast(pl.Int64).sum()).collect(engine="streaming")
-            sums[found["label"].to_numpy()] = found["occurrences"].to_numpy()
+            counted = rows.group_by("label").agg(pl.col("occurrences").cast(pl.Int64).sum()).collect(engine="streaming")
+            sums[counted["label"].to_numpy()] = counted["occurrences"].to_numpy()
         return sums
 
 
 def _read_words(folder: Path) -> pl.DataFrame:
-    with _told_as_damage(folder / WORDS):
+    with _errors_as_damage(folder / WORDS):
         words = pl.read_parquet(folder / WORDS, glob=False).select(pl.col("word").cast(pl.String), pl.col("docs_with_word").cast(pl.Int64))
         _require_counts(words.select("docs_with_word"))
         return words
@@ -306,7 +285,7 @@ def _require_counts(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 @contextmanager
-def _told_as_damage(path: Path) -> Iterator[None]:
+def _errors_as_damage(path: Path) -> Iterator[None]:
     """Turn what goes wrong while a file of a shard is read into an `ArtefactError`."""
     try:
         with panics_as_errors():
@@ -322,125 +301,3 @@ def _refuse(folder: Path, why: str) -> ArtefactError:
         expected="shards counted from this run's corpus, for this signal",
         todo="count it again from this corpus with the same --signal, --analyser and packages: `plant mig --shard i/n --force`",
     )
-
-
-Integers = TypeVar("Integers", bound=npt.NDArray[np.integer[Any]])
-REDUCED_PAIRS = 1 << 22  # dense pairs that one all-reduce adds up: 16 MB
-
-
-class ReducedCounting:
-    """Counts (see `Counting`) over the documents of all processes, the same in each. All must ask for the same blocks in one order.
-
-    Args:
-        terms: all words of this process's documents, including rare ones.
-        gold: csr [n, L] of 0/1, n documents of this process.
-        data_hash: of the corpus, which must be the same in all processes.
-        min_df: words in fewer documents than this, over all processes, are left out.
-        with_occurrences: whether to count how often words occur, too.
-        keep: words that are not left out, however rare.
-
-    Raises:
-        DataError: a process has another corpus.
-    """
-
-    block_pairs = REDUCED_PAIRS
-
-    def __init__(
-        self,
-        terms: Terms,
-        gold: csr_array,
-        *,
-        data_hash: str,
-        min_df: int,
-        with_occurrences: bool = False,
-        keep: Set[str] = frozenset(),
-    ) -> None:
-        _require_same(data_hash)
-        own = pl.DataFrame({"word": pl.Series(terms.words, dtype=pl.String), "docs_with_word": terms.docs_with_word})
-        gathered = zip(_gather_text("\n".join(terms.words)), _gather(torch.from_numpy(terms.docs_with_word)), strict=True)
-        words = merge_vocabularies(
-            [
-                pl.DataFrame({"word": pl.Series(text.split("\n") if text else [], dtype=pl.String), "docs_with_word": n})
-                for text, n in gathered
-            ],
-            min_df,
-            keep,
-        )
-        self._local = SparseCounting(_renumber(terms, words, number_words(own, words)), gold, with_occurrences=with_occurrences)
-        local = self._local.margins
-        self.margins = Margins(
-            n_docs=int(_add(np.array([local.n_docs]))[0]),
-            words=local.words,
-            docs_with_word=local.docs_with_word,
-            docs_with_label=_add(local.docs_with_label),
-            words_with_label=None if local.words_with_label is None else _add(local.words_with_label),
-        )
-        self.pair_bounds: Ints = np.full(gold.shape[1], len(local.words))
-
-    def count(self, start: int, stop: int) -> Pairs:
-        """See `Counting.count`."""
-        pairs = self._local.count(start, stop)
-        shape = (stop - start, len(self.margins.words))
-        reduced = []
-        for counts in (pairs.both, pairs.occurrences):
-            if counts is not None:
-                dense = np.zeros(shape, dtype=np.int32)
-                dense[pairs.label - start, pairs.word] = counts
-                reduced.append(csr_array(_add(dense)))
-        return Pairs.of(reduced[0], reduced[1] if len(reduced) > 1 else None, start)
-
-
-def _renumber(terms: Terms, words: pl.DataFrame, numbers: npt.NDArray[np.int32]) -> Terms:
-    """The same documents over a common vocabulary; `numbers` gives the column of each word in it, −1 for none."""
-    pairs = terms.occurrences.tocoo()
-    column = numbers[pairs.coords[1]]
-    kept = column >= 0
-    coordinates = (pairs.coords[0][kept], column[kept])
-    return Terms(
-        words=tuple(words["word"].to_list()),
-        occurrences=csr_array((pairs.data[kept], coordinates), shape=(terms.occurrences.shape[0], len(words))),
-        docs_with_word=words["docs_with_word"].to_numpy().astype(np.int64),
-    )
-
-
-def _add(counts: Integers) -> Integers:
-    """The sum over all processes; the array itself is overwritten."""
-    with meeting(process_rank(), process_count()):
-        dist.all_reduce(torch.from_numpy(counts))
-    return counts
-
-
-def _gather(values: torch.Tensor) -> list[npt.NDArray[np.integer[Any]]]:
-    """The vectors of all processes, by rank; they may differ in length."""
-    lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
-    with meeting(process_rank(), process_count()):
-        dist.all_gather(lengths, torch.tensor([len(values)]))
-    longest = max(int(length) for length in lengths)
-    padded = torch.zeros(longest, dtype=values.dtype)
-    padded[: len(values)] = values
-    parts = [torch.empty_like(padded) for _ in lengths]
-    with meeting(process_rank(), process_count()):
-        dist.all_gather(parts, padded)
-    return [part[: int(length)].numpy() for part, length in zip(parts, lengths, strict=True)]
-
-
-def _gather_text(text: str) -> list[str]:
-    encoded = torch.from_numpy(np.frombuffer(text.encode(), dtype=np.uint8).copy())
-    return [part.tobytes().decode() for part in _gather(encoded)]
-
-
-def gather_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The pairs of words of all processes, each once."""
-    lines = [line for text in _gather_text("\n".join(map("\t".join, pairs))) for line in text.split("\n") if line]
-    return [(first, second) for first, _, second in (line.partition("\t") for line in dict.fromkeys(lines))]
-
-
-def _require_same(data_hash: str) -> None:
-    hashes = sorted(set(_gather_text(data_hash)))
-    if len(hashes) > 1:
-        raise DataError(
-            f"the launched processes read {len(hashes)} different corpora",
-            where=", ".join(f"data hash {found[:12]}" for found in hashes),
-            expected="one corpus, the same files on every machine",
-            todo="copy the corpus to every machine again",
-        )

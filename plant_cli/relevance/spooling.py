@@ -1,8 +1,8 @@
-"""The words of more documents than memory holds: they wait in files, and are read back document by document as labels need them.
+"""Counts of more documents than memory holds: their words are in temporary files and are read back for each block of labels.
 
-A document takes 4 bytes for each of its distinct words, 8 where it is counted how often they occur. The files have no name: they vanish
-with the process, however it ends. Memory holds the vocabulary (about 140 bytes a word, 320 while words are counted), 8 bytes for each
-document, and what is being read.
+A document takes 4 bytes for each of its distinct words, 8 if occurrences are counted. The files have no name: they vanish with the
+process, however it ends. Memory holds the vocabulary (about 140 bytes a word, 320 while words are counted), 8 bytes for each document,
+and what is being read.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import IO
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from plant_cli.data.blocks import cut_blocks
-from plant_cli.relevance.counting import Ints, Margins, Pairs, Terms, choose_words, count_batches, join_batches
+from plant_cli.relevance.cooccurrence import CountedPairs, Ints, Margins, Terms, choose_words, count_batches, join_batches
 
 BYTES_PER_TERM = 32  # of a word of a document in memory: its batch, all batches joined, the chosen words, and their presence
 BYTES_READ = 24  # of a word of a document that is read back: its number, a one, and its share of the product
@@ -35,10 +36,10 @@ def read_terms(
     Args:
         documents: the words of each document, in any order, with repeats.
         min_df: words in fewer documents than this are left out.
-        keep: words that are not, however rare.
-        with_occurrences: whether files say how often words occur.
+        keep: words that are kept however rare they are.
+        with_occurrences: whether the files hold how often words occur.
         memory: bytes that the words of documents may take.
-        folder: on the disk that has room for the files (default: the system's for temporary files).
+        folder: for the files (default: the system's folder for temporary files).
     """
     numbers: dict[str, int] = {}
     batches = count_batches(documents, numbers)
@@ -58,47 +59,30 @@ def _drain(batches: list[csr_array]) -> Iterator[csr_array]:
         yield batches.pop(0)
 
 
+@dataclass(frozen=True, kw_only=True)
 class SpooledTerms:
-    """The words of N documents in files; made by `read_terms`.
+    """The words of N documents in files; made by `read_terms`."""
 
-    Args:
-        words: the vocabulary, by falling document frequency, then alphabetically.
-        docs_with_word: documents that hold each word [V].
-        offsets: where the words of each document begin, in terms [N + 1].
-        lengths: words of each document, with repeats [N]; only if occurrences are counted.
-        files: word numbers and, if they are counted, occurrences, each int32.
-    """
-
-    def __init__(
-        self,
-        words: tuple[str, ...],
-        docs_with_word: npt.NDArray[np.int64],
-        offsets: npt.NDArray[np.int64],
-        lengths: npt.NDArray[np.int64] | None,
-        files: tuple[IO[bytes], ...],
-    ) -> None:
-        self.words, self.docs_with_word, self.offsets, self.lengths = words, docs_with_word, offsets, lengths
-        self._files = files
-
-    @property
-    def kinds(self) -> int:
-        """How many counts a word of a document has: 2 with occurrences, else 1."""
-        return len(self._files)
+    words: tuple[str, ...]  # the vocabulary, as in `Terms`
+    docs_with_word: npt.NDArray[np.int64]  # [V]
+    offsets: npt.NDArray[np.int64]  # where the words of each document begin [N + 1]
+    lengths: npt.NDArray[np.int64] | None  # words of each document, with repeats [N]; None: occurrences are not counted
+    files: tuple[IO[bytes], ...]  # word numbers and, if they are counted, occurrences, each int32
 
     def read(self, documents: Ints) -> tuple[csr_array, csr_array | None]:
         """Presence of words in some documents, and occurrences if they are counted: csr [n, V] int32; the documents ascend."""
         sizes = self.offsets[documents + 1] - self.offsets[documents]
         ends = np.concatenate([[0], np.cumsum(sizes)])
-        words, *counts = (self._gather(file, documents, int(ends[-1])) for file in self._files)
+        words, *counts = (self._gather(file, documents, int(ends[-1])) for file in self.files)
         shape = (len(documents), len(self.words))
         presence = csr_array((np.ones(len(words), dtype=np.int32), words, ends), shape=shape)
         return presence, csr_array((counts[0], words, ends), shape=shape) if counts else None
 
     def _gather(self, file: IO[bytes], documents: Ints, total: int) -> npt.NDArray[np.int32]:
-        """The items of some documents; neighbours are read together."""
+        """The numbers of some documents in a file; neighbours are read together."""
         items = np.empty(total, dtype=_ITEM)
         view, place = items.view(np.uint8).data, 0
-        runs = np.flatnonzero(np.diff(documents, prepend=-2) != 1)  # where documents begin that are no neighbours of those before
+        runs = np.flatnonzero(np.diff(documents, prepend=-2) != 1)  # documents that do not follow the one before
         starts = self.offsets[documents[runs]] * _ITEM.itemsize
         stops = self.offsets[documents[np.append(runs[1:], len(documents)) - 1] + 1] * _ITEM.itemsize if len(runs) else starts
         for start, end in zip(starts.tolist(), stops.tolist(), strict=True):
@@ -111,7 +95,7 @@ class SpooledTerms:
 
 
 class _Spool:
-    """Files that words are written to as they come, numbered in order of their first occurrence, and then renumbered."""
+    """Files that words are written to, first numbered in the order of their first occurrence, then by the vocabulary."""
 
     def __init__(self, folder: Path | None, *, with_occurrences: bool) -> None:
         self._folder = folder
@@ -129,7 +113,7 @@ class _Spool:
         columns = np.full(len(numbers), -1, dtype=_ITEM)
         columns[order] = np.arange(len(order), dtype=_ITEM)
         offsets, lengths, files = self._renumber(raw, np.concatenate(ends), columns)
-        return SpooledTerms(words, frequency[order], offsets, lengths, files)
+        return SpooledTerms(words=words, docs_with_word=frequency[order], offsets=offsets, lengths=lengths, files=files)
 
     def _open(self) -> tuple[IO[bytes], ...]:
         if self._folder is not None:
@@ -161,13 +145,13 @@ class _Spool:
         return np.cumsum(np.concatenate(sizes)), np.concatenate(lengths) if self._kinds > 1 else None, chosen
 
 
-class SpooledCounting:
-    """Counts (see `Counting`) of documents whose words are in files: those of a block's documents are read for each block.
+class SpooledCounts:
+    """Counts of documents whose words are in files; each block of labels reads the words of its documents.
 
     Args:
-        terms: words of the N training documents.
-        gold: csr [N, L] of 0/1, labels of the same documents.
-        memory: bytes for the words that are read at a time, of all threads together.
+        terms: words of N documents.
+        gold: csr [N, L] of 0/1, their labels.
+        memory: bytes for the words that all threads together read at a time.
         jobs: threads that count blocks.
     """
 
@@ -178,17 +162,11 @@ class SpooledCounting:
         self._by_label = csr_array(gold.T.astype(np.int32))
         self._sizes = np.diff(terms.offsets)
         self._most = max(1, memory // (jobs * BYTES_READ))
-        self.margins = Margins(
-            n_docs=gold.shape[0],
-            words=terms.words,
-            docs_with_word=terms.docs_with_word,
-            docs_with_label=np.diff(self._by_label.indptr).astype(np.int64),
-            words_with_label=None if terms.lengths is None else np.asarray(self._by_label @ terms.lengths, dtype=np.int64),
-        )
+        self.margins = Margins.of(terms.words, terms.docs_with_word, self._by_label, terms.lengths)
         self.pair_bounds: Ints = np.minimum(self._by_label @ self._sizes, len(terms.words))
 
-    def count(self, start: int, stop: int) -> Pairs:
-        """See `Counting.count`."""
+    def count(self, start: int, stop: int) -> CountedPairs:
+        """The pairs of labels `start` to `stop`."""
         labels = self._by_label[start:stop]
         documents, places = np.unique(labels.indices, return_inverse=True)
         label_of = np.repeat(np.arange(stop - start), np.diff(labels.indptr))
@@ -199,4 +177,4 @@ class SpooledCounting:
             wanted = csr_array((ones, (label_of[here], places[here] - first)), shape=(stop - start, last - first))
             products = [csr_array(wanted @ words) for words in self._terms.read(documents[first:last]) if words is not None]
             sums = [a + b for a, b in zip(sums, products, strict=True)] if sums else products
-        return Pairs.of(sums[0], sums[1] if len(sums) > 1 else None, start)
+        return CountedPairs.of(sums[0], sums[1] if len(sums) > 1 else None, start)

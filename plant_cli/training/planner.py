@@ -36,7 +36,7 @@ from plant_cli.api.context import Cell
 from plant_cli.data.files import hash_json
 from plant_cli.network.design import ComponentLookup
 from plant_cli.network.hardware import Hardware
-from plant_cli.relevance.counting import SparseCounting, Terms
+from plant_cli.relevance.cooccurrence import MemoryCounts, Terms
 from plant_cli.relevance.engine import Selection, Signal, keep_words
 from plant_cli.relevance.relevance_table import MIG, write_relevance
 from plant_cli.runs.machine import available_memory, peak_memory_gb, resident_memory
@@ -258,7 +258,7 @@ def plan_words(
     read, resident = int(peak_memory_gb() * 1e9), resident_memory()
 
     def run(rows: np.ndarray[tuple[int], np.dtype[np.int64]], folder: str) -> int:
-        counting = SparseCounting(count([train.texts[row] for row in rows.tolist()]), train.gold[rows], with_occurrences=occurrences)
+        counting = MemoryCounts(count([train.texts[row] for row in rows.tolist()]), train.gold[rows], with_occurrences=occurrences)
         blocks = keep_words(counting, signal, selection)
         return int(write_relevance(Path(folder), ((kept, np.maximum(kept.values, 0.0)) for kept in blocks), counting.margins, labels).sum())
 

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.sparse import csr_array, load_npz, save_npz
 
 if TYPE_CHECKING:
-    from plant_cli.relevance.counting import Terms
+    from plant_cli.relevance.cooccurrence import Terms
 
 K = 1000
 MEMORY = 2_000_000_000
@@ -68,7 +68,7 @@ def draw(rows: int, columns: int, mean: int, generator: np.random.Generator) -> 
 
 def terms_of(words: csr_array) -> Terms:
     """What the reading of the documents gives; the reference has it before its clock starts, too."""
-    from plant_cli.relevance.counting import Terms
+    from plant_cli.relevance.cooccurrence import Terms
 
     names = tuple(f"w{i:06d}" for i in range(words.shape[1]))
     return Terms(words=names, occurrences=words, docs_with_word=np.bincount(words.indices, minlength=words.shape[1]))
@@ -76,12 +76,12 @@ def terms_of(words: csr_array) -> Terms:
 
 def keep(terms: Terms, gold: csr_array, jobs: int, sign: Any) -> tuple[Any, Iterator[Any]]:
     """The counts, and the words kept from them, block after block."""
-    from plant_cli.relevance.counting import SparseCounting
+    from plant_cli.relevance.cooccurrence import MemoryCounts
     from plant_cli.relevance.engine import Selection, Signal, keep_words
     from plant_cli.relevance.normalise import mutual_information
 
     signal = Signal(score=mutual_information, quasi_convex=True)
-    counting = SparseCounting(terms, gold)
+    counting = MemoryCounts(terms, gold)
     return counting, keep_words(counting, signal, Selection(k=K, sign=sign, memory=MEMORY, jobs=jobs))
 
 

@@ -11,7 +11,7 @@ import pytest
 from plant_cli.api import ArtefactError, DataError, UsageError
 from plant_cli.commands.mig_words import EditOptions, MigShowOptions, edit, show
 from plant_cli.data.labels import LabelTable
-from plant_cli.relevance.counting import Margins
+from plant_cli.relevance.cooccurrence import Margins
 from plant_cli.relevance.engine import KeptWords
 from plant_cli.relevance.relevance_table import load_relevance, write_forms, write_relevance
 from plant_cli.runs.lock import hold_lock

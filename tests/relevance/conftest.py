@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 from scipy.sparse import csr_array
 
-from plant_cli.relevance.counting import SparseCounting, Terms, count_terms
+from plant_cli.relevance.cooccurrence import MemoryCounts, Terms, count_terms
 from plant_cli.relevance.engine import KeptWords, Selection, Signal, keep_words
 from plant_cli.relevance.normalise import mutual_information
 
@@ -31,7 +31,7 @@ def make_terms(presence: Bits, min_df: int = 0) -> Terms:
 
 
 def keep(terms: Terms, gold: Any, signal: Signal = MIG, *, occurrences: bool = False, **selection: Any) -> KeptWords:
-    counting = SparseCounting(terms, csr_array(np.asarray(gold, dtype=np.int32)), with_occurrences=occurrences)
+    counting = MemoryCounts(terms, csr_array(np.asarray(gold, dtype=np.int32)), with_occurrences=occurrences)
     return join_blocks(keep_words(counting, signal, Selection(**selection)))
 
 

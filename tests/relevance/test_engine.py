@@ -1,3 +1,5 @@
+"""The engine keeps the best words of each label, whatever the signal, the blocks and the threads."""
+
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -10,8 +12,8 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Counts
 from plant_cli.relevance import engine
-from plant_cli.relevance.counting import SparseCounting, count_terms
-from plant_cli.relevance.engine import Selection, Signal, keep_words
+from plant_cli.relevance.cooccurrence import MemoryCounts, count_terms
+from plant_cli.relevance.engine import AbsentWords, KeptWords, Selection, Signal, best_of_rows, commonest_absent, contenders, keep_words
 from plant_cli.relevance.normalise import mutual_information
 
 SIGNS = pytest.mark.parametrize("sign", ["positive", "any"])
@@ -163,7 +165,7 @@ def test_blocks_respect_the_memory_budget(corpus: Any, terms_of: Any, monkeypatc
 
     signal = Signal(score=score, signed=True)
     budget = 100 * engine.BYTES_PER_PAIR
-    counting = SparseCounting(terms_of(presence), csr_array(gold.astype(int)))
+    counting = MemoryCounts(terms_of(presence), csr_array(gold.astype(int)))
     blocks = list(keep_words(counting, signal, Selection(memory=budget)))
     assert max(largest) <= 100
     assert sum(len(block.offsets) - 1 for block in blocks) == gold.shape[1]
@@ -173,7 +175,7 @@ def test_blocks_respect_the_memory_budget(corpus: Any, terms_of: Any, monkeypatc
 def test_words_that_never_meet_a_label_count_towards_the_budget(corpus: Any, terms_of: Any) -> None:
     """Two labels meet 80 words at most, which fits; with the 30 others that may be kept of each it does not."""
     presence, gold = corpus
-    counting = SparseCounting(terms_of(presence), csr_array(gold.astype(int)))
+    counting = MemoryCounts(terms_of(presence), csr_array(gold.astype(int)))
     signal = Signal(score=mutual_information)
     sizes = {}
     for sign in ("positive", "any"):
@@ -224,3 +226,66 @@ def test_threads_share_the_memory_budget() -> None:
     bounds, memory = np.full(6, 50), 100 * engine.BYTES_PER_PAIR
     assert engine.cut_labels(bounds, 10**6, Selection(memory=memory, jobs=1)) == [0, 2, 4, 6]
     assert engine.cut_labels(bounds, 10**6, Selection(memory=memory, jobs=2)) == [0, 1, 2, 3, 4, 5, 6]
+
+
+VALUES = st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, -np.inf]), max_size=20)
+
+
+@given(rows=st.lists(VALUES, min_size=1, max_size=5), k=st.integers(1, 25), floor=st.sampled_from([0.0, -np.inf]))
+def test_equals_a_full_sort_of_each_row(rows: list[list[float]], k: int, floor: float) -> None:
+    words = [np.random.default_rng(i).permutation(len(row)) for i, row in enumerate(rows)]
+    ends = np.cumsum([0, *map(len, rows)])
+    positions, offsets = best_of_rows(ends, np.concatenate(rows).astype(np.float64), np.concatenate(words), k, floor)
+    for i, row in enumerate(rows):
+        expected = [j for j in sorted(range(len(row)), key=lambda j: (-row[j], words[i][j]))[:k] if row[j] > floor]
+        assert (positions[offsets[i] : offsets[i + 1]] - ends[i]).tolist() == expected
+
+
+def test_the_tie_at_the_last_place_goes_to_the_smaller_index() -> None:
+    positions, _ = best_of_rows(np.array([0, 4]), np.array([1.0, 2.0, 1.0, 1.0]), np.array([9, 4, 3, 7]), 3, 0.0)
+    assert positions.tolist() == [1, 2, 3]
+
+
+@given(data=st.data(), k=st.integers(1, 8))
+def test_the_best_absent_words_are_found(data: st.DataObject, k: int) -> None:
+    """Exactly the k best above 0, ties in the order of the words; never a word that meets the label."""
+    frequency = np.sort(np.array(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=15))))[::-1]
+    absent = AbsentWords(frequency)
+    values = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.3, 0.5, 1.0]), min_size=5, max_size=5)))[: len(absent.frequencies)]
+    met = np.array(sorted(data.draw(st.sets(st.integers(0, len(frequency) - 1)))), dtype=np.int32)
+    value_of = values[[absent.frequencies.tolist().index(n) for n in frequency]]
+    admissible = [w for w in range(len(frequency)) if w not in met and value_of[w] > 0]
+    assert absent.find(values, met, k).tolist() == sorted(admissible, key=lambda w: (-value_of[w], w))[:k]
+
+
+@given(data=st.data(), k=st.integers(1, 4), common=st.booleans())
+def test_what_contends_holds_the_best_of_every_valley(data: st.DataObject, k: int, common: bool) -> None:
+    """Whatever values fall (and rise again) with the frequency, ties included: the best are among those that are left to score."""
+    frequency = np.sort(np.array(data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=14))))[::-1]
+    first = np.searchsorted(-frequency, -frequency)
+    rows = [data.draw(st.permutations(range(len(frequency)))) for _ in range(3)]
+    words = np.array([word for row in rows for word in row], dtype=np.int32)
+    both = np.array(data.draw(st.lists(st.integers(1, 2), min_size=len(words), max_size=len(words))), dtype=np.int32)
+    ends = np.cumsum([0, *map(len, rows)])
+    left = contenders(ends, words, both, first, k, common=common)
+    assert set(np.flatnonzero(both > 1)) <= set(left)
+    lowest = data.draw(st.integers(1, 9)) if common else 10
+    values = np.abs(frequency[words] - lowest + 0.25) + 10.0 * (both > 1)
+    chosen, offsets = best_of_rows(ends, values, words, k, -np.inf)
+    again, same = best_of_rows(np.searchsorted(left, ends), values[left], words[left], k, -np.inf)
+    assert left[again].tolist() == chosen.tolist()
+    assert same.tolist() == offsets.tolist()
+
+
+@given(met=st.lists(st.integers(0, 11), unique=True), k=st.integers(1, 14))
+def test_the_commonest_absent_words_are_those_of_the_smallest_index(met: list[int], k: int) -> None:
+    found = commonest_absent(np.array(met, dtype=np.int32), k, 12)
+    assert found.tolist() == [word for word in range(12) if word not in met][:k]
+
+
+def test_labels_and_ranks_follow_from_the_offsets() -> None:
+    lists = KeptWords(
+        offsets=np.array([0, 2, 2, 5]), words=np.arange(5, dtype=np.int32), values=np.zeros(5), both=np.ones(5, dtype=np.int32)
+    )
+    assert lists.labels.tolist() == [0, 0, 2, 2, 2]
+    assert lists.ranks.tolist() == [1, 2, 1, 2, 3]

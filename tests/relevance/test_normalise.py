@@ -1,11 +1,81 @@
+"""Mutual information, title words, and values that become relevance in [0, 1]."""
+
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from plant_cli.api import Counts
 from plant_cli.relevance import normalise as normalise_module
 from plant_cli.relevance.engine import KeptWords
-from plant_cli.relevance.normalise import Norm, normalise
+from plant_cli.relevance.normalise import Norm, add_title_words, entropy, mutual_information, normalise
+
+
+def counts(total: int, word: Any, label: Any, both: Any) -> Counts:
+    return Counts(n_docs=total, docs_with_word=np.array(word), docs_with_label=np.array(label), docs_with_both=np.array(both))
+
+
+def test_golden_numbers() -> None:
+    """Four documents, two with the label; words in both of them, in one of them, in one of each kind, in neither."""
+    one = 0.25 * math.log(2) + 0.25 * math.log(2 / 3) + 0.5 * math.log(4 / 3)
+    gains = mutual_information(counts(4, [2, 1, 2, 2], [2, 2, 2, 2], [2, 1, 1, 0]))
+    assert gains == pytest.approx([math.log(2), one, 0.0, math.log(2)], abs=1e-15)
+    assert one == pytest.approx(0.2157615543388357)
+
+
+@given(st.data())
+def test_equals_the_plain_formula(data: st.DataObject) -> None:
+    total = data.draw(st.integers(1, 60_000))
+    word, label = data.draw(st.integers(0, total)), data.draw(st.integers(0, total))
+    both = data.draw(st.integers(max(0, word + label - total), min(word, label)))
+    expected = 0.0
+    for pair, row, column in [
+        (both, word, label),
+        (word - both, word, total - label),
+        (label - both, total - word, label),
+        (total - word - label + both, total - word, total - label),
+    ]:
+        expected += pair / total * math.log(pair * total / (row * column)) if pair else 0.0
+    assert mutual_information(counts(total, [word], [label], [both]))[0] == pytest.approx(expected, abs=1e-12)
+
+
+@given(st.data())
+def test_symmetric_in_word_and_label_and_blind_to_sign(data: st.DataObject) -> None:
+    total = data.draw(st.integers(1, 500))
+    word, label = data.draw(st.integers(0, total)), data.draw(st.integers(0, total))
+    both = data.draw(st.integers(max(0, word + label - total), min(word, label)))
+    gain = mutual_information(counts(total, [word], [label], [both]))
+    assert gain == pytest.approx(mutual_information(counts(total, [label], [word], [both])), abs=1e-14)
+    absent = mutual_information(counts(total, [total - word], [label], [label - both]))
+    assert gain.tolist() == absent.tolist()  # to the last bit, so that ties are ties
+
+
+def test_broadcasts() -> None:
+    gains = mutual_information(counts(10, [[1, 2, 3]], [[4], [5]], [[0]]))
+    assert gains.shape == (2, 3)
+    assert gains[1, 2] == mutual_information(counts(10, [3], [5], [0]))[0]
+
+
+def test_margins_without_choice_tell_nothing() -> None:
+    assert mutual_information(counts(5, [2, 2, 0, 5], [0, 5, 3, 3], [0, 2, 0, 3])).tolist() == [0.0] * 4
+
+
+def test_gain_never_exceeds_either_entropy(plain: Callable[..., float]) -> None:
+    draw = np.random.default_rng(0)
+    for _ in range(50):
+        x, y = draw.random((2, 30)) < draw.random((2, 1))
+        gain = mutual_information(counts(30, [x.sum()], [y.sum()], [(x & y).sum()]))[0]
+        assert gain == pytest.approx(plain(x, y), abs=1e-12)
+        assert gain <= entropy(np.array([x.mean(), y.mean()])).min() + 1e-12
+
+
+def test_entropy_golden() -> None:
+    assert entropy(np.array([0.0, 0.5, 1.0, 0.25])) == pytest.approx([0.0, math.log(2), 0.0, 0.5623351446188083])
+
 
 KEPT = KeptWords(  # label 0 keeps three words, label 1 none, label 2 four of which two tie and one is negative
     offsets=np.array([0, 3, 3, 7]),
@@ -64,3 +134,34 @@ def test_grades_fall_with_the_logarithm_of_the_rank() -> None:
     assert found.round(9).tolist() == [max(1, 101 - sum(limit < rank - 1 for limit in limits)) for rank in kept]
     assert found[:3].round(9).tolist() == [101, 100, 100]
     assert found[-1].round(9) in (1, 2)
+
+
+TITLED = KeptWords(
+    offsets=np.array([0, 2, 3, 3]),
+    words=np.array([4, 1, 0], dtype=np.int32),
+    values=np.array([0.9, 0.3, 0.2]),
+    both=np.array([2, 1, 1], dtype=np.int32),
+)
+DOCS = np.array([8, 4, 2, 1, 1])  # of N = 7 + 1: idf is ln 1.125, ln 2.25, ln 4.5, ln 9, ln 9
+
+
+def test_title_words_are_raised_or_put_behind_by_idf() -> None:
+    """Label 0: word 1 was kept, word 3 was not. Label 1 has no title. Label 2 kept nothing; its title is word 2."""
+    kept, relevance = add_title_words(TITLED, np.array([1.0, 0.4, 1.0]), [[1, 3], [], [2]], weight=0.5, n_docs=8, docs_with_word=DOCS)
+    assert kept.offsets.tolist() == [0, 3, 4, 5]
+    assert kept.words.tolist() == [4, 1, 3, 0, 2]
+    assert relevance == pytest.approx([1.0, 0.4 + 0.5 * np.log(2.25) / np.log(9), 0.5, 1.0, 0.5])
+    assert np.isnan(kept.values).tolist() == [False, False, True, False, True]
+    assert kept.both.tolist() == [2, 1, -1, 1, -1]
+    assert kept.ranks.tolist() == [1, 2, 3, 1, 1]
+
+
+def test_relevance_is_clipped_to_one() -> None:
+    _, relevance = add_title_words(TITLED, np.array([1.0, 0.8, 1.0]), [[1, 4], [], []], weight=1.0, n_docs=8, docs_with_word=DOCS)
+    assert relevance.max() == 1.0
+
+
+def test_without_titles_nothing_changes() -> None:
+    kept, relevance = add_title_words(TITLED, np.array([1.0, 0.4, 1.0]), [[], [], []], weight=1.0, n_docs=8, docs_with_word=DOCS)
+    assert kept.words.tolist() == TITLED.words.tolist()
+    assert relevance.tolist() == [1.0, 0.4, 1.0]

@@ -1,3 +1,5 @@
+"""The relevance table, its edits and the forms of words are written and read back."""
+
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -10,15 +12,21 @@ import pytest
 from builders import record_outputs
 
 from plant_cli.api import ArtefactError
-from plant_cli.relevance.counting import Margins
+from plant_cli.relevance.cooccurrence import Margins
 from plant_cli.relevance.engine import KeptWords
 from plant_cli.relevance.relevance_table import (
+    FILE,
+    FORMS,
     LabelEdits,
     load_relevance,
+    read_edits,
+    read_forms,
     read_label_index,
     read_label_words,
+    read_pairs,
     read_vocabulary,
     write_edits,
+    write_forms,
     write_relevance,
 )
 
@@ -194,3 +202,69 @@ def test_files_that_are_not_what_mig_recorded_are_refused(name: str, read: Calla
     for reader in (lambda folder: load_relevance(folder, Labels.hash), read):
         with pytest.raises(ArtefactError, match=f"the file '{name}' of the stage 'mig' is damaged, or was changed"):
             reader(folder)
+
+
+PAIRS = [("haus", "häuser"), ("gut", "gut"), ("haus", "haus")]
+
+
+def test_forms_are_kept_in_their_order(tmp_path: Path) -> None:
+    write_forms(tmp_path, PAIRS)
+    assert read_pairs(tmp_path) == PAIRS
+    assert read_forms(tmp_path) == {"haus": ["häuser", "haus"]}
+
+
+def test_there_is_no_file_without_forms(tmp_path: Path) -> None:
+    write_forms(tmp_path, [])
+    assert not (tmp_path / FORMS).exists()
+    assert read_forms(tmp_path) == {}
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / FORMS).write_bytes(b"no table")
+    with pytest.raises(ArtefactError, match="cannot be read") as caught:
+        read_pairs(tmp_path)
+    assert FORMS in caught.value.where
+
+
+def test_round_trip_keeps_words_that_yaml_would_change(tmp_path: Path) -> None:
+    edits = {"1e4": LabelEdits(deny=frozenset({"no", "null", "12:30"}), allow={"on": 0.25, "été": 1.0}), "B": LabelEdits(allow={"x": 1e-4})}
+    edits["line\x85ends"] = LabelEdits(deny=frozenset({"\x85x", "a\u2028b"}))
+    write_edits(tmp_path, edits)
+    assert read_edits(tmp_path) == edits
+
+
+def test_later_edits_win() -> None:
+    first = LabelEdits(deny=frozenset({"a", "b"}), allow={"c": 0.5, "d": 0.5})
+    joined = first.then(LabelEdits(deny=frozenset({"c"}), allow={"a": 0.1}))
+    assert joined == LabelEdits(deny=frozenset({"b", "c"}), allow={"d": 0.5, "a": 0.1})
+    assert joined.then(LabelEdits(deny=frozenset({"c"}), allow={"a": 0.1})) == joined
+    assert joined.then(LabelEdits(allow={"a": 0.9})).allow == {"d": 0.5, "a": 0.9}
+
+
+def test_nothing_left_removes_the_file(tmp_path: Path) -> None:
+    write_edits(tmp_path, {"a": LabelEdits(deny=frozenset({"x"}))})
+    write_edits(tmp_path, {"a": LabelEdits()})
+    assert not (tmp_path / FILE).exists()
+    assert read_edits(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("a: {deny: word}", "deny"),
+        ("a: {denied: [x]}", "denied"),
+        ("a: {allow: {x: much}}", "much"),
+        ("a: {allow: {x: 1.5}}", "1.5"),
+        ("a: [x]", "list"),
+        ("- a", "list"),
+        ("a: {deny: [x", "parsing"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused(text: str, what: str, tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(ArtefactError) as caught:
+        read_edits(tmp_path)
+    assert what in caught.value.what
+    assert FILE in caught.value.where
+    assert "mig edit" in caught.value.todo
+    assert caught.value.exit_code == 4

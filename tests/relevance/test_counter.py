@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from plant_cli.api import DataError, MachineSection, SilentReporter, Split, UsageError
+from plant_cli.api import DataError, SilentReporter, Split, UsageError
 from plant_cli.data.analysers import PLAIN, WordAnalyser
 from plant_cli.data.labels import LabelTable
 from plant_cli.data.splits import Shard
-from plant_cli.relevance.counts import Counter, choose_jobs
+from plant_cli.relevance.counter import CorpusCounter
 
 TEXTS = ["Fever and cough!", "fever, chills and cough", "a broken arm", "ARM and leg; broken", "fever and leg"]
 GOLD = csr_array(np.array([[1, 0], [1, 0], [0, 1], [0, 1], [1, 0]], dtype=np.int32))
@@ -47,9 +47,9 @@ class MemoryCorpus:
         return Split(name=name, doc_ids=ids, texts=self.texts, gold=GOLD[:count], unseen=csr_array((count, 0)))
 
 
-def counter(corpus: Any = None, **changes: Any) -> Counter:
+def counter(corpus: Any = None, **changes: Any) -> CorpusCounter:
     given: dict[str, Any] = {"min_df": 2, "occurrences": True, "memory": 1000, "reporter": SilentReporter(), "check": lambda: None}
-    return Counter(corpus=corpus or MemoryCorpus(), **{**given, **changes})
+    return CorpusCounter(corpus=corpus or MemoryCorpus(), **{**given, **changes})
 
 
 @pytest.mark.parametrize("memory", [1000, 1])
@@ -90,10 +90,3 @@ def test_the_user_may_stop_between_documents() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         counter(check=check).count()
-
-
-def test_threads_are_asked_for_given_or_all() -> None:
-    assert choose_jobs(MachineSection(threads=3), 2) == 2
-    assert choose_jobs(MachineSection(threads=3), None) == 3
-    assert choose_jobs(MachineSection(), None) >= 1
-    assert choose_jobs(MachineSection(), 4, processes=2) == 1
