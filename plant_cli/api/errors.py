@@ -11,14 +11,14 @@ class PlantError(Exception):
 
     Args:
         what: what is wrong, in one sentence.
-        where: the file and line, key, row, run or component it is about.
+        where: the file and line, key, row, run or component it is about; an attempt at a stage or action fills in its folder.
         expected: what would have been right.
         todo: what to do next; a command where there is one.
     """
 
     exit_code = 1
 
-    def __init__(self, what: str, *, where: str, expected: str, todo: str) -> None:
+    def __init__(self, what: str, *, where: str = "", expected: str, todo: str) -> None:
         super().__init__(what)
         self.what = what
         self.where = where

@@ -15,6 +15,7 @@ import yaml
 
 import plant_cli
 from plant_cli.api import RecipeError, first_line, near_names
+from plant_cli.data.records import StageRecord
 
 KeyPath = tuple[str, ...]
 DEFAULT = "default"
@@ -400,42 +401,21 @@ def _read(layer: RecipeLayer, beside: Path | None, chain: list[Path]) -> RecipeL
     return merge(_load(find_recipe(base, beside), chain), own)
 
 
-Sections = Mapping[str, Mapping[str, Any]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DoneStep:
-    """A step as it was run, with every value written out.
-
-    Args:
-        section: its name in a recipe (`finetune-baseline`).
-        stage: its stage (`finetune`).
-        options: the stage's options.
-        sections: the shared sections that it used.
-    """
-
-    section: str
-    stage: str
-    options: Mapping[str, Any]
-    sections: Sections
-
-
-def write_recipe(summary: str, steps: Sequence[DoneStep]) -> str:
-    """A recipe in YAML that resolves to exactly these steps.
+def write_recipe(summary: str, steps: Mapping[str, StageRecord]) -> str:
+    """A recipe in YAML that resolves to exactly these steps, given by section (`finetune-baseline`).
 
     The shared sections are those of the latest untagged step; a step that used other values holds them in its own section.
     """
-    shared: dict[str, Mapping[str, Any]] = {}
-    for step in sorted(steps, key=lambda step: step.section == step.stage):  # tagged variants first: the main line wins
+    shared: dict[str, dict[str, Any]] = {}
+    for _, step in sorted(steps.items(), key=lambda item: item[0] == item[1].stage):  # tagged variants first: the main line wins
         shared.update(step.sections)
-    by_section = {step.section: step for step in steps}
     values: dict[str, Any] = {"summary": summary, **{name: dict(shared[name]) for name in sorted(shared)}}
-    for step in steps:
-        main = by_section.get(step.stage, step)
+    for section, step in steps.items():
+        main = steps.get(step.stage, step)
         inherited = shared if main is step else {**shared, **main.sections}  # a tagged section inherits the overrides too
-        own = {name: dict(section) for name, section in step.sections.items() if section != inherited[name]}
+        own = {name: dict(part) for name, part in step.sections.items() if part != inherited[name]}
         options = step.options if main is step else {key: _undo(main.options.get(key), value) for key, value in step.options.items()}
-        values[step.section] = {**options, **own}
+        values[section] = {**options, **own}
     return dump_yaml(values)
 
 

@@ -1,23 +1,16 @@
-"""One attempt at a stage, recorded when it begins, ends or fails; finished work is never lost."""
+"""The steps of a request: whether each starts afresh, goes on, is passed over or is refused, and their repetition over seeds."""
 
 from __future__ import annotations
 
-import re
 import shlex
 import time
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from mmap import MAP_PRIVATE, mmap
-from pathlib import Path
-from typing import Any, Literal, Never
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
 
 from plant_cli.api import (
     ArtefactError,
-    ComponentError,
     Components,
-    DataError,
-    GateFailed,
     Interrupted,
     PlantError,
     RecipeError,
@@ -29,157 +22,18 @@ from plant_cli.api import (
 )
 from plant_cli.api.context import command_for
 from plant_cli.api.options import SHARED_SECTIONS
-from plant_cli.data.files import remove, replacing
-from plant_cli.data.records import STAGE_FILE, StageRecord, plain_values
-from plant_cli.runs.changes import find_changes, hash_sources, mark_seed, refuse_changed_sources, split_seed, stage_key
-from plant_cli.runs.folder import HEADER_NAME, VALIDATION, Run, StageFolder, current_time
-from plant_cli.runs.machine import describe_device, describe_environment, find_shortage, peak_memory_gb
-from plant_cli.runs.recipes import DoneStep, RecipeLayer, load_recipe, merge, nest, parse_command, read_run_recipe, write_recipe
+from plant_cli.data.records import STAGE_FILE, StageRecord
+from plant_cli.runs.attempt import attempt
+from plant_cli.runs.changes import find_changes, mark_seed, refuse_changed_sources, split_seed
+from plant_cli.runs.folder import HEADER_NAME, VALIDATION, Run, StageFolder
+from plant_cli.runs.machine import find_shortage
+from plant_cli.runs.recipes import RecipeLayer, load_recipe, merge, nest, parse_command, read_run_recipe, write_recipe
 from plant_cli.runs.session import Interruption
-from plant_cli.runs.stage_context import CorpusCache, RunContext, refuse_other_corpus
+from plant_cli.runs.stage_context import RunContext, refuse_other_corpus
 from plant_cli.runs.steps import OWN, Consent, Step, check_sections, find_choices, join_tag, resolve_step, resolve_steps
 
-REFUSALS = (UsageError, RecipeError, DataError, ArtefactError, ComponentError)
-RESERVE = 64 * 2**20  # bytes given back when a stage fails, so that there is memory left to record it where it ran out
-
-
-def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> Result:
-    """Run a stage in its folder, or continue it if the context says so, and add it to the run's own recipe.
-
-    Raises:
-        Interrupted: the user stopped it.
-        ResourceError: disk space or memory ran out.
-        Exception: whatever the stage raised; recorded in stage.json.
-    """
-    reserve = mmap(-1, RESERVE, flags=MAP_PRIVATE)  # address space alone: its pages are never touched
-    record = _begin(context, step, folder, run)
-    started = time.perf_counter()
-    try:
-        result = step.spec.run(context, step.options)
-        _require_there(run)
-        summary, outputs = plain_values(result.summary), folder.hash_outputs()
-        done = record.model_copy(update={**_ending(record, context, started), "status": "done", "summary": summary, "outputs": outputs})
-        taken = folder.finish(done.model_copy(update={"key": stage_key(done, run.header.data_hash)}))
-        if taken:
-            context.reporter.note(f"kept of the earlier '{folder.name}': {', '.join(taken)}, which were put there by hand")
-    except BaseException as error:
-        reserve.close()
-        if isinstance(error, MemoryError | RuntimeError | OSError):
-            traceback.clear_frames(error.__traceback__)  # what the stage still held
-        _fail(error, record.model_copy(update=_ending(record, context, started)), context, folder)
-    try:
-        _write_run_recipe(run)
-    except (PlantError, OSError, MemoryError) as error:  # the stage is done, whatever is wrong with others
-        text = f"{error.what} ({error.where}): {error.todo}" if isinstance(error, PlantError) else str(error) or "memory ran out"
-        context.reporter.warn(f"'{folder.name}' is done, but {run.recipe_path.name} of the run does not have it: {text}")
-    return result
-
-
-def _begin(context: RunContext, step: Step, folder: StageFolder, run: Run) -> StageRecord:
-    before = folder.record() if context.resume else None
-    record = StageRecord(
-        status="running",
-        stage=step.spec.name,
-        tag=step.tag,
-        options=dict(step.values),
-        sections={name: dict(section) for name, section in step.sections.items()},
-        inputs={} if before is None else before.inputs,
-        files=hash_sources(step.options, run.path),
-        environment=describe_environment(plugin.distribution for plugin in context.request.registry.plugins),
-        seed=step.machine.seed,
-        started=current_time(),
-    )
-    if context.resume:
-        folder.resume(record)
-    else:
-        folder.begin(record)
-    # A killed process leaves the record as it is then: what it has read must stand in it, or --resume could not tell that it has changed.
-    context.on_input = lambda: folder.write(record.model_copy(update={"inputs": {**record.inputs, **context.inputs}}))
-    return record
-
-
-def _ending(record: StageRecord, context: RunContext, started: float) -> dict[str, Any]:
-    return {
-        "environment": {**record.environment, **describe_device()},
-        "inputs": {**record.inputs, **context.inputs},
-        "warnings": context.recorder.warnings,
-        "finished": current_time(),
-        "seconds": round(time.perf_counter() - started, 3),
-        "peak_memory_gb": round(peak_memory_gb(), 3),
-    }
-
-
-def _fail(error: BaseException, record: StageRecord, context: RunContext, folder: StageFolder) -> Never:
-    """Record how the attempt ended, then raise the error to show."""
-    stopped = isinstance(error, Interrupted | KeyboardInterrupt)
-    text = error.what if isinstance(error, PlantError) else str(error) or type(error).__name__
-    ending = record.model_copy(update={"status": "interrupted" if stopped else "failed", "error": text})
-    with suppress(OSError):  # a full disk must not hide its own message
-        if not folder.path.is_dir():  # the run was removed or renamed: nothing of it comes back
-            pass
-        elif isinstance(error, GateFailed):  # the results are complete, and say by how much it was missed
-            folder.finish(ending.model_copy(update={"outputs": folder.hash_outputs()}))
-        else:
-            folder.write(ending)
-    with suppress(OSError):
-        if not stopped and folder.put_back():
-            _name_new_place(error, folder)
-            context.reporter.warn(f"the earlier '{folder.name}' is back in its place; the failed attempt is kept in '{folder.failed_path}'")
-        elif isinstance(error, REFUSALS) and not context.resume and not folder.holds_work():
-            remove(folder.path)  # nothing was begun: a record of it would only stand among results
-    if isinstance(error, PlantError):
-        raise error
-    if stopped:
-        command = command_for(record.stage, record.tag, context.run_path)
-        raise Interrupted(
-            f"'{folder.name}' was stopped", where=str(folder.path), expected="a finished stage", todo=f"`{command} --resume` continues it"
-        ) from error
-    shortage = find_shortage(error, folder.path, "the files so far are kept")
-    if shortage is not None:
-        raise shortage from error
-    raise error
-
-
-def _require_there(run: Run) -> None:
-    """Refuse to finish in a run that was removed or renamed meanwhile: what is written would be a run of its own, with one file."""
-    if not (run.path / HEADER_NAME).exists():
-        raise ArtefactError(
-            f"the run '{run.path}' is no longer there",
-            where=str(run.path.absolute()),
-            expected="a run folder that stays in its place while a stage works in it",
-            todo="if it was renamed, repeat the command there with --resume; if it was removed, start again",
-        )
-
-
-def _name_new_place(error: BaseException, folder: StageFolder) -> None:
-    if isinstance(error, PlantError):
-        error.where = re.sub(rf"{re.escape(str(folder.path))}(?![\w.-])", lambda _: str(folder.failed_path), error.where)
-
-
-def _write_run_recipe(run: Run) -> None:
-    steps = [
-        DoneStep(section=folder.name, stage=record.stage, options=record.options, sections=record.sections)
-        for folder, record in _by_dependence(run)
-    ]
-    with replacing(run.recipe_path) as temporary:
-        temporary.write_text(write_recipe("What was run in this folder.", steps), encoding="utf-8")
-
-
-def _by_dependence(run: Run) -> list[tuple[StageFolder, StageRecord]]:
-    """Finished stages in the order they started, each after those that it read."""
-    records = {folder.name: (folder, record) for folder in run.stages() if (record := folder.record()) and record.status == "done"}
-    ordered: dict[str, tuple[StageFolder, StageRecord]] = {}
-
-    def visit(name: str, above: tuple[str, ...]) -> None:
-        if name in records and name not in ordered and name not in above:
-            for source in records[name][1].inputs:
-                visit(source, (*above, name))
-            ordered[name] = records[name]
-
-    for name in records:
-        visit(name, ())
-    return list(ordered.values())
-
+if TYPE_CHECKING:
+    from plant_cli.data.store import StoredCorpus
 
 OF_A_SYSTEM = ("predict",)  # stages whose tag is that of a trained system: another one keeps nothing
 OF_INPUTS = ("its input ", "the contents of ", "it judged ")  # how changes begin that are not of options
@@ -350,29 +204,22 @@ def run_recipe(request: Request) -> list[StepResult]:
 def print_config(request: Request, name: str, tag: str | None = None) -> str:
     """What `run_stage` would run with, as a recipe in YAML."""
     step = RequestRunner(request).resolve(name, tag)
-    return write_recipe(step.spec.summary, [DoneStep(section=step.name, stage=name, options=step.values, sections=step.sections)])
-
-
-class FreshRunner:
-    """What a stage is given as `context.runner`: every call runs a request of its own."""
-
-    run_stage = staticmethod(run_stage)
-    run_recipe = staticmethod(run_recipe)
+    return write_recipe(step.spec.summary, {step.name: step.record()})
 
 
 class RequestRunner:
-    """Runs the steps of one request; they share the lock, the signals and the corpus in memory.
+    """Runs the steps of one request; they share the lock, the signals and the corpus in memory."""
 
-    Args:
-        request: what the user asked for.
-    """
+    run_stage = staticmethod(run_stage)  # as `context.runner`: these begin requests of their own
+    run_recipe = staticmethod(run_recipe)
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self._recipe = load_recipe(request.recipe).layer if request.recipe is not None else RecipeLayer()
-        self._consent = Consent(self._recipe, parse_command(request.sets, request.flags))
-        self._interruption = Interruption(request.reporter.note)
-        self._corpora_cache = CorpusCache()
+        self.interruption = Interruption(request.reporter.note)
+        self.corpora: dict[str, StoredCorpus] = {}  # read so far, by the hash of their data section
+        self._over = parse_command(request.sets, request.flags)
+        self._recipe = RecipeLayer() if request.recipe is None else load_recipe(request.recipe).layer
+        self.consent = Consent(self._recipe, self._over)
         self._run: Run | None = None
 
     def run(self, name: str, tag: str | None = None) -> StepResult:
@@ -390,8 +237,7 @@ class RequestRunner:
         All are validated before the first runs. Shared sections come from the recipe alone, not from earlier stages of
         the run, so that one recipe always means one experiment. Under several seeds the stages of training are repeated.
         """
-        over = parse_command(self.request.sets, self.request.flags)
-        steps = resolve_steps(self._recipe, over, self.request.registry)
+        steps = resolve_steps(self._recipe, self._over, self.request.registry)
         inner = next((step.spec.name for step in steps if step.spec.name in LOCKING), None)
         if inner is not None:
             raise RecipeError(
@@ -402,12 +248,14 @@ class RequestRunner:
             )
         if self.request.seeds > 1:
             steps = resolve_steps(
-                repeat(merge(self._recipe, over), steps, self.request.seeds, self.request.registry), RecipeLayer(), self.request.registry
+                repeat(merge(self._recipe, self._over), steps, self.request.seeds, self.request.registry),
+                RecipeLayer(),
+                self.request.registry,
             )
         with self._hold("a recipe") as run:
             refuse_changed_sources(run)
             for step in steps:
-                if self._interruption.requested:
+                if self.interruption.requested:
                     raise Interrupted(
                         f"stopped before '{step.name}'",
                         where=str(run.path),
@@ -422,7 +270,7 @@ class RequestRunner:
         given = dict(self.request.flags if flags is None else flags)
         if tag is not None and name in given:
             given[join_tag(name, tag)] = given.pop(name)  # a flag must win over the tagged section of the recipe
-        early = self._earlier_sections() if spec.needs_run else RecipeLayer()
+        early = read_run_recipe(self.request.run_path).only(SHARED_SECTIONS) if spec.needs_run else RecipeLayer()
         late: tuple[RecipeLayer, ...] = (parse_command(self.request.sets, given),)
         if self.request.resume and self.request.recipe is None and spec.writes:
             late = (self._recorded(name, tag), *late)
@@ -447,9 +295,6 @@ class RequestRunner:
         options = {key: value if key in asked else record.options.get(key) for key, value in step.values.items()}
         return find_changes(record, options, record.sections, run)
 
-    def _earlier_sections(self) -> RecipeLayer:
-        return read_run_recipe(self.request.run_path).only(SHARED_SECTIONS)
-
     def _recorded(self, name: str, tag: str | None) -> RecipeLayer:
         if not (self.request.run_path / HEADER_NAME).exists():
             return RecipeLayer()
@@ -467,43 +312,30 @@ class RequestRunner:
         if self._run is not None:
             yield self._run
             return
-        with Run.hold(self.request.run_path, purpose) as run, self._interruption:
+        with Run.hold(self.request.run_path, purpose) as run, self.interruption:
             self._run = run
             try:
                 yield run
             finally:
                 self._run = None
 
-    def _context(self, step: Step, run: Run | None, folder: Path, *, resume: bool) -> RunContext:
-        return RunContext(
-            request=self.request,
-            runner=FreshRunner(),
-            step=step,
-            run=run,
-            folder=folder,
-            resume=resume,
-            interruption=self._interruption,
-            corpora=self._corpora_cache,
-            consent=self._consent,
-            perform=self.ensure,
-        )
-
     def _act(self, step: Step) -> StepResult:
         started = time.perf_counter()
         context = self._open(step)
-        with self._named_shortages(resumes=False), context.reading_whole():
+        with self._explained(resumes=False), context.reading_whole():
             result = step.spec.run(context, step.options)
         return _report(step, result, started)
 
     def _open(self, step: Step) -> RunContext:
-        return self._context(step, self._run, self.request.run_path, resume=self.request.resume)
+        return RunContext(self, step, self._run, self.request.run_path, resume=self.request.resume)
 
     @contextmanager
-    def _named_shortages(self, *, resumes: bool) -> Iterator[None]:
-        """Explain that disk or memory ran out, where no attempt at a stage is under way that would explain it."""
+    def _explained(self, *, resumes: bool) -> Iterator[None]:
+        """Explain that disk or memory ran out, and name the run where an error names no place."""
         try:
             yield
-        except PlantError:
+        except PlantError as error:
+            error.where = error.where or str(self.request.run_path)
             raise
         except Exception as error:
             shortage = find_shortage(error, self.request.run_path, "nothing that was done is lost", resumes=resumes)
@@ -516,13 +348,13 @@ class RequestRunner:
         sections = [getattr(step, name) for name in step.spec.sections]
         for _, kind, chosen in (found for options in (step.options, *sections) for found in find_choices(options)):
             spec, options = self.request.registry.resolve(kind, chosen)
-            self._consent.require(spec, chosen, options, self.request.run_path)
+            self.consent.require(spec, chosen, options, self.request.run_path)
 
     def _write(self, step: Step, *, pass_over: bool) -> StepResult:
         self._require_consent(step)
-        with self._named_shortages(resumes=True), self._hold(step.name) as run:
+        with self._explained(resumes=True), self._hold(step.name) as run:
             folder = run.stage(step.spec.name, step.tag)
-            context = self._context(step, run, folder.path, resume=False)
+            context = RunContext(self, step, run, folder.path)
             refuse_other_corpus(context, run)
             before = self._record(folder)
             start = self._decide(step, folder, before, run, pass_over=pass_over)

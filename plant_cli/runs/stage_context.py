@@ -9,18 +9,18 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plant_cli.api import ArtefactError, Choice, Corpus, DataSection, Dataset, Options, Reporter, Request, Runner, Task, UsageError
+from plant_cli.api import ArtefactError, Choice, Corpus, DataSection, Dataset, Options, Reporter, Task, UsageError
 from plant_cli.api.components import SpecT
 from plant_cli.api.context import command_for
 from plant_cli.data.files import hash_file, hash_json
 from plant_cli.runs.changes import find_input_tag, trace_stale
 from plant_cli.runs.folder import HEADER_NAME, Run
-from plant_cli.runs.session import Interruption
-from plant_cli.runs.steps import Consent, Step, write_out
+from plant_cli.runs.steps import Step, write_out
 
 if TYPE_CHECKING:
     from plant_cli.data.records import StageRecord
     from plant_cli.data.store import StoredCorpus
+    from plant_cli.runs.runner import RequestRunner
 
 
 class RecordingReporter:
@@ -44,60 +44,20 @@ class RecordingReporter:
         self._inner.warn(message)
 
 
-class CorpusCache:
-    """Corpora in memory: the steps of one command read a corpus once."""
-
-    def __init__(self) -> None:
-        self._corpora: dict[str, StoredCorpus] = {}
-
-    def take(self, data: DataSection, load: Callable[[], StoredCorpus]) -> StoredCorpus:
-        """The corpus of a data section, loaded if it is not there yet."""
-        key = hash_json(write_out(data, None))
-        if key not in self._corpora:
-            self._corpora[key] = load()
-        return self._corpora[key]
-
-
 class RunContext:
-    """A `StageContext` over a run folder.
+    """A `StageContext` over a run folder."""
 
-    Args:
-        request: what the user asked for.
-        runner: runs stages and recipes afresh, for an action that asks for it.
-        step: the resolved step.
-        run: the run; None for an action, which opens the run when it first reads from it.
-        folder: where the stage writes.
-        resume: whether the stage continues what is in its folder.
-        interruption: tells whether the user asked to stop.
-        corpora: corpora that other steps of this command have loaded.
-        consent: what the user allowed.
-        perform: runs another stage of this run unless it is done and still valid: `perform(stage, tag, options)`.
-    """
-
-    def __init__(
-        self,
-        *,
-        request: Request,
-        runner: Runner,
-        step: Step,
-        run: Run | None,
-        folder: Path,
-        resume: bool,
-        interruption: Interruption,
-        corpora: CorpusCache,
-        consent: Consent,
-        perform: Callable[[str, str | None, dict[str, Any]], None],
-    ) -> None:
-        self.request = request
+    def __init__(self, runner: RequestRunner, step: Step, run: Run | None, folder: Path, *, resume: bool = False) -> None:
+        self.request = runner.request
         self.runner = runner
-        self.run_path = request.run_path
+        self.run_path = runner.request.run_path
         self.folder = folder
         self.tag = step.tag
         self.resume = resume
-        self.force = request.force
-        self.recorder = RecordingReporter(request.reporter)
+        self.force = runner.request.force
+        self.recorder = RecordingReporter(runner.request.reporter)
         self.reporter: Reporter = self.recorder
-        self.data = consent.keep_named(step.data)
+        self.data = runner.consent.keep_named(step.data)
         self.model = step.model
         self.machine = step.machine
         self.inputs: dict[str, str] = {}
@@ -105,21 +65,17 @@ class RunContext:
         self._records: dict[str, StageRecord] = {}  # of the inputs, when they were first read
         self._warned: set[str] = set()
         self._spec = step.spec
-        self._run = run
-        self._interruption = interruption
-        self._corpora_cache = corpora
-        self._consent = consent
-        self._perform = perform
+        self._run = run  # None for an action, which opens the run when it first reads from it
 
     @property
     def stopping(self) -> bool:
         """See `StageContext.stopping`."""
-        return self._interruption.requested
+        return self.runner.interruption.requested
 
     def component(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
         """See `StageContext.component`."""
         spec, options = self.request.registry.resolve(kind, chosen)
-        self._consent.require(spec, chosen, options, self.run_path)
+        self.runner.consent.require(spec, chosen, options, self.run_path)
         return spec, options
 
     def components(self, kind: type[SpecT]) -> list[SpecT]:
@@ -133,7 +89,10 @@ class RunContext:
     def open_corpus(self) -> StoredCorpus:
         """The same, with what the run keeps of it."""
         run = self._require_run("corpus")
-        return self._corpora_cache.take(self.data, lambda: self._load_corpus(run))
+        corpora, key = self.runner.corpora, hash_json(write_out(self.data, None))
+        if key not in corpora:
+            corpora[key] = self._load_corpus(run)
+        return corpora[key]
 
     def input(self, stage: str, tag: str | None = None) -> Path:
         """See `StageContext.input`; warns if what that stage was made from has changed since."""
@@ -183,7 +142,7 @@ class RunContext:
         """See `StageContext.ensure`."""
         if self._run is not None:
             tag = find_input_tag(self._run, stage, tag, self.tag)
-        self._perform(stage, tag, options or {})
+        self.runner.ensure(stage, tag, options or {})
         return self.input(stage, tag)
 
     def _name_corpus(self, run: Run) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,6 +27,7 @@ from plant_cli.api import (
 from plant_cli.api.context import NAME_RULE, names_folder
 from plant_cli.api.options import SHARED_SECTIONS, consent_options, former_names
 from plant_cli.api.specs import KINDS, kind_of
+from plant_cli.data.records import StageRecord
 from plant_cli.runs.recipes import DEFAULT, FLAGS, RecipeLayer, merge
 
 
@@ -225,17 +226,7 @@ OWN = "options"  # where a step's layer keeps the options of the stage itself
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One stage to be run.
-
-    Args:
-        spec: the stage.
-        tag: the variant, or None.
-        options: the stage's validated options.
-        data, model, machine: the shared sections as this step sees them.
-        layer: the given values with their origins, under `options`, `data`, `model`, `machine`.
-        values: all options written out, components with all theirs.
-        sections: the shared sections that this stage uses, written out; none for an action.
-    """
+    """One stage to be run, with validated options."""
 
     spec: StageSpec
     tag: str | None
@@ -244,13 +235,23 @@ class Step:
     model: ModelSection
     machine: MachineSection
     layer: RecipeLayer
-    values: Mapping[str, Any]
-    sections: Mapping[str, Mapping[str, Any]]
+    """The values as they were given, with their origins, under `options`, `data`, `model`, `machine`."""
+    values: dict[str, Any]
+    """All options of the stage written out, components with all theirs."""
+    sections: dict[str, dict[str, Any]]
+    """The shared sections that the stage uses, written out; none for an action."""
 
     @property
     def name(self) -> str:
         """The recipe section and the folder: `finetune` or `finetune-baseline`."""
         return join_tag(self.spec.name, self.tag)
+
+    def record(self) -> StageRecord:
+        """The record with which the stage would begin."""
+        seed = self.machine.seed
+        return StageRecord(
+            status="running", stage=self.spec.name, tag=self.tag, options=self.values, sections=self.sections, seed=seed, started=""
+        )
 
 
 def join_tag(stage: str, tag: str | None) -> str:

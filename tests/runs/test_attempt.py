@@ -11,7 +11,7 @@ import pytest
 
 from plant_cli.api import GateFailed, Interrupted, ResourceError, Result, TrainingError, UsageError
 from plant_cli.data.files import hash_file
-from plant_cli.runs.runner import RESERVE
+from plant_cli.runs.attempt import RESERVE
 
 
 def _raise(error):
@@ -284,6 +284,15 @@ def test_an_error_with_advice_is_handed_on_unchanged(laboratory):
         laboratory.run("alpha")
     assert caught.value is advice
     assert laboratory.record("alpha")["error"] == "no such label"
+
+
+@pytest.mark.parametrize(("name", "where"), [("alpha", "alpha"), ("look", ".")])
+def test_an_error_without_a_place_is_placed_by_the_attempt(laboratory, name, where):
+    laboratory.run("alpha", tag="first")
+    laboratory.on[name] = _raise(TrainingError("collapsed", expected="few labels", todo="lower rates"))
+    with pytest.raises(TrainingError) as caught:
+        laboratory.run(name)
+    assert caught.value.where == str(laboratory.path / where)
 
 
 def test_what_a_stage_held_is_let_go_before_its_failure_is_recorded(laboratory):

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from plant_cli.data.records import StageRecord
 from plant_cli.evaluation.results import ScoringOptions
 from plant_cli.registry import Registry
-from plant_cli.runs.recipes import DoneStep, RecipeLayer, merge, parse_sets, parse_yaml, write_recipe
+from plant_cli.runs.recipes import RecipeLayer, merge, parse_sets, parse_yaml, write_recipe
 from plant_cli.runs.steps import Step, resolve_steps
 
 EXPERIMENT = """
@@ -15,36 +18,34 @@ finetune-same: {model: {backbone: {name: tiny, layers: 3}}}
 """
 
 
-def _done(step: Step) -> DoneStep:
-    return DoneStep(section=step.name, stage=step.spec.name, options=step.values, sections=step.sections)
+def _write(steps: list[Step]) -> str:
+    return write_recipe("What was run.", {step.name: step.record() for step in steps})
 
 
 def test_what_was_run_is_a_recipe_that_runs_the_same(registry: Registry) -> None:
     steps = resolve_steps(parse_yaml(EXPERIMENT, "r.yaml"), RecipeLayer(), registry)
-    text = write_recipe("What was run.", [_done(step) for step in steps])
+    text = _write(steps)
     layer = parse_yaml(text, "again.yaml")
     layer.values.pop("summary")
     again = resolve_steps(layer, RecipeLayer(), registry)
-    assert [_done(step) for step in again] == [_done(step) for step in steps]
+    assert [step.record() for step in again] == [step.record() for step in steps]
     assert steps[0].machine.seed == 9
     assert steps[1].model.backbone.name == "big"
 
 
 def test_shared_sections_are_those_of_the_main_line(registry: Registry) -> None:
     steps = resolve_steps(parse_yaml(EXPERIMENT, "r.yaml"), parse_sets(["machine.threads=2"]), registry)
-    values = parse_yaml(write_recipe("x", [_done(step) for step in steps]), "again.yaml").values
+    values = parse_yaml(_write(steps), "again.yaml").values
     assert values["machine"]["seed"] == 4
     assert values["model"]["backbone"]["name"] == "big"
     assert "machine" not in values["finetune"]
     assert values["finetune-early"]["machine"]["seed"] == 9
 
 
-def test_a_mapping_that_a_tagged_step_does_not_have_is_taken_back() -> None:
-    def step(section: str, given: dict[str, dict[str, float]]) -> DoneStep:
-        return DoneStep(section=section, stage="eval", options={"metric_options": given, "level": 0.9}, sections={})
-
+def test_a_mapping_that_a_tagged_step_does_not_have_is_taken_back(make_record: Callable[..., StageRecord]) -> None:
     families = ({"psp": {"a": 0.9, "b": 3.0}}, {}, {"psp": {"a": 0.5}, "other": {"c": 1.0}})
-    text = write_recipe("x", [step(f"eval{tag}", given) for tag, given in zip(("", "-plain", "-own"), families, strict=True)])
+    records = [make_record("eval", options={"metric_options": given, "level": 0.9}) for given in families]
+    text = write_recipe("x", dict(zip(("eval", "eval-plain", "eval-own"), records, strict=True)))
     values = parse_yaml(text, "again.yaml").values
     for tag, given in (("-plain", families[1]), ("-own", families[2])):
         section = f"eval{tag}"
