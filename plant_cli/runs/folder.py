@@ -273,13 +273,7 @@ class Run:
 
     def stage(self, name: str, tag: str | None = None) -> StageFolder:
         """The folder of a stage, which need not exist; `UsageError` for a tag that cannot be part of a folder's name."""
-        if tag is not None and not names_folder(tag):
-            raise UsageError(
-                f"the tag '{tag}' cannot name a folder",
-                where=f"--tag {tag}",
-                expected=NAME_RULE,
-                todo="choose another tag, for example --tag baseline",
-            )
+        require_tag(tag)
         return self.folder(name if tag is None else f"{name}-{tag}")
 
     def folder(self, name: str) -> StageFolder:
@@ -291,6 +285,14 @@ class Run:
         names = sorted(path.parent.name for path in self.path.glob(f"[!.]*/{STAGE_FILE}"))
         found = [(record.started, folder) for folder in map(self.folder, names) if (record := folder.record()) is not None]
         return [folder for _, folder in sorted(found, key=lambda pair: pair[0])]
+
+
+def require_tag(tag: str | None) -> None:
+    """Refuse a tag that cannot be part of a folder's name."""
+    if tag is not None and not names_folder(tag):
+        raise UsageError(
+            f"the tag '{tag}' cannot name a folder", where=f"--tag {tag}", expected=NAME_RULE, todo="choose another, such as --tag baseline"
+        )
 
 
 def _refuse_other(path: Path) -> None:

@@ -28,19 +28,20 @@ from plant_cli.api.context import NAME_RULE, names_folder
 from plant_cli.api.options import SHARED_SECTIONS, consent_options, former_names
 from plant_cli.api.specs import KINDS, kind_of
 from plant_cli.data.records import StageRecord
+from plant_cli.runs.folder import require_tag
 from plant_cli.runs.recipes import DEFAULT, FLAGS, RecipeLayer, merge
 
 
-def component_kind(model: type[Options], field: str) -> type[Spec] | None:
-    """The spec class of the components that a field chooses from, or None for a plain option."""
-    return _declared(model, field, "kind")
-
-
-def _declared(model: type[Options], field: str, what: str) -> type[Spec] | None:
-    known = model.model_fields.get(field)
-    extra = known.json_schema_extra if known is not None else None
-    kind = extra.get(what) if isinstance(extra, dict) else None
+def component_kind(model: type[Options], field: str, role: str = "kind") -> type[Spec] | None:
+    """The spec class of the components that a field (role "keys": the keys of its mapping) names; None for a plain option."""
+    kind = _extra(model, field).get(role)
     return KINDS[kind].spec if isinstance(kind, str) else None
+
+
+def _extra(model: type[Options], field: str) -> dict[str, Any]:
+    """What the declaration of an option says beside its type; empty for an option that the model does not have."""
+    extra = model.model_fields[field].json_schema_extra if field in model.model_fields else None
+    return extra if isinstance(extra, dict) else {}
 
 
 def find_choices(options: Options) -> Iterator[tuple[str, type[Spec], Choice]]:
@@ -51,7 +52,7 @@ def find_choices(options: Options) -> Iterator[tuple[str, type[Spec], Choice]]:
         for item in value if isinstance(value, list | tuple) else [value]:
             if kind is not None and isinstance(item, Choice):
                 yield field, kind, item
-        by_name = _declared(type(options), field, "keys")
+        by_name = component_kind(type(options), field, "keys")
         if by_name is not None:
             yield from ((field, by_name, Choice(name=name, options=given)) for name, given in value.items())
 
@@ -64,48 +65,29 @@ def write_out(options: Options, components: Components | None) -> dict[str, Any]
         given = getattr(options, field)
         if kind is None or given is None:
             continue
-        if isinstance(given, list | tuple):
-            values[field] = [_write_choice(kind, item, components) for item in given]
-        else:
-            values[field] = _write_choice(kind, given, components)
+        several = isinstance(given, list | tuple)
+        written = []
+        for chosen in given if several else [given]:
+            inner = chosen.options if components is None else write_out(components.resolve(kind, chosen)[1], components)
+            written.append({"name": chosen.name, **inner})
+        values[field] = written if several else written[0]
     return values
-
-
-def _write_choice(kind: type[Spec], chosen: Choice, components: Components | None) -> dict[str, Any]:
-    if components is None:
-        return {"name": chosen.name, **chosen.options}
-    _, options = components.resolve(kind, chosen)
-    return {"name": chosen.name, **write_out(options, components)}
 
 
 RUN_MARK = "run.json"  # the header of a run: whatever lies beside or below it belongs to the run
 
 
 class Consent:
-    """What the user said in one command, on the command line or in a recipe that they named.
+    """What the user allowed in one command: on the command line (`over`), or in a recipe that they named.
 
-    A recipe that lies in a run folder, or extends one that does, says nothing: run folders are passed on.
-
-    Args:
-        recipe: the values of the recipe that the user named.
-        over: those of `--set` and flags.
+    A recipe that lies in a run folder, or extends one that does, allows nothing: run folders are passed on.
     """
 
     def __init__(self, recipe: RecipeLayer, over: RecipeLayer) -> None:
         self._said = merge(RecipeLayer() if _lies_in_run(recipe) else recipe, over).values
 
     def require(self, spec: Spec, chosen: Choice, options: Options, where: Path) -> None:
-        """Refuse a component with an option that needs the user's consent and was switched on by somebody else.
-
-        Args:
-            spec: the component.
-            chosen: as it was chosen, here or in a file of the run.
-            options: its validated options.
-            where: the run folder.
-
-        Raises:
-            ArtefactError: with what is asked for, and how the user allows it.
-        """
+        """Refuse a component with an option that needs the user's consent and was switched on in a file of the run folder `where`."""
         for name in consent_options(type(options)):
             value = getattr(options, name)
             if value != type(options).model_fields[name].default and not self._covers(chosen, options, name):
@@ -117,17 +99,16 @@ class Consent:
         return data if named is not None else data.model_copy(update={"rejects": None})
 
     def _covers(self, chosen: Choice, options: Options, name: str) -> bool:
-        annotation: Any = type(options).model_fields[name].annotation
-        kind, value = TypeAdapter[Any](annotation), getattr(options, name)
-        given = [mapping for mapping in _mappings(self._said) if name in mapping and _means(mapping, chosen, options)]
-        return any(_reads_as(kind, mapping[name], value) for mapping in given)
-
-
-def _means(given: dict[str, Any], chosen: Choice, options: Options) -> bool:
-    """Whether the user meant this component: its name and every free text that they gave with it, such as the model, are the same."""
-    free = [field for field, info in type(options).model_fields.items() if info.annotation in (str, str | None)]
-    known = {"name": chosen.name, **{field: getattr(options, field) for field in free}}
-    return all(given[key] == value for key, value in known.items() if key in given)
+        """Whether the user gave this value for this component: its name and all free text given with it, such as the model, agree."""
+        fields = type(options).model_fields
+        free = [field for field, info in fields.items() if info.annotation in (str, str | None)]
+        known = {"name": chosen.name, **{field: getattr(options, field) for field in free}}
+        kind, value = TypeAdapter[Any](fields[name].annotation), getattr(options, name)
+        return any(
+            all(said[key] == known[key] for key in known.keys() & said.keys()) and _reads_as(kind, said[name], value)
+            for said in _mappings(self._said)
+            if name in said
+        )
 
 
 def _reads_as(kind: TypeAdapter[Any], given: Any, value: Any) -> bool:
@@ -150,53 +131,43 @@ def _lies_in_run(layer: RecipeLayer) -> bool:
 
 
 def _unasked(spec: Spec, options: Options, name: str, where: Path) -> ArtefactError:
-    kind = kind_of(type(spec)).name
-    sections = [(f"{part}.{field}", model, field) for part, model in SHARED_SECTIONS.items() for field in model.model_fields]
+    kind, model, value = kind_of(type(spec)).name, getattr(options, "model", None), getattr(options, name)
+    sections = [(f"{part}.{field}", section, field) for part, section in SHARED_SECTIONS.items() for field in section.model_fields]
     key = next((key for key, section, field in sections if component_kind(section, field) is type(spec)), f"SECTION.{kind}")
-    model = getattr(options, "model", None)
     code = f"the code that comes with {model}" if model else f"what the {kind} '{spec.name}' runs then"
     return ArtefactError(
-        f"the run folder asks for {name} = {getattr(options, name)!r}, which only you may switch on: {code} would run on this machine",
+        f"the run folder asks for {name} = {value!r}, which only you may switch on: {code} would run on this machine",
         where=f"{where}: {kind} '{spec.name}'" + (f", model {model}" if model else ""),
         expected=f"{name} on the command line or in a recipe that you name; in files of a run folder it does not count",
-        todo=f"read {code}; if you trust it, repeat the command with --set {key}.{name}={str(getattr(options, name)).lower()}",
+        todo=f"read {code}; if you trust it, repeat the command with --set {key}.{name}={str(value).lower()}",
     )
 
 
 def explain(error: ValidationError, model: type[Options], layer: RecipeLayer, part: str, shown: str) -> RecipeError:
-    """The first problem of a validation as a `RecipeError`.
-
-    Args:
-        error: what pydantic raised.
-        model: the options model that refused the values.
-        layer: the values and their origins.
-        part: the key of `layer` that holds the values.
-        shown: how a person names that section.
-    """
-    problems = error.errors()
-    first: Any = problems[0]
-    location = tuple(str(key) for key in first["loc"])
+    """The first problem of a validation as a `RecipeError`; `layer` has the values under `part`, which users know as `shown`."""
+    problems: list[Any] = error.errors()
+    location = tuple(str(key) for key in problems[0]["loc"])
     key = location[0] if location else ""
     name = f"{shown}.{key}" if key else shown
-    origin = layer.nearest((part, *location))
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    flag = f"--set {name}=…"
-    if first["type"] == "missing":
-        way = f"name it: plant {shown} {key.upper()}" if _is_argument(model, key) else f"use {flag}"
+    kind, argument = problems[0]["type"], bool(_extra(model, key).get("argument"))
+    if kind == "missing":
+        way = f"name it: plant {shown} {key.upper()}" if argument else f"use --set {name}=…"
         what, expected, todo = f"'{name}' has no value", _help(model, key), f"{way}; or give it in a recipe"
-    elif first["type"] == "extra_forbidden" and key in former_names(model):
+    elif kind == "extra_forbidden" and key in former_names(model):
         now = former_names(model)[key]
         what, expected, todo = f"the option '{name}' is now called '{now}'", f"the key '{now}'", f"write '{now}' instead of '{key}'"
-    elif first["type"] == "extra_forbidden" and key not in model.model_fields:
+    elif kind == "extra_forbidden" and key not in model.model_fields:
         what, expected, todo = f"'{shown}' has no option '{key}'", near_names(key, model.model_fields), "correct or remove the key"
     elif not key:
-        what, expected, todo = f"the options of '{shown}' do not go together", _rule(first, model, key), "correct them"
+        what, expected, todo = f"the options of '{shown}' do not go together", _rule(problems[0], model, key), "correct them"
     else:
-        what = f"'{name}' cannot be {first['input']!r}"
-        expected, todo = _rule(first, model, key), "correct the value"
-    if origin.startswith("flag ") and _is_argument(model, key):
+        what, expected, todo = f"'{name}' cannot be {problems[0]['input']!r}", _rule(problems[0], model, key), "correct the value"
+    if len(problems) > 1:
+        what += f" (and {len(problems) - 1} more)"
+    origin = layer.nearest((part, *location))
+    if origin.startswith("flag ") and argument:
         origin = f"argument {key.upper()}"
-    return RecipeError(what + more, where=name if origin == DEFAULT else f"{origin}, {name}", expected=expected, todo=todo)
+    return RecipeError(what, where=name if origin == DEFAULT else f"{origin}, {name}", expected=expected, todo=todo)
 
 
 def _rule(problem: Any, model: type[Options], key: str) -> str:
@@ -209,15 +180,8 @@ def _rule(problem: Any, model: type[Options], key: str) -> str:
     return said[:1].lower() + said[1:]
 
 
-def _is_argument(model: type[Options], key: str) -> bool:
-    field = model.model_fields.get(key)
-    extra = field.json_schema_extra if field is not None else None
-    return isinstance(extra, dict) and bool(extra.get("argument"))
-
-
 def _help(model: type[Options], key: str) -> str:
-    field = model.model_fields.get(key)
-    return (field.description if field is not None else None) or "a value"
+    return (model.model_fields[key].description if key in model.model_fields else None) or "a value"
 
 
 OptionsT = TypeVar("OptionsT", bound=Options)
@@ -260,26 +224,20 @@ def join_tag(stage: str, tag: str | None) -> str:
 
 
 def split_section(section: str, layer: RecipeLayer, components: Components) -> tuple[StageSpec, str | None]:
-    """The stage and the tag that a section's name stands for: the longest stage name that begins it.
-
-    Raises:
-        RecipeError: no stage's name begins it, or what follows cannot be a tag.
-    """
+    """The stage and the tag of a section: the longest stage name that begins it; `RecipeError` if none does, or the rest is no tag."""
     stages = {spec.name: spec for spec in components.specs(StageSpec)}
-    if section in stages:
-        return stages[section], None
     parts = section.split("-")
-    for size in range(len(parts) - 1, 0, -1):
+    for size in range(len(parts), 0, -1):
         stage, tag = "-".join(parts[:size]), "-".join(parts[size:])
-        if stage in stages and tag:
-            if not names_folder(tag):
+        if stage in stages and (tag or size == len(parts)):
+            if tag and not names_folder(tag):
                 raise RecipeError(
                     f"the tag '{tag}' of the section '{section}' cannot name a folder",
                     where=layer.nearest((section,)),
                     expected=NAME_RULE,
                     todo=f"choose another one, for example {stage}-baseline",
                 )
-            return stages[stage], tag
+            return stages[stage], tag or None
     raise RecipeError(
         f"there is no stage or section '{section}'",
         where=layer.nearest((section,)),
@@ -296,11 +254,8 @@ def check_sections(layer: RecipeLayer, components: Components) -> dict[str, tupl
 def resolve_steps(recipe: RecipeLayer, over: RecipeLayer, components: Components) -> list[Step]:
     """All steps of a recipe, in its order, but for stages that it names only after those that they feed (`StageSpec.feeds`).
 
-    Args:
-        recipe: the recipe; its sections are the steps.
-        over: `--set` and flags: they change steps but add none. Values for `finetune` reach `finetune-baseline` too, but for what its own
-            section gives.
-        components: the registry.
+    The sections of the recipe are the steps; `--set` and flags (`over`) change them but add none. Values for `finetune` reach
+    `finetune-baseline` too, except for what its own section gives.
     """
     steps = check_sections(recipe, components)
     named = {*SHARED_SECTIONS, *steps, *(spec.name for spec, _ in steps.values())}
@@ -333,26 +288,17 @@ def _order(steps: Sequence[tuple[StageSpec, str | None]]) -> list[tuple[StageSpe
 
 
 def resolve_step(layers: Sequence[RecipeLayer], spec: StageSpec, tag: str | None, components: Components) -> Step:
-    """One step from layers, of which later ones win.
+    """One step from layers, of which later ones win, such as a recipe and the command line.
 
     In each layer a tagged section inherits the keys of the untagged one, and `data`, `model` and `machine` inside a stage's section
     override the shared sections for that step alone.
 
-    Args:
-        layers: such as a recipe and the command line, if the command is for this step alone.
-        spec: the stage.
-        tag: the variant, or None.
-        components: the registry.
-
     Raises:
         RecipeError: an unknown key, a missing value or one of the wrong type, with its origin.
         ComponentError: an unknown component, or an option that it does not take.
-        UsageError: a tag that cannot name a folder, or options that cannot be meant (`Options.check_values`).
+        UsageError: a tag that cannot name a folder, or options that contradict each other (`Options.check_values`).
     """
-    if tag is not None and not names_folder(tag):
-        raise UsageError(
-            f"the tag '{tag}' cannot name a folder", where=f"--tag {tag}", expected=NAME_RULE, todo="choose another, such as --tag baseline"
-        )
+    require_tag(tag)
     shown = join_tag(spec.name, tag)
     given = merge(*(_gather(layer, spec, shown) for layer in layers))
     options = _build(spec.options, given, OWN, shown)
@@ -363,24 +309,16 @@ def resolve_step(layers: Sequence[RecipeLayer], spec: StageSpec, tag: str | None
         options, data = options.located(), data.located()
     _check_values(options, given, shown)
     sections: dict[str, Options] = {"data": data, "model": model, "machine": machine}
-    used = spec.sections if spec.writes else ()  # an action records nothing, and may hand its flags on
-    for part, section_options in [(OWN, options), *((name, sections[name]) for name in used)]:
-        _check_components(section_options, given, part, shown if part == OWN else part, components)
-    return Step(
-        spec=spec,
-        tag=tag,
-        options=options,
-        data=data,
-        model=model,
-        machine=machine,
-        layer=given,
-        values=write_out(options, components),
-        sections={name: write_out(sections[name], components) for name in used},
-    )
+    used = {name: sections[name] for name in spec.sections} if spec.writes else {}  # an action records nothing, and may hand its flags on
+    for part, chosen in {OWN: options, **used}.items():
+        _check_components(chosen, given, part, shown if part == OWN else part, components)
+    written = {name: write_out(section, components) for name, section in used.items()}
+    values = write_out(options, components)
+    return Step(spec=spec, tag=tag, options=options, data=data, model=model, machine=machine, layer=given, values=values, sections=written)
 
 
 def _gather(layer: RecipeLayer, spec: StageSpec, shown: str) -> RecipeLayer:
-    """What a layer says of a step: options of the stage under `OWN`, and the shared sections."""
+    """The part of a layer that concerns a step: options of the stage under `OWN`, and the shared sections."""
     for section in (spec.name, shown, *SHARED_SECTIONS):
         _require_mapping(layer, section)
     own = merge(*(layer.moved((section,), OWN) for section in dict.fromkeys([spec.name, shown])))
