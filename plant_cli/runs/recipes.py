@@ -47,9 +47,7 @@ class RecipeLayer:
             return RecipeLayer()
         size = len(source)
         origins = {(*target, *path[size:]): origin for path, origin in self.origins.items() if path[:size] == source}
-        for key in reversed(target):
-            part = {key: part}
-        return RecipeLayer(part, origins)
+        return RecipeLayer(_wrap(target, part), origins)
 
     def without(self, path: KeyPath) -> RecipeLayer:
         """The layer without one value of a section (a path of two keys)."""
@@ -80,27 +78,18 @@ def merge(*layers: RecipeLayer) -> RecipeLayer:
     return RecipeLayer(values, origins)
 
 
-def flag_layer(flags: Mapping[str, Mapping[str, Any]]) -> RecipeLayer:
-    """Values given by flags, by section."""
-    values = {section: dict(given) for section, given in flags.items() if given}
-    origins: dict[KeyPath, str] = {(section,): FLAGS for section in values}
-    origins |= {(s, key): f"flag --{key.replace('_', '-')}" for s, given in values.items() for key in given}
-    return RecipeLayer(values, origins)
-
-
-def nest(path: KeyPath, value: Any, origin: str) -> RecipeLayer:
-    """A layer that holds one value."""
-    nested = value
-    for key in reversed(path):
-        nested = {key: nested}
-    return RecipeLayer(nested, {path[:1]: origin, path: origin})
-
-
 def _merge(base: Any, over: Any, path: KeyPath, origins: dict[KeyPath, str]) -> Any:
-    if len(path) > 1:  # below a section: here a mapping with a name is a component
-        if isinstance(base, str) and path in origins:
-            origins[(*path, "name")] = origins[path]
-        base, over = _align_component(base, over)
+    """Below a section a mapping with a name is a component: `tiny` is `{name: tiny}`, and another one keeps none of its options."""
+    if len(path) > 1:
+        if isinstance(base, str) and isinstance(over, dict):
+            base = {"name": base}
+            if path in origins:
+                origins[(*path, "name")] = origins[path]
+        if isinstance(base, dict) and "name" in base:
+            if over == base["name"]:
+                over = {"name": over}
+            elif isinstance(over, dict) and over.get("name", base["name"]) != base["name"]:
+                base = None
     if not (isinstance(base, dict) and isinstance(over, dict)):
         for stale in [known for known in origins if known[: len(path)] == path]:
             del origins[stale]
@@ -111,17 +100,23 @@ def _merge(base: Any, over: Any, path: KeyPath, origins: dict[KeyPath, str]) -> 
     return merged
 
 
-def _align_component(base: Any, over: Any) -> tuple[Any, Any]:
-    """Bring `minilm` and `{name: minilm, max_tokens: 512}` to one shape; another component keeps none of the old one's options."""
-    if isinstance(base, str) and isinstance(over, dict):
-        base = {"name": base}
-    if not (isinstance(base, dict) and "name" in base):
-        return base, over
-    if over == base["name"]:
-        return base, {"name": over}
-    if isinstance(over, dict) and over.get("name", base["name"]) != base["name"]:
-        return None, over
-    return base, over
+def flag_layer(flags: Mapping[str, Mapping[str, Any]]) -> RecipeLayer:
+    """Values given by flags, by section."""
+    values = {section: dict(given) for section, given in flags.items() if given}
+    origins: dict[KeyPath, str] = {(section,): FLAGS for section in values}
+    origins |= {(s, key): f"flag --{key.replace('_', '-')}" for s, given in values.items() for key in given}
+    return RecipeLayer(values, origins)
+
+
+def nest(path: KeyPath, value: Any, origin: str) -> RecipeLayer:
+    """A layer that holds one value."""
+    return RecipeLayer(_wrap(path, value), {path[:1]: origin, path: origin})
+
+
+def _wrap(path: Sequence[str], value: Any) -> Any:
+    for key in reversed(path):
+        value = {key: value}
+    return value
 
 
 _WORDS: dict[str, Any] = {"": None, "~": None, "null": None, "true": True, "false": False}
@@ -172,11 +167,7 @@ def read_scalar(text: str) -> Any:
 
 
 def parse_yaml(text: str, source: str) -> RecipeLayer:
-    """A mapping with the origin `source:line` of each key.
-
-    Raises:
-        RecipeError: not YAML, not a mapping, a repeated key, a tag or an alias.
-    """
+    """A mapping with the origin `source:line` of each key; `RecipeError` for a repeated key, a tag, an alias, or what is no mapping."""
     node = _compose(text, source)
     if node is None or (isinstance(node, yaml.ScalarNode) and node.value == ""):
         return RecipeLayer()
@@ -226,26 +217,21 @@ def too_deep(source: str) -> RecipeError:
 def _construct(node: yaml.Node, source: str, path: KeyPath, origins: dict[KeyPath, str]) -> Any:
     if len(path) > DEEPEST:
         raise too_deep(f"{source}:{node.start_mark.line + 1}")
-    if isinstance(node, yaml.MappingNode):
-        return _construct_mapping(node, source, path, origins)
     if isinstance(node, yaml.SequenceNode):
         return [_construct(child, source, (*path, str(i)), {}) for i, child in enumerate(node.value)]
-    if not isinstance(node, yaml.ScalarNode) or node.tag != _STRING_TAG:
+    if isinstance(node, yaml.ScalarNode) and node.tag == _STRING_TAG:
+        return read_scalar(node.value) if node.style is None else node.value
+    if not isinstance(node, yaml.MappingNode):
         raise _fault(f"the tag {node.tag} is not read", source, node, "plain text, numbers, true, false, null, lists and mappings")
-    return read_scalar(node.value) if node.style is None else node.value
-
-
-def _construct_mapping(node: yaml.MappingNode, source: str, path: KeyPath, origins: dict[KeyPath, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key_node, value_node in node.value:
         if not isinstance(key_node, yaml.ScalarNode):
             raise _fault("a key is not a plain word", source, key_node, "a word before the colon")
-        key = key_node.value
-        here = (*path, key)
-        if key in values:
+        here = (*path, key_node.value)
+        if key_node.value in values:
             raise _fault(f"the key '{'.'.join(here)}' is given twice", source, key_node, "each key once", first=origins.get(here))
         origins[here] = f"{source}:{key_node.start_mark.line + 1}"
-        values[key] = _construct(value_node, source, here, origins)
+        values[key_node.value] = _construct(value_node, source, here, origins)
     return values
 
 
@@ -264,7 +250,6 @@ HEADINGS = ("extends", "summary")  # keys of a recipe that are not sections
 class Recipe:
     """One experiment as written: its sections with the recipes it extends merged in, not yet validated."""
 
-    name: str
     summary: str
     layer: RecipeLayer
 
@@ -298,14 +283,11 @@ def find_recipe(name: str, beside: Path | None = None) -> Path:
 def load_recipe(name: str) -> Recipe:
     """Read a recipe by path or shipped name (`-`: standard input) with everything it extends; paths of data in it are
     relative to the working directory.
-
-    Raises:
-        RecipeError: not found, not readable, not strict YAML, or it extends itself.
     """
-    layer = _read(parse_yaml(_read_once(sys.stdin), "stdin"), None, []) if name == "-" else _load(find_recipe(name), [])
+    layer = _extend(parse_yaml(_read_once(sys.stdin), "stdin"), None, []) if name == "-" else _load(find_recipe(name), [])
     summary = layer.values.get("summary")
     sections = {k: v for k, v in layer.values.items() if k not in HEADINGS}
-    return Recipe(name=name, summary="" if summary is None else str(summary), layer=layer.only(sections))
+    return Recipe(summary="" if summary is None else str(summary), layer=layer.only(sections))
 
 
 @lru_cache(maxsize=1)
@@ -314,41 +296,56 @@ def _read_once(stream: TextIO) -> str:
     return stream.read()
 
 
-def read_run_recipe(run: Path) -> RecipeLayer:
-    """What was run in a run folder; empty where nothing was.
+def _load(path: Path, chain: list[Path]) -> RecipeLayer:
+    resolved = path.resolve()
+    if resolved in chain:
+        loop = " extends ".join(str(p) for p in [*chain, resolved])
+        raise RecipeError("a recipe extends itself", where=loop, expected="a chain that ends", todo="remove one `extends:` line")
+    if len(chain) >= LONGEST_CHAIN:
+        raise too_deep(f"{chain[0]}, which extends more than {LONGEST_CHAIN} recipes, one after the other")
+    return _extend(_read(path), path.parent, [*chain, resolved])
 
-    Raises:
-        RecipeError: the file cannot be read, or is not strict YAML.
-    """
+
+def _extend(layer: RecipeLayer, beside: Path | None, chain: list[Path]) -> RecipeLayer:
+    named = {k: ({} if v is None and k not in HEADINGS else v) for k, v in layer.values.items()}  # `mig:` alone is a section
+    own, base = RecipeLayer(named, layer.origins), named.get("extends")
+    if base is None:
+        return own
+    if not isinstance(base, str):
+        raise RecipeError(
+            f"`extends` is {base!r}",
+            where=layer.nearest(("extends",)),
+            expected="one recipe: a path beside this file, or a shipped name",
+            todo="write `extends: name`",
+        )
+    return merge(_load(find_recipe(base, beside), chain), own)
+
+
+def _read(path: Path) -> RecipeLayer:
+    try:
+        return parse_yaml(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(
+            f"the recipe cannot be read: {error}", where=str(path), expected="a UTF-8 text file", todo="check its rights and encoding"
+        ) from error
+
+
+def read_run_recipe(run: Path) -> RecipeLayer:
+    """What was run in a run folder; empty where nothing was."""
     path = run / RUN_RECIPE
-    return parse_yaml(_read_text(path), str(path)) if path.exists() else RecipeLayer()
+    return _read(path) if path.exists() else RecipeLayer()
 
 
 def parse_sets(sets: Sequence[str], flag: str = "--set") -> RecipeLayer:
-    """The layer of `--set section.key=value` texts; values are read as in a recipe.
-
-    Args:
-        sets: what was given.
-        flag: the flag that it was given to, for messages: one that fills a mapping is read in the same way.
-
-    Raises:
-        RecipeError: a text is not of this form, or its value cannot be read.
-    """
+    """The layer of `--set section.key=value` texts, or of another flag that fills a mapping; values are read as in a recipe."""
     return merge(*(_parse_set(text, flag) for text in sets))
 
 
 def parse_command(sets: Sequence[str], flags: Mapping[str, Mapping[str, Any]]) -> RecipeLayer:
-    """What a command line says: `--set` texts, and flags that win over them.
+    """The values of a command line: `--set` texts, and flags that win over them.
 
     A flag names a component (`--backbone tiny`), `--set` gives it options (`model.backbone.hidden=64`): these belong together, in
     whatever order they are given.
-
-    Args:
-        sets: the `--set` texts.
-        flags: explicit values by section.
-
-    Raises:
-        RecipeError: a text cannot be read.
     """
     said = parse_sets(sets)
     options = [path for path in said.origins if len(path) > 2 and path[-1] != "name"]
@@ -364,41 +361,6 @@ def _parse_set(text: str, flag: str) -> RecipeLayer:
     if len(path) > DEEPEST:
         raise too_deep(f"{flag} {text[:60]}…")
     return nest(path, parse_value(value, given), given)
-
-
-def _load(path: Path, chain: list[Path]) -> RecipeLayer:
-    resolved = path.resolve()
-    if resolved in chain:
-        loop = " extends ".join(str(p) for p in [*chain, resolved])
-        raise RecipeError("a recipe extends itself", where=loop, expected="a chain that ends", todo="remove one `extends:` line")
-    if len(chain) >= LONGEST_CHAIN:
-        raise too_deep(f"{chain[0]}, which extends more than {LONGEST_CHAIN} recipes, one after the other")
-    return _read(parse_yaml(_read_text(path), str(path)), path.parent, [*chain, resolved])
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RecipeError(
-            f"the recipe cannot be read: {error}", where=str(path), expected="a UTF-8 text file", todo="check its rights and encoding"
-        ) from error
-
-
-def _read(layer: RecipeLayer, beside: Path | None, chain: list[Path]) -> RecipeLayer:
-    named = {k: ({} if v is None and k not in HEADINGS else v) for k, v in layer.values.items()}  # `mig:` alone is a section
-    own = RecipeLayer(named, layer.origins)
-    base = named.get("extends")
-    if base is None:
-        return own
-    if not isinstance(base, str):
-        raise RecipeError(
-            f"`extends` is {base!r}",
-            where=layer.nearest(("extends",)),
-            expected="one recipe: a path beside this file, or a shipped name",
-            todo="write `extends: name`",
-        )
-    return merge(_load(find_recipe(base, beside), chain), own)
 
 
 def write_recipe(summary: str, steps: Mapping[str, StageRecord]) -> str:
