@@ -27,15 +27,9 @@ def split_seed(tag: str | None) -> tuple[str | None, int | None]:
 
 
 def find_input_tag(run: Run, stage: str, tag: str | None, reader: str | None) -> str | None:
-    """The tag under which a stage finds its input: that of its own seed if the run has one, else as asked.
+    """The tag under which a stage (of tag `reader`) finds its input: that of its own seed if the run has one, else as asked.
 
     What does not depend on the seed, such as `mig`, is thus shared by all seeds.
-
-    Args:
-        run: the run.
-        stage: the input's stage.
-        tag: its tag, as the reading stage asks for it.
-        reader: the tag of the reading stage.
     """
     seed = split_seed(reader)[1]
     if seed is None or split_seed(tag)[1] is not None:
@@ -55,12 +49,7 @@ def split_folder(path: Path) -> tuple[Path, str | None]:
 
 
 def hash_sources(options: Options, run: Path) -> dict[str, str]:
-    """The hash of what each path in a stage's options holds, by absolute path; stages of the run itself are its inputs, and not here.
-
-    Args:
-        options: of the stage.
-        run: the run that it writes to.
-    """
+    """The hash of what each path in a stage's options holds, by absolute path; stages of the run itself are its inputs, and not here."""
     paths = {Path(value).absolute() for value in options.paths()}
     found = {str(path): hash_source(path) for path in sorted(paths) if not path.is_dir() or not path.is_relative_to(run.absolute())}
     return {path: known for path, known in found.items() if known is not None}

@@ -101,7 +101,7 @@ class StageFolder:
         write_json(self.path / STAGE_FILE, record.model_dump(mode="json"))
 
     def finish(self, record: StageRecord) -> list[str]:
-        """Record that the results are there and forget what they replaced, but for what a person had laid beside it.
+        """Record that the results are there and forget what they replaced, except for files that a person had put beside it.
 
         Returns:
             The files that were taken over, by path inside the folder.
@@ -136,8 +136,7 @@ class StageFolder:
     def hash_outputs(self, known: Mapping[str, str] | None = None) -> dict[str, str]:
         """SHA-256 of each file the stage left, by path inside the folder; checkpoints, links and hidden files do not count.
 
-        Args:
-            known: hashes taken before, trusted.
+        Hashes that are `known` from before are not taken again.
         """
         files = (p for p in sorted(self.path.rglob("*")) if p.is_file() and not p.is_symlink())
         names = {path.relative_to(self.path): path for path in files}
@@ -154,13 +153,9 @@ class StageFolder:
         return [file for file in examine(self.path, record) if file.state != "whole"]
 
     def require(self, todo: str) -> StageRecord:
-        """The record of the finished stage.
+        """The record of the finished stage; `ArtefactError` if it is not done, or a file that it left is missing or changed.
 
-        Args:
-            todo: the command that makes or mends it.
-
-        Raises:
-            ArtefactError: it is not done, or a file that it left is missing or changed.
+        `todo` is the command that makes or mends it.
         """
         record = self.record()
         if record is None or record.status != "done":
@@ -190,15 +185,8 @@ class Run:
     def hold(cls, path: Path, purpose: str) -> Iterator[Run]:
         """Be the only writer of a run inside the block; it is opened, or made, once nobody else writes.
 
-        A run that was made for the block is removed again where an error a person can put right ends the block with nothing to keep.
-
-        Args:
-            path: the run folder.
-            purpose: what is done, for the message that others get: "finetune".
-
-        Raises:
-            UsageError: the folder holds something else.
-            ArtefactError: another process writes to the run (the message says which), or its header is damaged or of a newer format.
+        A run that was made for the block is removed again where an error that a person can put right ends the block with nothing to keep.
+        `purpose` is the work, for the message that others get: "finetune".
         """
         _refuse_other(path)
         was_there = path.exists()
@@ -230,12 +218,7 @@ class Run:
 
     @classmethod
     def create(cls, path: Path) -> Run:
-        """The run in this folder, made if it is new or empty; where others may write, `hold` it instead.
-
-        Raises:
-            UsageError: the folder holds something else.
-            ArtefactError: its header is damaged or of a newer format.
-        """
+        """The run in this folder, made if it is new or empty; where others may write, `hold` it instead."""
         _refuse_other(path)
         if (path / HEADER_NAME).exists():
             return cls.open(path)

@@ -28,14 +28,11 @@ class Processes:
     """One process in its group; by default a group of one.
 
     Sums are the same in every process, so all take the same decisions. `add`, `any`, `gather` and `copy_first` are collective: every
-    process must call them, in the same order.
-
-    Args:
-        rank: rank of this process; rank 0 writes to the run.
-        count: number of processes.
+    process must call them, in the same order. They raise `ResourceError` if another process has ended.
     """
 
     rank: int = 0
+    """The process of rank 0 writes to the run."""
     count: int = 1
 
     @property
@@ -48,11 +45,7 @@ class Processes:
         return items[self.rank :: self.count]
 
     def add(self, tensors: Iterable[Tensor]) -> None:
-        """Replace each tensor by its sum over all processes.
-
-        Raises:
-            ResourceError: another process has ended.
-        """
+        """Replace each tensor by its sum over all processes."""
         if self.count > 1:
             with meeting(self.rank, self.count):
                 for work in [dist.all_reduce(tensor, async_op=True) for tensor in tensors]:
@@ -92,11 +85,7 @@ FILES = 20
 
 @contextmanager
 def meeting(rank: int, count: int) -> Iterator[None]:
-    """Exchange something with the other processes inside.
-
-    Raises:
-        ResourceError: another process has ended.
-    """
+    """Exchange something with the other processes inside; `ResourceError` if one of them has ended."""
     try:
         yield
     except RuntimeError as error:
@@ -119,11 +108,7 @@ def gather_full(tensor: Tensor) -> Tensor:
 
 
 def join_processes() -> Processes:
-    """Open the process group of the launched processes; a group of one needs none.
-
-    Raises:
-        ResourceError: the processes cannot be joined: the port is taken, no file can be opened, or another process is not there.
-    """
+    """Open the process group of the launched processes; a group of one needs none."""
     if process_count() > 1 and not dist.is_initialized():
         try:
             _require_files(FILES + 2 * process_count())
@@ -147,11 +132,7 @@ def _close_group() -> None:
 
 
 def _require_files(count: int) -> None:
-    """Fail where so many more files may not be opened: gloo would end the process without a word.
-
-    Raises:
-        OSError: so many may not be opened.
-    """
+    """Fail with `OSError` where so many more files may not be opened: gloo would end the process without a word."""
     opened: list[int] = []
     try:
         while len(opened) < count:

@@ -13,11 +13,10 @@ import shlex
 import socket
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from plant_cli.api import ArtefactError, Interrupted, ResourceError
 
@@ -27,38 +26,40 @@ PAUSE = 0.05  # seconds between two tries
 
 @contextmanager
 def hold_lock(folder: Path, purpose: str, wait: float = 0.0, should_stop: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Hold the lock of a folder inside the block.
+    """Hold the lock of a folder inside the block: a run, or a cache that several runs share.
 
     Args:
-        folder: the run folder, or the cache that several runs share.
-        purpose: what the holder does, for the message that others get: "finetune".
+        folder: what is locked.
+        purpose: the holder's work, for the message that others get: "finetune".
         wait: seconds to wait for another holder to end; may be infinite.
-        should_stop: true once nobody wants to wait any longer.
-
-    Raises:
-        Interrupted: `should_stop` said so while another process held it.
-        ArtefactError: another process holds it (the message says which and since when), or the file is not one that `plant` made.
-        ResourceError: the file system knows no locks.
+        should_stop: true once the user asked to stop; ends the wait.
     """
     path = folder / LOCK_NAME
-    handle, place, until = _open(path), os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), time.monotonic() + wait
+    handle, opened, until = _open(path), os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), time.monotonic() + wait
     try:
-        while not (_take_file(handle, path) and _take_folder(place)):
+        while not (_take_file(handle, path) and _take_folder(opened)):
             if should_stop():
-                raise _stopped(path, _read_holder(handle))
+                who, where = _describe_holder(handle, path)
+                raise Interrupted(
+                    f"stopped while waiting for another process: {who}",
+                    where=where,
+                    expected="the other one to end",
+                    todo="run the same command again with --resume",
+                )
             if time.monotonic() >= until:
-                raise _held(path, _read_holder(handle))
+                raise _held(*_describe_holder(handle, path))
             time.sleep(PAUSE)
         if not path.exists():  # its holder has just removed a run that held nothing, and this one opened the file before
-            raise _held(path, {})
-        holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": _now(), "purpose": purpose}
+            raise _held(*_describe_holder(None, path))
+        since = datetime.now().astimezone().isoformat(timespec="seconds")
+        holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": since, "purpose": purpose}
         os.ftruncate(handle, 0)
         os.pwrite(handle, json.dumps(holder).encode(), 0)
         yield
         os.ftruncate(handle, 0)
     finally:
         os.close(handle)  # releases the lock
-        os.close(place)
+        os.close(opened)
 
 
 def _open(path: Path) -> int:
@@ -117,35 +118,21 @@ def _take_folder(handle: int) -> bool:
         return True
 
 
-def _stopped(path: Path, holder: Mapping[str, Any]) -> Interrupted:
-    return Interrupted(
-        f"stopped while waiting for another process: {holder.get('purpose', 'a stage')}",
-        where=_name_holder(path, holder),
-        expected="the other one to end",
-        todo="run the same command again with --resume",
-    )
-
-
-def _name_holder(path: Path, holder: Mapping[str, Any]) -> str:
-    return f"{path.parent}, held by process {holder.get('pid', '?')} on {holder.get('host', '?')} since {holder.get('since', '?')}"
-
-
-def _held(path: Path, holder: Mapping[str, Any]) -> ArtefactError:
+def _held(who: str, where: str) -> ArtefactError:
     return ArtefactError(
-        f"another process is writing to this run: {holder.get('purpose', 'a stage')}",
-        where=_name_holder(path, holder),
+        f"another process is writing to this run: {who}",
+        where=where,
         expected="one writer a run",
         todo="wait until it ends, stop it, or use another run folder with --run DIR",
     )
 
 
-def _read_holder(handle: int) -> dict[str, Any]:
+def _describe_holder(handle: int | None, path: Path) -> tuple[str, str]:
+    """The work of the process that holds the lock, and where and since when it holds it; question marks while it is just writing that."""
     try:
-        holder = json.loads(os.pread(handle, 4096, 0))
-    except ValueError:  # the holder is just writing it
-        return {}
-    return holder if isinstance(holder, dict) else {}
-
-
-def _now() -> str:
-    return datetime.now().astimezone().isoformat(timespec="seconds")
+        holder = {} if handle is None else json.loads(os.pread(handle, 4096, 0))
+    except ValueError:
+        holder = {}
+    holder = holder if isinstance(holder, dict) else {}
+    pid, host, since = (holder.get(key, "?") for key in ("pid", "host", "since"))
+    return holder.get("purpose", "a stage"), f"{path.parent}, held by process {pid} on {host} since {since}"

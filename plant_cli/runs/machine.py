@@ -83,19 +83,8 @@ def bound_heaps(most: int) -> None:
         set_option(_ARENA_MAX, min(_bounds))
 
 
-PACKAGES = (
-    "plant-cli",
-    "torch",
-    "transformers",
-    "tokenizers",
-    "peft",
-    "accelerate",
-    "bitsandbytes",
-    "polars",
-    "numpy",
-    "scipy",
-    "safetensors",
-)
+PACKAGES: tuple[str, ...] = ("plant-cli", "torch", "transformers", "tokenizers", "peft", "accelerate", "bitsandbytes")
+PACKAGES += ("polars", "numpy", "scipy", "safetensors")
 
 
 def describe_environment(plugins: Iterable[str] = ()) -> dict[str, Any]:
@@ -150,9 +139,9 @@ def find_shortage(error: BaseException, folder: Path, kept: str, *, resumes: boo
     """The error to show if something in the chain of causes means that disk or memory ran out, else None.
 
     Args:
-        error: what stopped the stage or action.
+        error: the end of a stage or action.
         folder: where it writes; the error may name another place.
-        kept: what was kept, as a clause: "the files so far are kept".
+        kept: a clause about what is kept: "the files so far are kept".
         resumes: whether `--resume` can go on with it, as with a stage.
     """
     seen: set[int] = set()

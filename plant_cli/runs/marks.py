@@ -16,12 +16,7 @@ CACHE, CACHE_MARK = "cache", "done.json"
 
 
 class Mark(Record):
-    """What a mark says.
-
-    Args:
-        outputs: SHA-256 of each file of the folder, by path inside it.
-        facts: size and time of the last change of each, when its hash was taken.
-    """
+    """The content of a mark: SHA-256 of each file of the folder by path inside it, and its size and time when its hash was taken."""
 
     outputs: dict[InnerPath, str] = Field(min_length=1)
     facts: dict[InnerPath, Facts]
@@ -37,11 +32,7 @@ def write_mark(path: Path) -> None:
 
 
 def examine_marked(path: Path, *, fully: bool = False) -> list[FileState]:
-    """The states of the files that a mark names.
-
-    Args:
-        path: the mark.
-        fully: hash every file, whatever its size and time say.
+    """The states of the files that a mark names; with `fully` every file is hashed, whatever its size and time say.
 
     Raises:
         ArtefactError: the mark itself is missing or damaged.
@@ -51,16 +42,13 @@ def examine_marked(path: Path, *, fully: bool = False) -> list[FileState]:
 
 
 def require_marked(path: Path, owner: str, todo: str, *, fully: bool = False) -> None:
-    """Refuse a folder that is not whole.
+    """Refuse a folder whose mark is missing or damaged, or in which a file that the mark names is missing or changed.
 
     Args:
         path: its mark.
-        owner: what the folder is, for the message: "the checkpoint".
+        owner: the folder, for the message: "the checkpoint".
         todo: what to do where a file cannot be restored.
-        fully: see `examine_marked`.
-
-    Raises:
-        ArtefactError: the mark is missing or damaged, or a file that it names is missing or changed.
+        fully: hash every file.
     """
     for file in examine_marked(path, fully=fully):
         if file.state != "whole":
@@ -68,12 +56,9 @@ def require_marked(path: Path, owner: str, todo: str, *, fully: bool = False) ->
 
 
 def is_whole(path: Path, owner: str, warn: Callable[[str], None]) -> bool:
-    """Whether a folder whose content can be made again is marked and whole; every file is hashed, and a warning names damage.
+    """Whether a folder whose content can be made again is marked and complete; every file is hashed, and a warning names damage.
 
-    Args:
-        path: its mark; without one the folder was never finished.
-        owner: what the folder is, for the warning: "the cached hidden states of train".
-        warn: takes the warning.
+    `owner` is the folder, for the warning: "the cached hidden states of train".
     """
     if not path.exists():
         return False

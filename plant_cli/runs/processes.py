@@ -86,11 +86,7 @@ def _read(name: str, least: int, most: int | None = None) -> int:
 
 
 def read_launch(file: Path) -> dict[str, Any]:
-    """The content of a launch file, with `num_processes` and `num_machines`.
-
-    Raises:
-        UsageError: the file cannot be read, or does not say how many processes run.
-    """
+    """The content of a launch file, with `num_processes` and `num_machines`; `UsageError` if it does not say how many processes run."""
     import yaml
 
     try:

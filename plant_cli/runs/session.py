@@ -17,11 +17,7 @@ HANGUP = signal.SIGHUP  # a dropped connection
 
 
 class Interruption:
-    """Catches the signals inside a `with` block and remembers the first.
-
-    Args:
-        tell: called with a line for the user when the first signal arrives.
-    """
+    """Catches the signals inside a `with` block and remembers the first; `tell` gets a line for the user then."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self.requested = False
@@ -30,7 +26,8 @@ class Interruption:
 
     def __enter__(self) -> Interruption:
         if threading.current_thread() is threading.main_thread():  # elsewhere Python cannot set handlers
-            self._before = {number: signal.signal(number, self._catch) for number in _signals()}
+            hangup = [] if signal.getsignal(HANGUP) is signal.SIG_IGN else [HANGUP]  # under `nohup` it stays ignored
+            self._before = {number: signal.signal(number, self._catch) for number in (signal.SIGINT, signal.SIGTERM, *hangup)}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -51,12 +48,6 @@ class Interruption:
             self._tell("Stopping at the next point from which --resume can continue; once more (Ctrl-C) stops at once")
 
 
-def _signals() -> list[signal.Signals]:
-    """Those to catch; a hangup that whoever started this process has it ignore (`nohup`) stays ignored."""
-    asked = [signal.SIGINT, signal.SIGTERM]
-    return asked if signal.getsignal(HANGUP) is signal.SIG_IGN else [*asked, HANGUP]
-
-
 def never() -> bool:
     """Nobody asks to stop."""
     return False
@@ -69,32 +60,25 @@ def stopped(what: str, where: str, expected: str) -> Interrupted:
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """One attempt at a stage.
-
-    Args:
-        reporter: where progress, notes and warnings go.
-        run_path: the run folder, which holds what stages share.
-        folder: the stage's own folder.
-        resume: whether to continue from the last checkpoint in that folder.
-        should_stop: true once the user asked to stop; then a checkpoint is saved and `Interrupted` raised.
-    """
+    """One attempt at a stage."""
 
     reporter: Reporter
     run_path: Path
+    """The run folder, which holds what stages share."""
     folder: Path
+    """The stage's own folder."""
     resume: bool = False
+    """Whether to continue from the last checkpoint in that folder."""
     should_stop: Callable[[], bool] = never
+    """True once the user asked to stop; then a checkpoint is saved and `Interrupted` raised."""
 
     def check(self, what: str, expected: str, any_of: Callable[[bool], bool] = bool) -> None:
-        """Stop here if the user asked for it.
+        """Stop here, with `Interrupted`, if the user asked for it.
 
         Args:
-            what: what was not finished, such as "while scorers were fitted".
-            expected: what there would be without that.
+            what: the unfinished work, such as "while scorers were fitted".
+            expected: the result without the stop.
             any_of: whether any process is to stop, where several work together (`Processes.any`).
-
-        Raises:
-            Interrupted: the user asked to stop.
         """
         if any_of(self.should_stop()):
             raise stopped(what, str(self.folder), expected)

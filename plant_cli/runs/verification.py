@@ -69,29 +69,20 @@ TOLERANCE = 1e-9  # another processor sums in another order
 
 @dataclass(frozen=True, kw_only=True)
 class Recomputed:
-    """One evaluation, computed again.
-
-    Args:
-        folder: of the stage, such as `eval-baseline`.
-        numbers: how many numbers were compared.
-        different: where they differ, as `metrics.json: metrics.P@5.value 0.41, again 0.40`.
-        reason: why it was not computed again; empty if it was.
-    """
+    """One evaluation, computed again."""
 
     folder: str
+    """Of the stage, such as `eval-baseline`."""
     numbers: int = 0
+    """How many numbers were compared."""
     different: tuple[str, ...] = ()
+    """Where they differ, as `metrics.json: metrics.P@5.value 0.41, again 0.40`."""
     reason: str = ""
+    """Why it was not computed again; empty if it was."""
 
 
 def recompute(run: Run, request: Request, runner: Runner) -> Iterator[Recomputed]:
-    """Compute every finished evaluation of a run again from its predictions, in a folder that is thrown away.
-
-    Args:
-        run: the run; nothing in it is changed.
-        request: of the command, for its components.
-        runner: runs the stages.
-    """
+    """Compute every finished evaluation of a run again from its predictions, in a folder that is thrown away; the run does not change."""
     with Interruption(lambda _: request.reporter.note("stopping after this evaluation")) as interruption:
         for folder in run.stages():
             record = folder.record()
