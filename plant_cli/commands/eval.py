@@ -196,8 +196,8 @@ def _keep_scores(system: System, split: str) -> str:
 
 def _suggest_next(context: StageContext, options: EvalOptions, system: System, parts: Parts) -> str:
     """What to do next, with systems that this run has."""
-    from plant_cli.runs.changes import split_seed
     from plant_cli.runs.folder import Run
+    from plant_cli.runs.repetition import split_seed
     from plant_cli.scoring.predictions import NETWORK
 
     records = [(folder.name, folder.record()) for folder in Run.open(context.run_path).stages()]

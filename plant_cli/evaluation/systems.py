@@ -20,8 +20,9 @@ from plant_cli.api.specs import MetricSpec
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.evaluation.counters import Floats, ScoreTable
 from plant_cli.evaluation.gold import Gold
-from plant_cli.runs.changes import STAGE_OF_SYSTEM, mark_seed, split_folder, split_seed
+from plant_cli.runs.changes import STAGE_OF_SYSTEM, split_folder
 from plant_cli.runs.folder import Run, StageFolder
+from plant_cli.runs.repetition import mark_seed, split_seed
 from plant_cli.scoring.decisions import THRESHOLDS, Thresholds, describe_tuning, read_thresholds
 from plant_cli.scoring.predictions import PREDICTIONS, open_scores
 

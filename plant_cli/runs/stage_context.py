@@ -13,8 +13,9 @@ from plant_cli.api import ArtefactError, Choice, Corpus, DataSection, Dataset, O
 from plant_cli.api.components import SpecT
 from plant_cli.api.context import command_for
 from plant_cli.data.files import hash_file, hash_json
-from plant_cli.runs.changes import find_input_tag, trace_stale
+from plant_cli.runs.changes import trace_stale
 from plant_cli.runs.folder import HEADER_NAME, Run
+from plant_cli.runs.repetition import find_input_tag
 from plant_cli.runs.steps import Step, write_out
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from plant_cli.commands import eval as evaluation_stage
 from plant_cli.commands import significance as significance_stage
 from plant_cli.commands import verify as verify_stage
 from plant_cli.registry import Registry
-from plant_cli.runs.changes import split_seed
+from plant_cli.runs.repetition import split_seed
 from plant_cli.runs.runner import run_stage
 from plant_cli.scoring.decisions import write_thresholds
 from plant_cli.scoring.predictions import writing_scores

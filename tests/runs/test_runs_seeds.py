@@ -2,7 +2,7 @@
 
 import pytest
 
-from plant_cli.runs.changes import mark_seed, split_seed
+from plant_cli.runs.repetition import mark_seed, split_seed
 
 
 @pytest.mark.parametrize("tag", [None, "baseline", "random-attention"])

@@ -1,0 +1,96 @@
+"""Repetition over seeds: the tags of repeated stages, the inputs of a seed, and a recipe repeated for several seeds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from plant_cli.api import Components, RecipeError, StageSpec
+from plant_cli.api.options import SHARED_SECTIONS
+from plant_cli.runs.folder import Run
+from plant_cli.runs.recipes import RecipeLayer, merge, nest
+from plant_cli.runs.steps import OWN, Step, join_tag
+
+_MARKED = re.compile(r"(?:(?P<tag>.+)-)?seed(?P<seed>\d+)")
+
+
+def mark_seed(tag: str | None, seed: int) -> str:
+    """The tag of a stage's repetition: `baseline` and 2 make `baseline-seed2`, no tag makes `seed2`."""
+    return f"seed{seed}" if tag is None else f"{tag}-seed{seed}"
+
+
+def split_seed(tag: str | None) -> tuple[str | None, int | None]:
+    """A tag without its mark, and the seed that the mark names; None for a tag without one."""
+    found = _MARKED.fullmatch(tag or "")
+    return (found["tag"], int(found["seed"])) if found else (tag, None)
+
+
+def find_input_tag(run: Run, stage: str, tag: str | None, reader: str | None) -> str | None:
+    """The tag under which a stage (of tag `reader`) finds its input: that of its own seed if the run has one, else as asked.
+
+    What does not depend on the seed, such as `mig`, is thus shared by all seeds.
+    """
+    seed = split_seed(reader)[1]
+    if seed is None or split_seed(tag)[1] is not None:
+        return tag
+    own = mark_seed(tag, seed)
+    return tag if run.stage(stage, own).record() is None else own
+
+
+TRAINING, COMPARISON = "finetune", "significance"
+
+
+def repeat(recipe: RecipeLayer, steps: Sequence[Step], count: int, components: Components) -> RecipeLayer:
+    """The recipe for `count` seeds: `finetune` for the first, `finetune-seed2` and so on for the others, with their own `machine.seed`.
+
+    Comparisons go to the end as `significance-seedsN`; a recipe without any is given one over all its systems. `recipe` has the sections
+    with everything that was given over them, `steps` are the steps that it resolves to.
+    """
+    repeated = [step for step in steps if step.spec.seeded and split_seed(step.tag)[1] is None]
+    first = _first_seed(repeated)
+    origin = f"--seeds {count}"
+    copies = [
+        merge(_write(step, copy := join_tag(step.spec.name, mark_seed(step.tag, seed))), nest((copy, "machine", "seed"), seed, origin))
+        for seed in range(first + 1, first + count)
+        for step in repeated
+    ]
+    over = f"seeds{count}"
+    compared = [step for step in steps if step.spec.name == COMPARISON and "seeds" not in step.layer.values.get(OWN, {})]
+    ends = [merge(_write(step, copy := f"{step.name}-{over}"), nest((copy, "seeds"), count, origin)) for step in compared]
+    if not any(step.spec.name == COMPARISON for step in steps) and COMPARISON in {spec.name for spec in components.specs(StageSpec)}:
+        ends = [_compare_all(repeated, join_tag(COMPARISON, over), count, origin)]
+    kept = [_write(step, step.name) for step in steps if step not in compared]
+    names = {step.name for step in steps}
+    return merge(recipe.only(dict.fromkeys(SHARED_SECTIONS)), *kept, *(copy for copy in copies if not copy.values.keys() & names), *ends)
+
+
+def _first_seed(repeated: Sequence[Step]) -> int:
+    seeds = {step.name: step.machine.seed for step in repeated}
+    if not seeds:
+        raise RecipeError(
+            "nothing in the recipe depends on the seed",
+            where="--seeds",
+            expected="stages that train, such as `finetune`",
+            todo="leave --seeds out",
+        )
+    if len(set(seeds.values())) > 1:
+        raise RecipeError(
+            "the stages of the recipe have different seeds",
+            where=", ".join(f"{name}: {seed}" for name, seed in seeds.items()),
+            expected="one seed for all, from which --seeds counts on",
+            todo="give the seed in the shared section `machine` alone",
+        )
+    return next(iter(seeds.values()))
+
+
+def _write(step: Step, section: str) -> RecipeLayer:
+    """A section with all that was given for a step, so that it inherits nothing else."""
+    shared = (step.layer.moved((name,), section, name) for name in SHARED_SECTIONS if name not in step.spec.options.model_fields)
+    return merge(nest((section,), {}, step.layer.nearest((OWN,))), step.layer.moved((OWN,), section), *shared)
+
+
+def _compare_all(repeated: Sequence[Step], section: str, count: int, origin: str) -> RecipeLayer:
+    systems = [step.name for step in repeated if step.spec.name == TRAINING]
+    if not systems:
+        return RecipeLayer()
+    return merge(nest((section, "systems"), systems, origin), nest((section, "seeds"), count, origin))
