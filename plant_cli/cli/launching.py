@@ -15,8 +15,7 @@ from typing import Any, Never
 from plant_cli.api import ArtefactError, PlantError, Request, Result, SilentReporter, StageSpec
 from plant_cli.data.files import read_json
 from plant_cli.data.records import STAGE_FILE
-from plant_cli.runs.folder import HEADER_NAME, SCRATCH, Run
-from plant_cli.runs.marks import CACHE
+from plant_cli.runs.folder import CACHE, HEADER_NAME, SCRATCH, Run
 from plant_cli.runs.processes import leave_group, process_count, process_rank, read_launch, was_launched
 
 

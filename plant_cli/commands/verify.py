@@ -13,7 +13,7 @@ from plant_cli.api import ArtefactError, Column, Options, Result, StageContext, 
 if TYPE_CHECKING:
     from plant_cli.data.records import FileState
     from plant_cli.runs.folder import Run
-    from plant_cli.runs.verification import Recomputed
+    from plant_cli.runs.recomputing import Recomputed
 
 
 SHOWN = 3  # files in a message
@@ -28,8 +28,9 @@ class VerifyOptions(Options):
 
 def verify(context: StageContext, options: VerifyOptions) -> Result:
     """Hash every recorded file of a run, and compute its evaluations again; the exit code is 4 unless all is as it was written."""
+    from plant_cli.runs.damage import examine_run
     from plant_cli.runs.folder import Run
-    from plant_cli.runs.verification import examine_run, recompute
+    from plant_cli.runs.recomputing import recompute
 
     run = Run.open(context.run_path if options.folder is None else Path(options.folder))
     before = _read_records(run)

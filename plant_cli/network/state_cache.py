@@ -20,8 +20,9 @@ from plant_cli.data.files import hash_json, remove
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import HiddenReader, LiveReader, Rows, lay_out_words, lengths, sorted_batches
+from plant_cli.runs.damage import CACHE_MARK, is_whole, write_mark
+from plant_cli.runs.folder import CACHE
 from plant_cli.runs.lock import hold_lock
-from plant_cli.runs.marks import CACHE, CACHE_MARK, is_whole, write_mark
 from plant_cli.runs.session import Session
 
 STATES = "hidden.bin"

@@ -17,6 +17,7 @@ from plant_cli.data.records import FORMAT, STAGE_FILE, Facts, FileState, RunHead
 from plant_cli.runs.lock import LOCK_NAME, hold_lock
 
 VALIDATION = "validation.parquet"  # what a trained model predicts for validation, calibrated without each document's own part
+CACHE = "cache"  # hidden states that the stages of a run share
 SCRATCH = "checkpoints"  # what only a continued stage needs is not an output
 
 

@@ -17,7 +17,7 @@ from plant_cli.runs.machine import find_shortage
 from plant_cli.runs.recipes import RecipeLayer, load_recipe, merge, parse_command, read_run_recipe, write_recipe
 from plant_cli.runs.repetition import repeat
 from plant_cli.runs.session import Interruption
-from plant_cli.runs.stage_context import RunContext, refuse_other_corpus
+from plant_cli.runs.stage_context import RunContext
 from plant_cli.runs.starting import decide, must_run
 from plant_cli.runs.steps import Consent, Step, check_sections, find_choices, join_tag, resolve_step, resolve_steps
 
@@ -182,7 +182,10 @@ class RequestRunner:
         with self._explained(resumes=True), self._hold(step.name) as run:
             folder = run.stage(step.spec.name, step.tag)
             context = RunContext(self, step, run, folder.path)
-            refuse_other_corpus(context, run)
+            if context.data.path is not None and run.header.data_hash is not None:
+                from plant_cli.runs.run_corpus import refuse_other_corpus
+
+                refuse_other_corpus(context, run)
             start, before = decide(self.request, step, folder, run, pass_over=pass_over)
             if start == "pass over" and before is not None:
                 self.request.reporter.note(f"{step.name}: unchanged, passed over")

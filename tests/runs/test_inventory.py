@@ -10,9 +10,8 @@ import pytest
 from plant_cli.data.corpus_files import CorpusRecord, write_tables
 from plant_cli.data.records import StageRecord
 from plant_cli.runs.changes import stage_key
+from plant_cli.runs.damage import examine_run, write_mark
 from plant_cli.runs.folder import Run
-from plant_cli.runs.marks import write_mark
-from plant_cli.runs.verification import examine_run
 
 Make = Callable[..., StageRecord]
 LABELS = pl.DataFrame({"label": ["A"], "title": [None], "train_count": [1]}, schema_overrides={"title": pl.String})

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plant_cli.api import ArtefactError
-from plant_cli.runs.marks import examine_marked, is_whole, require_marked, write_mark
+from plant_cli.runs.damage import examine_marked, is_whole, require_marked, write_mark
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 
 from plant_cli.api import DataError, Interrupted, Request, Result
 from plant_cli.runs.folder import Run
+from plant_cli.runs.recomputing import recompute
 from plant_cli.runs.session import Interruption
-from plant_cli.runs.verification import recompute
 from plant_cli.testing.contexts import GivenComponents
 
 SAVED = {"value": 0.5, "undefined": None, "list": [1, 2.0], "name": "P@1", "flag": True}

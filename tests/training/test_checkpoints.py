@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from plant_cli.data.files import read_json, write_json
+from plant_cli.runs.damage import CHECKPOINT_MARK, write_mark
 from plant_cli.runs.machine import find_shortage
-from plant_cli.runs.marks import CHECKPOINT_MARK, write_mark
 from plant_cli.training import checkpoints
 from plant_cli.training.checkpoints import Position, load_checkpoint, save_checkpoint, whole_checkpoints
 from plant_cli.training.strategies import full_state

@@ -92,9 +92,9 @@ def _label_hash() -> str:
 def _open(run: Path) -> None:
     """As every command begins: header, records, recipe, stages; and as `verify` goes on."""
     from plant_cli.runs.changes import trace_stale
+    from plant_cli.runs.damage import examine_run
     from plant_cli.runs.folder import Run
     from plant_cli.runs.recipes import read_run_recipe
-    from plant_cli.runs.verification import examine_run
 
     opened = Run.open(run)
     read_run_recipe(run)

@@ -1,0 +1,139 @@
+"""The corpus of a run: prepared by the first stage, opened and compared with what is recorded by all later ones."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plant_cli.api import ArtefactError, Choice, DataSection, UsageError
+from plant_cli.data.analysers import find_other_packages
+from plant_cli.data.corpus_files import NEW_RUN, SPLITS_FILE, CorpusRecord
+from plant_cli.data.files import hash_file
+from plant_cli.data.loading import ANY, load_dataset
+from plant_cli.data.prepare import prepare
+from plant_cli.data.store import StoredCorpus, open_corpus
+from plant_cli.runs.folder import HEADER_NAME, Run
+
+if TYPE_CHECKING:
+    from plant_cli.runs.stage_context import RunContext
+
+
+def open_run_corpus(context: RunContext, run: Run, *, writes: bool) -> StoredCorpus:
+    """The corpus of a run; only a stage, which writes, may prepare it."""
+    if run.header.data_hash is None:
+        if not writes:
+            raise ArtefactError(
+                f"the run '{run.path}' has no corpus yet",
+                expected="a run in which a stage has read its corpus",
+                todo="start with `plant mig DATA`",
+            )
+        return _prepare(context, run)
+    if context.data == DataSection() and not run.recipe_path.exists():
+        raise _without_recipe(run)
+    corpus = open_corpus(run.corpus_path, partial(load_dataset, context, context.data))
+    _refuse_other_options(context.data, corpus, run)
+    if changed := find_other_packages(corpus.record.analyser):
+        context.reporter.warn(
+            f"words of this run were counted with {', '.join(changed)}: some may be reduced otherwise than when relevance was counted"
+        )
+    for path in filter(None, (context.data.vocabulary, context.data.titles)):
+        recorded = run.header.sources.get(str(Path(path).absolute()))
+        if recorded is not None and Path(path).is_file() and hash_file(Path(path)) != recorded:
+            context.reporter.warn(
+                f"{path} has changed since this run was begun, which keeps its titles: another run (--run DIR) takes the new ones"
+            )
+    for what, file, recorded, found in (
+        ("documents", SPLITS_FILE, run.header.data_hash, corpus.data_hash),
+        ("label order", "labels.parquet", run.header.label_hash, corpus.labels.hash),
+    ):
+        if recorded != found:
+            raise ArtefactError(
+                f"the {what} of the corpus in this run are not those that its stages were run on",
+                where=f"{run.path / HEADER_NAME} ({str(recorded)[:12]}…) against {run.corpus_path / file} ({found[:12]}…)",
+                expected="one hash in both",
+                todo=f"put {run.corpus_path} back as it was, or start another run with --run DIR",
+            )
+    return corpus
+
+
+def _prepare(context: RunContext, run: Run) -> StoredCorpus:
+    if context.data == DataSection() and not any(folder.is_done() for folder in run.stages()):
+        raise UsageError(
+            f"there is no run in '{run.path}', and no corpus was named to start one with",
+            where=str(run.path.absolute()),
+            expected="the folder of a run, or a corpus: a table, or a folder of train, validation and test tables",
+            todo="name the folder of your run with --run DIR, or start one with `plant mig CORPUS`, such as `plant mig data.parquet`",
+        )
+    dataset = load_dataset(context, context.data)
+    corpus = prepare(dataset, context.data, run.corpus_path, context.reporter)
+    sources = {str(path.absolute()): hash_file(path) for path in map(Path, dataset.files) if path.is_file()}
+    run.bind(data_hash=corpus.data_hash, label_hash=corpus.labels.hash, sources=sources)
+    return corpus
+
+
+def _refuse_other_options(data: DataSection, corpus: StoredCorpus, run: Run) -> None:
+    now = data.model_dump(mode="json")
+    for key, before in corpus.record.source.items():
+        if key in ("path", "dataset", "rejects") or now.get(key) == before:
+            continue
+        if key in ("vocabulary", "titles", "evidence") and now.get(key) is not None and _is_source(now[key], run):
+            continue
+        again = "leave the option out" if before is None else f"give it again: --set data.{key}={shlex.quote(json.dumps(before))}"
+        raise ArtefactError(
+            f"the corpus of this run was prepared with {key} = {before!r}, not {now.get(key)!r}",
+            where=f"{corpus.folder}, data.{key}",
+            expected="the same options of the section `data` in every stage of a run",
+            todo=f"{again}, or start another run with --run DIR",
+        )
+
+
+def _is_source(path: str, run: Run) -> bool:
+    """Whether the run's corpus was made of this file, which may have been in another place then."""
+    return Path(path).is_file() and hash_file(Path(path)) in run.header.sources.values()
+
+
+def _without_recipe(run: Run) -> ArtefactError:
+    """Nothing says where the run's corpus lies: its recipe was removed, or there was none yet."""
+    lost = any(folder.is_done() for folder in run.stages())
+    return ArtefactError(
+        "the run has lost its recipe, which says where its corpus lies"
+        if lost
+        else "no corpus was named, and no stage of this run has finished, whose recipe would name it",
+        where=str(run.recipe_path),
+        expected="the file as `plant` wrote it" if lost else "the corpus, until the first stage has finished",
+        todo=("restore it, or name the corpus again, " if lost else "name the corpus again, ")
+        + f"as at the beginning of the run, or with --set data.path=PATH (it stands in {run.corpus_path / 'splits.json'}, under source)",
+    )
+
+
+def refuse_other_corpus(context: RunContext, run: Run) -> None:
+    """Refuse a named corpus that is not that of the run, before anything is said of stages; nothing is read for one at the known place.
+
+    A corpus that moved is known by the hashes of its files, one in another format by those of its documents.
+    """
+    named = context.data.path
+    if named is None or run.header.data_hash is None:
+        return
+    source = CorpusRecord.read(run.corpus_path).source
+    before = source.get("path")
+    if named == before:
+        return
+    if before is None:
+        dataset = source.get("dataset") or {}
+        if not Path(named).exists():
+            load_dataset(context, context.data.model_copy(update={"dataset": Choice(name=ANY)}))  # says what is missing
+        raise ArtefactError(
+            f"this run belongs to another corpus, made by '{dataset.get('name')}', and not to '{named}'",
+            where=str(run.corpus_path / SPLITS_FILE),
+            expected="a run folder of its own for each corpus",
+            todo=NEW_RUN,
+        )
+    corpus = context.open_corpus()
+    if all(_is_source(str(file), run) for file in corpus.dataset.files):
+        return
+    for split in corpus.record.splits:
+        for _ in corpus.stream(split):
+            pass
