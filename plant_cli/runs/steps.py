@@ -103,7 +103,8 @@ class Consent:
         fields = type(options).model_fields
         free = [field for field, info in fields.items() if info.annotation in (str, str | None)]
         known = {"name": chosen.name, **{field: getattr(options, field) for field in free}}
-        kind, value = TypeAdapter[Any](fields[name].annotation), getattr(options, name)
+        annotation: Any = fields[name].annotation
+        kind, value = TypeAdapter[Any](annotation), getattr(options, name)
         return any(
             all(said[key] == known[key] for key in known.keys() & said.keys()) and _reads_as(kind, said[name], value)
             for said in _mappings(self._said)
@@ -309,8 +310,8 @@ def resolve_step(layers: Sequence[RecipeLayer], spec: StageSpec, tag: str | None
         options, data = options.located(), data.located()
     _check_values(options, given, shown)
     sections: dict[str, Options] = {"data": data, "model": model, "machine": machine}
-    used = {name: sections[name] for name in spec.sections} if spec.writes else {}  # an action records nothing, and may hand its flags on
-    for part, chosen in {OWN: options, **used}.items():
+    used = {str(name): sections[name] for name in spec.sections if spec.writes}  # an action records nothing, and may hand its flags on
+    for part, chosen in ((OWN, options), *used.items()):
         _check_components(chosen, given, part, shown if part == OWN else part, components)
     written = {name: write_out(section, components) for name, section in used.items()}
     values = write_out(options, components)
