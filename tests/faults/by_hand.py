@@ -97,8 +97,8 @@ def run_tests(tests: Sequence[str], seconds: float, module: Path | None = None, 
             shutil.copytree(ROOT / folder, Path(copy, folder))
         if module is not None:
             Path(copy, module).write_text(text, "utf-8")
-        options = f"-q --tb=no -rfE -p no:cacheprovider --maxfail {int(module is not None)} --basetemp {copy}/tmp"
-        command = [sys.executable, "-m", "pytest", *options.split(), "-m", "not slow"]
+        options = f"--maxfail {int(module is not None)} --basetemp {copy}/tmp -o addopts=--import-mode=importlib"
+        command = [sys.executable, *f"-m pytest -q --tb=no -rfE -p no:cacheprovider {options}".split(), "-m", "not slow"]
         environment = {**os.environ, "PYTHONPATH": f"{copy}:{copy}/plugins", "PYTHONSAFEPATH": "1"}  # the working folder is not first
         process = subprocess.Popen([*command, *tests], cwd=ROOT, env=environment, stdout=output, stderr=output, start_new_session=True)
         try:
