@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.corpus.test_languages import SENTENCES
 
 from plant_cli.api import SilentReporter
 from plant_cli.data import analysers as module
@@ -15,6 +14,7 @@ from plant_cli.data.analysers import PHRASES, PLAIN, WordAnalyser, choose_analys
 from plant_cli.data.corpus_files import AnalyserRecord
 from plant_cli.data.words import spell, words
 from plant_cli.network.reading import match_words
+from tests.data.test_languages import SENTENCES
 
 FINNISH = "Potilaan sairaus on vakava, ja hän oli sairaalassa, kun hänen sairauttaan ei ollut vielä todettu. Sairauksien hoito se on."
 GERMAN = "Die Häuser und die Häusern der Stadt; das Haus, in dem er nicht war, wird mit den anderen Hauses auf der Karte von Berlin sein."

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.inference.test_scorers import clinic, fit
 
 from plant_cli.api import ArtefactError, Interrupted, SilentReporter
 from plant_cli.data.analysers import PLAIN
@@ -16,6 +15,7 @@ from plant_cli.registry import installed
 from plant_cli.scoring.fusion import Fusion
 from plant_cli.scoring.models import Combination, ScorerModel, load_combination, save_combination
 from plant_cli.scoring.top import Scoring
+from tests.scoring.test_inference_scorers import clinic, fit
 
 TEXTS = ["chills and fever", "the leg is broken", "", "nightly cough"]
 CALIBRATION = Fusion(knots=np.array([1.0, 10.0]), weights=np.array([[0.5, 1.0]]), bias=np.array([-1.0, 0.0]))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.inference.test_scorers import fit
 
 from plant_cli.api import Reason, SilentReporter
 from plant_cli.scoring.scorers import explain_labels
+from tests.scoring.test_inference_scorers import fit
 
 
 def explain(text: str, labels: list[int], trust: float = 1.0) -> list[Reason]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.inference.test_scorers import fit
 
 from plant_cli.api import Interrupted, Reading, SilentReporter, TrainingError
 from plant_cli.network.candidates import UNSCORED, ShortlistedLabels
@@ -17,6 +16,7 @@ from plant_cli.network.reading import LiveReader, tokenize
 from plant_cli.scoring.fusion import Fusion
 from plant_cli.scoring.models import Combination, mix_scorers
 from plant_cli.scoring.top import WHOLE, Scoring, TopLabels, distinct_probabilities, score_documents, top_labels
+from tests.scoring.test_inference_scorers import fit
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 TEXTS = ["a fever", "a cough and a fever and much more to be said about it all", "", "leg", "word " * 30, "a b c"]

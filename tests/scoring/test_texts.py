@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.inference.test_scorers import fit
 
 from plant_cli.api import SilentReporter
 from plant_cli.data.analysers import PLAIN
@@ -20,6 +19,7 @@ from plant_cli.network.reading import LiveReader, tokenize
 from plant_cli.scoring.fusion import Fusion
 from plant_cli.scoring.models import Combination, NetworkModel, mix_scorers, note_amounts
 from plant_cli.scoring.top import WHOLE, Scoring, score_documents
+from tests.scoring.test_inference_scorers import fit
 
 TEXTS = ["a fever", "a cough and a fever and much more to be said about it all", "", "leg"]
 PEAK = """

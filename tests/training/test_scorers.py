@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from tests.inference.test_scorers import clinic
 
 from plant_cli.api import Choice, ScorerSpec, SilentReporter, Split
 from plant_cli.data.analysers import PLAIN
@@ -18,6 +17,7 @@ from plant_cli.registry import installed
 from plant_cli.scoring.scorers import fit_scorers
 from plant_cli.scoring.stored_scorers import StoredScorer, StoredScorers, write_scorers
 from plant_cli.training import planner as scorers
+from tests.scoring.test_inference_scorers import clinic
 
 
 class Corpus:
