@@ -210,6 +210,12 @@ from plant_cli.network.ranking import (
 from plant_cli.network.ranking import (
     standardised_mse as standardised_mse,
 )
+from plant_cli.network.tensors import (
+    read_tensors as read_tensors,
+)
+from plant_cli.network.tensors import (
+    write_tensors as write_tensors,
+)
 from plant_cli.network.windows import (
     check_overlap as check_overlap,
 )
@@ -220,9 +226,6 @@ from plant_cli.network.windows import (
     join as join,
 )
 from plant_cli.network.windows import (
-    read_tensors as read_tensors,
-)
-from plant_cli.network.windows import (
     restore_trainable as restore_trainable,
 )
 from plant_cli.network.windows import (
@@ -230,9 +233,6 @@ from plant_cli.network.windows import (
 )
 from plant_cli.network.windows import (
     split_layers as split_layers,
-)
-from plant_cli.network.windows import (
-    write_tensors as write_tensors,
 )
 from plant_cli.relevance.normalise import entropy as entropy
 from plant_cli.relevance.normalise import mutual_information as mutual_information
@@ -303,6 +303,9 @@ from plant_cli.scoring.lexical import (
     weigh_counts as weigh_counts,
 )
 from plant_cli.scoring.ridge import (
+    Similarity as Similarity,
+)
+from plant_cli.scoring.ridge import (
     invert_kernel as invert_kernel,
 )
 from plant_cli.scoring.ridge import (
@@ -329,30 +332,27 @@ from plant_cli.scoring.ridge import (
 from plant_cli.scoring.ridge import (
     weigh_terms as weigh_terms,
 )
-from plant_cli.scoring.scores import (
+from plant_cli.scoring.sparse_scores import (
     KEPT as KEPT,
 )
-from plant_cli.scoring.scores import (
-    Similarity as Similarity,
-)
-from plant_cli.scoring.scores import (
-    choose_best as choose_best,
-)
-from plant_cli.scoring.scores import (
+from plant_cli.scoring.sparse_scores import (
     cut_folds as cut_folds,
 )
-from plant_cli.scoring.scores import (
+from plant_cli.scoring.sparse_scores import (
     cut_rows as cut_rows,
 )
-from plant_cli.scoring.scores import (
+from plant_cli.scoring.sparse_scores import (
     keep_best as keep_best,
 )
-from plant_cli.scoring.scores import (
+from plant_cli.scoring.sparse_scores import (
     multiply_signed as multiply_signed,
 )
-from plant_cli.scoring.scores import (
+from plant_cli.scoring.sparse_scores import (
     no_scores as no_scores,
 )
-from plant_cli.scoring.scores import (
+from plant_cli.scoring.sparse_scores import (
     score_blocks as score_blocks,
+)
+from plant_cli.scoring.sparse_scores import (
+    top_k as top_k,
 )

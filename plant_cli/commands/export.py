@@ -34,13 +34,13 @@ def run(context: StageContext, options: ExportOptions) -> Result:
     from plant_cli.data.files import hash_file, replacing_folder, write_json
     from plant_cli.network.assembly import WEIGHTS
     from plant_cli.scoring.decisions import THRESHOLDS
-    from plant_cli.scoring.models import has_network, load_combination
-    from plant_cli.scoring.stored_scorers import FOLDER, SCORERS
+    from plant_cli.scoring.models import has_network
+    from plant_cli.scoring.scorer_files import FOLDER, SCORERS, read_scorers
 
     target = _writable(options, force=context.force)
     corpus = context.corpus()
     source = context.input("finetune", context.tag)
-    load_combination(source, corpus.labels, corpus.analyser, context.component)  # what is damaged is refused before anything is written
+    read_scorers(source, corpus.labels, corpus.analyser, context.component)  # what is damaged is refused before anything is written
     network = _load(context, source, corpus) if has_network(source) else None
     titles = zip(corpus.labels.ids, corpus.labels.titles, strict=True)
     written: dict[str, Any] = {}

@@ -16,9 +16,9 @@ from plant_cli.training.options import FinetuneOptions
 if TYPE_CHECKING:
     from plant_cli.api.context import Cell
     from plant_cli.scoring.calibration import Calibrated
-    from plant_cli.scoring.scorers import FittedScorers
+    from plant_cli.scoring.scorer_fitting import FusionFit
     from plant_cli.training.judging import Gain
-    from plant_cli.training.scorer_fitting import Scored
+    from plant_cli.training.scorers_alone import AloneResult
     from plant_cli.training.stage2 import FineTuned
 
 
@@ -53,10 +53,10 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
 
 
 def _fit_scorers(context: StageContext, options: FinetuneOptions) -> Result:
-    from plant_cli.training.scorer_fitting import ScorerInputs, score_alone
+    from plant_cli.training.scorers_alone import StageInputs, finetune_scorers
 
-    given = ScorerInputs(corpus=context.corpus(), machine=context.machine, session=open_session(context), component=context.component)
-    return _report_scorers(score_alone(given, options), options, context.machine.seed, context.tag)
+    given = StageInputs(corpus=context.corpus(), machine=context.machine, session=open_session(context), component=context.component)
+    return _report_scorers(finetune_scorers(given, options), options, context.machine.seed, context.tag)
 
 
 @contextmanager
@@ -109,27 +109,27 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | 
     )
 
 
-def _report_scorers(reached: Scored, options: FinetuneOptions, seed: int, tag: str | None) -> Result:
-    seconds = ", ".join(f"{name} {value:.1f} s" for name, value in reached.scorers.seconds.items())
+def _report_scorers(reached: AloneResult, options: FinetuneOptions, seed: int, tag: str | None) -> Result:
+    seconds = ", ".join(f"{name} {value:.1f} s" for name, value in reached.fit.seconds.items())
     threshold = _describe_threshold(reached.threshold, options, reached.split)
     notes = [threshold, _describe_calibration(reached.calibrated), f"fitted: {seconds}"]
     if reached.split == "train":
         notes.append("there is no validation split: figures and threshold are of left-out scores of train")
-    notes += [f"left out: {name} ({why})" for name, why in reached.scorers.missing.items()]
+    notes += [f"left out: {name} ({why})" for name, why in reached.fit.missing.items()]
     notes.append(f"{reached.conditions}; seed {seed}")
     return Result(
         tables=[_list_parts(f"Scorers ({reached.split})", reached.parts, reached.figures, notes)],
         next_step=f"{with_tag('plant eval', tag)} --bootstrap 1000",
         summary={
             **reached.figures,
-            "scorers": _list_scorers(reached.scorers),
+            "scorers": _list_scorers(reached.fit),
             "ECE": reached.calibrated.reliability.error,
             "threshold": reached.threshold,
         },
     )
 
 
-def _list_scorers(fitted: FittedScorers | None) -> list[str]:
+def _list_scorers(fitted: FusionFit | None) -> list[str]:
     return [] if fitted is None else [scorer.name for scorer in fitted.scorers.scorers]
 
 
@@ -169,11 +169,12 @@ def _describe_calibration(found: Calibrated) -> str:
 
 def _describe_floor(found: Calibrated) -> list[str]:
     """Which labels the scores of a single source hardly tell apart."""
-    from plant_cli.scoring.calibration import FLATTEST, find_floored
+    from plant_cli.scoring.calibration import FLATTEST, find_flattest
 
-    floored = find_floored(found.fusion)
+    linear = found.calibration.linear
+    floored = find_flattest(linear)
     whose = "all labels"
-    if len(floored) < len(found.fusion.knots):
+    if len(floored) < len(linear.knots):
         whose = f"labels of training frequency {' and '.join(f'{knot:g}' for knot in floored)}"
     return [f"the slope of {whose} is at its floor, {FLATTEST:g}: scores hardly tell which of them are right"] if floored else []
 

@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plant_cli.api import Corpus, Split, SplitName
-    from plant_cli.network.reading import Cut, HiddenReader, LiveReader
+    from plant_cli.network.cuts import Cut
+    from plant_cli.network.reading import HiddenReader, LiveReader
     from plant_cli.runs.folder import Run
     from plant_cli.scoring.decisions import Thresholds
-    from plant_cli.scoring.top import Keep, TopLabels
+    from plant_cli.scoring.top_labels import Keep, TopLabels
 
 
 SHOWN = 5  # documents, and labels of each, in the table
@@ -99,7 +100,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     # Imports torch where there is a network, which takes seconds: what is missing is said before.
     from plant_cli.scoring.models import has_network, load_model
     from plant_cli.scoring.opened_models import find_source
-    from plant_cli.scoring.top import Scoring
+    from plant_cli.scoring.top_labels import Scoring
 
     proposed = {}
     if options.shortlist is not None and options.leaves_out:
@@ -207,10 +208,10 @@ def _average(context: StageContext, options: PredictOptions) -> Result:
     # Imports torch, which takes seconds: what is missing is said before.
     from plant_cli.evaluation.gold import join_gold
     from plant_cli.evaluation.threshold_search import tune_threshold
-    from plant_cli.scoring.top import Member, average_splits
+    from plant_cli.scoring.averaging import average_splits
     from plant_cli.training.judging import KEPT
 
-    members = [Member(name=name, load=partial(_load, context, options, name, folder, mig)) for name, folder, mig in systems]
+    members = [partial(_load, context, options, name, folder, mig) for name, folder, mig in systems]
     folders = {name: context.folder if name == options.split else context.folder / SCRATCH for name in splits}
     best = average_splits(members, splits, corpus.labels, folders, options.mean, max(options.top_k, KEPT))
     for folder in folders.values():
@@ -261,7 +262,7 @@ def _load(
     """What scores a split with a trained network; hands on every score, and says what was not read."""
     from plant_cli.scoring.models import load_model
     from plant_cli.scoring.opened_models import find_source
-    from plant_cli.scoring.top import Scoring
+    from plant_cli.scoring.top_labels import Scoring
 
     corpus = context.corpus()
     model = load_model(replace(find_source(context, folder), relevance=mig))
@@ -337,7 +338,7 @@ def _require_every_score(options: PredictOptions) -> None:
 
 
 def _report(top: TopLabels, split: Split, corpus: Corpus, tag: str | None) -> Result:
-    from plant_cli.network.reading import cut_summary
+    from plant_cli.network.cuts import cut_summary
 
     names = [f"{label} {title or ''}".strip() for label, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)]
     rows = [

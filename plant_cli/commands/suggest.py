@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     import polars as pl
 
     from plant_cli.api import Corpus
-    from plant_cli.network.reading import Cut
+    from plant_cli.network.cuts import Cut
     from plant_cli.scoring.decisions import Thresholds
     from plant_cli.scoring.models import TrainedModel
-    from plant_cli.scoring.top import TopLabels
+    from plant_cli.scoring.top_labels import TopLabels
 
 
 FEW, MANY = 10, 100  # labels of a text that are looked at
@@ -67,7 +67,7 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     from plant_cli.scoring.decisions import read_thresholds
     from plant_cli.scoring.models import load_model
     from plant_cli.scoring.opened_models import find_source
-    from plant_cli.scoring.top import Scoring
+    from plant_cli.scoring.top_labels import Scoring
 
     labels, chosen = corpus.labels, options.thresholds
     thresholds = read_thresholds(folder, labels.hash, len(labels)) if chosen is None else find_chosen(context, chosen)
@@ -214,7 +214,7 @@ def _report(
 ) -> Result:
     import polars as pl
 
-    from plant_cli.network.reading import cut_summary
+    from plant_cli.network.cuts import cut_summary
 
     yes = pl.when("assigned").then(pl.lit("yes")).otherwise(pl.lit("no"))
     said = pl.col("decision") if chosen else yes

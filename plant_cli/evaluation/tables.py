@@ -14,7 +14,7 @@ from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.gold import Gold, describe_gold
 from plant_cli.evaluation.measures import Evaluation, Score
 from plant_cli.evaluation.systems import CUT, EVIDENCE_CUT, System
-from plant_cli.network.reading import CutEvidence
+from plant_cli.network.cuts import CutEvidence
 
 
 @dataclass(frozen=True, kw_only=True)

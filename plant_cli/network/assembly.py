@@ -25,15 +25,14 @@ from plant_cli.api import (
 )
 from plant_cli.data.files import hash_strings, read_json, share_files, write_json
 from plant_cli.data.records import require_recorded, require_same, stamp
-from plant_cli.network.design import ComponentLookup, Design, find_design
-from plant_cli.network.windows import read_tensors, write_tensors
+from plant_cli.network.design import DESCRIPTION, ComponentLookup, Design, find_design
+from plant_cli.network.tensors import read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 WEIGHTS = "model.safetensors"
-DESCRIPTION = "model.json"
 AGAIN = "run the stage again with --force"
 
 

@@ -20,6 +20,8 @@ from plant_cli.api import (
 from plant_cli.api.components import SpecT
 from plant_cli.runs.steps import write_out
 
+DESCRIPTION = "model.json"  # of a network, in the folder of the stage that trained it
+
 
 class ComponentLookup(Protocol):
     """Finds components: `StageContext.component`, or `Registry.resolve`."""

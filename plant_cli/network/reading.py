@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,83 +15,8 @@ from torch.nn import functional
 from plant_cli.api import Analyser, Evidence, Reading, Reporter, TokenBatch
 from plant_cli.network.assembly import Network
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
+from plant_cli.network.cuts import measure_cut
 from plant_cli.network.hardware import Hardware
-
-
-@dataclass(frozen=True, kw_only=True)
-class CutEvidence:
-    """What of a split's gold evidence lies beyond the last token that is read of its document.
-
-    Args:
-        spans: of the split.
-        lost: those that begin beyond it.
-        in_part: those that only end beyond it.
-        labels: labels of documents that have any span (pairs of the two).
-        labels_lost: those all of whose spans are lost.
-    """
-
-    spans: int
-    lost: int
-    in_part: int
-    labels: int
-    labels_lost: int
-
-    def __str__(self) -> str:
-        return (
-            f"of {self.spans:,} gold evidence spans {self.lost:,} lie beyond and {self.in_part:,} reach beyond; "
-            f"of {self.labels:,} labels with evidence {self.labels_lost:,} have none that is read"
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cut:
-    """What of a split lies beyond the backbone's limit, which windows do not lift.
-
-    Args:
-        documents: share of the documents that are longer than the limit.
-        tokens: share of all tokens that are dropped.
-        evidence: what of the gold evidence; None if the corpus has none.
-    """
-
-    documents: float = 0.0
-    tokens: float = 0.0
-    evidence: CutEvidence | None = None
-
-
-def measure_cut(tokens: TokenBatch, evidence: Evidence | None = None) -> Cut:
-    """What of these documents, and of their gold evidence, was cut."""
-    dropped = sum(tokens.dropped)
-    return Cut(
-        documents=sum(1 for count in tokens.dropped if count) / max(1, len(tokens)),
-        tokens=dropped / max(1, dropped + sum(map(len, tokens.ids))),
-        evidence=None if evidence is None else _measure_evidence(tokens, evidence),
-    )
-
-
-def _measure_evidence(tokens: TokenBatch, evidence: Evidence) -> CutEvidence:
-    ends = [int(spans[-1][1]) if len(spans) else 0 for spans in tokens.spans]
-    limits = np.array([end if dropped else np.inf for end, dropped in zip(ends, tokens.dropped, strict=True)])[evidence.rows]
-    lost = evidence.spans[:, 0] >= limits
-    pairs = list(zip(evidence.rows.tolist(), evidence.labels, strict=True))
-    read = {pair for pair, beyond in zip(pairs, lost, strict=True) if not beyond}
-    return CutEvidence(
-        spans=len(lost),
-        lost=int(lost.sum()),
-        in_part=int((~lost & (evidence.spans[:, 1] > limits)).sum()),
-        labels=len(set(pairs)),
-        labels_lost=len(set(pairs) - read),
-    )
-
-
-def cut_summary(cuts: Mapping[str, Cut]) -> dict[str, dict[str, Any]]:
-    """What a stage's record says of it: both shares by split, and counts of the evidence where there is any."""
-    counts = {name: asdict(cut.evidence) for name, cut in cuts.items() if cut.evidence}
-    return {
-        "documents_cut": {name: cut.documents for name, cut in cuts.items()},
-        "tokens_dropped": {name: cut.tokens for name, cut in cuts.items()},
-        **({"evidence_cut": counts} if counts else {}),
-    }
-
 
 Rows = npt.NDArray[np.int64]
 OUTSIDE = -1  # a word that the relevance table does not have

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import ArtefactError, ComponentError
-from plant_cli.api.errors import first_line
 from plant_cli.api.model import TokenBatch
-from plant_cli.data.files import replacing
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
+from plant_cli.network.tensors import read_tensors, write_tensors
 
 IntArray = npt.NDArray[np.int64]
 
@@ -103,56 +100,6 @@ def join(hidden: Tensor, windows: Windows) -> tuple[Tensor, Tensor]:
     if int(counts.max()) > 1:
         joined = joined / counts.clamp(min=1).unsqueeze(1).to(joined.dtype)
     return joined.view(rows, longest, -1), (counts > 0).view(rows, longest)
-
-
-KEY = "plant"
-"""The one key of the header's metadata. safetensors writes several keys in another order in every process."""
-
-LIBRARIES = {"pt": "safetensors.torch", "np": "safetensors.numpy"}
-Framework = Literal["pt", "np"]
-
-
-def write_tensors(path: Path, tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None, framework: Framework = "pt") -> None:
-    """Write named tensors, atomically.
-
-    Args:
-        path: the file.
-        tensors: contiguous ones of torch, in main memory, or arrays of NumPy, of any layout.
-        metadata: texts to keep in the header.
-        framework: whose tensors they are.
-    """
-    if framework == "np":  # safetensors would write the bytes of an array as they lie, and forget how that was
-        import numpy as np
-
-        tensors = {name: np.asarray(array, order="C") for name, array in tensors.items()}
-    header = {KEY: json.dumps(dict(metadata), sort_keys=True)} if metadata else None
-    with replacing(path) as temporary:
-        import_module(LIBRARIES[framework]).save_file(dict(tensors), str(temporary), metadata=header)
-
-
-def read_tensors(path: Path, what: str, todo: str, framework: Framework = "pt") -> tuple[dict[str, Any], dict[str, str]]:
-    """The named tensors of a file that `write_tensors` wrote, and its metadata.
-
-    Args:
-        path: the file.
-        what: what it holds, for the message: "the weights".
-        todo: what to do if it is missing or damaged.
-        framework: which tensors to make.
-
-    Raises:
-        ArtefactError: the file is missing or damaged.
-    """
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(str(path), framework=framework) as stored:
-            metadata = json.loads((stored.metadata() or {}).get(KEY, "{}"))
-            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (not a dict)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise ArtefactError(
-            f"{what} cannot be read: {first_line(error)}", where=str(path), expected="the file as it was written", todo=todo
-        ) from error
-    return tensors, {str(key): str(value) for key, value in metadata.items()}
 
 
 DEFAULT_POSITIONS = 512  # of a model whose configuration names no limit

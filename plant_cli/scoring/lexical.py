@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, diags_array, hstack, vstack
 
 from plant_cli.api.scorers import Documents
-from plant_cli.scoring.scores import KEPT, Scores, cut_rows, join_scores, keep_best, multiply_best, no_scores, score_blocks
+from plant_cli.scoring.sparse_scores import KEPT, SparseScores, cut_rows, keep_best, multiply_best, no_scores, score_blocks
 
 AnyFloats = npt.NDArray[np.floating[Any]]
 
@@ -276,7 +276,7 @@ Measure = Callable[[Counts, Counts, Counts, int], Floats]
 """Relevance, ≥ 0, from documents with word and label, with the word, with the label [P], and documents in all."""
 
 
-def score_words(documents: csr_array, relevance: csr_array, k: int = KEPT, *, unit: bool = True) -> Scores:
+def score_words(documents: csr_array, relevance: csr_array, k: int = KEPT, *, unit: bool = True) -> SparseScores:
     """Cosines of documents with the relevance of words for labels.
 
     Args:
@@ -328,7 +328,7 @@ def cut_labels(counts: csr_array, gold: csr_array, pairs: int | None = None) -> 
 
 def leave_out_words(
     counts: csr_array, gold: csr_array, measure: Measure, rows: Rows | None = None, *, k: int = KEPT, min_df: int = 1
-) -> Scores:
+) -> SparseScores:
     """`score_words` of training documents, each as if relevance and idf had been computed without it; exact.
 
     A document changes the counts of its own words and labels alone, so that the cosine with a label follows from two sparse products
@@ -356,10 +356,10 @@ def leave_out_words(
     return parts[0] if len(parts) == 1 else _keep_best_of(parts, (len(chosen), gold.shape[1]), k)
 
 
-def _keep_best_of(parts: Sequence[Scores], shape: tuple[int, int], k: int) -> Scores:
+def _keep_best_of(parts: Sequence[SparseScores], shape: tuple[int, int], k: int) -> SparseScores:
     """The best labels of documents, from their best labels among some labels after others."""
     if not parts:
-        return Scores(matrix=no_scores(*shape), floor=np.zeros(shape[0], dtype=np.float32))
+        return SparseScores.of(no_scores(*shape))
     return keep_best(csr_array(hstack([part.matrix for part in parts], format="csr")), k)
 
 
@@ -450,7 +450,7 @@ AnyInts = npt.NDArray[np.integer[Any]]
 
 def score_passages(
     passages: csr_array, document_of: AnyInts, names: csr_array, label_of: AnyInts, shape: tuple[int, int], k: int = KEPT
-) -> Scores:
+) -> SparseScores:
     """The highest cosine of a passage of each document with a name of each label: long documents name a label in one place.
 
     Args:
@@ -469,7 +469,7 @@ def score_passages(
         cosines = csr_array(passages[first:last] @ by_term)
         inside = (block.stop - block.start, labels)
         parts.append(keep_best(fold_highest(cosines, document_of[first:last] - block.start, label_of, inside), k))
-    return join_scores(parts)
+    return SparseScores.join(parts, labels)
 
 
 def fold_highest(values: csr_array, row_of: AnyInts, column_of: AnyInts, shape: tuple[int, int]) -> csr_array:

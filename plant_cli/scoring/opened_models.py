@@ -11,7 +11,7 @@ from plant_cli.registry import installed
 from plant_cli.runs.runner import RequestRunner
 from plant_cli.scoring.decisions import Thresholds, read_thresholds
 from plant_cli.scoring.models import ModelSource, TrainedModel, load_model
-from plant_cli.scoring.top import Scoring
+from plant_cli.scoring.top_labels import Scoring
 
 ACTION = "suggest"  # the action whose work is done here: its machine section and its checks hold
 

@@ -17,7 +17,7 @@ from torch import nn
 
 from plant_cli.api import ArtefactError, ComponentError, PlantError, near_names
 from plant_cli.data.files import read_json, remove, replacing, write_json
-from plant_cli.network.windows import read_tensors, write_tensors
+from plant_cli.network.tensors import read_tensors, write_tensors
 from plant_cli.runs.damage import CHECKPOINT_MARK, examine_marked, require_marked, write_mark
 from plant_cli.runs.group import gather_full
 from plant_cli.runs.processes import only_launched

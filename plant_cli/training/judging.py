@@ -19,7 +19,7 @@ from plant_cli.runs.folder import VALIDATION
 from plant_cli.runs.session import Session
 from plant_cli.scoring.decisions import write_thresholds
 from plant_cli.scoring.predictions import write_predictions
-from plant_cli.scoring.top import TopLabels
+from plant_cli.scoring.top_labels import TopLabels
 
 if TYPE_CHECKING:
     from plant_cli.api import Metric, MetricValue

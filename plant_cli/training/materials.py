@@ -30,13 +30,14 @@ from plant_cli.api import (
 from plant_cli.data.files import hash_strings
 from plant_cli.network.assembly import Network, assemble, read_description, require_words, restore_network
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
+from plant_cli.network.cuts import cut_summary, measure_cut
 from plant_cli.network.design import Design, find_design
 from plant_cli.network.hardware import Hardware, choose_hardware
-from plant_cli.network.reading import HiddenReader, LiveReader, Rows, cut_summary, find_token_words, lengths, measure_cut, tokenize
+from plant_cli.network.reading import HiddenReader, LiveReader, Rows, find_token_words, lengths, tokenize
 from plant_cli.network.reading_checks import WordStatistics
 from plant_cli.network.state_cache import StateCache
 from plant_cli.training.options import TrainingOptions
-from plant_cli.training.scorer_fitting import ScorerInputs
+from plant_cli.training.scorers_alone import StageInputs
 
 
 def rank_loss(spec: LossSpec, options: Options, known: Iterable[LossSpec] = ()) -> RankLoss:
@@ -131,7 +132,7 @@ FORWARD_ALONE = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inputs(ScorerInputs):
+class Inputs(StageInputs):
     """What stage 1 and stage 2 work from: what scorers are fitted from, and a network.
 
     Args:

@@ -40,8 +40,8 @@ from plant_cli.relevance.cooccurrence import MemoryCounts, Terms
 from plant_cli.relevance.engine import Selection, Signal, keep_words
 from plant_cli.relevance.relevance_table import MIG, write_relevance
 from plant_cli.runs.machine import available_memory, peak_memory_gb, resident_memory
-from plant_cli.scoring.scorers import fit_scorers
-from plant_cli.scoring.stored_scorers import share_tensors
+from plant_cli.scoring.scorer_files import share_tensors
+from plant_cli.scoring.scorer_fitting import fit_scorers
 from plant_cli.training.planning import Change, Documents, Estimate, Job, Machine, Sharing, estimate, outline, read_documents
 from plant_cli.training.throughput import Clock, matrix_rate
 

@@ -79,7 +79,7 @@ def shortlist_labels(
     train, validation = proposed["train"], proposed["validation"]
     recall = validation.recall(setup.validation.split.gold)
     if scored is not None:
-        validation = validation.join(scored.candidates.rows, scored.candidates.labels)
+        validation = validation.join(scored.pairs.rows, scored.pairs.labels)
     joined = validation.recall(setup.validation.split.gold)
     given.session.reporter.note(
         f"shortlist {chosen.name}: {train.mean:.0f} of {setup.network.labels} labels are proposed for a training document, on average; for "

@@ -18,9 +18,9 @@ from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import HiddenReader
 from plant_cli.network.reading_checks import WordStatistics
 from plant_cli.scoring.calibration import Calibrated
-from plant_cli.scoring.models import save_combination
 from plant_cli.scoring.predictions import NETWORK, SCORERS
-from plant_cli.scoring.scorers import FittedScorers, ScoredDocuments
+from plant_cli.scoring.scorer_fitting import FusionFit
+from plant_cli.scoring.scorers import ScoredDocuments
 from plant_cli.training.judging import Gain
 from plant_cli.training.loop import Plan, Training, TrainingResult, make_plan
 from plant_cli.training.materials import Inputs, Setup, label_loss, micro_sizes, rank_loss, set_up
@@ -28,7 +28,7 @@ from plant_cli.training.optimiser import decide_sparse
 from plant_cli.training.options import LEAST_GAIN, PATIENCE, RATE_BOOST, RATE_HEAD, ROLES, FinetuneOptions
 from plant_cli.training.planting import Planter, planted_loss
 from plant_cli.training.prototypes import SHARPNESSES, Prototypes
-from plant_cli.training.scorer_fitting import combine, describe, fit_beside, judge_parts, make_judge, rank_scored
+from plant_cli.training.scorers_alone import combine, fit_chosen, judge_parts, make_judge, rank_scored, save_combination
 from plant_cli.training.shortlisting import Shortlisted, shortlist_labels
 from plant_cli.training.stage1 import AttentionMeasure
 from plant_cli.training.strategies import sharing_mode
@@ -189,7 +189,7 @@ class FineTuned:
     training: TrainingResult
     quality: str | None
     threshold: float
-    scorers: FittedScorers | None
+    scorers: FusionFit | None
     parts: Mapping[str, Mapping[str, float]]
     gain: Gain | None
     left_out: bool
@@ -213,7 +213,8 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
         TrainingError: the loss is not a number, or the model collapsed.
     """
     loss = label_loss(*given.component(LossSpec, options.loss), given.losses)
-    scorers, scored = fit_beside(given, options)
+    fit = fit_chosen(given, options)
+    scored = None if fit is None else fit.validation
     if options.only_if_better and scored is None:
         given.session.reporter.warn("--only-if-better changes nothing: there are no scorers that the network could be better than")
     setup = set_up(given, options, freeze_backbone=False)
@@ -236,15 +237,14 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
             calibrated, whole, figures = without, scorers_alone, {**figures, **parts[SCORERS]}
     if not left_out:
         save_network(setup.network, given.session.folder)
-    combination = combine(calibrated, None if scorers is None else scorers.scorers, judge.train_counts[: setup.network.labels])
-    save_combination(combination, given.session.folder, given.corpus, describe(calibrated, parts, scorers))
+    save_combination(given, combine(judge, calibrated, None if fit is None else fit.scorers), calibrated, parts, fit)
     largest = micro_sizes(options.batch, options.micro_batch)[0]
     speed = measure_throughput(setup.network, setup.train.reader, setup.hardware, step, outcome, largest)
     return FineTuned(
         training=outcome,
         quality=monitor.quality.name if monitor.quality else None,
         threshold=judge.save_thresholds(whole, options.tune, given.session, given.corpus.labels.hash),
-        scorers=scorers,
+        scorers=fit,
         parts=parts,
         gain=gain,
         left_out=left_out,

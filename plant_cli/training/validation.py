@@ -12,9 +12,10 @@ from plant_cli.api import SilentReporter, TrainingError
 from plant_cli.network.assembly import Network
 from plant_cli.network.candidates import ShortlistedLabels, score_all
 from plant_cli.network.hardware import Hardware
-from plant_cli.scoring.calibration import Calibrated, PairCollector, Pairs, calibrate
+from plant_cli.scoring.calibration import Calibrated, calibrate
+from plant_cli.scoring.network_scores import WHOLE, PairCollector, score_documents
 from plant_cli.scoring.scorers import ScoredDocuments
-from plant_cli.scoring.top import WHOLE, Scoring, TopLabels, score_documents
+from plant_cli.scoring.top_labels import Scoring, TopLabels
 from plant_cli.training.judging import KEPT, Judge
 from plant_cli.training.materials import Material
 
@@ -143,10 +144,6 @@ class Validation:
         alone = score_documents(self.network, self.material.reader, self.hardware, scoring)[WHOLE]
         self.hardware.processes.add_arrays(*collector.arrays())
         pairs = collector.pairs()
-        calibrated = self._calibrate(pairs)
-        return Judged(alone=alone, whole=pairs.best(calibrated.logits, KEPT), calibrated=calibrated)
-
-    def _calibrate(self, pairs: Pairs) -> Calibrated:
-        prior = (1.0,) if self.scored is None else BESIDE
-        counts = self.judge.train_counts[: self.network.labels]
-        return calibrate(pairs, self.judge.sorted_gold, counts, prior=prior, by_frequency=self.scored is not None)
+        prior, counts = (1.0,) if self.scored is None else BESIDE, self.judge.train_counts[:labels]
+        calibrated = calibrate(pairs, self.judge.sorted_gold, counts, prior=prior, by_frequency=self.scored is not None)
+        return Judged(alone=alone, whole=pairs.top(calibrated.logits, KEPT), calibrated=calibrated)

@@ -12,14 +12,14 @@ import json
 import resource
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import plant_metrics.plugin
 import polars as pl
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from plant_cli.api import Choice, MetricInput, ScorerSpec, SilentReporter, Split
 from plant_cli.data.analysers import WordAnalyser, choose_analyser
@@ -27,9 +27,9 @@ from plant_cli.data.labels import LabelTable
 from plant_cli.evaluation.counters import choose, compute_families, compute_value
 from plant_cli.evaluation.measures import measure_bins
 from plant_cli.registry import installed
-from plant_cli.scoring.fusion import Candidates, fit_fusion, fuse
-from plant_cli.scoring.scorers import FittedScorers, fit_scorers
-from plant_cli.scoring.scores import Scores
+from plant_cli.scoring.fusion import ScoredPairs, fit_fusion, fuse
+from plant_cli.scoring.scorer_fitting import FusionFit, fit_scorers
+from plant_cli.scoring.sparse_scores import SparseScores
 
 COLUMNS = ("P@1", "P@5", "PSP@1", "PSP@5", "R@50")
 BINS = (("1-5", 1, 5),)
@@ -82,7 +82,7 @@ def read(folder: Path) -> Data:
     )
 
 
-def fit(data: Data) -> FittedScorers:
+def fit(data: Data) -> FusionFit:
     """The scorers, fitted on train."""
     chosen = [installed().resolve(ScorerSpec, Choice(name=name)) for name in SCORERS]
     analyser = WordAnalyser(choose_analyser("auto", data.train.texts, SilentReporter()))
@@ -91,28 +91,27 @@ def fit(data: Data) -> FittedScorers:
     return found
 
 
-def fuse_by_validation(candidates: Candidates, data: Data) -> Scores:
+def fuse_by_validation(pairs: ScoredPairs, data: Data) -> SparseScores:
     """Validation fused with weights from the other four fifths of it."""
     labels, documents = len(data.labels), len(data.texts)
     counts, gold = data.train_counts[:labels], csr_array(data.gold[:, :labels])
     fold = np.random.default_rng(0).permutation(documents) % FOLDS
-    matrix = csr_array((documents, labels), dtype=np.float32)
-    floor = np.zeros(documents, dtype=np.float32)
+    parts = []
     for held_out in range(FOLDS):
-        fused = fuse(fit_fusion(candidates.within(fold != held_out), gold, counts, left_out=False), candidates, counts)
-        inside = (fold == held_out).astype(np.float32)
-        matrix = csr_array(matrix + fused.matrix.multiply(inside[:, None]))
-        floor += fused.floor * inside
-    matrix.sort_indices()
-    return Scores(matrix=matrix, floor=floor)
+        kept = fold[pairs.rows] != held_out
+        others = replace(pairs, rows=pairs.rows[kept], labels=pairs.labels[kept], values=pairs.values[kept])
+        parts.append(fuse(fit_fusion(others, gold, counts, left_out=False), pairs, counts))
+    matrix = csr_array(vstack([part.matrix for part in parts], format="csr")[fold * documents + np.arange(documents)])
+    floors = np.stack([part.floors for part in parts])[fold, np.arange(documents)]
+    return SparseScores(matrix=matrix, floors=floors, groups=parts[0].groups)
 
 
-def measure(scores: Scores, data: Data) -> dict[str, float]:
+def measure(scores: SparseScores, data: Data) -> dict[str, float]:
     """The columns on validation, in points."""
-    top = scores.rank(100)
-    rows = np.repeat(np.arange(len(top)), top.shape[1])
-    values = np.where(top >= 0, scores.look_up(rows, np.maximum(top, 0).ravel()).reshape(top.shape), -np.inf).astype(np.float64)
-    given = MetricInput(top=top, scores=values, gold=data.gold, train_counts=data.train_counts, train_documents=len(data.train))
+    top, values, _ = scores.top(100)
+    given = MetricInput(
+        top=top, scores=values.astype(np.float64), gold=data.gold, train_counts=data.train_counts, train_documents=len(data.train)
+    )
     families = [(spec, spec.options()) for spec in plant_metrics.plugin.plant_register_metrics()]
     found = choose(compute_families(families, given, COLUMNS), COLUMNS, {}) + [
         metric for part in measure_bins(given, BINS) for metric in part.metrics if metric.name.startswith("R@")
@@ -131,15 +130,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     fitted = fit(data)
     seconds = {**fitted.seconds, "fit": time.perf_counter() - started, "fit, processor": time.process_time() - worked}
     started = time.perf_counter()
-    candidates = fitted.scorers.read(data.texts, SilentReporter(), "validation").candidates
+    pairs = fitted.scorers.read(data.texts, SilentReporter(), "validation").pairs
     seconds["score validation"] = time.perf_counter() - started
     counts = data.train_counts[: len(data.labels)]
     rows = {
-        name: measure(fuse(fusion, candidates.take(fitted.scorers.views_of(name)), counts), data)
+        name: measure(fuse(fusion, pairs.take(fitted.scorers.views_of(name)), counts), data)
         for name, fusion in fitted.scorers.alone.items()
     }
-    rows["fused, weights from train"] = measure(fuse(fitted.scorers.fusion, candidates, counts), data)
-    rows["fused, weights from validation"] = measure(fuse_by_validation(candidates, data), data)
+    rows["fused, weights from train"] = measure(fuse(fitted.scorers.fusion, pairs, counts), data)
+    rows["fused, weights from validation"] = measure(fuse_by_validation(pairs, data), data)
     columns = list(rows["words"])
     print(f"{'':40}", *(f"{column:>10}" for column in columns))
     for name, figures in rows.items():

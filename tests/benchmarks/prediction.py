@@ -23,11 +23,12 @@ from plant_cli.data.analysers import PLAIN
 from plant_cli.data.labels import LabelTable
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import choose_hardware
-from plant_cli.scoring.fusion import Fusion
+from plant_cli.scoring.calibration import Calibration
+from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.lexical import unit_rows
-from plant_cli.scoring.models import Combination, NetworkModel
-from plant_cli.scoring.scorers import FusedScorers, NamedScorer
-from plant_cli.scoring.top import Scoring
+from plant_cli.scoring.network_scores import NetworkModel
+from plant_cli.scoring.scorers import Combination, FusedScorers, NamedScorer
+from plant_cli.scoring.top_labels import Scoring
 from tests.benchmarks.contenders import Contender, run
 
 VOCABULARY = 50_000
@@ -43,9 +44,9 @@ def make_scorer(options: argparse.Namespace) -> NetworkModel:
     decoder = LabelAttention(LabelAttentionOptions(heads=8), DecoderShape(hidden=backbone.hidden_size, labels=options.labels))
     names = [f"label {i:07}" for i in range(options.labels)]
     index = LabelTable(ids=names, titles=[None] * len(names), train_counts=[1] * len(names))
-    return NetworkModel(
-        Network(backbone, decoder, ModelSection(), index), make_combination(options.labels), choose_hardware(machine), PLAIN
-    )
+    network = Network(backbone, decoder, ModelSection(), index)
+    combination = make_combination(options.labels)
+    return NetworkModel(combination=combination, network=network, hardware=choose_hardware(machine), analyser=PLAIN)
 
 
 def make_combination(labels: int) -> Combination:
@@ -55,10 +56,10 @@ def make_combination(labels: int) -> Combination:
     relevance = csr_array((rng.random(labels * WORDS_OF_LABEL, dtype=np.float32), places), shape=(labels, VOCABULARY))
     words, idf = tuple(_word(i) for i in range(VOCABULARY)), rng.random(VOCABULARY, dtype=np.float32)
     scorer = NamedScorer(chosen=Choice(name="words"), scorer=WordScorer(words=words, idf=idf, relevance=unit_rows(relevance)), views=1)
-    one, two = (Fusion(knots=np.ones(1), weights=np.ones((count, 1)), bias=np.zeros(1)) for count in (1, 2))
+    one, two = (FrequencyLinear(knots=np.ones(1), weights=np.ones((count, 1)), bias=np.zeros(1)) for count in (1, 2))
     counts = np.ones(labels, dtype=np.int64)
     scorers = FusedScorers(scorers=[scorer], fusion=one, alone={"words": one}, train_counts=counts, analyser=PLAIN)
-    return Combination(scorers=scorers, calibration=two, train_counts=counts)
+    return Combination(scorers=scorers, calibration=Calibration(linear=two), train_counts=counts)
 
 
 def _word(number: int) -> str:

@@ -22,8 +22,8 @@ from plant_cli.network import reading_checks as word_statistics
 from plant_cli.registry import installed
 from plant_cli.relevance.relevance_table import load_relevance
 from plant_cli.runs.runner import run_stage
-from plant_cli.scoring.calibration import FLATTEST, Calibrated, measure_reliability
-from plant_cli.scoring.fusion import Fusion
+from plant_cli.scoring.calibration import FLATTEST, Calibrated, Calibration, Reliability
+from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.training.judging import Gain
 
 
@@ -224,11 +224,11 @@ def test_a_start_is_named_only_where_training_begins_from_one(trained: Clinic) -
 def test_a_slope_at_its_floor_is_told() -> None:
     notes = []
     for slope in (FLATTEST, 0.5):
-        fusion = Fusion(knots=np.array([1.0, 10.0]), weights=np.array([[slope, 1.0]]), bias=np.zeros(2))
-        measured = measure_reliability(np.array([0.5]), np.array([True]))
+        linear = FrequencyLinear(knots=np.array([1.0, 10.0]), weights=np.array([[slope, 1.0]]), bias=np.zeros(2))
+        measured = Reliability.measure(np.array([0.5]), np.array([True]))
         notes.append(
             _describe_calibration(
-                Calibrated(fusion=fusion, logits=np.zeros(1), reliability=measured, before=measured, curves=(), losses={})
+                Calibrated(calibration=Calibration(linear=linear), logits=np.zeros(1), reliability=measured, before=measured, losses={})
             )
         )
     assert "the slope of labels of training frequency 1 is at its floor, 0.01: " in notes[0]

@@ -7,6 +7,7 @@ import os
 import zipfile
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -16,6 +17,7 @@ from plant_cli.api import ArtefactError, DataError, PlantError, Request, SilentR
 from plant_cli.data.files import read_json, write_json
 from plant_cli.registry import installed
 from plant_cli.runs.runner import run_recipe, run_stage
+from plant_cli.scoring.scorer_files import read_scorers
 
 OUTSIDE = (
     "../../outside",
@@ -115,10 +117,9 @@ def test_a_scorer_that_names_a_file_elsewhere_is_refused(hostile: Path) -> None:
     record.write_text(record.read_text().replace('"status": "done"', '"status": "failed"'))  # so that its hash is not asked for
     with pytest.raises(PlantError):
         act(hostile, "suggest", flags={"suggest": {"text": "fever"}})
-    from plant_cli.scoring.stored_scorers import read_scorers
-
+    labels, analyser = (SimpleNamespace(hash=content[f"{name}_hash"]) for name in ("label", "analyser"))
     with pytest.raises(ArtefactError, match="the weights of the scorers are damaged"):
-        read_scorers(hostile / "run" / "finetune", content["label_hash"], content["analyser_hash"])
+        read_scorers(hostile / "run" / "finetune", labels, analyser, installed().resolve)  # type: ignore[arg-type]
 
 
 def test_what_is_written_never_goes_through_a_link(clinic: Any, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from plant_cli.api import ArtefactError, Choice, ModelSection
 from plant_cli.data.files import hash_strings
 from plant_cli.data.records import stamp
 from plant_cli.network.assembly import ModelDescription, read_description, read_weights, require_words, write_model
-from plant_cli.network.windows import write_tensors
+from plant_cli.network.tensors import write_tensors
 
 SECTION = ModelSection(backbone=Choice(name="tiny", options={"hidden": 16}))
 DESCRIPTION = ModelDescription(section=SECTION, backbone_changed=True, seed=7)

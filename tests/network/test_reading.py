@@ -9,8 +9,9 @@ import numpy as np
 import torch
 
 from plant_cli.api import SilentReporter
+from plant_cli.network.cuts import Cut, measure_cut
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import Cut, LiveReader, lengths, measure_cut, sorted_batches, tokenize
+from plant_cli.network.reading import LiveReader, lengths, sorted_batches, tokenize
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 

@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from plant_cli.api import ArtefactError
-from plant_cli.network.windows import read_tensors, write_tensors
+from plant_cli.network.tensors import read_tensors, write_tensors
 
 METADATA = {name: name.upper() for name in ("format", "label_hash", "tokenizer_hash", "weight", "centre")}
 WRITER = f"""
 import sys
 from pathlib import Path
 import numpy as np
-from plant_cli.network.windows import write_tensors
+from plant_cli.network.tensors import write_tensors
 write_tensors(Path(sys.argv[1]), {{"b": np.arange(3.0), "a": np.ones(2)}}, {METADATA}, framework="np")
 """
 

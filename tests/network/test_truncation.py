@@ -13,7 +13,8 @@ import pytest
 
 from plant_cli.api import DataSection, Evidence, SilentReporter
 from plant_cli.data.prepare import prepare
-from plant_cli.network.reading import Cut, CutEvidence, cut_summary, measure_cut, tokenize
+from plant_cli.network.cuts import Cut, CutEvidence, cut_summary, measure_cut
+from plant_cli.network.reading import tokenize
 
 TEXTS = ["one two three four five six", "six", "a b c d"]
 SPANS = [

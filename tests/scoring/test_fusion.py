@@ -1,4 +1,4 @@
-"""Standardised candidates, logistic weights by plain loops, and the frequency that a left-out document leaves."""
+"""The model of weights by label frequency, and fusion by it: against plain loops, and the frequency that a left-out document leaves."""
 
 from __future__ import annotations
 
@@ -12,32 +12,23 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from scoring.conftest import Drawn
 
-from plant_cli.scoring.fusion import (
-    KNOTS,
-    Candidates,
-    fit_fusion,
-    fit_logistic,
-    fuse,
-    fuse_pairs,
-    fuse_rows,
-    gather_candidates,
-    standardise,
-)
-from plant_cli.scoring.scores import Scores, find_pairs, keep_best
+from plant_cli.scoring.frequency_linear import FrequencyLinear, fit_logistic
+from plant_cli.scoring.fusion import KNOTS, ScoredPairs, fit_fusion, fuse, gather_pairs, learned_nothing, standardise
+from plant_cli.scoring.sparse_scores import SparseScores, find_pairs, keep_best
 
 Floats = npt.NDArray[np.float64]
 
 
-def drawn_scores(gold: csr_array, seed: int, strength: float) -> Scores:
+def drawn_scores(gold: csr_array, seed: int, strength: float) -> SparseScores:
     """Scores that are higher for gold labels, six listed for each document."""
     chance = np.random.default_rng(seed)
     return keep_best((chance.normal(size=gold.shape) + strength * gold.toarray()).astype(np.float32), 6)
 
 
-def test_candidates_are_all_that_any_scorer_lists_with_the_floor_of_those_that_do_not(drawn: Drawn) -> None:
+def test_pairs_are_all_that_any_scorer_lists_with_the_floor_of_those_that_do_not(drawn: Drawn) -> None:
     scores = [drawn_scores(drawn.gold, seed, 1.0) for seed in (0, 1)]
-    found = gather_candidates(scores)
-    listed = [{(row, label) for row, labels in enumerate(part.rank(6).tolist()) for label in labels} for part in scores]
+    found = gather_pairs(scores)
+    listed = [set(zip(part.rows.tolist(), part.matrix.indices.tolist(), strict=True)) for part in scores]
     assert list(zip(found.rows.tolist(), found.labels.tolist(), strict=True)) == sorted(listed[0] | listed[1])
     for row in range(30):
         inside = found.rows == row
@@ -72,31 +63,31 @@ def test_coefficients_are_those_of_least_loss() -> None:
     chance = np.random.default_rng(0)
     design = chance.normal(size=(60, 3)) * np.array([1, 10, 0.1])
     right = chance.random(60) < 1 / (1 + np.exp(-design @ np.array([1.0, -0.2, 3])))
-    found = fit_logistic(design, right, 0.5)
+    found = fit_logistic(design, right, 0.5, np.zeros(3))
     least = minimize(plain_loss, np.zeros(3), (design, right, 0.5), method="BFGS").fun
     assert plain_loss(found, design, right, 0.5) == pytest.approx(least, abs=1e-6)
 
 
 def test_examples_that_can_be_told_apart_and_none_at_all_have_finite_coefficients() -> None:
     design = np.array([[1.0, 0.0], [1.0, 1.0]])
-    assert np.isfinite(fit_logistic(design, np.array([False, True]), 1e-3)).all()
-    assert not fit_logistic(np.zeros((0, 2)), np.zeros(0, dtype=bool), 1.0).any()
+    assert np.isfinite(fit_logistic(design, np.array([False, True]), 1e-3, np.zeros(2))).all()
+    assert not fit_logistic(np.zeros((0, 2)), np.zeros(0, dtype=bool), 1.0, np.zeros(2)).any()
 
 
 def test_the_penalty_is_against_the_loss_of_a_document_not_of_a_candidate(drawn: Drawn) -> None:
-    candidates = gather_candidates([drawn_scores(drawn.gold, seed, 1.0) for seed in (0, 1)])
-    found = fit_fusion(candidates, drawn.gold, drawn.train_counts, left_out=False, knots=(1.0,), penalty=0.5)
-    right = find_pairs(drawn.gold, candidates.rows, candidates.labels) >= 0
-    expected = fit_logistic(np.column_stack([candidates.values, np.ones(len(right))]), right, 0.5 * 30)
+    pairs = gather_pairs([drawn_scores(drawn.gold, seed, 1.0) for seed in (0, 1)])
+    found = fit_fusion(pairs, drawn.gold, drawn.train_counts, left_out=False, knots=(1.0,), penalty=0.5)
+    right = find_pairs(drawn.gold, pairs.rows, pairs.labels) >= 0
+    expected = fit_logistic(np.column_stack([pairs.values, np.ones(len(right))]), right, 0.5 * 30, np.zeros(3))
     np.testing.assert_allclose([*found.weights[:, 0], found.bias[0]], expected)
 
 
 def test_fused_logits_are_those_of_the_formula(drawn: Drawn) -> None:
     scores = [drawn_scores(drawn.gold, seed, 1.0) for seed in (0, 1)]
-    candidates = gather_candidates(scores)
-    fusion = fit_fusion(candidates, drawn.gold, drawn.train_counts, left_out=False, knots=(1, 4, 20))
-    fused = fuse(fusion, candidates, drawn.train_counts, k=99)
-    for row, label, values in zip(candidates.rows, candidates.labels, candidates.values, strict=True):
+    pairs = gather_pairs(scores)
+    fusion = fit_fusion(pairs, drawn.gold, drawn.train_counts, left_out=False, knots=(1, 4, 20))
+    fused = fuse(fusion, pairs, drawn.train_counts)
+    for row, label, values in zip(pairs.rows, pairs.labels, pairs.values, strict=True):
         at = math.log(drawn.train_counts[label])
         weights = [np.interp(at, np.log([1, 4, 20]), by_knot) for by_knot in [*fusion.weights, fusion.bias]]
         assert fused.look_up(np.array([row]), np.array([label]))[0] == pytest.approx(float(np.dot([*values, 1], weights)), abs=1e-5)
@@ -108,10 +99,10 @@ def test_the_better_scorer_counts_more_and_fusing_is_better_than_either() -> Non
     gold.sort_indices()
     scores = [drawn_scores(gold, 1, 2.0), drawn_scores(gold, 2, 1.0)]
     counts = np.full(30, 3)
-    candidates = gather_candidates(scores)
-    fusion = fit_fusion(candidates, gold, counts, left_out=False)
+    pairs = gather_pairs(scores)
+    fusion = fit_fusion(pairs, gold, counts, left_out=False)
     assert fusion.weights[0, 1] > fusion.weights[1, 1] > 0
-    hits = [np.take_along_axis(gold.toarray(), part.rank(1), axis=1).mean() for part in [*scores, fuse(fusion, candidates, counts)]]
+    hits = [np.take_along_axis(gold.toarray(), part.top(1)[0], axis=1).mean() for part in [*scores, fuse(fusion, pairs, counts)]]
     assert hits[2] > max(hits[:2])
 
 
@@ -119,12 +110,10 @@ def test_leave_one_out_pairs_count_one_document_less_and_those_of_none_take_no_p
     """Of labels with one and with two documents, the left-out pairs teach what the pairs of one document teach."""
     values = np.array([[2.0], [1.0], [-1.0], [0.5], [-2.0], [-0.5]])
     labels, gold = np.array([0, 1, 2, 0, 1, 2]), csr_array(np.array([[1, 1, 0], [0, 0, 0]], dtype=np.float32))
-    candidates = Candidates(shape=(2, 3), rows=np.array([0, 0, 0, 1, 1, 1]), labels=labels, values=values, floors=np.zeros((2, 1)))
-    found = fit_fusion(candidates, gold, np.array([1, 2, 1]), left_out=True, knots=(1, 2))
+    pairs = ScoredPairs(shape=(2, 3), rows=np.array([0, 0, 0, 1, 1, 1]), labels=labels, values=values, floors=np.zeros((2, 1)))
+    found = fit_fusion(pairs, gold, np.array([1, 2, 1]), left_out=True, knots=(1, 2))
     used = np.array([1, 2, 3, 4, 5])  # the first pair's label has no other document
-    plain = Candidates(
-        shape=(2, 3), rows=candidates.rows[used], labels=np.array([0, 2, 0, 1, 2]), values=values[used], floors=np.zeros((2, 1))
-    )
+    plain = ScoredPairs(shape=(2, 3), rows=pairs.rows[used], labels=np.array([0, 2, 0, 1, 2]), values=values[used], floors=np.zeros((2, 1)))
     expected = fit_fusion(
         plain, csr_array(np.array([[1, 0, 0], [0, 0, 0]], dtype=np.float32)), np.array([1, 2, 1]), left_out=False, knots=(1, 2)
     )
@@ -133,9 +122,9 @@ def test_leave_one_out_pairs_count_one_document_less_and_those_of_none_take_no_p
 
 
 def test_labels_of_no_document_count_as_those_of_one(drawn: Drawn) -> None:
-    candidates = gather_candidates([drawn_scores(drawn.gold, 0, 1.0)])
-    fusion = fit_fusion(candidates, drawn.gold, drawn.train_counts, left_out=False, knots=KNOTS)
-    none, one = (fuse(fusion, candidates, np.full(9, count)).matrix.toarray() for count in (0, 1))
+    pairs = gather_pairs([drawn_scores(drawn.gold, 0, 1.0)])
+    fusion = fit_fusion(pairs, drawn.gold, drawn.train_counts, left_out=False, knots=KNOTS)
+    none, one = (fuse(fusion, pairs, np.full(9, count)).matrix.toarray() for count in (0, 1))
     np.testing.assert_array_equal(none, one)
 
 
@@ -146,35 +135,34 @@ def test_another_order_of_labels_changes_nothing(drawn: Drawn) -> None:
     values = [np.random.default_rng(seed).random(drawn.gold.shape).astype(np.float32) for seed in (0, 1)]
     results = []
     for gold, given, counts in ((drawn.gold, values, drawn.train_counts), (back, [v[:, order] for v in values], drawn.train_counts[order])):
-        candidates = gather_candidates([keep_best(v, 9) for v in given])
-        fusion = fit_fusion(candidates, gold, counts, left_out=True)
-        results.append(fuse(fusion, candidates, counts, k=9).look_up(*np.divmod(np.arange(270), 9)).reshape(30, 9))
+        pairs = gather_pairs([keep_best(v, 9) for v in given])
+        fusion = fit_fusion(pairs, gold, counts, left_out=True)
+        results.append(fuse(fusion, pairs, counts).dense(np.arange(30)))
     np.testing.assert_allclose(results[1], results[0][:, order], atol=1e-4)
 
 
-def test_labels_that_nobody_lists_have_the_floors_and_rows_pairs_and_lists_agree(drawn: Drawn) -> None:
+def test_labels_that_no_scorer_lists_have_the_floors_and_pairs_and_lists_agree(drawn: Drawn) -> None:
     scores = [drawn_scores(drawn.gold, seed, 1.0) for seed in (0, 1)]
-    candidates = gather_candidates(scores)
-    fusion = fit_fusion(candidates, drawn.gold, drawn.train_counts, left_out=False)
-    dense = fuse_rows(fusion, candidates, drawn.train_counts, np.arange(30))
+    pairs = gather_pairs(scores)
+    fusion = fit_fusion(pairs, drawn.gold, drawn.train_counts, left_out=False)
+    dense = fuse(fusion, pairs, drawn.train_counts).dense(np.arange(30))
     rows, labels = np.divmod(np.arange(270), 9)
-    pairs = fuse_pairs(fusion, candidates, drawn.train_counts, rows, labels).reshape(30, 9)
-    np.testing.assert_allclose(dense, pairs, atol=1e-5)
-    listed = fuse(fusion, candidates, drawn.train_counts, k=99).matrix.tocoo()
-    np.testing.assert_allclose(dense[listed.row, listed.col], listed.data, atol=1e-5)
-    everything = gather_candidates(
-        [keep_best(np.where(part.matrix.toarray() == 0, part.floor[:, None], part.matrix.toarray()), 9) for part in scores]
-    )
+    exact = fusion.apply(pairs.look_up(rows, labels), drawn.train_counts[labels])
+    np.testing.assert_allclose(dense, exact.reshape(30, 9), atol=1e-5)
+    added = fusion.explain(pairs.look_up(rows, labels), drawn.train_counts[labels])
+    np.testing.assert_allclose(added.sum(axis=1) + fusion.at(drawn.train_counts[labels])[1], exact)
+    everything = gather_pairs([keep_best(np.where(part.matrix.toarray() == 0, part.floors, part.matrix.toarray()), 9) for part in scores])
     assert everything.values.shape == (270, 2)
 
 
 def test_where_nothing_can_be_learned_every_scorer_counts_alike() -> None:
     scores = keep_best(np.array([[0.9, 0.1, 0.5]], dtype=np.float32), 3)
-    candidates = gather_candidates([scores, scores])
+    pairs = gather_pairs([scores, scores])
     only = csr_array(np.array([[1.0, 0, 0]], dtype=np.float32))
-    fusion = fit_fusion(candidates, only, np.array([1, 1, 1]), left_out=True)  # its only document is left out
+    fusion = fit_fusion(pairs, only, np.array([1, 1, 1]), left_out=True)  # its only document is left out
     assert (fusion.weights == 0.5).all()
-    assert fuse(fusion, candidates, np.array([1, 1, 1])).rank(3).tolist() == [[0, 2, 1]]
+    assert learned_nothing(fusion)
+    assert fuse(fusion, pairs, np.array([1, 1, 1])).top(3)[0].tolist() == [[0, 2, 1]]
 
 
 def test_coefficients_are_drawn_to_their_prior() -> None:
@@ -184,7 +172,7 @@ def test_coefficients_are_drawn_to_their_prior() -> None:
 
 def test_a_document_of_one_candidate_says_how_far_it_stands_out() -> None:
     alone = keep_best(csr_array(np.array([[0.0, 0.7, 0.0]], dtype=np.float32)), 3)
-    found = gather_candidates([alone])
+    found = gather_pairs([alone])
     assert found.values.tolist() == [[pytest.approx(1)]]
     assert found.floors.tolist() == [[pytest.approx(-1)]]
 
@@ -196,38 +184,67 @@ def test_labels_without_documents_are_weighed_as_those_that_lose_their_only_one(
     gold[np.arange(10), np.arange(10)] = 1  # ten labels of one document; the fifteen from 20 on have none
     gold[:, 10:20] = chance.random((40, 10)) < 0.3
     counts, right = gold.sum(axis=0), csr_array(gold)
-    candidates = gather_candidates([drawn_scores(right, seed, 2.0) for seed in (0, 1)])
-    found = fit_fusion(candidates, right, counts, left_out=True, zero_shot=[False, True])
+    pairs = gather_pairs([drawn_scores(right, seed, 2.0) for seed in (0, 1)])
+    found = fit_fusion(pairs, right, counts, left_out=True, zero_shot=[False, True])
     assert found.knots.tolist() == [0, *KNOTS]
-    once = counts[candidates.labels] == 1
-    design = np.stack([candidates.values[once, 1], np.ones(once.sum())], axis=1)
-    weight, bias = fit_logistic(design, gold[candidates.rows[once], candidates.labels[once]] == 1, 0.03 * 40)
+    once = counts[pairs.labels] == 1
+    design = np.stack([pairs.values[once, 1], np.ones(once.sum())], axis=1)
+    weight, bias = fit_logistic(design, gold[pairs.rows[once], pairs.labels[once]] == 1, 0.03 * 40, np.zeros(2))
     np.testing.assert_allclose(found.weights[:, 0], [0, weight])
     assert found.bias[0] == pytest.approx(bias + math.log(10 / 15))
-    rare = fuse_rows(found, candidates, counts, np.arange(40))[:, 25]
-    listed = {(row, label): value for row, label, value in zip(candidates.rows, candidates.labels, candidates.values[:, 1], strict=True)}
-    expected = [weight * listed.get((row, 25), candidates.floors[row, 1]) + found.bias[0] for row in range(40)]
+    rare = fuse(found, pairs, counts).dense(np.arange(40))[:, 25]
+    listed = {(row, label): value for row, label, value in zip(pairs.rows, pairs.labels, pairs.values[:, 1], strict=True)}
+    expected = [weight * listed.get((row, 25), pairs.floors[row, 1]) + found.bias[0] for row in range(40)]
     np.testing.assert_allclose(rare, expected, rtol=1e-5)
 
 
 def test_without_labels_of_one_document_all_scorers_that_need_none_count_alike(drawn: Drawn) -> None:
-    candidates = gather_candidates([drawn_scores(drawn.gold, seed, 1.0) for seed in (0, 1, 2)])
+    pairs = gather_pairs([drawn_scores(drawn.gold, seed, 1.0) for seed in (0, 1, 2)])
     counts = np.where(drawn.train_counts == 1, 0, drawn.train_counts)
-    found = fit_fusion(candidates, drawn.gold, counts, left_out=False, zero_shot=[True, False, True])
+    found = fit_fusion(pairs, drawn.gold, counts, left_out=False, zero_shot=[True, False, True])
     assert found.weights[:, 0].tolist() == [0.5, 0, 0.5]
 
 
 def test_labels_of_documents_are_weighed_alike_with_and_without_labels_of_none() -> None:
     gold = csr_array((np.random.default_rng(0).random((30, 12)) < 0.3).astype(np.int64))
     counts = gold.toarray().sum(axis=0)
-    candidates = gather_candidates([drawn_scores(gold, 0, 2.0)])
-    plain = fit_fusion(candidates, gold, counts, left_out=True)
+    pairs = gather_pairs([drawn_scores(gold, 0, 2.0)])
+    plain = fit_fusion(pairs, gold, counts, left_out=True)
     wide = csr_array((gold.data, gold.indices, gold.indptr), shape=(30, 15))
-    more = replace(candidates, shape=(30, 15))
+    more = replace(pairs, shape=(30, 15))
     found = fit_fusion(more, wide, np.pad(counts, (0, 3)), left_out=True, zero_shot=[True])
     assert plain.knots.tolist() == list(KNOTS)
     np.testing.assert_allclose(found.weights[:, 1:], plain.weights)
     np.testing.assert_allclose(found.bias[1:], plain.bias)
     np.testing.assert_allclose(
-        fuse_rows(found, more, np.pad(counts, (0, 3)), np.arange(30))[:, :12], fuse_rows(plain, candidates, counts, np.arange(30))
+        fuse(found, more, np.pad(counts, (0, 3))).dense(np.arange(30))[:, :12], fuse(plain, pairs, counts).dense(np.arange(30))
     )
+
+
+@pytest.mark.parametrize("sources", [1, 3])
+def test_weights_follow_the_logarithm_of_the_frequency_between_knots_and_are_constant_beyond(sources: int) -> None:
+    chance = np.random.default_rng(sources)
+    model = FrequencyLinear(knots=np.array([0.0, 1, 4, 16]), weights=chance.normal(size=(sources, 4)), bias=chance.normal(size=4))
+    weights, bias = model.at(np.array([0, 1, 2, 4, 16, 99]))
+    for found, by_knot in zip([*weights.T, bias], [*model.weights, model.bias], strict=True):
+        np.testing.assert_allclose(found, [by_knot[0], by_knot[1], (by_knot[1] + by_knot[2]) / 2, by_knot[2], by_knot[3], by_knot[3]])
+
+
+def test_a_model_that_made_the_truth_is_learned_again() -> None:
+    chance = np.random.default_rng(0)
+    model = FrequencyLinear(knots=np.array([1.0, 20.0]), weights=np.array([[0.5, 2.0], [1.0, -1.0]]), bias=np.array([-1.0, 0.5]))
+    values, counts = chance.normal(size=(60_000, 2)), chance.choice([1, 4, 20], 60_000)
+    right = chance.random(60_000) < 1 / (1 + np.exp(-model.apply(values, counts)))
+    found = FrequencyLinear.fit(values, right, counts, knots=(1.0, 20.0), penalty=1e-6)
+    np.testing.assert_allclose(found.weights, model.weights, atol=0.06)
+    np.testing.assert_allclose(found.bias, model.bias, atol=0.06)
+    kept = FrequencyLinear.fit(values[:9], right[:9], counts[:9], knots=(1.0, 20.0), penalty=1e6, prior=(3.0, 4.0))
+    np.testing.assert_allclose(kept.weights, [[3, 3], [4, 4]], atol=1e-3)
+
+
+def test_the_pairs_of_a_network_have_their_best_and_short_lists_end() -> None:
+    pairs = ScoredPairs(shape=(2, 4), rows=np.array([0, 0, 1]), labels=np.array([1, 3, 2]), values=np.zeros((3, 1)))
+    top = pairs.top(np.array([0.5, 0.5, -1.0]), 3)
+    assert top.labels.tolist() == [[1, 3, -1], [2, -1, -1]]
+    assert top.scores[0, 0] == top.scores[0, 1] > 0.5
+    assert top.scores[1, 1] == -np.inf

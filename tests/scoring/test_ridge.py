@@ -1,4 +1,4 @@
-"""Ridge in double precision with every document left out in turn, its weights, and conjugate gradients."""
+"""Similarities, nearest neighbours and ridge regression, in double precision and with every document left out in turn."""
 
 from __future__ import annotations
 
@@ -9,10 +9,103 @@ from scipy.sparse import csr_array
 from scoring.conftest import Drawn, draw
 
 from plant_cli.scoring import ridge
-from plant_cli.scoring import scores as squares
 from plant_cli.scoring.lexical import unit_rows
-from plant_cli.scoring.ridge import invert_kernel, leave_out_ridge, merge_twins, solve_labels, solve_ridge, weigh_terms
-from plant_cli.scoring.scores import Similarity, multiply_best
+from plant_cli.scoring.ridge import (
+    Similarity,
+    find_twins,
+    invert_kernel,
+    leave_out_neighbours,
+    leave_out_ridge,
+    merge_twins,
+    score_neighbours,
+    solve_labels,
+    solve_ridge,
+    weigh_terms,
+)
+from plant_cli.scoring.sparse_scores import multiply_best
+
+
+@pytest.mark.parametrize("frequent", [0.5, 2, 4, 1000])
+@pytest.mark.parametrize("most", [30, 200, 1 << 20])
+def test_whatever_is_multiplied_densely_the_products_are_the_same(
+    drawn: Drawn, frequent: float, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plant_cli.scoring.ridge.FREQUENT", frequent)
+    monkeypatch.setattr("plant_cli.scoring.ridge.DENSE", most)
+    train, documents = unit_rows(drawn.counts), unit_rows(draw(1, documents=6).counts)
+    similarity = Similarity(train)
+    np.testing.assert_allclose(similarity.multiply(documents), documents.toarray() @ train.toarray().T, atol=1e-6)
+    weights = np.random.default_rng(0).random((30, 3)).astype(np.float32)
+    np.testing.assert_allclose(similarity.weigh(weights)[similarity.column_of], train.toarray().T @ weights, rtol=1e-5)
+    np.testing.assert_allclose(similarity.square(), train.toarray() @ train.toarray().T, atol=1e-6)
+
+
+def test_equal_columns_are_multiplied_once(drawn: Drawn) -> None:
+    train = csr_array(unit_rows(drawn.counts)[:, [0, 3, 0, 1, 3, 0, 2]])
+    firsts, column_of = find_twins(train)
+    assert firsts.tolist() == [0, 1, 3, 6]
+    assert column_of.tolist() == [0, 1, 0, 2, 1, 0, 3]
+    similarity = Similarity(train)
+    assert similarity.columns == 4
+    plain = train.toarray()
+    documents = csr_array(np.random.default_rng(0).random((5, 7)).astype(np.float32))
+    np.testing.assert_allclose(similarity.multiply(documents), documents.toarray() @ plain.T, rtol=1e-5)
+    np.testing.assert_allclose(similarity.square(), plain @ plain.T, atol=1e-6)
+
+
+def test_the_kernel_is_symmetric_with_ones_for_documents_of_length_one(drawn: Drawn) -> None:
+    kernel = Similarity(unit_rows(drawn.counts)).square()
+    np.testing.assert_allclose(kernel, kernel.T, atol=1e-7)
+    np.testing.assert_allclose(kernel.diagonal(), drawn.counts.sum(axis=1) > 0, atol=1e-6)
+
+
+def test_no_documents_and_no_terms_have_empty_products() -> None:
+    assert Similarity(csr_array((0, 4), dtype=np.float32)).multiply(csr_array((2, 4), dtype=np.float32)).shape == (2, 0)
+    assert not Similarity(csr_array((3, 0), dtype=np.float32)).square().any()
+
+
+def plain(similarity: list[float], gold: np.ndarray[tuple[int, int], np.dtype[np.float32]], neighbours: int, power: float) -> list[float]:
+    """Shares of labels among the nearest, one document at a time."""
+    near = sorted(range(len(similarity)), key=lambda d: (-similarity[d], d))[:neighbours]
+    weights = {d: max(similarity[d], 0.0) ** power for d in near}
+    total = sum(weights.values()) or 1.0
+    return [sum(weights[d] for d in near if gold[d, label]) / total for label in range(gold.shape[1])]
+
+
+@pytest.mark.parametrize(("neighbours", "power"), [(1, 1.0), (4, 2.0), (99, 0.5)])
+def test_shares_are_those_of_a_plain_loop(drawn: Drawn, neighbours: int, power: float) -> None:
+    similarity = np.random.default_rng(0).normal(size=(6, 30))
+    found = score_neighbours(similarity, drawn.gold, neighbours, power).toarray()
+    np.testing.assert_allclose(found, [plain(row.tolist(), drawn.gold.toarray(), neighbours, power) for row in similarity], atol=1e-6)
+
+
+def test_leaving_out_is_searching_among_the_others(drawn: Drawn) -> None:
+    kernel, gold = Similarity(unit_rows(drawn.counts)).square(), drawn.gold.toarray()
+    rows = np.array([3, 7, 20])
+    similarity = kernel[rows]
+    found = leave_out_neighbours(similarity, rows, drawn.gold, 5).toarray()
+    for row, scores in zip(rows, found, strict=True):
+        others = np.delete(np.arange(30), row)
+        np.testing.assert_allclose(scores, plain(kernel[row, others].tolist(), gold[others], 5, 2.0), atol=1e-6)
+    np.testing.assert_array_equal(similarity, kernel[rows])  # the given similarities stay as they are
+
+
+def test_a_document_like_no_other_has_no_labels(drawn: Drawn) -> None:
+    assert score_neighbours(np.zeros((1, 30)), drawn.gold).nnz == 0
+    assert score_neighbours(np.zeros((0, 30)), drawn.gold).shape == (0, 9)
+
+
+def test_a_scale_of_all_similarities_does_not_matter(drawn: Drawn) -> None:
+    similarity = np.random.default_rng(1).random((4, 30))
+    np.testing.assert_allclose(
+        score_neighbours(similarity * 9, drawn.gold).toarray(), score_neighbours(similarity, drawn.gold).toarray(), atol=1e-6
+    )
+
+
+def test_twins_share_their_scores(drawn: Drawn) -> None:
+    found = csr_array(score_neighbours(np.random.default_rng(2).random((4, 30)), drawn.gold)).toarray()
+    np.testing.assert_array_equal(found[:, 1], found[:, 2])
+
 
 Floats = npt.NDArray[np.float64]
 
@@ -61,7 +154,7 @@ def test_the_inverse_is_whole_in_blocks_of_any_size(drawn: Drawn, monkeypatch: p
     kernel = Similarity(unit_rows(drawn.counts)).square()
     before = kernel.copy()
     for side in (7, 30, 1024):
-        monkeypatch.setattr(squares, "SIDE", side)
+        monkeypatch.setattr(ridge, "SIDE", side)
         np.testing.assert_allclose(invert_kernel(kernel) @ (kernel + 0.3 * np.eye(30)), np.eye(30), atol=1e-5)
     np.testing.assert_array_equal(kernel, before)
 

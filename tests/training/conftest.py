@@ -18,7 +18,8 @@ SCRIPT = """
 import json, re, sys
 from pathlib import Path
 import accelerate, torch, transformers, scipy.sparse, polars
-import plant_cli.commands.finetune, plant_cli.training.loop, plant_cli.evaluation.measures, plant_cli.scoring.top, plant_cli.commands.mig
+import plant_cli.commands.finetune, plant_cli.training.loop, plant_cli.evaluation.measures, plant_cli.commands.mig
+import plant_cli.scoring.network_scores
 import plant_cli.relevance.counter, plant_cli.relevance.engine, plant_cli.relevance.relevance_table, plant_cli.network.hardware
 from plant_cli.api import Request, SilentReporter
 from plant_cli.registry import installed

@@ -16,7 +16,7 @@ from plant_cli.data.labels import LabelTable
 from plant_cli.evaluation.counters import compute_value
 from plant_cli.registry import installed
 from plant_cli.runs.session import Session
-from plant_cli.scoring.top import TopLabels
+from plant_cli.scoring.top_labels import TopLabels
 from plant_cli.training.judging import Judge, find_families
 
 GOLD = np.array([[1, 0, 0], [0, 1, 0]])

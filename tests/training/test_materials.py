@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from plant_cli.api import ArtefactError, DecoderSpec, SilentReporter, Split
 from plant_cli.data.labels import LabelTable
 from plant_cli.data.records import stamp
-from plant_cli.network.windows import write_tensors
+from plant_cli.network.tensors import write_tensors
 from plant_cli.registry import installed
 from plant_cli.training.materials import add_titles
 

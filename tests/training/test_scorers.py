@@ -14,10 +14,12 @@ from plant_cli.api import Choice, ScorerSpec, SilentReporter, Split
 from plant_cli.data.analysers import PLAIN
 from plant_cli.data.labels import LabelTable
 from plant_cli.registry import installed
-from plant_cli.scoring.scorers import fit_scorers
-from plant_cli.scoring.stored_scorers import StoredScorer, StoredScorers, write_scorers
+from plant_cli.scoring.calibration import Calibration
+from plant_cli.scoring.scorer_files import write_scorers
+from plant_cli.scoring.scorer_fitting import fit_scorers
+from plant_cli.scoring.scorers import Combination
 from plant_cli.training import planner as scorers
-from tests.scoring.test_inference_scorers import clinic
+from tests.scoring.conftest import clinic
 
 
 class Corpus:
@@ -77,11 +79,10 @@ def test_the_disk_of_scorers_is_foretold_from_how_their_tensors_grow(monkeypatch
     said = scorers.plan_scorers(corpus, chosen, SilentReporter()).disk["result"]
     fitted = fit_scorers(chosen, corpus.train, corpus.labels, PLAIN, SilentReporter(), seed=0)
     assert fitted is not None
-    stored = tuple(
-        StoredScorer(chosen=one.chosen, views=one.views, tensors=one.scorer.tensors(), alone=fitted.scorers.fusion)
-        for one in fitted.scorers.scorers
+    combination = Combination(
+        scorers=fitted.scorers, calibration=Calibration(linear=fitted.scorers.fusion), train_counts=fitted.scorers.train_counts
     )
-    write_scorers(tmp_path, StoredScorers(scorers=stored, fusion=None, calibration=fitted.scorers.fusion), "hash", "words")
+    write_scorers(tmp_path, combination, {}, "hash", "words")
     written = sum(path.stat().st_size for path in (tmp_path / "scorers").iterdir())
     assert (tmp_path / "scorers" / "_shared.safetensors").exists()
     assert said == pytest.approx(written, rel=0.25)

@@ -18,8 +18,8 @@ from plant_cli.registry import installed
 from plant_cli.runs.runner import run_stage
 from plant_cli.scoring.calibration import calibrate
 from plant_cli.scoring.opened_models import open_model
-from plant_cli.scoring.scorers import TAUGHT
-from plant_cli.scoring.stored_scorers import SCORERS
+from plant_cli.scoring.scorer_files import SCORERS
+from plant_cli.scoring.scorer_fitting import SAMPLE
 
 ALONE = "finetune.network=false"
 
@@ -92,9 +92,9 @@ def test_no_scorer_that_could_say_anything_is_refused(clinic: Any, tmp_path: Pat
     assert done.summary["scorers"] == ["words", "neighbours", "linear"]
 
 
-@pytest.mark.parametrize("taught", [2, TAUGHT], ids=["a part of train", "all of train"])
+@pytest.mark.parametrize("sample", [2, SAMPLE], ids=["a part of train", "all of train"])
 def test_without_validation_left_out_scores_of_train_stand_in(
-    clinic: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taught: int
+    clinic: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sample: int
 ) -> None:
     """Labels count a left-out document less when scores are calibrated, as when weights are learned."""
     left_out: list[bool] = []
@@ -103,8 +103,8 @@ def test_without_validation_left_out_scores_of_train_stand_in(
         left_out.append(how["left_out"])
         return calibrate(*given, **how)
 
-    monkeypatch.setattr("plant_cli.training.scorer_fitting.calibrate", record)
-    monkeypatch.setattr("plant_cli.scoring.scorers.TAUGHT", taught)
+    monkeypatch.setattr("plant_cli.training.scorers_alone.calibrate", record)
+    monkeypatch.setattr("plant_cli.scoring.scorer_fitting.SAMPLE", sample)
     path = tmp_path / "small.parquet"
     rows = [("train", "fever and cough", ["a"]), ("train", "broken leg", ["b"]), ("train", "fever", ["a"]), ("test", "leg", ["b"])]
     pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").write_parquet(path)
@@ -163,7 +163,7 @@ def test_a_poisoned_test_split_changes_nothing(clinic: Any, tmp_path: Path) -> N
 
 
 def test_no_torch_is_imported() -> None:
-    code = "import sys, plant_cli.training.scorer_fitting, plant_cli.scoring.models; print('torch' in sys.modules)"
+    code = "import sys, plant_cli.training.scorers_alone, plant_cli.scoring.models; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -13,7 +12,7 @@ from clinic import Clinic, Interrupting
 
 from plant_cli.api import Interrupted, SilentReporter, TrainingError, UsageError
 from plant_cli.scoring.models import has_network
-from plant_cli.scoring.stored_scorers import SCORERS, read_scorers, write_scorers
+from plant_cli.scoring.scorer_files import SCORERS
 from plant_cli.training import stage2
 from plant_cli.training.judging import Gain, Judge
 from plant_cli.training.prototypes import SHARPNESSES
@@ -84,15 +83,12 @@ def test_prediction_adds_the_scorers_with_the_weights_that_were_kept(trained: Cl
     gain = summary["gain_of_network"]
     assert gain["difference"] == pytest.approx(parts.rows[-1][1] - parts.rows[-2][1])
     assert gain["low"] < gain["difference"] < gain["high"]
-    folder, label_hash = trained.path / "finetune", json.loads((trained.path / "finetune" / "thresholds.json").read_text())["label_hash"]
-    words = json.loads((folder / SCORERS).read_text())["analyser_hash"]
-    stored = read_scorers(folder, label_hash, words)
-    assert stored is not None
+    folder = trained.path / "finetune"
     with_scorers = trained.run("predict") and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
     assert sorted(path.stem for path in (trained.path / "predict" / "parts").iterdir()) == sorted(["network", *summary["scorers"]])
-    weights = stored.calibration.weights.copy()
-    weights[1] = 0
-    write_scorers(folder, replace(stored, calibration=replace(stored.calibration, weights=weights)), label_hash, words)
+    content = json.loads((folder / SCORERS).read_text())
+    content["calibration"]["weights"][1] = [0.0] * len(content["calibration"]["knots"])
+    (folder / SCORERS).write_text(json.dumps(content))
     record_again(folder)
     without = trained.run("predict", force=True) and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
     assert (with_scorers["scores"].list.sum() != without["scores"].list.sum()).any()

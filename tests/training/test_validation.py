@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from scipy.sparse import csr_array
 
 from plant_cli.api import Split, TrainingError
@@ -14,10 +15,12 @@ from plant_cli.data.analysers import PLAIN
 from plant_cli.data.labels import LabelTable
 from plant_cli.network.candidates import ShortlistedLabels
 from plant_cli.registry import installed
-from plant_cli.scoring.fusion import Fusion, gather_candidates
+from plant_cli.scoring.frequency_linear import FrequencyLinear
+from plant_cli.scoring.fusion import gather_pairs
+from plant_cli.scoring.network_scores import TopCollector
 from plant_cli.scoring.scorers import FusedScorers, ScoredDocuments
-from plant_cli.scoring.scores import keep_best
-from plant_cli.scoring.top import Scoring, TopCollector
+from plant_cli.scoring.sparse_scores import keep_best
+from plant_cli.scoring.top_labels import Scoring
 from plant_cli.training import validation
 from plant_cli.training.judging import Judge, find_families
 from plant_cli.training.materials import Material
@@ -48,7 +51,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Any:
     def make(logits: np.ndarray[Any, Any], scored: ScoredDocuments | None = None, **options: Any) -> Validation:
         def score_documents(_network: Any, _reader: Any, _hardware: Any, scoring: Scoring) -> Any:
             collected = TopCollector(len(logits), min(scoring.k, 3), scoring.keep)
-            collected.add(np.arange(len(logits)), logits)
+            collected.add(np.arange(len(logits)), torch.from_numpy(logits))
             return {"whole": collected.done()}
 
         monkeypatch.setattr(validation, "score_documents", score_documents)
@@ -66,9 +69,9 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def scorers(values: np.ndarray[Any, Any]) -> ScoredDocuments:
     """One scorer that says these values."""
-    one = Fusion(knots=np.ones(1), weights=np.ones((1, 1)), bias=np.zeros(1))
+    one = FrequencyLinear(knots=np.ones(1), weights=np.ones((1, 1)), bias=np.zeros(1))
     fused = FusedScorers(scorers=[], fusion=one, alone={}, train_counts=COUNTS, analyser=PLAIN)
-    return ScoredDocuments(scorers=fused, candidates=gather_candidates([keep_best(values.astype(np.float32), 3)]))
+    return ScoredDocuments(scorers=fused, pairs=gather_pairs([keep_best(values.astype(np.float32), 3)]))
 
 
 def test_figures_of_a_network_alone_are_those_at_the_best_threshold(played: Any) -> None:
@@ -86,7 +89,7 @@ def test_beside_scorers_figures_are_of_the_whole_and_the_network_is_told_alone(p
 def test_the_weights_of_network_and_scorers_follow_what_they_know(played: Any) -> None:
     noise = np.random.default_rng(0).normal(size=GOLD.shape).astype(np.float32)
     deaf, heard = played(noise, scorers(GOLD + 0.1)).run(), played(SURE, scorers(np.random.default_rng(1).random(GOLD.shape))).run()
-    assert deaf.calibrated.fusion.weights[0].max() < heard.calibrated.fusion.weights[0].min()
+    assert deaf.calibrated.calibration.linear.weights[0].max() < heard.calibrated.calibration.linear.weights[0].min()
 
 
 def test_a_model_that_assigns_everything_is_stopped(played: Any) -> None:

@@ -1,4 +1,4 @@
-"""Scorers fitted together: what they say of documents, what becomes of those that fail, and input that is odd."""
+"""Scorers fitted together: what they give, what becomes of those that fail, odd input, and reasons."""
 
 from __future__ import annotations
 
@@ -9,51 +9,27 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from scoring.conftest import NAMES, SIGNS, best, clinic, fit
 
-from plant_cli.api import Choice, ComponentError, Documents, FittedScorer, NoOptions, Reason, ScorerInput, ScorerSpec, SilentReporter, Split
+from plant_cli.api import (
+    Choice,
+    ComponentError,
+    DataError,
+    Documents,
+    FittedScorer,
+    NoOptions,
+    Reason,
+    ScorerInput,
+    ScorerSpec,
+    SilentReporter,
+    Split,
+)
 from plant_cli.data.analysers import PLAIN
 from plant_cli.data.labels import LabelTable
 from plant_cli.registry import installed
-from plant_cli.scoring.models import score_parts
-from plant_cli.scoring.scorers import FittedScorers, fit_scorers, read_words
-
-NAMES = ("words", "titles", "neighbours", "linear")
-SIGNS = {"fever": "fever and chills", "arm": "fracture of the arm", "leg": "fracture of the leg", "cough": "cough at night"}
-
-
-def clinic(documents: int = 40, titles: Sequence[str | None] = tuple(SIGNS), same: bool = False) -> tuple[Split, LabelTable]:
-    """Documents that name their one or two labels."""
-    chance = np.random.default_rng(0)
-    gold = np.zeros((documents, 4), dtype=np.int64)
-    for row in range(documents):
-        gold[row, chance.permutation(4)[: 1 + row % 2]] = 1
-    if same:
-        gold[:] = 1
-    signs = list(SIGNS.values())
-    texts = [f"patient {row} has " + " and ".join(signs[label] for label in np.flatnonzero(own)) for row, own in enumerate(gold)]
-    split = Split(
-        name="train",
-        doc_ids=[f"d{row}" for row in range(documents)],
-        texts=texts,
-        gold=csr_array(gold),
-        unseen=csr_array((documents, 0), dtype=np.int64),
-    )
-    return split, LabelTable(ids=["a", "b", "c", "d"], titles=list(titles), train_counts=gold.sum(axis=0).tolist())
-
-
-def fit(names: Sequence[str] = NAMES, *more: ScorerSpec, reporter: Any = None, allow_missing: bool = False, **corpus: Any) -> FittedScorers:
-    split, labels = clinic(**corpus)
-    chosen = [installed().resolve(ScorerSpec, Choice(name=name)) for name in names]
-    chosen += [(spec, spec.options()) for spec in more]
-    found = fit_scorers(chosen, split, labels, PLAIN, reporter or SilentReporter(), seed=0, allow_missing=allow_missing)
-    assert found is not None
-    return found
-
-
-def best(fitted: FittedScorers, texts: Sequence[str]) -> list[int]:
-    scored = fitted.scorers.read(texts, SilentReporter(), "texts")
-    found: list[int] = scored.logits(np.arange(len(texts))).argmax(axis=1).tolist()
-    return found
+from plant_cli.scoring.lexical import number_words
+from plant_cli.scoring.scorer_fitting import fit_scorers
+from plant_cli.scoring.scorers import NamedScorer, ScorerError, ask, check_scores, explain_labels, score_parts
 
 
 class Played:
@@ -150,9 +126,9 @@ def test_a_label_is_found_by_each_of_its_names() -> None:
     assert plain is not None
     assert best(found, ["pyrexia", "fever and chills", "crural", "cough at night"]) == [0, 0, 2, 3]
     [scorer] = found.scorers.scorers
-    reasons = scorer.scorer.explain(read_words(["high pyrexia"], PLAIN), [0, 1])
+    reasons = scorer.scorer.explain(words_of("high pyrexia"), [0, 1])
     assert reasons == [Reason(text="“pyrexia”: pyrexia", words=("pyrexia",)), Reason(text="")]
-    [whole] = [view.matrix.toarray() for view in scorer.score(read_words(["fever and chills"], PLAIN), 4)][:1]
+    [whole] = [view.matrix.toarray() for view in scorer.score(words_of("fever and chills"), 4)][:1]
     assert whole[0, 0] == pytest.approx(1, abs=1e-5)  # another name takes nothing from the one that fits
     assert whole[0, 1] == 0  # without any name there is nothing to compare with
     assert best(plain, ["fever and chills"]) == [0]
@@ -196,8 +172,12 @@ def test_what_the_weights_are_learned_from_is_the_same_with_the_same_seed() -> N
     assert np.array_equal(one.scorers.fusion.weights, other.scorers.fusion.weights)
 
 
+def words_of(text: str) -> Documents:
+    return number_words([PLAIN.spell(text)])
+
+
 def test_words_are_those_of_the_corpus() -> None:
-    assert read_words(["Fever-free, 3 days"], PLAIN).vocabulary == ("fever", "free", "days")
+    assert words_of("Fever-free, 3 days").vocabulary == ("fever", "free", "days")
 
 
 def test_titles_propose_labels_that_no_training_document_has() -> None:
@@ -214,3 +194,120 @@ def test_titles_propose_labels_that_no_training_document_has() -> None:
     assert np.isfinite(logits).all()
     assert logits[0, 4] > logits[0, 5]
     assert logits[1].argmax() == 0
+
+
+class Failing:
+    """A scorer that can do nothing."""
+
+    def score(self, *given: Any) -> Any:
+        raise ValueError("no luck")
+
+    explain = tensors = score
+
+
+NAMED = NamedScorer(chosen=Choice(name="failing"), scorer=Failing(), views=1)  # type: ignore[arg-type]
+
+
+ONE = number_words([["a", "text"]])
+
+
+def test_a_scorer_that_fails_is_named_whatever_it_is_asked() -> None:
+    with pytest.raises(ScorerError, match="'failing' fails: ValueError: no luck") as caught:
+        NAMED.score(ONE, 3)
+    assert caught.value.name == "failing"
+    assert "--allow-missing leaves 'failing' out" in caught.value.todo
+    with pytest.raises(ScorerError, match="'failing' cannot say why: ValueError: no luck"):
+        NAMED.explain(ONE, [0])
+
+
+def test_errors_with_a_message_of_their_own_and_shortages_pass() -> None:
+    def fail(error: Exception) -> None:
+        raise error
+
+    own = DataError("bad", where="here", expected="good", todo="mend")
+    for error in (own, MemoryError()):
+        with pytest.raises(type(error)):
+            ask("failing", "fails", lambda error=error: fail(error))  # type: ignore[misc]
+
+
+def test_views_and_shapes_are_as_promised() -> None:
+    scores = [csr_array(np.ones((1, 3), dtype=np.float32))]
+    assert len(check_scores("a", lambda: scores, (1, 3))) == 1
+    with pytest.raises(ScorerError, match="takes 1 views of documents, not 2"):
+        check_scores("a", lambda: scores, (1, 3), views=2)
+    with pytest.raises(ScorerError, match=r"gives scores \(1, 3\), not \(1, 4\)"):
+        check_scores("a", lambda: scores, (1, 4))
+
+
+def test_a_scorer_has_no_scores_of_no_documents() -> None:
+    assert [scores.matrix.shape for scores in NAMED.score(number_words([]), 3)] == [(0, 3)]
+
+
+def explain(text: str, labels: list[int], trust: float = 1.0) -> list[Reason]:
+    """By scorers that count alike for every label."""
+    scored = fit().scorers.read([text], SilentReporter(), "texts", keep_words=True)
+    [found] = explain_labels(scored, np.full(4, trust, dtype=np.float32), np.array([labels], dtype=np.int64).reshape(1, -1))
+    return found
+
+
+def numbers(reason: str) -> list[float]:
+    return [float(part.split(" +")[1].split(" ")[0]) for part in reason.split("; ")]
+
+
+def test_reasons_name_scorers_and_words() -> None:
+    found = explain("a patient with fever and chills", [0, 2])
+    right, wrong = (reason.text for reason in found)
+    assert "fever" in right
+    assert "fever" in found[0].words
+    assert set(found[0].words) <= {"a", "patient", "with", "fever", "and", "chills"}
+    named = [part.split(" +")[0] for part in right.split("; ")]
+    assert set(named) <= {"words", "titles", "neighbours", "linear"}
+    assert numbers(right) == sorted(numbers(right), reverse=True)
+    assert len(wrong) < len(right)
+
+
+def test_numbers_are_what_is_left_beside_a_network() -> None:
+    [alone], [beside] = (explain("a patient with fever and chills", [0], trust) for trust in (1.0, 0.5))
+    assert len(numbers(beside.text)) >= 1
+    for half, whole in zip(numbers(beside.text), numbers(alone.text), strict=False):
+        assert abs(half - whole / 2) <= 0.1
+
+
+def test_no_labels_no_reasons() -> None:
+    assert explain("a", []) == []
+
+
+def test_documents_must_be_kept_in_words() -> None:
+    scored = fit().scorers.read(["fever"], SilentReporter(), "texts")
+    with pytest.raises(ValueError, match="not kept in words"):
+        explain_labels(scored, np.ones(4, dtype=np.float32), np.array([[0]]))
+
+
+def test_what_the_network_adds_stands_among_the_scorers() -> None:
+    scored = fit().scorers.read(["a patient with fever and chills"], SilentReporter(), "texts", keep_words=True)
+    labels, trust = np.array([[0, 2, 1]]), np.ones(4, dtype=np.float32)
+    [alone] = explain_labels(scored, trust, labels)
+    [found] = explain_labels(scored, trust, labels, np.array([[99.0, 0.04, -3.0]]))
+    assert found[0] == Reason(text=f"network +99.0; {alone[0].text}", words=alone[0].words)
+    assert found[1:] == alone[1:]
+
+
+def test_a_label_that_nothing_speaks_for_has_no_reason() -> None:
+    scored = fit().scorers.read(["zzz"], SilentReporter(), "texts", keep_words=True)
+    nothing = np.zeros(4, dtype=np.float32)
+    assert explain_labels(scored, nothing, np.array([[0]]), np.array([[-1.0]])) == [[Reason(text="")]]
+    assert explain_labels(scored, nothing, np.array([[0]]), np.array([[1.25]])) == [[Reason(text="network +1.2")]]
+
+
+def test_scorers_see_the_words_of_one_document_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever walks through a vocabulary would otherwise do so once for each text, over the words of all."""
+    scored = fit().scorers.read(["fever and chills", "a broken leg", "fever"], SilentReporter(), "texts", keep_words=True)
+    seen: list[int] = []
+    for scorer in scored.scorers.scorers:
+        explain = scorer.explain
+        monkeypatch.setattr(
+            type(scorer), "explain", lambda self, document, own, told=explain: seen.append(len(document.vocabulary)) or told(document, own)
+        )
+        break
+    explain_labels(scored, np.ones(4, dtype=np.float32), np.array([[0], [0], [0]]))
+    assert seen == [3] * 4 + [3] * 4 + [1] * 4

@@ -1,4 +1,4 @@
-"""Top lists against sorting, look-ups, blocks, ties, nDCG by a plain loop."""
+"""Lists of labels against sorting: top k, look-ups, floors, blocks, ties; the best labels without an array of all scores."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scoring.conftest import Drawn, draw
 
-from plant_cli.scoring.scores import (
-    Scores,
-    choose_best,
+from plant_cli.api import Interrupted
+from plant_cli.scoring.sparse_scores import (
+    SparseScores,
     cut_folds,
     cut_rows,
     find_pairs,
@@ -19,7 +19,9 @@ from plant_cli.scoring.scores import (
     multiply_best,
     order_shares,
     score_blocks,
+    top_k,
 )
+from plant_cli.scoring.top_labels import TopLabels, distinct_probabilities
 
 
 @given(st.lists(st.integers(0, 4), max_size=12), st.integers(1, 6), st.randoms())
@@ -27,7 +29,7 @@ def test_the_best_are_those_of_a_stable_sort_in_whatever_order_they_come(values:
     plain = sorted(range(len(values)), key=lambda label: (-values[label], label))[:k]
     order = list(range(len(values)))
     random.shuffle(order)
-    chosen = choose_best(np.array([values[label] for label in order]), np.array(order, dtype=np.int64), k)
+    chosen = top_k(np.array([values[label] for label in order]), k, np.array(order, dtype=np.int64))
     assert [order[at] for at in chosen] == sorted(plain)
 
 
@@ -35,32 +37,33 @@ def test_lists_of_an_array_and_of_a_sparse_matrix_are_the_same_where_scores_are_
     values = np.random.default_rng(0).random((6, 11)).astype(np.float32)
     dense, sparse = keep_best(values, 4), keep_best(csr_array(values), 4)
     np.testing.assert_array_equal(dense.matrix.toarray(), sparse.matrix.toarray())
-    np.testing.assert_array_equal(dense.floor, sparse.floor)
-    np.testing.assert_array_equal(dense.rank(4), np.argsort(-values, axis=1, kind="stable")[:, :4])
+    np.testing.assert_array_equal(dense.floors, sparse.floors)
+    np.testing.assert_array_equal(dense.top(3)[0], np.argsort(-values, axis=1, kind="stable")[:, :3])  # the fourth is no better than others
 
 
-def test_a_sparse_matrix_lists_what_it_stores_and_ranks_end_with_minus_one() -> None:
+def test_a_sparse_matrix_lists_what_it_stores() -> None:
     scores = keep_best(csr_array(np.array([[0.5, 0, 0, 0.25], [0, 0, 0, 0], [0, -1, 2, 0]], dtype=np.float32)), 3)
-    np.testing.assert_array_equal(scores.rank(3), [[0, 3, -1], [-1, -1, -1], [2, 1, -1]])
-    np.testing.assert_array_equal(scores.floor, [0, 0, -1])
+    assert [scores.matrix[[row]].indices.tolist() for row in range(3)] == [[0, 3], [], [1, 2]]
+    np.testing.assert_array_equal(scores.floors, [[0], [0], [-1]])
 
 
 def test_products_of_zero_and_below_are_not_listed() -> None:
     vectors = [csr_array(np.array(rows, dtype=np.float32)) for rows in ([[1.0, 1], [0, 1]], [[1.0, -1], [2, 0], [0, -3]])]
-    np.testing.assert_array_equal(multiply_best(*vectors).rank(3), [[1, -1, -1], [-1, -1, -1]])
+    np.testing.assert_array_equal(multiply_best(*vectors).matrix.toarray(), [[0, 2, 0], [0, 0, 0]])
 
 
 def test_what_is_not_listed_has_the_floor() -> None:
     scores = keep_best(np.array([[3.0, 1, 2], [-1, -2, -3]], dtype=np.float32), 2)
     rows, labels = np.divmod(np.arange(6), 3)
     np.testing.assert_array_equal(scores.look_up(rows, labels), [3, 2, 2, -1, -2, -2])
+    np.testing.assert_array_equal(scores.dense(np.array([1, 0])), [[-1, -2, -2], [3, 2, 2]])
     empty = keep_best(csr_array((2, 3), dtype=np.float32))
     np.testing.assert_array_equal(empty.look_up(rows, labels), np.zeros(6))
 
 
 def test_a_list_that_is_full_is_cut_at_its_least() -> None:
-    scores = Scores.of(csr_array(np.array([[3.0, 1.0, 2.0, 0.0], [3.0, 0.0, 2.0, 0.0]])), k=3)
-    assert scores.floor.tolist() == [1, 0]
+    scores = SparseScores.of(csr_array(np.array([[3.0, 1.0, 2.0, 0.0], [3.0, 0.0, 2.0, 0.0]])), k=3)
+    assert scores.floors.tolist() == [[1], [0]]
 
 
 def test_the_share_of_pairs_in_the_right_order_equals_a_plain_loop() -> None:
@@ -90,14 +93,14 @@ def test_products_are_the_same_in_blocks_of_any_size(drawn: Drawn, monkeypatch: 
     other = csr_array(draw(1, documents=7).counts)
     whole = multiply_best(drawn.counts, other, 3)
     np.testing.assert_array_equal(whole.matrix.toarray(), keep_best(csr_array(drawn.counts @ other.T), 3).matrix.toarray())
-    monkeypatch.setattr("plant_cli.scoring.scores.cut_rows", lambda rows, width: cut_rows(rows, width, 10))
+    monkeypatch.setattr("plant_cli.scoring.sparse_scores.cut_rows", lambda rows, width: cut_rows(rows, width, 10))
     np.testing.assert_array_equal(multiply_best(drawn.counts, other, 3).matrix.toarray(), whole.matrix.toarray())
 
 
 def test_no_documents_have_no_scores() -> None:
     none = score_blocks(0, 5, lambda block: np.zeros((0, 5), dtype=np.float32))
     assert none.matrix.shape == (0, 5)
-    assert none.rank(2).shape == (0, 2)
+    assert none.top(2)[0].shape == (0, 2)
 
 
 def test_blocks_cover_all_rows_once_and_hold_few_pairs() -> None:
@@ -112,3 +115,50 @@ def test_folds_are_drawn_from_all_of_train_and_leave_out_a_fifth_at_most() -> No
     assert sorted(np.concatenate(folds).tolist()) == list(range(100))
     assert max(map(len, folds)) <= 20
     assert all(np.diff(fold).max() > 1 for fold in folds)  # no slices: neighbours in a file are often alike
+
+
+def draw_grouped(seed: int, density: float, documents: int = 70, labels: int = 300) -> SparseScores:
+    """Few labels of a document are listed, the others have one of twelve floors; there are few different scores, so many are equal."""
+    chance = np.random.default_rng(seed)
+    listed = chance.random((documents, labels)) < density
+    values = csr_array((chance.integers(-4, 5, listed.sum()).astype(np.float32), np.nonzero(listed)), shape=(documents, labels))
+    values.sort_indices()
+    floors = chance.integers(-6, 3, (documents, 12)).astype(np.float32)
+    return SparseScores(matrix=values, floors=floors, groups=chance.integers(0, 12, labels))
+
+
+@pytest.mark.parametrize("k", [1, 5, 100, 1000])
+@pytest.mark.parametrize("density", [0.0, 0.005, 0.1, 0.6, 1.0])
+def test_the_best_labels_are_those_of_a_stable_sort_of_all_scores(density: float, k: int) -> None:
+    for seed in range(5):
+        scores = draw_grouped(seed, density)
+        dense = scores.dense(np.arange(70))
+        labels, values, above = scores.top(k)
+        np.testing.assert_array_equal(labels, np.argsort(-dense, axis=1, kind="stable")[:, :k])
+        np.testing.assert_array_equal(values, np.take_along_axis(dense, labels, axis=1))
+        assert above == (dense >= 0).sum()
+        rows, columns = np.divmod(np.arange(dense.size), dense.shape[1])
+        np.testing.assert_array_equal(scores.look_up(rows, columns), dense.ravel())
+
+
+def test_no_array_of_all_labels_is_made() -> None:
+    """An array of all pairs would have 24 GB, and parts of it take minutes."""
+    labels, documents = 2_000_000, 3_000
+    cells = (np.zeros(documents, dtype=np.float32), np.arange(documents) * 7, np.arange(documents + 1))
+    floors = np.tile(np.array([[-2.0, -1.0]], dtype=np.float32), (documents, 1))
+    found = TopLabels.of(SparseScores(matrix=csr_array(cells, shape=(documents, labels)), floors=floors, groups=np.arange(labels) % 2), 3)
+    assert found.labels[[0, 1, 2_999]].tolist() == [[0, 1, 3], [7, 1, 3], [20_993, 1, 3]]
+    assert found.assigned_share == 1 / labels
+
+
+def test_it_stops_when_it_is_asked_to() -> None:
+    with pytest.raises(Interrupted):
+        TopLabels.of(draw_grouped(0, 0.1), 3, lambda: True)
+
+
+def test_different_logits_have_different_probabilities_and_equal_ones_the_same() -> None:
+    logits = np.array([[90.0, 60.0, 60.0, 50.0, 37.0, 3.0, 0.0, -2.0, -2.0], [2.0, 1.0, 0.5, 0.0, 0.0, -1.0, -1.5, -40.0, -90.0]])
+    found = distinct_probabilities(logits)
+    assert np.array_equal(np.diff(found, axis=1) < 0, np.diff(logits, axis=1) < 0)
+    assert np.allclose(found, 1 / (1 + np.exp(-logits)), rtol=1e-12, atol=1e-15)
+    assert found[0, 1] < 1.0

@@ -1,0 +1,96 @@
+"""Averages of several trained models: the best labels under the mean of their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+
+from plant_cli.api import LabelIndex, Split, SplitName
+from plant_cli.network.cuts import Cut
+from plant_cli.scoring.network_scores import TopCollector
+from plant_cli.scoring.predictions import ScoreWriter, writing_scores
+from plant_cli.scoring.top_labels import Keep, Logits, Rows, TopLabels
+
+Mean = Literal["probabilities", "logits"]
+NUMBERS = 1 << 22
+"""Scores that are in memory at a time when the best labels are looked for."""
+Score = Callable[[SplitName, Keep], Cut]
+"""Scores every document of a split and hands rows [B] and logits [B, L] of each batch on; gives what was not read."""
+
+
+def average_splits(
+    members: Sequence[Callable[[], Score]],
+    splits: Mapping[SplitName, Split],
+    labels: LabelIndex,
+    folders: Mapping[SplitName, Path],
+    mean: Mean,
+    k: int,
+) -> dict[SplitName, TopLabels]:
+    """The k best labels of each document under the mean of the members' scores, by split.
+
+    Args:
+        members: each loads one model; at least one.
+        splits: to be scored.
+        labels: the label index.
+        folders: where the mean scores of each split are left (`plant_cli.scoring.predictions`); made if they are not there.
+        mean: of probabilities, or of logits.
+        k: labels kept of each document.
+    """
+    with ExitStack() as stack:
+        kept: dict[SplitName, ScoreWriter] = {}
+        for name, split in splits.items():
+            folders[name].mkdir(exist_ok=True)
+            kept[name] = stack.enter_context(writing_scores(folders[name], split.doc_ids, len(labels), labels.hash))
+        cuts = average_members(members, kept, mean)
+        found = {name: find_best(kept[name], len(split), len(labels), k) for name, split in splits.items()}
+    return {name: replace(top, cut=cuts[name]) for name, top in found.items()}
+
+
+def average_members(members: Sequence[Callable[[], Score]], kept: Mapping[SplitName, ScoreWriter], mean: Mean) -> dict[SplitName, Cut]:
+    """Leave the mean scores of the members in files, as logits; each member is loaded once, after the one before it is gone.
+
+    Returns:
+        Of each split, the most that a member did not read.
+    """
+    cuts = {name: Cut() for name in kept}
+    for count, load in enumerate(members):
+        score = load()
+        for name, file in kept.items():
+            cut = score(name, partial(_add, file, count, mean))
+            cuts[name] = max(cuts[name], cut, key=lambda cut: cut.tokens) if count else cut
+        del score
+    return cuts
+
+
+def _add(kept: ScoreWriter, count: int, mean: Mean, rows: Rows, logits: Logits) -> None:
+    kept.write(rows, join_mean(kept.read(rows), logits, count, mean) if count else logits)
+
+
+def join_mean(before: Logits, logits: Logits, count: int, mean: Mean) -> Logits:
+    """The logit of the mean of `count` members, of which `before` is the logit, and one more.
+
+    Probabilities are averaged as logarithms in double precision, so that none becomes 0 or 1.
+    """
+    old, new = before.astype(np.float64), logits.astype(np.float64)
+    if mean == "logits":
+        return (old + (new - old) / (count + 1)).astype(np.float32)
+    yes = np.logaddexp(np.log(count) - np.logaddexp(0.0, -old), -np.logaddexp(0.0, -new))
+    no = np.logaddexp(np.log(count) - np.logaddexp(0.0, old), -np.logaddexp(0.0, new))
+    joined: Logits = (yes - no).astype(np.float32)
+    return joined
+
+
+def find_best(kept: ScoreWriter, documents: int, labels: int, k: int) -> TopLabels:
+    """The k best labels of each document, ties by index."""
+    collected, step = TopCollector(documents, min(k, labels)), max(1, NUMBERS // labels)
+    for start in range(0, documents, step):
+        rows = np.arange(start, min(start + step, documents))
+        collected.add(rows, torch.from_numpy(kept.read(rows)))
+    return collected.done()

@@ -1,0 +1,281 @@
+"""Documents scored by a network, alone or with scorers; imports torch, which a model of scorers alone does without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from plant_cli.api import Analyser, Reading, Reporter, TrainingError
+from plant_cli.network.assembly import Network
+from plant_cli.network.candidates import UNSCORED, measure_recall, score_all, score_pairs
+from plant_cli.network.cuts import measure_cut
+from plant_cli.network.hardware import Hardware
+from plant_cli.network.reading import HiddenReader, LiveReader, find_token_words, lengths, sorted_batches, tokenize
+from plant_cli.runs.session import stopped
+from plant_cli.scoring.calibration import LIMIT, apply_maps
+from plant_cli.scoring.fusion import ScoredPairs
+from plant_cli.scoring.models import Combination, TrainedModel
+from plant_cli.scoring.predictions import NETWORK
+from plant_cli.scoring.scorers import ScoredDocuments, explain_labels, score_parts
+from plant_cli.scoring.sparse_scores import KEPT, top_k
+from plant_cli.scoring.top_labels import Keep, Logits, Rows, Scoring, TopLabels, distinct_probabilities
+
+Ints = npt.NDArray[np.int64]
+Rescore = Callable[[Rows, Tensor], Tensor]
+"""From rows [b] and the network's logits for them [b, L] to the logits that count [b, L]."""
+WHOLE = "whole"
+
+
+def top_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k best of logits [B, L] as (indices, logits) [B, k]; equal scores by label index, also at rank k. `top_k` on any device."""
+    k = min(k, logits.shape[1])
+    found = logits.topk(k, dim=1, sorted=False).indices.sort(dim=1).values
+    lowest = logits.gather(1, found).amin(1, keepdim=True)
+    for row in ((logits >= lowest).sum(1) > k).nonzero().squeeze(1):  # equal scores at rank k: the lower indices are taken
+        found[row] = torch.sort(logits[row], descending=True, stable=True).indices[:k].sort().values
+    values, order = torch.sort(logits.gather(1, found), dim=1, descending=True, stable=True)
+    return found.gather(1, order), values
+
+
+class TopCollector:
+    """The k best labels of N documents, collected batch after batch; `keep` is given the rows and all logits of each batch."""
+
+    def __init__(self, documents: int, k: int, keep: Keep | None = None) -> None:
+        self.keep = keep
+        self.labels = np.zeros((documents, k), dtype=np.int64)
+        self.scores = np.zeros((documents, k), dtype=np.float64)
+        self.counts = np.zeros(2, dtype=np.int64)  # pairs with a probability of at least one half, all that were scored
+
+    def add(self, rows: Rows, logits: Tensor, candidates: Tensor | None = None) -> None:
+        """Take the best of the logits [b, L] of some documents, on any device; `candidates` [b, L] are the scored pairs (default: all)."""
+        best, values = top_labels(logits, self.labels.shape[1])
+        self.labels[rows], self.scores[rows] = best.cpu().numpy(), distinct_probabilities(values.cpu().numpy().astype(np.float64))
+        self.counts += int((logits >= 0).sum()), logits.numel() if candidates is None else int(candidates.sum())
+        if self.keep is not None:
+            self.keep(rows, logits.cpu().numpy())
+
+    def done(self) -> TopLabels:
+        """What was collected."""
+        assigned, pairs = self.counts.tolist()
+        return TopLabels(labels=self.labels, scores=self.scores, assigned_share=assigned / max(1, pairs))
+
+
+class PairCollector:
+    """A network's logits of its best labels and of those that scorers list, collected batch after batch.
+
+    Where a network scores the labels of a shortlist alone, those that scorers list must be among them; the others are left out.
+
+    Args:
+        documents: N.
+        labels: L.
+        scored: the documents, as the scorers see them; None without scorers.
+    """
+
+    def __init__(self, documents: int, labels: int, scored: ScoredDocuments | None) -> None:
+        self.shape = (documents, labels)
+        self.scored = scored
+        width = min(KEPT, labels)
+        self.top, self.logits = np.zeros((documents, width), dtype=np.int64), np.zeros((documents, width))
+        self.listed = np.zeros(0 if scored is None else len(scored.pairs.rows))
+
+    def keep(self, rows: Rows, logits: Logits) -> None:
+        """Take the logits [b, L] of some documents."""
+        for row, own in zip(rows, logits, strict=True):
+            best = top_k(own, self.top.shape[1])
+            self.top[row], self.logits[row] = np.where(own[best] > UNSCORED, best, -1), own[best]
+            if self.scored is not None:
+                inside = self.scored.pairs.span(row)
+                self.listed[inside] = own[self.scored.pairs.labels[inside]]
+
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        """What processes add up: each has zeros where another has the documents."""
+        return self.top, self.logits, self.listed
+
+    def pairs(self) -> ScoredPairs:
+        """All pairs of all documents: the network's logits, then those of the scorers together."""
+        documents, labels = self.shape
+        kept = self.top.ravel() >= 0
+        rows = np.repeat(np.arange(documents), self.top.shape[1])[kept]
+        keys, values = rows * np.int64(labels) + self.top.ravel()[kept], self.logits.ravel()[kept]
+        if self.scored is not None:
+            listed = self.scored.pairs
+            keys = np.concatenate([keys, listed.rows * np.int64(labels) + listed.labels])
+            values = np.concatenate([values, self.listed])
+        keys, firsts = np.unique(keys, return_index=True)
+        rows, columns, values = keys // labels, keys % labels, values[firsts][:, None]
+        if self.scored is not None:
+            values = np.concatenate([values, self.scored.look_up(rows, columns)[:, None]], axis=1)
+        return ScoredPairs(shape=self.shape, rows=rows, labels=columns, values=values)
+
+
+@torch.no_grad()
+def score_documents(
+    network: Network, reader: HiddenReader, hardware: Hardware, scoring: Scoring, rescore: Mapping[str, Rescore] | None = None
+) -> dict[str, TopLabels]:
+    """The best labels of each document by the logits of a network, or by what becomes of them; the network is run once.
+
+    Args:
+        network: scores the documents.
+        reader: gives the documents.
+        hardware: the device, and the processes that share the documents.
+        scoring: how; `keep` is given the first logits that count, by each process those of its share.
+        rescore: what becomes of the network's logits, by name (default: they stay as they are, as `WHOLE`).
+
+    Raises:
+        Interrupted: the user stopped the command.
+        TrainingError: a logit is not a number.
+    """
+    network.eval()
+    rescore = rescore or {WHOLE: lambda rows, logits: logits}
+    sizes, stopping, wrong = lengths(reader.tokens), False, np.zeros(0, dtype=np.int64)
+    width = min(scoring.k, network.labels)
+    collected = {name: TopCollector(len(sizes), width, None if i else scoring.keep) for i, name in enumerate(rescore)}
+    with scoring.reporter.progress(f"scoring {scoring.name}", len(sizes), "documents") as task:
+        for rows in hardware.processes.share(sorted_batches(sizes, scoring.batch)):
+            if stopping := scoring.should_stop():
+                break
+            reading = reader.read(rows)
+            candidates = None if scoring.candidates is None else scoring.candidates.of(rows, reading.mask.device)
+            with hardware.autocast():
+                logits = _score(network, reading, candidates)
+            for name, change in rescore.items():  # one of the results is in memory at a time
+                collected[name].add(rows, change(rows, logits), candidates)
+            wrong = rows[np.isnan(next(iter(collected.values())).scores[rows, 0])]  # what is not a number comes first
+            if len(wrong):
+                break
+            task.advance(len(rows) * hardware.processes.count)
+    if hardware.processes.any(stopping):
+        raise stopped("while scoring", f"scoring {scoring.name}", "all documents scored")
+    if hardware.processes.any(len(wrong) > 0):
+        raise _not_numbers(network, scoring, wrong)
+    for found in collected.values():  # each process has the rows of its share, and zeros elsewhere
+        hardware.processes.add_arrays(found.labels, found.scores, found.counts)
+    return {name: found.done() for name, found in collected.items()}
+
+
+def _score(network: Network, reading: Reading, candidates: Tensor | None) -> Tensor:
+    """Logits [B, L] of all labels, or of each document's candidates, bool [B, L]."""
+    if candidates is None:
+        return score_all(network.decoder, reading, network.labels)
+    return score_pairs(network.decoder, reading, candidates)
+
+
+def _not_numbers(network: Network, scoring: Scoring, rows: Rows) -> TrainingError:
+    section = network.section
+    return TrainingError(
+        f"the logits of the network ({section.decoder.name} on {section.backbone.name}) are not numbers",
+        where=f"scoring {scoring.name}" + (f", document {rows[0] + 1}" if len(rows) else ", in another process"),
+        expected="numbers",
+        todo="train it again with lower rates or --precision fp32 (plant finetune --force)",
+    )
+
+
+class Combine:
+    """What becomes of a network's logits where there are scorers, too, or a calibration was learned (`Rescore`).
+
+    Args:
+        combination: the scorers and the calibration.
+        scored: the documents, as the scorers see them; None without scorers.
+        explained: labels of each document for which it is noted what the network adds; 0: nothing is noted.
+
+    Attributes:
+        added: log-odds that the network adds to the best labels, over its mean for the pairs that scorers list, best label first [N, k].
+    """
+
+    def __init__(self, combination: Combination, scored: ScoredDocuments | None, explained: int = 0) -> None:
+        self.combination = combination
+        self.scored = scored
+        self.weights, self.bias = (torch.from_numpy(part) for part in combination.calibration.at(combination.train_counts))
+        self.added = np.zeros((0 if scored is None else len(scored), explained))
+
+    def __call__(self, rows: Rows, logits: Tensor) -> Tensor:
+        """Calibrated logits [b, L] of some documents from those of the network."""
+        weights, bias = self.weights.to(logits.device), self.bias.to(logits.device)
+        found = torch.addcmul(bias, logits.clamp(-LIMIT, LIMIT), weights[0])
+        if self.scored is not None:
+            found.addcmul_(torch.from_numpy(self.scored.logits(rows)).to(logits.device), weights[1])
+        maps = self.combination.calibration.maps
+        if maps:
+            found = torch.from_numpy(apply_maps(maps, found.float().cpu().numpy(), self.combination.train_counts)).to(found)
+        found.masked_fill_(logits < UNSCORED / 2, UNSCORED)  # what a shortlist left out is not found by scorers either
+        if self.added.size:
+            self._note(rows, logits.clamp(-LIMIT, LIMIT).double().cpu(), top_labels(found, self.added.shape[1])[0].cpu())
+        return found
+
+    def _note(self, rows: Rows, logits: Tensor, best: Tensor) -> None:
+        assert self.scored is not None  # else nothing is noted
+        for row, own, labels in zip(rows.tolist(), logits, best, strict=True):
+            listed = torch.from_numpy(self.scored.pairs.labels[self.scored.pairs.span(row)])
+            average = own[listed].mean() if len(listed) else own.mean()
+            self.added[row] = (self.weights[0][labels] * (own[labels] - average)).numpy()
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkModel(TrainedModel):
+    """A trained network, with the scorers beside it."""
+
+    network: Network  # its decoder is folded: it cannot be trained further
+    hardware: Hardware
+    analyser: Analyser
+    vocabulary: Sequence[str] = ()  # words of the run's relevance table, for decoders that look at words
+    fold: bool = True  # whether the decoder is made ready for scoring alone; a folded decoder shows no attention
+
+    def __post_init__(self) -> None:
+        self.network.to(self.hardware.device)
+        if self.fold:
+            with self.hardware.autocast():
+                self.network.fold_decoder()
+
+    def score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
+        """The k best labels of each text."""
+        scored = None if self.scorers is None else self.scorers.read(texts, scoring.reporter, scoring.name, keep_words=scoring.reasons)
+        live = self._read(texts, scoring)
+        reader = live if scoring.cached is None else scoring.cached(live)
+        rescore: dict[str, Rescore] = {WHOLE: lambda rows, logits: logits}
+        parts: dict[str, TopLabels] = {}
+        combine = None
+        if self.combination is not None:
+            explained = min(scoring.k, self.network.labels) if scoring.reasons and scored is not None else 0
+            rescore[WHOLE] = combine = Combine(self.combination, scored, explained)
+        if scoring.parts and scored is not None:
+            rescore[NETWORK] = lambda rows, logits: logits
+            parts = score_parts(scored, scoring.k)
+        found = score_documents(self.network, reader, self.hardware, scoring, rescore)
+        whole = found.pop(WHOLE)
+        recall = None
+        if scoring.candidates is not None:
+            recall = measure_recall(self.network, reader, self.hardware, scoring.candidates, scoring.k, batch=scoring.batch)
+        reasons: Sequence[Sequence[Any]] = ()
+        if scoring.reasons and combine is not None and scored is not None:
+            reasons = explain_labels(scored, combine.combination.scorer_weights, whole.labels, combine.added)
+        cut = measure_cut(live.tokens, scoring.evidence)
+        return replace(whole, shortlist_recall=recall, cut=cut, parts=found | parts, reasons=reasons)
+
+    @torch.no_grad()
+    def attend(self, texts: Sequence[str], labels: Sequence[Sequence[int]], reporter: Reporter) -> list[tuple[Ints, list[Any]]]:
+        """Of each text the spans of its tokens [T, 2], and the attention of each of its labels on them [T]."""
+        self.network.eval()
+        reader = self._read(texts, Scoring(name="documents", k=1, batch=1, reporter=reporter))
+        found: list[tuple[Ints, list[Any]]] = []
+        with self.hardware.autocast(), reporter.progress("attention", len(texts), "documents") as task:
+            for row, own in enumerate(labels):
+                spans = np.asarray(reader.tokens.spans[row], dtype=np.int64).reshape(-1, 2)
+                weights = [np.zeros(len(spans))] * len(own)
+                if own and len(spans):
+                    wanted = torch.tensor(own, device=self.hardware.device)
+                    on_tokens = self.network.decoder.attention(reader.read(np.array([row])), wanted)
+                    weights = list(on_tokens[0, :, : len(spans)].double().cpu().numpy())
+                found.append((spans, weights))
+                task.advance(1)
+        return found
+
+    def _read(self, texts: Sequence[str], scoring: Scoring) -> LiveReader:
+        tokens = tokenize(self.network, texts, scoring.reporter, scoring.name, evidence=scoring.evidence)
+        words = find_token_words(texts, tokens, self.vocabulary, self.analyser) if self.network.needs_words else None
+        return LiveReader(self.network, tokens, self.hardware, words)

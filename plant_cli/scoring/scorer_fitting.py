@@ -1,0 +1,208 @@
+"""Scorers fitted on train, with the weights that left-out scores of train teach."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, vstack
+
+from plant_cli.api import Analyser, Choice, ComponentError, LabelIndex, Options, Reporter, ScorerInput, ScorerSpec, Split
+from plant_cli.scoring.fusion import fit_fusion, gather_pairs, learned_nothing
+from plant_cli.scoring.lexical import number_words
+from plant_cli.scoring.scorers import FusedScorers, NamedScorer, ScoredDocuments, ScorerError, ask, check_scores
+from plant_cli.scoring.sparse_scores import SparseScores, cut_folds, no_scores, order_shares
+from plant_cli.scoring.top_labels import Rows
+
+SAMPLE = 1000  # training documents whose left-out scores teach the weights
+FEW = 30  # documents from which on it is noted that a scorer tells no labels apart
+Fitted = tuple[NamedScorer, list[SparseScores]]  # with its scores of documents that were left out
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusionFit:
+    """Scorers as they were fitted."""
+
+    scorers: FusedScorers  # fitted on all of train
+    rows: Rows  # training documents whose left-out scores taught the weights [b]
+    left_out: ScoredDocuments  # these scores
+    seconds: Mapping[str, float]  # that each scorer took
+    missing: Mapping[str, str] = field(default_factory=dict)  # why scorers were left out, by name
+    validation: ScoredDocuments | None = None  # scores of validation; None without it
+
+
+def fit_scorers(
+    chosen: Sequence[tuple[ScorerSpec, Options]],
+    train: Split,
+    labels: LabelIndex,
+    analyser: Analyser,
+    reporter: Reporter,
+    *,
+    seed: int,
+    validation: Sequence[str] | None = None,
+    allow_missing: bool = False,
+    check: Callable[[], None] = lambda: None,
+) -> FusionFit | None:
+    """Fit scorers on train, learn from left-out scores of train how much each counts, and score validation.
+
+    Args:
+        chosen: scorers and their options.
+        train: the training split: nothing else is learned from.
+        labels: the label index, with titles.
+        analyser: finds the words of texts and titles.
+        reporter: where progress, notes and warnings go.
+        seed: of the sample that teaches the weights.
+        validation: texts that are scored; None: none are.
+        allow_missing: whether a scorer that fails is left out with a warning.
+        check: called between scorers; raises if the user stopped the command.
+
+    Returns:
+        None if no scorer is left.
+
+    Raises:
+        ComponentError: a scorer fails, or its scores are not what was promised.
+    """
+    missing: dict[str, str] = {}
+    while True:
+        fit = _fit_all(chosen, train, labels, analyser, reporter, seed, missing, allow_missing=allow_missing, check=check)
+        if fit is None or validation is None:
+            return fit
+        try:
+            return replace(fit, validation=fit.scorers.read(validation, reporter, "validation"))
+        except ScorerError as error:
+            if not allow_missing:
+                raise
+            reporter.warn(f"{error.what}: it is left out, and the others are fitted anew")
+            missing[error.name] = error.what
+            chosen = [(spec, options) for spec, options in chosen if spec.name != error.name]
+
+
+def _fit_all(
+    chosen: Sequence[tuple[ScorerSpec, Options]],
+    train: Split,
+    labels: LabelIndex,
+    analyser: Analyser,
+    reporter: Reporter,
+    seed: int,
+    missing: Mapping[str, str],
+    *,
+    allow_missing: bool,
+    check: Callable[[], None],
+) -> FusionFit | None:
+    given = _gather_input(train, labels, analyser, reporter, seed)
+    fitted: dict[str, Fitted] = {}
+    seconds: dict[str, float] = {}
+    missing = dict(missing)
+    with reporter.progress("fitting scorers", len(chosen), "scorers") as task:
+        for spec, options in chosen:
+            check()
+            started = time.perf_counter()
+            found = _fit_or_miss(spec, options, given, allow_missing=allow_missing)
+            if isinstance(found, str):
+                missing[spec.name] = found
+            else:
+                fitted[spec.name] = found
+            seconds[spec.name] = time.perf_counter() - started
+            task.advance(1)
+    if not fitted:
+        return None
+    left_out = _weigh(fitted, given, analyser, {spec.name: spec.zero_shot for spec, _ in chosen})
+    return FusionFit(scorers=left_out.scorers, rows=given.rows, left_out=left_out, seconds=seconds, missing=missing)
+
+
+def _gather_input(train: Split, labels: LabelIndex, analyser: Analyser, reporter: Reporter, seed: int) -> ScorerInput:
+    sample = np.random.default_rng(seed).permutation(len(train))[:SAMPLE]
+    names: list[Sequence[str]] = []  # words of the title and the other names of each label, each name once
+    label_of: list[int] = []
+    for label, (title, others) in enumerate(zip(labels.titles, labels.alternatives, strict=True)):
+        own = [words for words in dict.fromkeys(tuple(analyser.spell(name or "")) for name in (title, *others)) if words]
+        names += own
+        label_of += [label] * len(own)
+    gold = csr_array(train.gold.astype(np.int64))
+    gold.sort_indices()
+    return ScorerInput(
+        documents=number_words(analyser.spell(text) for text in train.texts),
+        doc_ids=train.doc_ids,
+        gold=gold,
+        names=number_words(names),
+        label_of=np.array(label_of, dtype=np.int64),
+        rows=np.sort(sample).astype(np.int64),
+        reporter=reporter,
+    )
+
+
+def _fit_or_miss(spec: ScorerSpec, options: Options, given: ScorerInput, *, allow_missing: bool) -> Fitted | str:
+    """A fitted scorer, or why it is left out: labels have no names that it could use, or it fails and may be left out."""
+    if spec.needs_names and not len(given.names):
+        given.reporter.note(f"scorer {spec.name}: left out, no label has a title")
+        return "no label has a title"
+    try:
+        return _fit(spec, options, given)
+    except ComponentError as error:
+        if not allow_missing:
+            raise
+        given.reporter.warn(f"{error.what}: it is left out")
+        return error.what
+
+
+def _fit(spec: ScorerSpec, options: Options, given: ScorerInput) -> Fitted:
+    """A scorer fitted on all of train, and its scores of documents that were left out."""
+    shape = (len(given.rows), given.gold.shape[1])
+    fitted = ask(spec.name, "cannot be fitted", lambda: spec.fit(options, given))
+    ask(spec.name, "cannot be saved", fitted.scorer.tensors)  # better now than after hours of training
+    parts = fitted.left_out
+    left_out = check_scores(spec.name, lambda: _leave_folds_out(spec, options, given) if parts is None else parts, shape)
+    if spec.needs_names and not any(_tells_apart(order_shares(view, csr_array(given.gold[given.rows]))) for view in left_out):
+        given.reporter.note(f"scorer {spec.name}: tells no labels apart here; are titles in the language of the texts?")
+    chosen = Choice(name=spec.name, options=options.model_dump(mode="json"))
+    return NamedScorer(chosen=chosen, scorer=fitted.scorer, views=len(left_out)), left_out
+
+
+def _tells_apart(shares: npt.NDArray[np.float64]) -> bool:
+    """Whether pairs of labels are in the right order more often than by chance; few documents are no reason to doubt it."""
+    return len(shares) < FEW or float(shares.mean()) - 2 * float(shares.std(ddof=1)) / len(shares) ** 0.5 > 0.5
+
+
+def _leave_folds_out(spec: ScorerSpec, options: Options, given: ScorerInput) -> list[csr_array]:
+    """Scores of `given.rows` by scorers that were fitted without their fold."""
+    count, wanted = len(given.documents), len(given.rows)
+    if count < 2:
+        return [no_scores(wanted, given.gold.shape[1])]
+    parts, folds = [], cut_folds(count, wanted)
+    for fold in folds:
+        kept = np.setdiff1d(np.arange(count), given.rows[fold])
+        others = replace(
+            given,
+            documents=given.documents.take(kept),
+            doc_ids=[given.doc_ids[row] for row in kept],
+            gold=csr_array(given.gold[kept]),
+            rows=np.zeros(0, dtype=np.int64),
+        )
+        parts.append(spec.fit(options, others).scorer.score(given.documents.take(given.rows[fold])))
+    order = np.argsort(np.concatenate(folds))
+    return [csr_array(csr_array(vstack(view, format="csr"))[order]) for view in zip(*parts, strict=True)]
+
+
+def _weigh(fitted: Mapping[str, Fitted], given: ScorerInput, analyser: Analyser, zero_shot: Mapping[str, bool]) -> ScoredDocuments:
+    """Left-out scores of train by the scorers, and the weights that they teach."""
+    counts = np.bincount(given.gold.indices, minlength=given.gold.shape[1]).astype(np.int64)
+    pairs, gold = gather_pairs([view for _, views in fitted.values() for view in views]), csr_array(given.gold[given.rows])
+    ends = [0, *accumulate(len(views) for _, views in fitted.values())]
+    able = [zero_shot[name] for name, (_, views) in fitted.items() for _ in views]
+    alone = {
+        name: fit_fusion(pairs.take(range(first, last)), gold, counts, left_out=True, zero_shot=able[first:last])
+        for name, first, last in zip(fitted, ends[:-1], ends[1:], strict=True)
+    }
+    fusion = next(iter(alone.values())) if len(alone) == 1 else fit_fusion(pairs, gold, counts, left_out=True, zero_shot=able)
+    if learned_nothing(fusion):
+        given.reporter.warn(
+            f"the weights of the scorers could not be learned, so all count alike: in the sample of {len(given.rows)} training documents "
+            "no label has both another training document and a place in the list of a scorer"
+        )
+    scorers = [scorer for scorer, _ in fitted.values()]
+    fused = FusedScorers(scorers=scorers, fusion=fusion, alone=alone, train_counts=counts, analyser=analyser)
+    return ScoredDocuments(scorers=fused, pairs=pairs)

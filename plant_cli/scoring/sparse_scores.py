@@ -1,0 +1,289 @@
+"""Sparse scores: few labels of a document are listed with their score, and all others have a floor; the k best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, vstack
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+KEPT = 200  # labels that a list holds
+SHARE = 5  # no more than one training document in so many is left out at a time
+PAIRS = 1 << 24  # (document, label) pairs held at a time
+BATCH = 64  # documents ranked between two checks whether the user stops
+
+
+def top_k(values: npt.NDArray[Any], k: int, labels: npt.NDArray[Any] | None = None) -> Ints:
+    """Positions of the k largest values, by rising label; a smaller label wins every tie.
+
+    Args:
+        values: to choose from [n].
+        k: how many to choose.
+        labels: whose they are [n], distinct (default: their positions).
+    """
+    order = np.arange(len(values)) if labels is None else labels
+    chosen = np.arange(len(values))
+    if len(values) > k:
+        falling = -values  # in this order many equal values at the low end, as of labels that no list has, cost nothing
+        least = -np.partition(falling, k - 1)[k - 1]
+        above, equal = np.flatnonzero(values > least), np.flatnonzero(values == least)
+        chosen = np.concatenate([above, equal[np.argsort(order[equal], kind="stable")[: k - len(above)]]])
+    found: Ints = chosen[np.argsort(order[chosen])]
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseScores:
+    """Scores of B documents for L labels.
+
+    A label that is not listed has a floor. A scorer has one floor for a document (G = 1), which such a label scores at most. A fused or
+    calibrated logit has one for each training frequency: labels that no scorer lists differ by that alone.
+    """
+
+    matrix: csr_array  # scores of the listed labels, csr [B, L] float32; columns of a row ascend, a stored zero counts
+    floors: Floats  # scores of the labels that are not listed, by group [B, G]
+    groups: Ints | None = None  # the group of each label [L]; None: all are in one
+
+    @classmethod
+    def of(cls, matrix: csr_array, k: int = KEPT) -> SparseScores:
+        """Lists of the best labels as scores: a list of k labels, or one that goes below 0, is taken to be cut.
+
+        Args:
+            matrix: csr [B, L], at most k labels of a document.
+            k: labels that a list holds at most.
+        """
+        found = csr_array(matrix.astype(np.float32))
+        found.sort_indices()
+        sizes = np.diff(found.indptr)
+        least = np.full(len(sizes), np.inf, dtype=np.float32)
+        filled = np.flatnonzero(sizes)
+        if len(filled):
+            least[filled] = np.minimum.reduceat(found.data, found.indptr[filled])
+        cut = (sizes > 0) & ((sizes >= k) | (least < 0))
+        return cls(matrix=found, floors=np.where(cut, least, np.float32(0)).astype(np.float32)[:, None])
+
+    @classmethod
+    def join(cls, parts: Iterable[SparseScores], labels: int) -> SparseScores:
+        """Scores of consecutive documents as one, by one floor a document; of no documents, for so many labels."""
+        found = list(parts) or [cls.of(no_scores(0, labels))]
+        matrix = csr_array(vstack([part.matrix for part in found], format="csr"))
+        return cls(matrix=matrix, floors=np.concatenate([part.floors for part in found]))
+
+    @cached_property
+    def rows(self) -> Ints:
+        """The document of each listed pair [P]."""
+        return np.repeat(np.arange(self.matrix.shape[0]), np.diff(self.matrix.indptr))
+
+    def look_up(self, rows: Ints, labels: Ints) -> Floats:
+        """Scores of (document, label) pairs [P], listed or not."""
+        at = find_pairs(self.matrix, rows, labels)
+        stored: Floats = np.append(self.matrix.data, np.float32(0))[at]  # the last one is that of pairs not found, at −1
+        return np.where(at >= 0, stored, self.floors[rows, self._groups[labels]])
+
+    def dense(self, rows: Ints) -> Floats:
+        """Scores of some documents for all labels [b, L]."""
+        scores: Floats = self.floors[rows][:, self._groups]
+        for position, row in enumerate(rows):
+            inside = slice(*self.matrix.indptr[row : row + 2])
+            scores[position, self.matrix.indices[inside]] = self.matrix.data[inside]
+        return scores
+
+    def top(self, k: int, check: Callable[[], None] = lambda: None) -> tuple[Ints, Floats, int]:
+        """The k best labels of each document and their scores [B, k], best first, and how many pairs score at least 0.
+
+        A smaller index comes first among equals: they are the labels that `dense` would give, which is not computed.
+
+        Args:
+            k: labels of each document; fewer if there are fewer.
+            check: called now and then; raises if the user stopped the command.
+        """
+        documents, width = self.matrix.shape[0], min(k, self.matrix.shape[1])
+        labels, scores = np.zeros((documents, width), dtype=np.int64), np.zeros((documents, width), dtype=np.float32)
+        above = 0
+        for row in range(documents):
+            if row % BATCH == 0:
+                check()
+            labels[row], scores[row], number = self._rank(row, width)
+            above += number
+        return labels, scores, above
+
+    def _rank(self, row: int, k: int) -> tuple[Ints, Floats, int]:
+        inside = slice(*self.matrix.indptr[row : row + 2])
+        labels: Ints = self.matrix.indices[inside].astype(np.int64)
+        scores, floors = self.matrix.data[inside], self.floors[row]
+        unlisted = self._sizes - np.bincount(self._groups[labels], minlength=len(self._sizes))
+        above = int((scores >= 0).sum() + unlisted[floors >= 0].sum())
+        open_floors = np.where(unlisted > 0, floors, -np.inf)
+        if np.count_nonzero(scores > open_floors.max()) < k:
+            more = self._find_unlisted(open_floors, unlisted, labels, k)
+            labels, scores = np.concatenate([labels, more]), np.concatenate([scores, floors[self._groups[more]]])
+        chosen = top_k(scores, k, labels)
+        chosen = chosen[np.argsort(-scores[chosen], kind="stable")]
+        return labels[chosen], scores[chosen], above
+
+    def _find_unlisted(self, floors: Floats, unlisted: Ints, listed: Ints, k: int) -> Ints:
+        """The k best of the labels that are not listed, and perhaps more of them.
+
+        Args:
+            floors: by group, −∞ where every label is listed [G].
+            unlisted: labels that are not listed, by group [G].
+            listed: the labels that are.
+            k: labels to find.
+        """
+        order = np.argsort(-floors, kind="stable")
+        enough = np.searchsorted(np.cumsum(unlisted[order]), k)
+        least = floors[order[min(int(enough), len(order) - 1)]]
+        groups = np.flatnonzero((floors >= least) & (unlisted > 0))
+        parts = [self._members[group][: k + self._sizes[group] - unlisted[group]] for group in groups]
+        found: Ints = np.setdiff1d(np.concatenate([*parts, np.zeros(0, dtype=np.int64)]), listed, assume_unique=True)
+        return found
+
+    @cached_property
+    def _groups(self) -> Ints:
+        return np.zeros(self.matrix.shape[1], dtype=np.int64) if self.groups is None else self.groups
+
+    @cached_property
+    def _sizes(self) -> Ints:
+        """How many labels each group has [G]."""
+        return np.bincount(self._groups, minlength=self.floors.shape[1])
+
+    @cached_property
+    def _members(self) -> list[Ints]:
+        """The labels of each group, rising."""
+        return np.split(np.argsort(self._groups, kind="stable"), np.cumsum(self._sizes)[:-1])
+
+
+def order_shares(scores: SparseScores, gold: csr_array) -> npt.NDArray[np.float64]:
+    """The share of (label, other label) pairs of each document that scores put in the right order, ties counting half: 0.5 by chance.
+
+    Labels that are not listed tie below those that are.
+
+    Args:
+        scores: of B documents.
+        gold: their labels, csr [B, L] of ones.
+
+    Returns:
+        Of the documents with labels and without all of them [≤ B].
+    """
+    shares, labels = [], gold.shape[1]
+    for row in range(gold.shape[0]):
+        inside, own = (slice(*matrix.indptr[row : row + 2]) for matrix in (scores.matrix, gold))
+        mine = np.isin(scores.matrix.indices[inside], gold.indices[own])
+        count = own.stop - own.start
+        others = labels - count
+        if not count or not others:
+            continue
+        listed, wrong = scores.matrix.data[inside][mine], np.sort(scores.matrix.data[inside][~mine])
+        below = others - len(wrong)  # not listed
+        passed = below + (np.searchsorted(wrong, listed, "left") + np.searchsorted(wrong, listed, "right")) / 2
+        shares.append((passed.sum() + (count - len(listed)) * below / 2) / (count * others))
+    return np.array(shares, dtype=np.float64)
+
+
+def no_scores(documents: int, labels: int) -> csr_array:
+    """A matrix [B, L] without any score."""
+    cells = (np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int32), np.zeros(documents + 1, dtype=np.int64))
+    return csr_array(cells, shape=(documents, labels))
+
+
+def find_pairs(matrix: csr_array, rows: Ints, columns: Ints) -> Ints:
+    """Where (row, column) pairs [P] are stored in a csr matrix whose columns ascend; −1 for those that are not."""
+    keys = list_pairs(matrix)
+    wanted = rows * np.int64(matrix.shape[1]) + columns
+    at = np.searchsorted(keys, wanted)
+    found = np.append(keys, -1)[at] == wanted
+    return np.where(found, at, -1)
+
+
+def list_pairs(matrix: csr_array) -> Ints:
+    """Row · width + column of every stored entry of a csr matrix, ascending where its columns do."""
+    rows = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
+    keys: Ints = rows * matrix.shape[1] + matrix.indices
+    return keys
+
+
+def keep_best(values: Floats | csr_array, k: int = KEPT) -> SparseScores:
+    """The k best labels of each document; a smaller index wins every tie.
+
+    Args:
+        values: scores [B, L], an array, or csr of the labels that have one.
+        k: labels kept of each document.
+    """
+    if isinstance(values, np.ndarray):
+        columns = np.arange(values.shape[1])
+        given: Iterable[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = ((columns, row) for row in values)
+    else:
+        ends = zip(values.indptr[:-1], values.indptr[1:], strict=True)
+        given = ((values.indices[first:last], values.data[first:last]) for first, last in ends)
+    labels, kept, floors = [], [], []
+    for columns, scores in given:
+        chosen = top_k(scores, k, columns)
+        labels.append(columns[chosen])
+        kept.append(scores[chosen])
+        least = scores[chosen].min(initial=np.inf)
+        floors.append(least if len(chosen) and (len(chosen) < len(scores) or least < 0) else 0)
+    sizes = np.cumsum([0, *map(len, labels)])
+    cells = (np.concatenate([*kept, []], dtype=np.float32), np.concatenate([*labels, []], dtype=np.int32, casting="unsafe"), sizes)
+    matrix = csr_array(cells, shape=(len(floors), values.shape[1]))
+    return SparseScores(matrix=matrix, floors=np.array(floors, dtype=np.float32)[:, None])
+
+
+def score_blocks(documents: int, labels: int, score: Callable[[slice], Floats | csr_array], k: int = KEPT) -> SparseScores:
+    """The k best labels of each of B documents, scored block after block so that few pairs are held at a time.
+
+    Args:
+        documents: B.
+        labels: L.
+        score: gives the scores [b, L] of the documents in a slice.
+        k: labels kept of each document.
+    """
+    return SparseScores.join((keep_best(score(block), k) for block in cut_rows(documents, labels)), labels)
+
+
+def cut_rows(rows: int, width: int, pairs: int = PAIRS) -> Iterator[slice]:
+    """Consecutive slices of rows, each of at most so many pairs and of at least one row."""
+    step = max(1, pairs // max(1, width))
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+
+def cut_folds(documents: int, wanted: int) -> list[Ints]:
+    """Positions of documents that are left out together, so that no more than a fifth of train is missing at a time.
+
+    Args:
+        documents: of train, two or more.
+        wanted: of them are to be left out once.
+    """
+    number = -(-wanted // max(1, documents // SHARE))
+    fold = np.random.default_rng(0).permutation(wanted) % max(1, number)
+    return [np.flatnonzero(fold == part) for part in range(number)]
+
+
+def multiply_best(documents: csr_array, by_label: csr_array, k: int = KEPT) -> SparseScores:
+    """The k labels of highest dot product above 0 for each document.
+
+    Args:
+        documents: vectors, csr [B, V].
+        by_label: vectors of the labels, csr [L, V].
+        k: labels kept of each document.
+    """
+    columns = csr_array(by_label.T)
+
+    def multiply(block: slice) -> csr_array:
+        products = csr_array(documents[block] @ columns)
+        products.data = np.maximum(products.data, 0)
+        products.eliminate_zeros()
+        return products
+
+    return score_blocks(documents.shape[0], by_label.shape[0], multiply, k)
+
+
+def multiply_signed(documents: csr_array, by_label: csr_array, k: int = KEPT) -> SparseScores:
+    """The k labels of highest dot product for each document, products below 0 too; arguments as those of `multiply_best`."""
+    columns = csr_array(by_label.T)
+    return score_blocks(documents.shape[0], by_label.shape[0], lambda block: (documents[block] @ columns).toarray().astype(np.float32), k)

@@ -1,0 +1,83 @@
+"""The best labels of documents, and how they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from plant_cli.api import Evidence, Interrupted, Reason, Reporter
+from plant_cli.network.cuts import Cut
+from plant_cli.runs.session import never
+from plant_cli.scoring.sparse_scores import SparseScores
+
+if TYPE_CHECKING:
+    from plant_cli.network.candidates import ShortlistedLabels
+    from plant_cli.network.reading import HiddenReader, LiveReader
+
+Rows = npt.NDArray[np.int64]
+Logits = npt.NDArray[np.float32]
+Keep = Callable[[Rows, Logits], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopLabels:
+    """The K best labels of N documents."""
+
+    labels: npt.NDArray[np.int64]  # label indices [N, K] by falling score, ties by index
+    scores: npt.NDArray[np.float64]  # their probabilities [N, K], different where their logits are
+    assigned_share: float  # share of the scored (document, label) pairs with a probability of at least one half
+    shortlist_recall: float | None = None  # share of the K best that a shortlist proposed, on a sample; None: every label was scored
+    cut: Cut = field(default_factory=Cut)  # what of the documents the network did not read
+    parts: Mapping[str, TopLabels] = field(default_factory=dict)  # the best labels by each part of the model alone, if asked for
+    reasons: Sequence[Sequence[Reason]] = ()  # why, for each of the best labels [N, K], if asked for and there are scorers
+
+    @classmethod
+    def of(cls, scores: SparseScores, k: int, should_stop: Callable[[], bool] = never) -> TopLabels:
+        """The best labels by sparse logits; `Interrupted` if the user stops the command."""
+        labels, logits, above = scores.top(k, lambda: raise_if_stopped(should_stop))
+        pairs = scores.matrix.shape[0] * scores.matrix.shape[1]
+        return cls(labels=labels, scores=distinct_probabilities(logits.astype(np.float64)), assigned_share=above / max(1, pairs))
+
+
+def raise_if_stopped(should_stop: Callable[[], bool]) -> None:
+    """`Interrupted` once the user asked to stop."""
+    if should_stop():
+        raise Interrupted(
+            "stopped while scoring", where="scorers", expected="all documents scored", todo="run the same command again with --resume"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """How texts are scored."""
+
+    name: str  # of the texts, for progress ("test")
+    k: int  # labels kept of each text
+    batch: int  # texts that a network reads at once
+    reporter: Reporter
+    keep: Keep | None = None  # called with the rows of each batch and its logits for all labels
+    candidates: ShortlistedLabels | None = None  # the labels of each text that a network scores; None: all
+    should_stop: Callable[[], bool] = never  # true once the user asked to stop
+    evidence: Evidence | None = None  # gold spans of the texts, to be looked for beyond what a network reads
+    parts: bool = False  # whether each part's own best labels are wanted, too
+    cached: Callable[[LiveReader], HiddenReader] | None = None  # gives a reader of states on disk; None: the backbone is run
+    reasons: bool = False  # whether it is wanted, too, why the best labels are likely
+
+
+def distinct_probabilities(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Sigmoids of falling logits [B, k] that fall where these do.
+
+    Beyond a logit of 37 all sigmoids are 1: of different logits with one sigmoid each is the next smaller number, so that whoever ranks
+    by the scores finds the order of the logits, and a threshold can lie between them.
+    """
+    scores: npt.NDArray[np.float64] = expit(logits)
+    for rank in range(1, scores.shape[1]):
+        before = scores[:, rank - 1]
+        lower = np.minimum(scores[:, rank], np.nextafter(before, 0.0))
+        scores[:, rank] = np.where(logits[:, rank] < logits[:, rank - 1], lower, before)
+    return scores

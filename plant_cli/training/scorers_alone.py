@@ -1,0 +1,153 @@
+"""Stage 2 without a network, and what a network's stage 2 does with scorers: fitted on train, measured on validation. Imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from plant_cli.api import Corpus, DataError, MachineSection, ScorerSpec, Split
+from plant_cli.network.design import ComponentLookup
+from plant_cli.runs.session import Session
+from plant_cli.scoring.calibration import Calibrated, calibrate
+from plant_cli.scoring.scorer_files import write_scorers
+from plant_cli.scoring.scorer_fitting import FusionFit, fit_scorers
+from plant_cli.scoring.scorers import Combination, FusedScorers, ScoredDocuments, score_parts
+from plant_cli.scoring.top_labels import TopLabels
+from plant_cli.training.judging import KEPT, Judge, find_families
+from plant_cli.training.options import FinetuneOptions
+
+ALONE = (1.0,)  # weight of the scorers where validation says nothing
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageInputs:
+    """What a stage works from."""
+
+    corpus: Corpus
+    machine: MachineSection  # the seed; for a network, device and precision, too
+    session: Session
+    component: ComponentLookup  # finds scorers, losses, metrics and shortlists
+
+
+@dataclass(frozen=True, kw_only=True)
+class AloneResult:
+    """What scorers reached without a network."""
+
+    fit: FusionFit
+    split: str  # of figures and threshold: validation, or train by left-out scores where there is no validation
+    figures: Mapping[str, float]  # of all scorers together, probabilities calibrated without each document's fold
+    parts: Mapping[str, Mapping[str, float]]  # of each scorer alone, by its name
+    calibrated: Calibrated
+    threshold: float  # for all labels
+    conditions: str  # which documents and labels the figures are of
+
+
+def finetune_scorers(given: StageInputs, options: FinetuneOptions) -> AloneResult:
+    """Fit scorers on train, calibrate them and tune the threshold on validation; all is saved in the stage's folder.
+
+    Raises:
+        ComponentError: a scorer fails.
+        Interrupted: the user stopped the command.
+        DataError: no scorer is left that fits the corpus.
+    """
+    fit = fit_chosen(given, options)
+    if fit is None:
+        raise DataError(
+            "no scorer is left that fits the corpus",
+            where=str(given.session.folder),
+            expected="at least one scorer that fits the corpus: `titles` needs titles of labels",
+            todo="name other scorers: --scorers words,neighbours,linear",
+        )
+    corpus, scored = given.corpus, fit.validation or fit.left_out
+    split = corpus.split("train").take(fit.rows) if fit.validation is None else corpus.split("validation")
+    judge = make_judge(given, options, split)
+    calibrated, top = rank_scored(judge, scored, left_out=fit.validation is None)
+    parts, figures = judge_parts(judge, scored), judge.figures(top)
+    save_combination(given, combine(judge, calibrated, fit.scorers), calibrated, parts, fit)
+    return AloneResult(
+        fit=fit,
+        split=split.name,
+        figures=figures,
+        parts=parts,
+        calibrated=calibrated,
+        threshold=judge.save_thresholds(top, options.tune, given.session, corpus.labels.hash),
+        conditions=judge.conditions,
+    )
+
+
+def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None:
+    """Fit the scorers that the options name, and score validation; None without scorers.
+
+    Raises:
+        ComponentError: a scorer fails.
+        Interrupted: the user stopped the command.
+    """
+    corpus = given.corpus
+    if not options.chosen_scorers:
+        return None
+    return fit_scorers(
+        [given.component(ScorerSpec, one) for one in options.chosen_scorers],
+        corpus.split("train"),
+        corpus.labels,
+        corpus.analyser,
+        given.session.reporter,
+        seed=given.machine.seed,
+        validation=corpus.split("validation").texts if corpus.has_split("validation") else None,
+        allow_missing=options.allow_missing,
+        check=partial(given.session.check, "while scorers were fitted", "all scorers fitted"),
+    )
+
+
+def rank_scored(judge: Judge, scored: ScoredDocuments, *, left_out: bool = False) -> tuple[Calibrated, TopLabels]:
+    """Scorers without a network, calibrated on a split, and their best labels for it; each document's by weights learned without its fold.
+
+    Pairs that no scorer lists come after those that one does.
+
+    Args:
+        judge: of the split.
+        scored: the documents of the split.
+        left_out: the split is train and the scores are left-out ones.
+    """
+    pairs = scored.as_source()
+    counts = judge.train_counts[: judge.labels]
+    calibrated = calibrate(pairs, judge.sorted_gold, counts, prior=ALONE, by_frequency=True, left_out=left_out)
+    every = TopLabels.of(combine(judge, calibrated, scored.scorers).calibrate(scored), KEPT)
+    best = pairs.top(calibrated.logits, KEPT)
+    listed = np.bincount(pairs.rows, minlength=pairs.shape[0]) >= min(KEPT, pairs.shape[1])
+    labels, scores = (np.where(listed[:, None], one, other) for one, other in ((best.labels, every.labels), (best.scores, every.scores)))
+    return calibrated, TopLabels(labels=labels, scores=scores, assigned_share=every.assigned_share)
+
+
+def combine(judge: Judge, calibrated: Calibrated, scorers: FusedScorers | None) -> Combination:
+    """Scorers beside a network, or without one, under a calibration; without scorers there is a network alone."""
+    return Combination(scorers=scorers, calibration=calibrated.calibration, train_counts=judge.train_counts[: judge.labels])
+
+
+def make_judge(given: StageInputs, options: FinetuneOptions, split: Split) -> Judge:
+    """What measures scores of a split."""
+    objective = "micro-F1" if options.tune == "micro-F1" else "macro-F1"
+    return Judge(split, given.corpus.labels, given.corpus.sizes["train"], find_families(given.component), objective)  # type: ignore[arg-type]
+
+
+def judge_parts(judge: Judge, scored: ScoredDocuments) -> dict[str, dict[str, float]]:
+    """Figures of each scorer alone."""
+    return {name: judge.figures(top) for name, top in score_parts(scored, KEPT).items()}
+
+
+def save_combination(
+    given: StageInputs, combination: Combination, calibrated: Calibrated, parts: Mapping[str, Mapping[str, float]], fit: FusionFit | None
+) -> None:
+    """Write the scorers and the calibration into the stage's folder, with what was measured on validation."""
+    figures: dict[str, Any] = {
+        "calibration_before": calibrated.before.to_json(),
+        "calibration": calibrated.reliability.to_json(),
+        "calibration_method": calibrated.method,
+        "calibration_losses": {name: asdict(losses) for name, losses in calibrated.losses.items()},
+        "parts": {name: dict(figures) for name, figures in parts.items()},
+        **({} if fit is None else {"missing": dict(fit.missing)}),
+    }
+    write_scorers(given.session.folder, combination, figures, given.corpus.labels.hash, given.corpus.analyser.hash)

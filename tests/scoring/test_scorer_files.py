@@ -1,0 +1,168 @@
+"""Scorers beside a network: saved and read again, refused where it is damaged or of another label order."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plant_cli.api import ArtefactError, Choice
+from plant_cli.data.labels import LabelTable
+from plant_cli.scoring.calibration import Calibration, IsotonicMap
+from plant_cli.scoring.frequency_linear import FrequencyLinear
+from plant_cli.scoring.scorer_files import FORMER, SCORERS, read_scorers, write_scorers
+from plant_cli.scoring.scorers import Combination, FusedScorers, NamedScorer
+
+
+def linear(sources: int) -> FrequencyLinear:
+    values = np.random.default_rng(sources).random((sources + 1, 2))
+    return FrequencyLinear(knots=np.array([1.0, 10.0]), weights=values[:-1], bias=values[-1])
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A scorer that is its tensors."""
+
+    learned: dict[str, Any]
+
+    def tensors(self) -> dict[str, Any]:
+        return self.learned
+
+
+LABELS = LabelTable(ids=["a", "b"], titles=[None, None], train_counts=[2, 1])
+OTHERS = LabelTable(ids=["b", "a"], titles=[None, None], train_counts=[2, 1])
+WORDS: Any = SimpleNamespace(hash="words")
+
+
+def combine(tensors: dict[str, dict[str, Any]], **changes: Any) -> Combination:
+    """Scorers of these tensors, by their names; every other one has two views."""
+    named: list[Any] = [
+        NamedScorer(chosen=Choice(name=name, options={"terms": 3}), scorer=Learned(own), views=1 + number % 2)  # type: ignore[arg-type]
+        for number, (name, own) in enumerate(tensors.items())
+    ]
+    counts = np.array([2, 1])
+    alone = {one.name: linear(one.views) for one in named}
+    scorers = FusedScorers(scorers=named, fusion=linear(3), alone=alone, train_counts=counts, analyser=WORDS) if named else None
+    return Combination(scorers=scorers, calibration=Calibration(linear=linear(4), **changes), train_counts=counts)
+
+
+def write(folder: Path, combination: Combination) -> None:
+    write_scorers(folder, combination, {"ECE": 0.1}, LABELS.hash, "words")
+
+
+def read(folder: Path, labels: LabelTable = LABELS, analyser: Any = WORDS) -> Combination | None:
+    component: Any = lambda kind, chosen: (SimpleNamespace(load=lambda options, tensors: Learned(tensors)), chosen.options)  # noqa: E731
+    return read_scorers(folder, labels, analyser, component)
+
+
+def read_tensors(folder: Path) -> list[Any]:
+    found = read(folder)
+    assert found is not None
+    assert found.scorers is not None
+    return [one.scorer.tensors() for one in found.scorers.scorers]
+
+
+STORED = combine({"words": {"idf": np.array([1.5, 0.1])}, "titles": {"vectors": np.arange(6).reshape(2, 3)}})
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    maps = (IsotonicMap(least=1, logits=np.array([-1.0, 2.0]), values=np.array([0.0, 0.5])),)
+    write(tmp_path, combine({one.name: dict(one.scorer.tensors()) for one in STORED.scorers.scorers}, maps=maps))  # type: ignore[union-attr]
+    assert json.loads((tmp_path / SCORERS).read_text())["figures"] == {"ECE": 0.1}
+    found = read(tmp_path)
+    assert found is not None
+    assert found.scorers is not None
+    assert STORED.scorers is not None
+    for one, other in zip(found.scorers.scorers, STORED.scorers.scorers, strict=True):
+        assert (one.chosen, one.views) == (other.chosen, other.views)
+        assert one.scorer.tensors().keys() == other.scorer.tensors().keys()
+        assert all(np.array_equal(tensor, other.scorer.tensors()[name]) for name, tensor in one.scorer.tensors().items())
+        assert np.array_equal(found.scorers.alone[one.name].weights, linear(one.views).weights)
+    assert np.array_equal(found.scorers.fusion.weights, linear(3).weights)
+    assert np.array_equal(found.calibration.linear.bias, linear(4).bias)
+    assert [(one.least, one.logits.tolist(), one.values.tolist()) for one in found.calibration.maps] == [(1, [-1, 2], [0, 0.5])]
+    assert found.train_counts.tolist() == [2, 1]
+
+
+def test_large_tensors_that_several_scorers_have_are_stored_once(tmp_path: Path) -> None:
+    vectors, others = np.random.default_rng(0).random((2, 100_000))
+    tensors = {
+        "linear": {"train": vectors, "size": np.array([3])},
+        "neighbours": {"0.train": vectors.copy(), "1.train": others, "size": np.array([3])},
+    }
+    write(tmp_path, combine(tensors))
+    sizes = {path.stem: path.stat().st_size for path in (tmp_path / "scorers").iterdir()}
+    assert sizes["_shared"] == pytest.approx(vectors.nbytes, rel=0.01)
+    assert sizes["linear"] < 1000
+    assert sizes["neighbours"] == pytest.approx(others.nbytes, rel=0.01)
+    found = read_tensors(tmp_path)
+    for one, own in zip(found, tensors.values(), strict=True):
+        assert one.keys() == own.keys()
+        assert all(np.array_equal(one[name], own[name]) for name in own)
+    assert found[0]["train"] is found[1]["0.train"]
+    (tmp_path / "scorers" / "_shared.safetensors").unlink()
+    with pytest.raises(ArtefactError, match="what the scorers share cannot be read"):
+        read(tmp_path)
+
+
+def test_equal_bytes_of_another_shape_or_type_are_not_shared(tmp_path: Path) -> None:
+    flat = np.zeros(100_000, dtype=np.float32)
+    write(tmp_path, combine({"x": {"a": flat}, "y": {"a": flat.reshape(2, -1)}, "z": {"a": flat.view(np.int32)}}))
+    found = read_tensors(tmp_path)
+    assert [one["a"].shape for one in found] == [(100_000,), (2, 50_000), (100_000,)]
+    assert [one["a"].dtype for one in found] == [np.float32, np.float32, np.int32]
+
+
+def test_scorers_of_an_earlier_attempt_are_taken_away(tmp_path: Path) -> None:
+    write(tmp_path, STORED)
+    write(tmp_path, combine({"words": {"idf": np.array([1.0])}}))
+    assert [path.name for path in (tmp_path / "scorers").iterdir()] == ["words.safetensors"]
+    write(tmp_path, combine({}))
+    assert not (tmp_path / "scorers").exists()
+
+
+def test_a_folder_without_the_file_has_nothing(tmp_path: Path) -> None:
+    assert read(tmp_path) is None
+
+
+def test_another_label_order_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, STORED)
+    with pytest.raises(ArtefactError, match="another label order"):
+        read(tmp_path, OTHERS)
+    content = json.loads((tmp_path / SCORERS).read_text())
+    (tmp_path / SCORERS).write_text(json.dumps({**content, "label_hash": OTHERS.hash}))
+    with pytest.raises(ArtefactError, match="the scorer 'words' was made for another label order"):
+        read(tmp_path, OTHERS)
+
+
+def test_words_that_are_found_otherwise_are_refused(tmp_path: Path) -> None:
+    write(tmp_path, STORED)
+    with pytest.raises(ArtefactError, match="found otherwise"):
+        read(tmp_path, analyser=SimpleNamespace(hash="lemmas"))
+
+
+def test_a_missing_scorer_is_named(tmp_path: Path) -> None:
+    write(tmp_path, STORED)
+    (tmp_path / "scorers" / "titles.safetensors").unlink()
+    with pytest.raises(ArtefactError, match="the scorer 'titles' cannot be read"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"fusion": 3}, {"calibration": None}, {"scorers": [{"name": "../words"}]}, {"figures": ...}])
+def test_damaged_weights_and_paths_that_leave_the_folder_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    write(tmp_path, STORED)
+    content = {**json.loads((tmp_path / SCORERS).read_text()), **change}
+    (tmp_path / SCORERS).write_text(json.dumps({name: value for name, value in content.items() if value is not ...}))
+    with pytest.raises(ArtefactError, match="weights of the scorers are damaged"):
+        read(tmp_path)
+
+
+def test_a_model_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / FORMER).write_bytes(b"")
+    with pytest.raises(ArtefactError, match="an earlier version"):
+        read(tmp_path)
