@@ -113,6 +113,12 @@ class Laboratory:
         given = {**(flags or {}), **({name: options} if options else {})}
         return run_stage(Request(registry=self.registry, run_path=self.path, flags=given, reporter=self.reporter, **request), name, tag)
 
+    def fails(self, error, message, name, tag=None, **request):
+        """The error with which a stage is refused or ends; its message is matched."""
+        with pytest.raises(error, match=message or None) as caught:
+            self.run(name, tag, **request)
+        return caught.value
+
     def record(self, name):
         return read_json(self.path / name / "stage.json", "the record")
 

@@ -3,9 +3,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from pydantic import field_validator
 
 from plant_cli.api import BackboneSpec, Choice, DatasetSpec, DecoderSpec, Options, Result, StageSpec, UsageError, choice, hookimpl, option
 from plant_cli.data.records import StageRecord
@@ -30,6 +31,22 @@ class ProbeOptions(Options):
     depth: int = option(help="How deep.")
 
 
+class SampleOptions(Options):
+    size: int = option(help="How large, in documents.", ge=1)
+    mode: Literal["fast", "exact"] = option("fast", "How.")
+    weights: dict[str, float] = option({}, "Weights.")
+    tempo: float = option(1.0, "How fast.", was="speed")
+    memory: str = option("1GB", "How much, such as 500MB.", pattern=r"^\d+(MB|GB)$")
+    names: list[str] = option(["a", "b"], "The names.", argument=True, min_length=2)
+
+    @field_validator("size")
+    @classmethod
+    def _even(cls, value: int) -> int:
+        if value % 2:
+            raise ValueError("Size must be even")
+        return value
+
+
 class TinyOptions(Options):
     layers: int = option(2, "Layers.", ge=1)
     width: int = option(64, "Width.", ge=1)
@@ -48,6 +65,7 @@ def plant_register_stages() -> list[StageSpec]:
     return [
         StageSpec(name="finetune", summary="Train.", options=FinetuneOptions, run=_nothing, sections=("data", "model", "machine")),
         StageSpec(name="pretrain-attn", summary="Plant.", run=_nothing, feeds=("finetune",)),
+        StageSpec(name="sample", summary="Sample.", options=SampleOptions, run=_nothing),
         StageSpec(name="probe", summary="Probe.", options=ProbeOptions, run=_nothing),
         StageSpec(name="probe show", summary="Show.", run=_nothing, writes=False, sections=("model",)),
     ]

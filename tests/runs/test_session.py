@@ -4,10 +4,44 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from plant_cli.runs.session import Interruption
+from plant_cli.api import Interrupted, SilentReporter
+from plant_cli.runs.session import Interruption, Session, open_session
+from plant_cli.testing.contexts import make_context
+
+
+def test_nobody_stops_a_session_unless_told_otherwise() -> None:
+    session = Session(reporter=SilentReporter(), run_path=Path("run"), folder=Path("run/finetune"))
+    assert not session.should_stop()
+
+
+def test_work_stops_where_it_looks_and_can_be_resumed() -> None:
+    session = Session(reporter=SilentReporter(), run_path=Path("run"), folder=Path("run/finetune"))
+    session.check("while scorers were fitted", "all scorers fitted")
+    with pytest.raises(Interrupted, match="stopped while scorers were fitted") as caught:
+        replace(session, should_stop=lambda: True).check("while scorers were fitted", "all scorers fitted")
+    assert (caught.value.where, caught.value.expected) == ("run/finetune", "all scorers fitted")
+    assert "--resume" in caught.value.todo
+
+
+def test_all_processes_stop_if_one_is_told_to() -> None:
+    session = Session(reporter=SilentReporter(), run_path=Path("run"), folder=Path("run/finetune"))
+    with pytest.raises(Interrupted):
+        session.check("while label prototypes were made", "all prototypes", lambda own: not own)
+
+
+def test_a_session_has_the_values_of_its_stage(tmp_path: Path) -> None:
+    context = make_context(tmp_path / "finetune", resume=True)
+    session = open_session(context)
+    assert (session.reporter, session.run_path, session.folder) == (context.reporter, tmp_path, tmp_path / "finetune")
+    assert session.resume
+    assert not session.should_stop()
+    context.stopping = True
+    assert session.should_stop()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -5,7 +5,7 @@ import shutil
 import polars as pl
 import pytest
 
-from plant_cli.api import ArtefactError, Choice, ComponentError, DatasetSpec, Request, UsageError
+from plant_cli.api import ArtefactError, Choice, ComponentError, DataError, DatasetSpec, Request, UsageError
 from plant_cli.data.files import hash_file, read_json, write_json
 from plant_cli.registry import installed
 from plant_cli.runs.runner import run_stage
@@ -67,42 +67,35 @@ def test_another_corpus_in_the_same_run_is_refused(prepared, tmp_path):
     other = tmp_path / "other.parquet"
     pl.read_parquet(prepared.data).with_columns(text=pl.col("text") + " changed").write_parquet(other)
     prepared.on["beta"] = lambda context: context.corpus().split("train")
-    with pytest.raises(ArtefactError) as caught:
-        prepared.run("beta", flags={"data": {"path": str(other)}})
-    assert "splits.json" in caught.value.where
+    assert "splits.json" in prepared.fails(ArtefactError, "", "beta", flags={"data": {"path": str(other)}}).where
 
 
 def test_a_corpus_folder_of_another_run_is_refused(prepared, tmp_path):
     corpus, header = prepared.path / "corpus", prepared.path / "run.json"
     shutil.copy(header, tmp_path / "run.json")
     write_json(header, {**_header(prepared), "data_hash": "0" * 64})
-    with pytest.raises(ArtefactError, match="the documents of the corpus in this run") as caught:
-        prepared.run("beta")
-    assert str(header) in caught.value.where
-    assert str(corpus / "splits.json") in caught.value.where
-    assert caught.value.exit_code == 4
+    error = prepared.fails(ArtefactError, "the documents of the corpus in this run", "beta")
+    assert str(header) in error.where
+    assert str(corpus / "splits.json") in error.where
+    assert error.exit_code == 4
 
 
 def test_another_label_order_is_refused(prepared):
     header = prepared.path / "run.json"
     write_json(header, {**_header(prepared), "label_hash": "0" * 64})
-    with pytest.raises(ArtefactError, match="the label order of the corpus in this run") as caught:
-        prepared.run("beta")
-    assert str(prepared.path / "corpus" / "labels.parquet") in caught.value.where
-    assert str(header) in caught.value.where
+    error = prepared.fails(ArtefactError, "the label order of the corpus in this run", "beta")
+    assert str(prepared.path / "corpus" / "labels.parquet") in error.where
+    assert str(header) in error.where
 
 
 def test_labels_that_were_reordered_by_hand_are_refused(prepared):
     labels = prepared.path / "corpus" / "labels.parquet"
     pl.read_parquet(labels).reverse().write_parquet(labels)
-    with pytest.raises(ArtefactError) as caught:
-        prepared.run("beta")
-    assert str(labels) in caught.value.where
+    assert str(labels) in prepared.fails(ArtefactError, "", "beta").where
 
 
 def test_other_data_options_in_a_later_stage_are_refused(prepared):
-    with pytest.raises(ArtefactError, match=r"prepared with validation_share = 0\.05, not 0\.3"):
-        prepared.run("beta", flags={"data": {"validation_share": 0.3}})
+    prepared.fails(ArtefactError, r"prepared with validation_share = 0\.05, not 0\.3", "beta", flags={"data": {"validation_share": 0.3}})
 
 
 def test_a_vocabulary_is_known_by_what_it_holds(laboratory, tmp_path):
@@ -115,8 +108,7 @@ def test_a_vocabulary_is_known_by_what_it_holds(laboratory, tmp_path):
     before.rename(after)
     laboratory.run("look", flags={"data": {**data, "vocabulary": str(after)}})
     after.write_text("label,title\na,Another\n")
-    with pytest.raises(ArtefactError, match="prepared with vocabulary"):
-        laboratory.run("look", flags={"data": {**data, "vocabulary": str(after)}})
+    laboratory.fails(ArtefactError, "prepared with vocabulary", "look", flags={"data": {**data, "vocabulary": str(after)}})
     after.rename(before)
     laboratory.run("look", flags={"data": data})
     assert [text for text in laboratory.reporter.warnings if "has changed since this run was begun" in text]
@@ -139,8 +131,9 @@ def test_a_file_of_rejects_is_written_only_when_this_command_names_it(laboratory
         assert other.read_text() == "precious"
     laboratory.run("run", options={"recipe": str(laboratory.path / "recipe.yaml")}, force=True)
     assert other.read_text() == "precious"
-    with pytest.raises(UsageError, match="would replace a file that holds something else"):
-        laboratory.run("alpha", flags={"data": {"rejects": str(other)}}, force=True)
+    laboratory.fails(
+        UsageError, "would replace a file that holds something else", "alpha", flags={"data": {"rejects": str(other)}}, force=True
+    )
     assert other.read_text() == "precious"
     laboratory.run("alpha", flags={"data": {"rejects": str(mine)}}, force=True)
     assert "more,cells" in mine.read_text()
@@ -149,9 +142,7 @@ def test_a_file_of_rejects_is_written_only_when_this_command_names_it(laboratory
 def test_an_action_prepares_no_corpus(laboratory):
     laboratory.run("alpha")
     laboratory.on["look"] = lambda context: context.corpus()
-    with pytest.raises(ArtefactError, match="has no corpus yet") as caught:
-        laboratory.run("look", flags={"data": {"path": str(laboratory.data)}})
-    assert "plant mig" in caught.value.todo
+    assert "plant mig" in laboratory.fails(ArtefactError, "has no corpus yet", "look", flags={"data": {"path": str(laboratory.data)}}).todo
     assert not (laboratory.path / "corpus").exists()
 
 
@@ -161,8 +152,7 @@ def test_components_are_found_by_kind_and_name(laboratory):
     laboratory.run("outside")
     assert seen[0][0].name == "files"
     laboratory.on["outside"] = lambda context: context.component(DatasetSpec, Choice(name="flies"))
-    with pytest.raises(ComponentError, match="flies"):
-        laboratory.run("outside")
+    laboratory.fails(ComponentError, "flies", "outside")
 
 
 def test_an_input_is_found_only_when_its_stage_is_done(laboratory):
@@ -172,15 +162,12 @@ def test_an_input_is_found_only_when_its_stage_is_done(laboratory):
     laboratory.run("beta")
     assert found == [(laboratory.path / "alpha", None)]
     (laboratory.path / "alpha" / "alpha.txt").unlink()
-    with pytest.raises(ArtefactError, match="alpha"):
-        laboratory.run("beta", force=True)
+    laboratory.fails(ArtefactError, "alpha", "beta", force=True)
 
 
 def test_a_run_that_lost_its_recipe_says_so(prepared):
     (prepared.path / "recipe.yaml").unlink()
-    with pytest.raises(ArtefactError, match="the run has lost its recipe") as caught:
-        prepared.run("look")
-    assert "--set data.path=PATH" in caught.value.todo
+    assert "--set data.path=PATH" in prepared.fails(ArtefactError, "the run has lost its recipe", "look").todo
 
 
 @pytest.fixture
@@ -213,3 +200,50 @@ def test_a_mistyped_run_is_told_and_not_made(real, stage):
     assert caught.value.what.startswith(f"there is no run in '{real.path}'")
     assert "--run DIR" in caught.value.todo
     assert not real.path.exists()
+
+
+def _run(laboratory, path, **request):
+    return laboratory.run("alpha", flags={"data": {"path": str(path)}}, **request)
+
+
+def _change(laboratory, path):
+    pl.read_parquet(laboratory.data).with_columns(text=pl.col("text") + " changed").write_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize("request_", [{}, {"force": True}, {"tag": "other"}, {"resume": True}])
+def test_another_corpus_is_told_before_anything_is_said_or_done(prepared, tmp_path, request_):
+    other = _change(prepared, tmp_path / "other.parquet")
+    with pytest.raises(ArtefactError, match="the split 'train' has other texts") as caught:
+        _run(prepared, other, **request_)
+    assert "--run NEW" in caught.value.todo
+    assert prepared.calls == ["alpha"]
+    assert not prepared.reporter.warnings
+    assert not (prepared.path / "alpha-other").exists()
+
+
+def test_a_corpus_that_moved_or_changed_its_format_is_the_same(prepared, tmp_path):
+    moved, table = tmp_path / "moved.parquet", tmp_path / "data.jsonl"
+    shutil.copyfile(prepared.data, moved)
+    pl.read_parquet(prepared.data).write_ndjson(table)
+    known = read_json(prepared.path / "run.json", "the run")["data_hash"]
+    for path in (moved, table):
+        _run(prepared, path, force=True)
+    assert prepared.calls == 3 * ["alpha"]
+    assert read_json(prepared.path / "run.json", "the run")["data_hash"] == known
+
+
+def test_a_corpus_that_is_not_there_is_told_so(prepared, tmp_path):
+    with pytest.raises(DataError, match="there is no such file"):
+        _run(prepared, tmp_path / "nowhere.parquet")
+
+
+@pytest.mark.parametrize("request_", [{}, {"force": True}, {"tag": "other"}])
+def test_the_run_of_a_made_up_corpus_takes_no_file(clinic, laboratory, request_):
+    clinic("mig", "mig.k=5")
+    named = f"data.path={laboratory.data}"
+    with pytest.raises(ArtefactError, match="this run belongs to another corpus, made by 'synthetic-clinic'") as caught:
+        clinic("mig", "mig.k=5", named, **request_)
+    assert "--run NEW" in caught.value.todo
+    with pytest.raises(DataError, match="there is no such file"):
+        clinic("mig", "mig.k=5", f"{named}x", **request_)

@@ -1,5 +1,3 @@
-"""Shares and sums of one process; what several do together is tested through the command line (tests/stages/test_processes.py)."""
-
 from __future__ import annotations
 
 import os
@@ -7,14 +5,134 @@ import resource
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from plant_cli.api import ResourceError
+from plant_cli.api import ResourceError, UsageError
 from plant_cli.runs import group as processes
 from plant_cli.runs.group import SINGLE_PROCESS, Processes, join_processes
+from plant_cli.runs.processes import (
+    OWN,
+    TOGETHER,
+    default_threads,
+    leave_group,
+    local_count,
+    local_rank,
+    process_count,
+    process_rank,
+    read_launch,
+)
+
+LAUNCHED = {"RANK": "2", "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+
+
+@pytest.fixture(autouse=True)
+def _not_launched(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*TOGETHER, *OWN):
+        monkeypatch.delenv(name, raising=False)
+
+
+ALONE = (0, 1, 0, 1)
+
+
+def numbers() -> tuple[int, int, int, int]:
+    return process_rank(), process_count(), local_rank(), local_count()
+
+
+def set_all(monkeypatch: pytest.MonkeyPatch, values: dict[str, str]) -> None:
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_the_launcher_says_which_process_this_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert numbers() == ALONE
+    set_all(monkeypatch, {**LAUNCHED, "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"})
+    assert numbers() == (2, 4, 1, 2)
+    leave_group()
+    assert numbers() == ALONE
+
+
+@pytest.mark.parametrize(
+    "left_behind",
+    [
+        {"RANK": "5"},
+        {"RANK": "x"},
+        {"RANK": "1", "WORLD_SIZE": "1"},
+        {"RANK": "1", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "8"},
+        {"MASTER_ADDR": "host", "MASTER_PORT": "1", "WORLD_SIZE": "4"},
+        {**LAUNCHED, "MASTER_ADDR": ""},
+    ],
+)
+def test_variables_that_something_else_left_behind_do_not_count(monkeypatch: pytest.MonkeyPatch, left_behind: dict[str, str]) -> None:
+    set_all(monkeypatch, left_behind)
+    assert numbers() == ALONE
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"RANK": "x"}, {"RANK": "4"}, {"RANK": "-1"}, {"WORLD_SIZE": "0"}, {"WORLD_SIZE": "²"}, {"LOCAL_RANK": "a"}]
+)
+def test_a_launcher_that_makes_no_sense_is_told(monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str]) -> None:
+    set_all(monkeypatch, {**LAUNCHED, **wrong})
+    name, value = next(iter(wrong.items()))
+    with pytest.raises(UsageError, match=f"the launcher says {name} = '{value}'") as caught:
+        numbers()
+    assert "unset RANK" in caught.value.todo
+
+
+def test_threads_are_what_the_environment_says_or_a_share_of_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(8)), raising=False)
+    for said, threads in (("3", 3), ("0", 8), ("many", 8), ("", 8), ("²", 8), ("99999999", 8)):
+        monkeypatch.setenv("OMP_NUM_THREADS", said)
+        assert default_threads() == threads
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as launchers set it, whatever is free
+    set_all(monkeypatch, {**LAUNCHED, "LOCAL_WORLD_SIZE": "3"})
+    assert default_threads() == 2
+
+
+def test_leaving_the_group_touches_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_all(monkeypatch, LAUNCHED)
+    leave_group()
+    assert os.environ["MASTER_ADDR"] == "127.0.0.1"
+
+
+def test_the_description_is_what_the_file_says(tmp_path: Path) -> None:
+    file = tmp_path / "two.yaml"
+    file.write_text("num_processes: 2\nuse_cpu: true\n")
+    assert read_launch(file) == {"num_processes": 2, "num_machines": 1, "use_cpu": True}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read"),
+        ("a: [", "cannot be read"),
+        ("a: " + "[" * 5000, "nested too deeply"),
+        ("num_processes: true\n", "how many"),
+        (f"num_processes: {'x' * 9000}\n", "num_processes is 'x{59} "),
+        ("- 2\n", "how many"),
+        ("use_cpu: true\n", "how many"),
+        ("num_processes: two\n", "how many"),
+        ("num_processes: 0\n", "how many"),
+        ("num_processes: 2\nnum_machines: some\n", "num_machines is 'some'"),
+    ],
+)
+def test_a_file_that_describes_no_launch_is_refused(tmp_path: Path, content: str | None, said: str) -> None:
+    file = tmp_path / "two.yaml"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(UsageError, match=said) as caught:
+        read_launch(file)
+    assert caught.value.where == str(file)
+    assert "accelerate config" in caught.value.todo
+
+
+def test_the_command_that_makes_it_can_be_copied(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_launch(tmp_path / "two of them.yaml")
+    assert caught.value.todo == f"accelerate config --config_file '{tmp_path}/two of them.yaml'"
 
 
 def test_shares_are_disjoint_and_cover_everything() -> None:

@@ -1,5 +1,3 @@
-"""`plant run --seeds`: what is repeated, what is shared, and that every stage reads what its own seed made."""
-
 from __future__ import annotations
 
 import os
@@ -12,6 +10,7 @@ from safetensors.torch import load_file
 from plant_cli.api import Interrupted, RecipeError, Request, SilentReporter
 from plant_cli.data.files import read_json
 from plant_cli.registry import installed
+from plant_cli.runs.repetition import mark_seed, split_seed
 from plant_cli.runs.runner import RequestRunner, run_stage
 
 
@@ -40,8 +39,7 @@ def test_one_seed_grows_into_several_and_nothing_is_done_twice(laboratory, recip
 
 def test_a_stop_between_seeds_is_continued(laboratory, recipe, statuses):
     laboratory.on["beta"] = lambda context: os.kill(os.getpid(), signal.SIGINT) if context.tag == "seed3" else None
-    with pytest.raises(Interrupted, match="stopped before 'beta-twice-seed3'"):
-        laboratory.run("run", options={"recipe": str(recipe), "seeds": 2})
+    laboratory.fails(Interrupted, "stopped before 'beta-twice-seed3'", "run", options={"recipe": str(recipe), "seeds": 2})
     result = laboratory.run("run", options={"recipe": str(recipe), "seeds": 2}, resume=True)
     assert [name for name, status in statuses(result).items() if status == "done"] == ["beta-twice-seed3"]
 
@@ -60,12 +58,11 @@ def test_an_input_of_the_own_seed_is_preferred_and_noticed_when_it_appears(labor
 def test_recipes_without_one_seed_are_refused(laboratory, tmp_path):
     path = tmp_path / "r.yaml"
     path.write_text("alpha: {k: 4}\n")
-    with pytest.raises(RecipeError, match="nothing in the recipe depends on the seed"):
-        laboratory.run("run", options={"recipe": str(path), "seeds": 2})
+    laboratory.fails(RecipeError, "nothing in the recipe depends on the seed", "run", options={"recipe": str(path), "seeds": 2})
     path.write_text("beta:\nbeta-twice: {machine: {seed: 5}}\n")
-    with pytest.raises(RecipeError, match="different seeds") as caught:
-        laboratory.run("run", options={"recipe": str(path), "seeds": 2})
-    assert caught.value.where == "beta: 0, beta-twice: 5"
+    assert (
+        laboratory.fails(RecipeError, "different seeds", "run", options={"recipe": str(path), "seeds": 2}).where == "beta: 0, beta-twice: 5"
+    )
     assert laboratory.calls == []
 
 
@@ -147,3 +144,14 @@ def test_a_comparison_of_its_own_keeps_what_it_inherits(laboratory, tmp_path):
     assert list(steps) == ["alpha", "beta", "beta-own", "beta-seed1", "beta-own-seed1"]
     assert {laboratory.record(name)["options"]["epochs"] for name in steps if name != "alpha"} == {3}
     assert laboratory.record("beta-own-seed1")["sections"]["machine"]["threads"] == 2
+
+
+@pytest.mark.parametrize("tag", [None, "baseline", "random-attention"])
+@pytest.mark.parametrize("seed", [0, 12])
+def test_a_mark_is_read_back(tag, seed):
+    assert split_seed(mark_seed(tag, seed)) == (tag, seed)
+
+
+@pytest.mark.parametrize("tag", [None, "seeds3", "seedling", "seed", "baseline", "birdseed1", "seed1-b"])
+def test_other_tags_carry_no_seed(tag):
+    assert split_seed(tag) == (tag, None)

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from plant_cli.runs import machine as memory
+from plant_cli.runs.machine import (
+    CHOICES,
+    WAITING,
+    available_memory,
+    current_commit,
+    describe_device,
+    describe_environment,
+    describe_waiting,
+    find_shortage,
+    limit_spinning,
+    package_version,
+    peak_memory_gb,
+    resident_memory,
+)
+
+
+def test_the_peak_is_at_least_what_is_resident_now() -> None:
+    resident = psutil.Process().memory_info().rss / 1e9
+    assert 0.9 * resident <= peak_memory_gb() < 100
+
+
+def test_the_peak_does_not_fall() -> None:
+    before = peak_memory_gb()
+    block = bytearray(50_000_000)
+    during = peak_memory_gb()
+    del block
+    assert 0.99 * before <= during <= 1.01 * peak_memory_gb()  # the kernel sums its counters to within some pages a thread
+
+
+def test_what_is_available_is_within_what_there_is() -> None:
+    assert 0 < available_memory() <= psutil.virtual_memory().total
+
+
+def test_what_is_resident_now_is_that_of_this_process() -> None:
+    assert resident_memory() == pytest.approx(psutil.Process().memory_info().rss, rel=0.2)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the kernel shows no status of a process")
+def test_the_peak_of_the_process_that_started_this_one_is_not_counted() -> None:
+    block = bytearray(b"x") * 400_000_000
+    code = "from plant_cli.runs.machine import peak_memory_gb; print(peak_memory_gb())"
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(child.stdout) < 0.25 < len(block) / 1e9 <= peak_memory_gb()
+
+
+def test_without_a_status_file_the_peak_is_that_of_getrusage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    resident = psutil.Process().memory_info().rss / 1e9
+    monkeypatch.setattr(memory, "_STATUS", tmp_path / "absent")
+    assert 0.9 * resident <= peak_memory_gb() < 100
+
+
+HEAPS = """import ctypes, threading
+from plant_cli.runs.machine import bound_heaps
+if {bound}: bound_heaps({bound}); bound_heaps(64)
+size = lambda: int(open("/proc/self/statm").read().split()[0]) * 4096
+def take(): ctypes.CDLL(None).malloc(1000); wait.wait()
+wait, before = threading.Event(), size()
+for _ in range(8): threading.Thread(target=take).start()
+print((size() - before) >> 20); wait.set()"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallopt"), reason="only glibc gives a thread its own heap")
+def test_threads_share_the_heaps_and_no_later_bound_is_higher() -> None:
+    """Eight threads take their stacks of 8 MiB, and addresses for one heap beside the first instead of for eight."""
+    one, two, free = (
+        int(subprocess.run([sys.executable, "-c", HEAPS.format(bound=bound)], capture_output=True, check=True).stdout)
+        for bound in (1, 2, 0)
+    )
+    assert one < two < one + 3 * 64 < free
+
+
+def test_nothing_given_means_short() -> None:
+    environment: dict[str, str] = {"HOME": "/"}
+    assert describe_waiting(environment).startswith("as OpenMP does")
+    limit_spinning(environment)
+    assert environment == {"HOME": "/", **WAITING}
+    assert describe_waiting(environment).endswith("(set by plant: short, for the sake of other processes)")
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_what_the_user_sets_stays(name: str) -> None:
+    environment = {name: "7"}
+    limit_spinning(environment)
+    assert environment == {name: "7"}
+    assert describe_waiting(environment) == f"{name}=7 (set by you)"
+
+
+@pytest.mark.parametrize("start", ["from plant_cli.main import main", "from plant_cli.__main__ import main"])
+def test_both_entry_points_set_it_before_torch_is_there(start: str) -> None:
+    script = f"""
+import os, sys
+{start}
+sys.argv = ["plant", "--version"]
+try:
+    main()
+except SystemExit:
+    print(os.environ["GOMP_SPINCOUNT"], "torch" in sys.modules)
+"""
+    clean = {name: value for name, value in os.environ.items() if name not in CHOICES}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=clean)
+    assert done.stdout.split()[-2:] == [WAITING["GOMP_SPINCOUNT"], "False"]
+
+
+def test_tests_wait_likewise() -> None:
+    assert any(os.environ.get(name) for name in CHOICES)
+
+
+class OutOfMemoryError(RuntimeError):
+    """Like torch's."""
+
+
+def test_a_full_disk_says_how_much_is_free_and_what_is_kept(tmp_path: Path) -> None:
+    error = OSError(errno.ENOSPC, "No space left on device", "/data/model.safetensors")
+    found = find_shortage(error, tmp_path / "absent" / "finetune", "the files so far are kept")
+    assert found is not None
+    assert found.what == "the disk is full"
+    assert found.where.startswith("/data/model.safetensors; ")
+    assert "GB are free" in found.where
+    assert "the files so far are kept" in found.todo
+    assert found.exit_code == 6
+
+
+def test_the_disk_that_is_full_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Path] = []
+    monkeypatch.setattr("shutil.disk_usage", lambda place: asked.append(place) or SimpleNamespace(free=2_000_000))
+    (tmp_path / "small").mkdir()
+    error = OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "small" / "new" / "out.csv"))
+    found = find_shortage(error, tmp_path / "run", "nothing that was done is lost", resumes=False)
+    assert found is not None
+    assert asked == [tmp_path / "small"]
+    assert found.where == f"{tmp_path}/small/new/out.csv; 0.00 GB are free"
+    assert "-O" in found.todo
+    assert "--resume" not in found.todo
+
+
+def test_a_full_quota_is_named(tmp_path: Path) -> None:
+    found = find_shortage(OSError(errno.EDQUOT, "Disk quota exceeded"), tmp_path, "kept")
+    assert found is not None
+    assert "quota" in found.where
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        OSError("libgomp.so.1: failed to map segment from shared object"),
+        ImportError("libtorch.so: failed to map segment from shared object"),
+        RuntimeError("can't start new thread"),
+    ],
+)
+def test_memory_that_ran_out_names_the_knobs(error: BaseException, tmp_path: Path) -> None:
+    found = find_shortage(error, tmp_path, "kept")
+    assert found is not None
+    assert found.what.startswith("GPU memory" if "CUDA" in str(error) else "main memory")
+    for knob in ("--micro-batch", "max_tokens", "label block", "bf16", "gradient_checkpointing", "nf4", "plant plan"):
+        assert knob in found.todo
+
+
+def test_the_cause_behind_another_error_is_found(tmp_path: Path) -> None:
+    error = RuntimeError("safetensors could not write")
+    error.__cause__ = OSError(errno.ENOSPC, "No space left on device")
+    assert find_shortage(error, tmp_path, "kept") is not None
+
+
+def test_the_words_of_another_language_are_understood(tmp_path: Path) -> None:
+    """Polars and safetensors hand on only what the system said."""
+    found = find_shortage(Exception("parquet: underlying IO error: No space left on device (os error 28)"), tmp_path, "kept")
+    assert found is not None
+    assert found.what == "the disk is full"
+
+
+@pytest.mark.parametrize("error", [ValueError("out of memory of this city"), OSError(errno.ENOENT, "no such file"), RuntimeError("boom")])
+def test_other_errors_are_no_shortage(error: Exception, tmp_path: Path) -> None:
+    assert find_shortage(error, tmp_path, "kept") is None
+
+
+def test_a_limit_on_the_size_of_files_is_no_full_disk(tmp_path: Path) -> None:
+    for error in (OSError(errno.EFBIG, "File too large"), RuntimeError("Error while serializing: I/O error: File too large (os error 27)")):
+        found = find_shortage(error, tmp_path, "the files so far are kept")
+        assert found is not None
+        assert found.what == "a file would be larger than the system allows"
+        assert "ulimit -f unlimited" in found.todo
+
+
+def test_it_names_versions_without_importing_anything() -> None:
+    found = describe_environment(["pluggy", "no-such-distribution"])
+    assert found["python"] == platform.python_version()
+    assert found["packages"]["pluggy"] == package_version("pluggy")
+    assert "no-such-distribution" not in found["packages"]
+    assert found["processors"] >= 1
+
+
+def test_a_folder_outside_any_repository_has_no_commit(tmp_path: Path) -> None:
+    assert current_commit(tmp_path) is None
+    assert current_commit(tmp_path / "absent") is None
+
+
+def test_the_commit_is_the_one_checked_out(tmp_path: Path) -> None:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for command in (["init", "-q"], [*identity, "commit", "-q", "--allow-empty", "-m", "x"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    commit = current_commit(tmp_path)
+    assert commit is not None
+    assert len(commit) == 40
+
+
+def test_the_device_is_the_gpu_only_if_one_was_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = SimpleNamespace(is_initialized=lambda: True, get_device_name=lambda: "H200", max_memory_allocated=lambda: 3 * 10**9)
+    for cuda, expected in ((used, {"device": "H200", "peak_device_memory_gb": 3.0}), (SimpleNamespace(is_initialized=lambda: False), None)):
+        monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+        found = describe_device()
+        assert found == (expected or {"device": found["device"]})
+        assert found["device"]
