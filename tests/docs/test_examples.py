@@ -75,6 +75,6 @@ def test_every_value_that_a_message_says_to_set_exists() -> None:
     set_by_sources = {(path.name, key) for path in SOURCES for text in literals(path.read_text("utf-8")) for key in SET.findall(text)}
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "recipes").rglob("*.yaml")]
     set_by_pages = {(path.name, key) for path in pages for key in SET.findall(path.read_text("utf-8"))}
-    assert ("shortages.py", "model.decoder.elements") in set_by_sources
+    assert ("machine.py", "model.decoder.elements") in set_by_sources
     assert not exists("model.decoder.cells")
     assert sorted((file, key) for file, key in set_by_sources | set_by_pages if not exists(key)) == []

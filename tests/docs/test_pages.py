@@ -95,7 +95,8 @@ def test_readme_says_what_contributing_says_and_ci_runs() -> None:
     assert [name for name, _ in commands] == ["install", "test"]
     assert next(blocks(ROOT / "docs" / "contributing.md", "sh")) == "".join(text for _, text in commands)
     script = (ROOT / ".ci" / "run").read_text("utf-8")
-    assert [line.split()[1] for line in script.splitlines() if line.startswith("run_block ")] == ["install", "test"]
+    run = [line.split("#")[0].split()[1:] for line in script.splitlines() if line.startswith("run_block ")]
+    assert run == [["README.md", "install"], ["README.md", "test"], ["docs/contributing.md", "long"]]
     assert commands[1][1].rstrip().endswith("&& pytest"), "pytest's closing line ends the log"
 
 

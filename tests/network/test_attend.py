@@ -35,7 +35,7 @@ def pad(shape: tuple[int, ...]) -> Tensor:
 @pytest.mark.parametrize("way", [attend, attend_in_blocks])
 def test_equals_the_textbook_form(way: object, padding: Tensor | None, scores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert callable(way)
-    monkeypatch.setattr(module, "SCORES", scores)
+    monkeypatch.setattr(module, "BLOCK_SCORES", scores)
     inputs = draw(torch.float64, 3)
     expected, found = textbook(*inputs, padding), way(*inputs, padding)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
@@ -88,7 +88,7 @@ def test_no_array_of_all_scores_is_held(monkeypatch: pytest.MonkeyPatch) -> None
         largest = max(largest, scores.numel())
         return scores.softmax(dim)
 
-    monkeypatch.setattr(module, "SCORES", HEADS * 64 * POSITIONS)
+    monkeypatch.setattr(module, "BLOCK_SCORES", HEADS * 64 * POSITIONS)
     monkeypatch.setattr(torch, "softmax", softmax)
     inputs = draw(torch.bfloat16)
     attend_in_blocks(*inputs).sum().backward()

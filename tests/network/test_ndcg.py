@@ -7,8 +7,7 @@ import pytest
 import torch
 from sklearn.metrics import ndcg_score
 
-from plant_cli.network import ranking as ndcg
-from plant_cli.network.ranking import random_ndcg
+from plant_cli.network.ranking import ndcg, random_ndcg
 
 
 def test_golden_numbers() -> None:

@@ -29,8 +29,8 @@ def test_every_plugin_folder_is_packaged(project: dict[str, Any]) -> None:
 
 def test_every_plugin_folder_has_an_entry_point(project: dict[str, Any]) -> None:
     points = dict(project["project"]["entry-points"]["plant"])
-    assert points.pop("core") == "plant_cli.stages"
-    assert {name: f"plant_{name}.plugin" for name in points} == points
+    assert points.pop("core") == "plant_cli.commands"
+    assert {name: module.partition(".")[0] for name, module in points.items()} == {name: f"plant_{name}" for name in points}
     assert sorted(f"plant_{name}" for name in points) == CHILDREN
 
 
