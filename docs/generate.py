@@ -264,6 +264,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "records": record_pages,
     "layers": layer_list,
     "hello": partial(example_file, "plant-hello/plant_hello.py"),
+    "latin": partial(example_file, "plant-latin/plant_latin.py"),
     "hello-project": partial(example_file, "plant-hello/pyproject.toml"),
     "example": partial(example_file, "plant-example/plant_example/plugin.py"),
     "example-tests": partial(example_file, "plant-example/tests/test_stages.py"),

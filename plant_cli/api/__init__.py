@@ -2,7 +2,20 @@
 
 from plant_cli.api.components import Components, PluginRecord, Spec
 from plant_cli.api.context import Column, Reporter, Request, Result, Runner, SilentReporter, StageContext, StepResult, Table, Task
-from plant_cli.api.corpus import SPLITS, Analyser, Corpus, Dataset, DatasetCard, Evidence, Excluded, LabelIndex, Pieces, Split, SplitName
+from plant_cli.api.corpus import (
+    SPLITS,
+    Analyser,
+    Corpus,
+    Dataset,
+    DatasetCard,
+    Evidence,
+    Excluded,
+    LabelIndex,
+    Pieces,
+    Split,
+    SplitName,
+    WordReducer,
+)
 from plant_cli.api.errors import (
     ArtefactError,
     ComponentError,
@@ -44,6 +57,7 @@ from plant_cli.api.options import Choice, DataSection, MachineSection, ModelSect
 from plant_cli.api.scorers import Documents, FittedScorer, Reason, Scorer, ScorerInput, Shortlist, ShortlistInput
 from plant_cli.api.signals import Counts
 from plant_cli.api.specs import (
+    AnalyserSpec,
     BackboneSpec,
     BackboneStart,
     DatasetSpec,

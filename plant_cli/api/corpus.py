@@ -228,6 +228,14 @@ def _follow(taken: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> tuple[
     return np.array([new for new, _ in found], dtype=np.int64), [entry for _, entry in found]
 
 
+class WordReducer(Protocol):
+    """Reduces the forms of a word in one language to one of them."""
+
+    def reduce(self, word: str) -> str:
+        """What a lower-cased word of letters is reduced to, in any case; the same word always gives the same."""
+        ...
+
+
 class Analyser(Protocol):
     """Finds the words of texts as the run counts them; the same for training and for new texts."""
 

@@ -272,10 +272,10 @@ class DataSection(Options):
     encoding: str | None = option(None, "Encoding of text files, such as windows-1252 (default: UTF-8; UTF-16 and UTF-32 by mark).")
     strict: bool = option(False, "Stop at the first row that cannot be read (default: such rows are left out, counted and listed).")
     rejects: str | None = option(None, "A TSV file for the rows that cannot be read, with their lines and what is wrong.", path=True)
-    analyser: Literal["auto", "none", "lemmas", "stems"] = option(
+    analyser: str = option(
         "auto",
-        "What counts as a word: lemmas (dictionaries of simplemma), stems (Snowball), or none: words as they stand, lower-cased. auto: "
-        "lemmas, else stems, in languages where they help; languages are found by content.",
+        "What counts as a word: lemmas (dictionaries of simplemma), stems (Snowball), another analyser, or none: words as they are, "
+        "lower-cased. auto: lemmas, else stems, in languages where they help; languages are found by content.",
     )
     validation_share: float = option(0.05, "Share of train held out as validation when there is no validation split.", gt=0, lt=1)
     validation_minimum: int = option(200, "At least this many documents are held out (never more than a fifth of train).", ge=1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from plant_cli.api.components import Spec
 from plant_cli.api.context import Result, StageContext
-from plant_cli.api.corpus import Dataset, DatasetCard
+from plant_cli.api.corpus import Dataset, DatasetCard, WordReducer
 from plant_cli.api.functions import Function
 from plant_cli.api.model import Backbone, Decoder, DecoderShape, LabelLoss, RankLoss
 from plant_cli.api.options import DataSection, MachineSection
@@ -203,6 +203,26 @@ class ScorerSpec(Spec):
     memory: Function[Callable[[Any, int], int] | None] = Function(required=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class AnalyserSpec(Spec):
+    """What counts as one word: how the forms of a word are reduced in one language.
+
+    Args:
+        load: `load(options, language) -> WordReducer`, by the ISO 639-1 code; a `LookupError` says that it does not know the language.
+        languages: those that it knows (None: those that `load` takes). An analyser of one language reads all documents in it where it is
+            named, so that no text need be recognised.
+        phrase: how words are counted with it, for messages: "as lemmas".
+        package: the installed package on whose version the words depend: it is recorded with the corpus.
+        automatic: its turn among those that the option value `auto` asks, lowest first; None: it is used only where it is named.
+    """
+
+    load: Function[Callable[[Any, str], WordReducer]] = Function()
+    languages: tuple[str, ...] | None = None
+    phrase: str = "in a form of its own"
+    package: str | None = None
+    automatic: int | None = None
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of component.
@@ -240,6 +260,7 @@ TABLE = (
     Kind("metric", "metrics", MetricSpec, "Metrics of evaluation."),
     Kind("shortlist", "shortlists", ShortlistSpec, "Proposals of the labels worth scoring where there are too many to score them all."),
     Kind("scorer", "scorers", ScorerSpec, "What scores labels besides the network: words, titles, neighbours, linear weights."),
+    Kind("analyser", "analysers", AnalyserSpec, "What counts as one word: lemmas, stems or another reduction, by language."),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in TABLE}
 

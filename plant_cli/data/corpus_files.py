@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 from polars.exceptions import PolarsError
@@ -82,15 +82,15 @@ class AnalyserRecord(BaseModel):
     Args:
         asked: the option `analyser` of the section `data`.
         shares: share of the training documents in each language (ISO 639-1), largest first; those not recognised and strays left out.
-        methods: what counts as a word in each of these languages.
+        methods: the analyser of each of these languages; `none`: words as they are.
         packages: versions of the packages that reduce words.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    asked: Literal["auto", "none", "lemmas", "stems"] = "none"
+    asked: str = "none"
     shares: dict[str, float] = {}
-    methods: dict[str, Literal["none", "lemmas", "stems"]] = {}
+    methods: dict[str, str] = {}
     packages: dict[str, str] = {}
 
     @property

@@ -12,7 +12,6 @@ import polars as pl
 from plant_cli.api.context import Reporter
 from plant_cli.api.corpus import SPLITS, Dataset, SplitName
 from plant_cli.api.options import DataSection
-from plant_cli.data.analysers import choose_analyser
 from plant_cli.data.checks import REQUIRED, Finding, examine, find_unseen_labels
 from plant_cli.data.corpus_files import CorpusRecord, SplitRecord, write_tables
 from plant_cli.data.documents import Frames, SplitTexts, read_fingerprints, tidy
@@ -21,6 +20,7 @@ from plant_cli.data.files import hash_strings
 from plant_cli.data.labels import count_labels, describe, find_further_parents, read_excluded
 from plant_cli.data.store import StoredCorpus, open_corpus
 from plant_cli.data.vocabularies import find_titled, read_titles, warn_untitled
+from plant_cli.data.word_analysis import choose_analyser
 
 
 def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Reporter) -> StoredCorpus:

@@ -11,7 +11,6 @@ import polars as pl
 
 from plant_cli.api.corpus import Dataset, Split, SplitName
 from plant_cli.api.errors import ArtefactError, DataError
-from plant_cli.data.analysers import WordAnalyser
 from plant_cli.data.corpus_files import (
     LABEL_LISTS,
     LABELS_FILE,
@@ -30,6 +29,7 @@ from plant_cli.data.documents import read_batches, read_frame, tidy
 from plant_cli.data.evidence import encode_evidence
 from plant_cli.data.labels import LabelTable, encode_excluded, encode_labels, group_parents
 from plant_cli.data.records import require_same, stamp
+from plant_cli.data.word_analysis import WordAnalyser
 
 
 @dataclass(frozen=True, kw_only=True)

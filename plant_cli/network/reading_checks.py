@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from plant_cli.api import Analyser, Backbone, BackboneSpec, Corpus, Options, Reporter, SplitName
-from plant_cli.data.analysers import name_language, share_languages
 from plant_cli.data.checks import Finding
 from plant_cli.data.documents import take_texts
+from plant_cli.data.languages import name_language, share_languages
 from plant_cli.network.design import Design
 from plant_cli.relevance.relevance_table import RelevanceTable, count_documents, load_relevance, read_label_index, read_vocabulary
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plant_cli.api import ArtefactError, Choice, DataSection, UsageError
-from plant_cli.data.analysers import find_other_packages
 from plant_cli.data.corpus_files import NEW_RUN, SPLITS_FILE, CorpusRecord
 from plant_cli.data.files import hash_file
 from plant_cli.data.loading import ANY, load_dataset
 from plant_cli.data.prepare import prepare
 from plant_cli.data.store import StoredCorpus, open_corpus
+from plant_cli.data.word_analysis import find_other_packages
 from plant_cli.runs.folder import HEADER_NAME, Run
 
 if TYPE_CHECKING:

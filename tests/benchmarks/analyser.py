@@ -13,8 +13,8 @@ from collections.abc import Callable
 import numpy as np
 from simplemma.strategies.dictionaries import DefaultDictionaryFactory
 
-from plant_cli.data.analysers import PLAIN, WordAnalyser
 from plant_cli.data.corpus_files import AnalyserRecord
+from plant_cli.data.word_analysis import PLAIN, WordAnalyser
 
 DOCUMENT = 500  # words
 

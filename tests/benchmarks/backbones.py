@@ -34,8 +34,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import DecoderShape, MachineSection, ModelSection, PlantError, Reading, Split, TokenBatch
-from plant_cli.data.analysers import PLAIN
 from plant_cli.data.labels import LabelTable
+from plant_cli.data.word_analysis import PLAIN
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware, choose_hardware
 from plant_cli.network.profile import CausalOptions

@@ -22,8 +22,8 @@ import polars as pl
 from scipy.sparse import csr_array, vstack
 
 from plant_cli.api import Choice, MetricInput, ScorerSpec, SilentReporter, Split
-from plant_cli.data.analysers import WordAnalyser, choose_analyser
 from plant_cli.data.labels import LabelTable
+from plant_cli.data.word_analysis import WordAnalyser, choose_analyser
 from plant_cli.evaluation.counters import choose, compute_families, compute_value
 from plant_cli.evaluation.measures import measure_bins
 from plant_cli.registry import installed

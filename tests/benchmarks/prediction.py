@@ -19,8 +19,8 @@ from plant_scorers.words import WordScorer
 from scipy.sparse import csr_array
 
 from plant_cli.api import Choice, DecoderShape, MachineSection, ModelSection, SilentReporter
-from plant_cli.data.analysers import PLAIN
 from plant_cli.data.labels import LabelTable
+from plant_cli.data.word_analysis import PLAIN
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import choose_hardware
 from plant_cli.scoring.calibration import Calibration

@@ -28,8 +28,8 @@ from plant_cli.api import (
     UsageError,
 )
 from plant_cli.commands.mig import MigOptions, bind_signal, run
-from plant_cli.data.analysers import PLAIN, WordAnalyser
 from plant_cli.data.labels import LabelTable
+from plant_cli.data.word_analysis import PLAIN, WordAnalyser
 from plant_cli.registry import Registry
 from plant_cli.relevance import spooling as spooled_terms
 from plant_cli.relevance.relevance_table import load_relevance

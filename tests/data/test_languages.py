@@ -2,8 +2,8 @@
 
 import pytest
 
-from plant_cli.data.analysers import find_language, name_language, share_languages
-from plant_cli.data.words import FUNCTION_WORDS, SCRIPTS, spell
+from plant_cli.data.languages import FUNCTION_WORDS, SCRIPTS, find_language, name_language, share_languages
+from plant_cli.data.words import spell
 
 # One sentence each, none of them from what the lists were tried on.
 SENTENCES = {
@@ -63,7 +63,7 @@ def test_letters_of_formulas_do_not_make_a_text_greek() -> None:
 def test_the_language_is_that_of_most_words_not_of_most_different_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     german, english = "eins zwei drei vier elf", "one two three four"
     table = {word: [code] for code, words in (("de", german), ("en", english)) for word in words.split()}
-    monkeypatch.setattr("plant_cli.data.analysers._languages_by_word", lambda: table)
+    monkeypatch.setattr("plant_cli.data.languages._languages_by_word", lambda: table)
     assert find_language(f"{german} {english} {english} {english}") == "en"
 
 

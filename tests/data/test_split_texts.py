@@ -7,8 +7,8 @@ import pytest
 
 from plant_cli.api.corpus import Dataset
 from plant_cli.data import documents as module
-from plant_cli.data.analysers import share_languages
 from plant_cli.data.documents import SplitTexts, take_texts
+from plant_cli.data.languages import share_languages
 
 ROWS = [(f"d{number}", f"text {number}", ["x"]) for number in range(7)]
 FRAME = pl.DataFrame(ROWS, schema={"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}, orient="row")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from plant_cli.api import TokenBatch
-from plant_cli.data.analysers import PLAIN
+from plant_cli.data.word_analysis import PLAIN
 from plant_cli.network.reading import OUTSIDE, find_token_words, match_words
 
 TEXT = "Fever and cough, fever again"

@@ -12,9 +12,9 @@ import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import DataError, SilentReporter, Split, UsageError
-from plant_cli.data.analysers import PLAIN, WordAnalyser
 from plant_cli.data.labels import LabelTable
 from plant_cli.data.splits import Shard
+from plant_cli.data.word_analysis import PLAIN, WordAnalyser
 from plant_cli.relevance.counter import CorpusCounter
 
 TEXTS = ["Fever and cough!", "fever, chills and cough", "a broken arm", "ARM and leg; broken", "fever and leg"]

@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss, log_loss
 
-from plant_cli.data.analysers import PLAIN
+from plant_cli.data.word_analysis import PLAIN
 from plant_cli.network.candidates import UNSCORED
 from plant_cli.scoring import calibration
 from plant_cli.scoring.calibration import (

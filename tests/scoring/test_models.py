@@ -10,7 +10,7 @@ import pytest
 from scoring.conftest import clinic, fit
 
 from plant_cli.api import ArtefactError, Interrupted, Request, SilentReporter
-from plant_cli.data.analysers import PLAIN
+from plant_cli.data.word_analysis import PLAIN
 from plant_cli.registry import installed
 from plant_cli.runs.runner import RequestRunner
 from plant_cli.scoring.calibration import Calibration

@@ -14,7 +14,7 @@ import torch
 from scoring.conftest import fit
 
 from plant_cli.api import Interrupted, Reading, SilentReporter, SplitName, TrainingError
-from plant_cli.data.analysers import PLAIN
+from plant_cli.data.word_analysis import PLAIN
 from plant_cli.network.candidates import UNSCORED, ShortlistedLabels
 from plant_cli.network.cuts import Cut
 from plant_cli.network.hardware import Hardware
@@ -176,7 +176,7 @@ from plant_decoders.options import LabelAttentionOptions
 from plant_backbones.tiny import TinyBackbone
 from plant_backbones import TinyOptions
 from plant_cli.api import DecoderShape, ModelSection, SilentReporter
-from plant_cli.data.analysers import PLAIN
+from plant_cli.data.word_analysis import PLAIN
 from plant_cli.data.labels import LabelTable
 from plant_cli.scoring.network_scores import NetworkModel
 from plant_cli.scoring.averaging import Mean, average_members, find_best, join_mean

@@ -24,7 +24,7 @@ from plant_cli.api import (
     SilentReporter,
     Split,
 )
-from plant_cli.data.analysers import PLAIN
+from plant_cli.data.word_analysis import PLAIN
 from plant_cli.data.labels import LabelTable
 from plant_cli.registry import installed
 from plant_cli.scoring.lexical import number_words

@@ -11,7 +11,7 @@ import torch
 from scipy.sparse import csr_array
 
 from plant_cli.api import Reading, SilentReporter, Split
-from plant_cli.data.analysers import PLAIN
+from plant_cli.data.word_analysis import PLAIN
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import LiveReader, tokenize
 from plant_cli.network.reading_checks import WordStatistics

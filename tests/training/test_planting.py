@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from plant_cli.api import Reading, Split, TokenBatch
-from plant_cli.data.analysers import PLAIN
+from plant_cli.data.word_analysis import PLAIN
 from plant_cli.network import attention as log
 from plant_cli.network.compute import in_one_thread
 from plant_cli.relevance.relevance_table import RelevanceTable

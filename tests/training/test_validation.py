@@ -11,8 +11,8 @@ import torch
 from scipy.sparse import csr_array
 
 from plant_cli.api import Split, TrainingError
-from plant_cli.data.analysers import PLAIN
 from plant_cli.data.labels import LabelTable
+from plant_cli.data.word_analysis import PLAIN
 from plant_cli.network.candidates import ShortlistedLabels
 from plant_cli.registry import installed
 from plant_cli.scoring.frequency_linear import FrequencyLinear

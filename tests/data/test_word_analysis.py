@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
-from plant_cli.api import SilentReporter
-from plant_cli.data import analysers as module
-from plant_cli.data.analysers import PHRASES, PLAIN, WordAnalyser, choose_analyser, find_other_packages, name_language
+from plant_cli.api import ComponentError, SilentReporter
+from plant_cli.data import word_analysis as module
 from plant_cli.data.corpus_files import AnalyserRecord
+from plant_cli.data.languages import name_language
+from plant_cli.data.word_analysis import PLAIN, WordAnalyser, choose_analyser, find_other_packages
 from plant_cli.data.words import spell, words
 from plant_cli.network.reading import match_words
+from plant_cli.registry import Registry
+from plant_cli.testing.cases import find_cases
 from tests.data.test_languages import SENTENCES
 
+PHRASES = {"none": "as they stand", "lemmas": "as lemmas", "stems": "as stems"}
 FINNISH = "Potilaan sairaus on vakava, ja hän oli sairaalassa, kun hänen sairauttaan ei ollut vielä todettu. Sairauksien hoito se on."
 GERMAN = "Die Häuser und die Häusern der Stadt; das Haus, in dem er nicht war, wird mit den anderen Hauses auf der Karte von Berlin sein."
 ENGLISH = SENTENCES["en"]
@@ -52,10 +58,45 @@ def test_the_language_decides(code: str, auto: str, asked: str) -> None:
 
 def test_stems_where_there_are_no_lemmas(monkeypatch: pytest.MonkeyPatch) -> None:
     knows = module._knows
-    monkeypatch.setattr(module, "_knows", lambda method, language: method == "stems" and knows(method, language))
+    monkeypatch.setattr(module, "_knows", lambda spec, language: spec.name == "stems" and knows(spec, language))
     record, _ = choose("auto", SENTENCES["fi"])
     assert record.methods == {"fi": "stems"}
     assert WordAnalyser(record).spell("sairauksien sairaudesta") == ["sairauks", "sairaud"]
+
+
+def test_an_analyser_that_nobody_registered() -> None:
+    with pytest.raises(ComponentError, match="there is no analyser named 'lemas'") as caught:
+        choose("lemas", FINNISH)
+    assert "lemmas" in caught.value.expected
+
+
+@pytest.mark.parametrize("asked", ["auto", "none"])
+def test_without_any_analyser_words_stay_as_they_are(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "installed", Registry)
+    record, _ = choose(asked, FINNISH)
+    assert record.methods == ({"fi": "none"} if asked == "auto" else {})
+    assert WordAnalyser(record).spell("Sairauden") == ["sairauden"]
+
+
+def test_the_example_of_the_docs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger's analyser in one file: registered, nothing installed; its one language need not be recognised."""
+    path = Path(__file__).parents[2] / "docs" / "examples" / "plant-latin" / "plant_latin.py"
+    assert len(path.read_text("utf-8").splitlines()) <= 40
+    latin = ModuleType("plant_latin")
+    exec(compile(path.read_text("utf-8"), str(path), "exec"), vars(latin))
+    registry = Registry()
+    registry.register(latin, name="latin")
+    monkeypatch.setattr(module, "installed", lambda: registry)
+    record, told = choose("latin-stems", "Gallia est omnis divisa in partes tres")
+    assert (record.asked, record.methods, record.shares, record.packages) == ("latin-stems", {"la": "latin-stems"}, {"la": 1.0}, {})
+    assert told.notes[0].startswith("words are counted as Latin stems in la (100%)")
+    assert not told.warnings
+    found = WordAnalyser(record)
+    assert found.spell("Aquarum, aquam; AQUAS") == ["aqu"] * 3
+    assert found.words("O aquas!") == [("o", 0, 1), ("aqu", 2, 7)]
+    assert found.hash != PLAIN.hash
+    for case in find_cases("latin", registry):
+        case.check(case.spec)
 
 
 @pytest.mark.parametrize("asked", ["auto", "none", "lemmas", "stems"])

@@ -1,0 +1,158 @@
+"""How words are reduced: left as they are, or by the analysers of plugins, by the language of a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
+from itertools import islice
+
+from plant_cli.api.context import Reporter
+from plant_cli.api.corpus import WordReducer
+from plant_cli.api.specs import AnalyserSpec
+from plant_cli.data.corpus_files import AnalyserRecord
+from plant_cli.data.languages import SAMPLE, find_language, name_language, share_languages
+from plant_cli.data.words import REMEMBERED, normalise, spell, words
+from plant_cli.registry import installed
+
+AUTO, NONE = "auto", "none"
+FEW_FORMS = ("en", "es")
+"""Languages in which `auto` leaves words as they are: there lemmas made untrained words worse (docs/decisions.md)."""
+STRAY = 0.05  # share of the documents below which a language is not one of the corpus
+RECOGNISED = 0.2  # share of the documents whose language must be recognised; else several short ones are looked at together
+BUNCH = 40  # short documents
+
+
+class WordAnalyser:
+    """See `plant_cli.api.Analyser`. Of several languages the text's own decides; a text whose language is not recognised, or is none of
+    the corpus, is read in its main one.
+    """
+
+    def __init__(self, record: AnalyserRecord) -> None:
+        self.hash = record.hash
+        self._reduced = {
+            language: None if name == NONE else _Reduced(_load(installed().find(AnalyserSpec, name), language))
+            for language, name in record.methods.items()
+        }
+        self._main = next(iter(self._reduced.values()), None)
+        self._several = len(self._reduced) > 1 and any(reduced is not None for reduced in self._reduced.values())
+
+    def spell(self, text: str) -> list[str]:
+        """The words of a text, reduced, in order, with repeats."""
+        reduced = self._choose(text)
+        return spell(text) if reduced is None else list(map(reduced.__getitem__, spell(text)))
+
+    def words(self, text: str) -> list[tuple[str, int, int]]:
+        """The same with their positions in the text."""
+        reduced = self._choose(text)
+        return words(text) if reduced is None else [(reduced[form], start, end) for form, start, end in words(text)]
+
+    def forms(self) -> Iterator[tuple[str, str]]:
+        """Each reduced word so far with each of its forms."""
+        met = {(word, form): None for reduced in self._reduced.values() for form, word in (reduced or {}).items()}
+        return iter(met)
+
+    def _choose(self, text: str) -> Mapping[str, str] | None:
+        return self._reduced.get(find_language(text) or "", self._main) if self._several else self._main
+
+
+PLAIN = WordAnalyser(AnalyserRecord())
+"""Words as they are, lower-cased."""
+
+
+class _Reduced(dict[str, str]):
+    """What each form is reduced to, computed when it is first met."""
+
+    def __init__(self, reducer: WordReducer) -> None:
+        super().__init__()
+        self._reducer = reducer
+
+    def __missing__(self, form: str) -> str:
+        word = normalise(self._reducer.reduce(form)) or form
+        if len(self) < REMEMBERED:
+            self[form] = word
+        return word
+
+
+def choose_analyser(asked: str, texts: Sequence[str], reporter: Reporter) -> AnalyserRecord:
+    """How the words of a corpus are counted.
+
+    Args:
+        asked: the option `analyser`; auto: in each language the first analyser of those with `AnalyserSpec.automatic` that knows it, but
+            none in `FEW_FORMS`.
+        texts: the training documents.
+        reporter: takes notes and warnings.
+
+    Raises:
+        ComponentError: there is no such analyser.
+    """
+    if asked == NONE:
+        return AnalyserRecord()
+    specs = _automatic() if asked == AUTO else [installed().find(AnalyserSpec, asked)]
+    if asked != AUTO and specs[0].languages is not None and len(specs[0].languages) == 1:
+        shares = {specs[0].languages[0]: 1.0}
+    else:
+        shares = {code: share for code, share in _share(texts).items() if code is not None and share >= STRAY}
+    chosen = {code: None if asked == AUTO and code in FEW_FORMS else _first_that_knows(specs, code) for code in shares}
+    _report(asked, shares, chosen, reporter)
+    packages = dict.fromkeys(spec.package for spec in chosen.values() if spec is not None and spec.package is not None)
+    return AnalyserRecord(
+        asked=asked,
+        shares=shares,
+        methods={code: NONE if spec is None else spec.name for code, spec in chosen.items()},
+        packages={name: version(name) for name in packages},
+    )
+
+
+def find_other_packages(record: AnalyserRecord) -> list[str]:
+    """The packages that reduce words and now have another version than when the corpus was prepared."""
+    now = {name: version(name) for name in record.packages}
+    return [f"{name} {then}, now {now[name]}" for name, then in record.packages.items() if now[name] != then]
+
+
+def _report(asked: str, shares: Mapping[str, float], chosen: Mapping[str, AnalyserSpec | None], reporter: Reporter) -> None:
+    counted = [
+        f"{'as they stand' if spec is None else spec.phrase} in {name_language(code)} ({shares[code]:.0%})" for code, spec in chosen.items()
+    ]
+    if counted:
+        reporter.note(f"words are counted {', '.join(counted)}: languages by share of the documents, found by content (--analyser)")
+    elif asked == AUTO:
+        reporter.note("words are counted as they stand: the language of the documents is not recognised (--analyser)")
+    else:
+        reporter.warn(f"words are counted as they stand, not as {asked}: the language of the documents is not recognised")
+    lacking = [name_language(code) for code, spec in chosen.items() if spec is None]
+    if asked != AUTO and lacking:
+        reporter.warn(f"the analyser {asked} does not know {' and '.join(lacking)}: words are counted as they stand there")
+
+
+def _share(texts: Sequence[str]) -> dict[str | None, float]:
+    """Share of the texts in each language; texts too short to be recognised one by one are looked at in bunches."""
+    shares = share_languages(texts)
+    if shares.get(None, 0.0) <= 1 - RECOGNISED:
+        return shares
+    rows = iter(texts)
+    bunches = iter(lambda: "\n".join(islice(rows, BUNCH)), "")
+    return share_languages(list(islice(bunches, SAMPLE)))
+
+
+def _automatic() -> list[AnalyserSpec]:
+    """The analysers that `auto` tries, in order."""
+    found = [(spec.automatic, spec) for spec in installed().specs(AnalyserSpec) if spec.automatic is not None]
+    return [spec for _, spec in sorted(found, key=lambda pair: (pair[0], pair[1].name))]
+
+
+def _first_that_knows(specs: Sequence[AnalyserSpec], language: str) -> AnalyserSpec | None:
+    return next((spec for spec in specs if _knows(spec, language)), None)
+
+
+def _knows(spec: AnalyserSpec, language: str) -> bool:
+    if spec.languages is not None:
+        return language in spec.languages
+    try:
+        _load(spec, language)
+    except LookupError:
+        return False
+    return True
+
+
+def _load(spec: AnalyserSpec, language: str) -> WordReducer:
+    return spec.load(spec.options(), language)
