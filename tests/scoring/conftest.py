@@ -12,8 +12,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import Choice, ScorerSpec, SilentReporter, Split
-from plant_cli.data.word_analysis import PLAIN
 from plant_cli.data.labels import LabelTable
+from plant_cli.data.word_analysis import PLAIN
 from plant_cli.registry import installed
 from plant_cli.scoring.scorer_fitting import FusionFit, fit_scorers
 

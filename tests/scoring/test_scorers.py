@@ -24,8 +24,8 @@ from plant_cli.api import (
     SilentReporter,
     Split,
 )
-from plant_cli.data.word_analysis import PLAIN
 from plant_cli.data.labels import LabelTable
+from plant_cli.data.word_analysis import PLAIN
 from plant_cli.registry import installed
 from plant_cli.scoring.lexical import number_words
 from plant_cli.scoring.scorer_fitting import fit_scorers
