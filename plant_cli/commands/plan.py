@@ -1,24 +1,34 @@
-"""`plant plan`: what a recipe or a run will take before it starts: parameters, memory, disk, operations, hours, and what to change."""
+"""`plant plan`: what a recipe or a run will take before it starts: parameters, memory, disk, operations and hours."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from plant_cli.api import BackboneSpec, LossSpec, Options, RecipeError, Result, ShortlistSpec, SignalSpec, StageContext, StageSpec, option
+from plant_cli.api import (
+    BackboneSpec,
+    LossSpec,
+    Options,
+    RecipeError,
+    Result,
+    ScorerSpec,
+    ShortlistSpec,
+    SignalSpec,
+    StageContext,
+    StageSpec,
+    option,
+)
 from plant_cli.data.files import read_size
 
 if TYPE_CHECKING:
     from plant_cli.api import Corpus, ModelSection
-    from plant_cli.commands.mig import MigOptions
     from plant_cli.runs.steps import Step
-    from plant_cli.training.planner import Planner
-    from plant_cli.training.planning import Estimate, Job
+    from plant_cli.training.planning import Estimate, Job, Planner
 
 
 STAGES = ("mig", "pretrain-attn", "finetune", "predict")
@@ -28,50 +38,28 @@ class PlanOptions(Options):
     """What to plan."""
 
     recipe: str | None = option(None, "The recipe: a file, or a shipped one's name (default: the run as it is).", argument=True)
-    probe: bool = option(False, "Measure the time of each stage's steps on this machine; without it, hours are the least that is possible.")
-    launch: str | None = option(None, "Plan for the processes that this file of `accelerate config` describes; none is started.", path=True)
 
 
 def run(context: StageContext, options: PlanOptions) -> Result:
-    """Plan with made-up weights: none are read, and nothing is written to the run.
-
-    plant plan recipe.yaml
-    plant plan --probe
-    """
+    """Plan with made-up weights: none are read, and nothing is written to the run."""
     from plant_cli.network.hardware import choose_hardware
-    from plant_cli.training.planner import Planner, free_memory, report
-    from plant_cli.training.planning import ALONE, read_sharing
+    from plant_cli.training.planning import SAMPLED, Planner, free_memory, report
 
     if options.recipe is not None and context.request.recipe != options.recipe:  # a recipe that the user named, like any other
         return context.runner.run_stage(replace(context.request, recipe=options.recipe), "plan")
     recipe = context.request.recipe
-    sharing = ALONE if options.launch is None else read_sharing(Path(options.launch))
     steps = _steps(context, recipe)
     hardware = choose_hardware(steps[0].machine)
-    free = free_memory(hardware, sharing)
     with _corpus(context, steps[0], recipe) as corpus:
-        planner = Planner(context.component, corpus, hardware, sharing, free=free, timed=options.probe)
+        planner = Planner(context.component, corpus, hardware, free_memory(hardware))
         relevance = any(step.name == "mig" for step in steps) or (recipe is None and context.find_input("mig") is not None)
         plans = {step.name: _plan(context, step, corpus, planner, relevance=relevance) for step in _drop_idle(steps)}
-    place = f"{hardware.device} in {str(hardware.dtype).removeprefix('torch.')}"
-    each = f" for each of {sharing.processes} processes" if sharing.processes > 1 else ""
-    return report(plans, free, place + each, [*_explain(plans), *planner.notes])
-
-
-def _explain(plans: Mapping[str, Estimate]) -> Iterator[str]:
-    """On what the figures rest."""
-    from plant_cli.training import planner as scorers
-    from plant_cli.training import planner as words
-
-    if "mig" in plans:
-        sample = f"a sample of at most {words.SAMPLE:,} documents"
-        yield f"mig was run on {sample}; what grows with them is scaled up, so its figures are on the high side"
-    if any(not found.parts for name, found in plans.items() if name != "mig"):
-        yield f"scorers were fitted on a sample of at most {scorers.SAMPLE} documents and on half of it, and what grows is scaled up"
+    notes = [*planner.notes]
+    if any(not found.parts for found in plans.values()):
+        notes.append(f"words were counted and scorers fitted on at most {SAMPLED:,} documents, and the figures scaled up")
     if any(found.parts for found in plans.values()):
-        yield "activations are measured with made-up weights: one and two of the longest documents, one and two layers of each kind"
-    if any(not found.measured for found in plans.values()):
-        yield "hours marked ≥ are operations at the speed of one large matrix product, the least that is possible; --probe measures"
+        notes.append("activations and hours are those of a step with made-up weights, without validation")
+    return report(plans, planner.free, f"{hardware.device} in {str(hardware.dtype).removeprefix('torch.')}", notes)
 
 
 def _steps(context: StageContext, recipe: str | None) -> list[Step]:
@@ -119,33 +107,19 @@ def _drop_idle(steps: list[Step]) -> list[Step]:
 
 
 def _plan(context: StageContext, step: Step, corpus: Corpus, planner: Planner, *, relevance: bool) -> Estimate:
-    if step.spec.name == "mig":
-        return _words(context, step, corpus)
-    if not getattr(step.options, "network", True):
-        from plant_cli.training.planner import plan_scorers
-
-        return plan_scorers(corpus, planner.scorers(step.options.chosen_scorers), context.reporter)  # type: ignore[attr-defined]
-    return planner.plan(_job(context, step, corpus, relevance=relevance))
-
-
-def _words(context: StageContext, step: Step, corpus: Corpus) -> Estimate:
-    """What a stage `mig` takes."""
     from plant_cli.commands.mig import bind_signal, choose_jobs
-    from plant_cli.relevance.cooccurrence import count_terms
     from plant_cli.relevance.engine import Selection
-    from plant_cli.training.planner import plan_words
 
-    options: MigOptions = cast("MigOptions", step.options)
-    signal, signal_options = context.component(SignalSpec, options.signal)
-    memory, jobs = read_size(options.memory), choose_jobs(step.machine, options.jobs)
-    return plan_words(
-        corpus.split("train"),
-        corpus.labels,
-        lambda texts: count_terms(map(corpus.analyser.spell, texts), options.min_df),
-        bind_signal(signal, signal_options),
-        Selection(k=options.k, sign=options.sign, memory=memory, jobs=jobs),
-        occurrences=signal.needs_occurrences,
-    )
+    options: Any = step.options
+    if step.spec.name == "mig":
+        spec, signal_options = context.component(SignalSpec, options.signal)
+        memory, jobs = read_size(options.memory), choose_jobs(step.machine, options.jobs)
+        selection = Selection(k=options.k, sign=options.sign, memory=memory, jobs=jobs)
+        signal = bind_signal(spec, signal_options)
+        return planner.plan_words(signal, selection, min_df=options.min_df, occurrences=spec.needs_occurrences)
+    if not getattr(options, "network", True):
+        return planner.plan_scorers([context.component(ScorerSpec, one) for one in options.chosen_scorers], context.reporter)
+    return planner.plan_network(_job(context, step, corpus, relevance=relevance))
 
 
 def _find_start(context: StageContext, section: ModelSection) -> ModelSection:
@@ -199,27 +173,25 @@ def _job(context: StageContext, step: Step, corpus: Corpus, *, relevance: bool) 
     drawn = getattr(loss, "random_negatives", 0)
     job = replace(job, epochs=options.epochs, kind="label", roles=ROLES, schedule=options.schedule)
     shortlist = choose_shortlist(options, hard, len(corpus.labels), relevance=relevance)
-    proposed = 0 if shortlist is None else _most_proposed(context.component(ShortlistSpec, shortlist), len(corpus.labels))
+    proposed = 0
+    if shortlist is not None:
+        spec, of_shortlist = context.component(ShortlistSpec, shortlist)
+        proposed = len(corpus.labels) if spec.most is None else spec.most(of_shortlist, len(corpus.labels))
     if 0 < proposed <= hard:
         each = positives + proposed + -(-drawn * proposed // hard)
         return replace(job, labels=each, candidates=each)
     return replace(job, labels=positives + hard + drawn if hard else 0, candidates=proposed)
 
 
-def _most_proposed(shortlist: tuple[ShortlistSpec, Options], labels: int) -> int:
-    spec, options = shortlist
-    return labels if spec.most is None else spec.most(options, labels)
-
-
 SPECS = (
     StageSpec(
         name="plan",
-        summary="Say what a recipe or the run will take before it starts: memory, disk, hours, and what to change.",
+        summary="Say what a recipe or the run will take before it starts: memory, disk, hours, and whether it fits.",
         options=PlanOptions,
         run=run,
         sections=("data", "model", "machine"),
         writes=False,
         panel="Tools",
-        examples=("plant plan quickstart", "plant plan recipe.yaml --probe", "plant plan recipe.yaml --launch accelerate.yaml"),
+        examples=("plant plan quickstart", "plant plan recipe.yaml", "plant plan --set model.backbone=mistral"),
     ),
 )

@@ -1,4 +1,4 @@
-"""How fast work goes: clocks, rates, counted operations, throughput of a training."""
+"""How fast work goes: time, operations and memory of a computation, and the throughput of a training."""
 
 from __future__ import annotations
 
@@ -22,43 +22,25 @@ from plant_cli.runs.machine import peak_memory_gb
 from plant_cli.training.loop import BatchLoss, TrainingResult
 
 
-class Clock:
-    """Seconds between laps, with the work that a GPU still has to do.
-
-    Args:
-        device: whose work is timed.
-    """
-
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._last = 0.0
-        self.lap()
-
-    def lap(self) -> float:
-        """Seconds since the last lap, or since the clock was made."""
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
-        elif self._device.type == "mps":
-            torch.mps.synchronize()
-        before, self._last = self._last, time.perf_counter()
-        return self._last - before
-
-
 def time_fastest(run: Callable[[], object], device: torch.device, repeats: int = 3) -> float:
-    """Seconds of the fastest of some runs, after one that is not counted.
-
-    Args:
-        run: the work.
-        device: where it runs.
-        repeats: how many runs are timed, at least 1.
-    """
+    """Seconds of the fastest of some runs on a device, after one that is not counted."""
     run()
     seconds = []
     for _ in range(repeats):
-        clock = Clock(device)
+        _finish(device)
+        started = time.perf_counter()
         run()
-        seconds.append(clock.lap())
+        _finish(device)
+        seconds.append(time.perf_counter() - started)
     return min(seconds)
+
+
+def _finish(device: torch.device) -> None:
+    """Wait for the work that a GPU still has to do."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()
 
 
 SILENT = "6"  # the highest level of torch's profiler, above the lines about itself that it writes to stderr

@@ -1,4 +1,4 @@
-"""`plant plan` on a run, on a recipe and on a model of seven billion parameters of which there is only the configuration."""
+"""`plant plan` on a run, on a recipe and on a model of seven billion parameters that has only a configuration."""
 
 from __future__ import annotations
 
@@ -47,8 +47,7 @@ def test_a_run_that_does_not_exist_yet_is_planned_from_the_source(clinic: Any) -
     result = clinic("plan")
     assert not clinic.path.exists()
     assert list(result.data) == [*plan.STAGES, "free_bytes"]
-    assert any("the least that is possible" in note for note in result.tables[-1].notes)
-    assert result.data["finetune"]["hours"] > 0
+    assert all(result.data[name]["hours"] > 0 for name in plan.STAGES)
 
 
 def plan_recipe(clinic: Any, tmp_path: Path, text: str) -> Result:
@@ -68,8 +67,7 @@ def test_predictions_of_a_network_are_planned_beside_a_model_without_one(clinic:
     result = plan_recipe(clinic, tmp_path, "finetune: {init: random}\nfinetune-a: {network: false}\npredict: {}\npredict-a: {}\n")
     assert list(result.data) == ["finetune", "finetune-a", "predict", "free_bytes"]
     notes = " ".join(result.tables[-1].notes)
-    assert "scorers were fitted on a sample of at most 500 documents" in notes
-    assert "mig was run" not in notes
+    assert "scorers fitted on at most 1,000 documents" in notes
 
 
 def test_epochs_of_stage_1_are_planned_by_its_lists_unless_they_are_given(clinic: Any, tmp_path: Path) -> None:
@@ -101,22 +99,6 @@ def test_scores_of_all_labels_take_disk(clinic: Any) -> None:
     assert clinic("plan", "predict.auc=true").data["predict"]["disk"]["result"] == test * 4 * 12
 
 
-def test_a_launch_file_is_planned_and_nothing_is_started(clinic: Any, tmp_path: Path) -> None:
-    file = tmp_path / "eight.yaml"
-    file.write_text("num_processes: 8\nnum_machines: 2\ndistributed_type: FSDP\n")
-    result = clinic("plan", "finetune.unfreeze=all", "finetune.batch=64", "finetune.micro_batch=4", f"plan.launch={file}")
-    memory = result.data["finetune"]["memory"]
-    assert memory["gradients"] == memory["weights, shared out"] == -(-memory["weights"] // 8)
-    assert result.data["predict"]["memory"]["weights, shared out"] == 0
-    assert "for each of 8 processes" in result.tables[-1].title
-
-
-def test_time_is_measured_when_asked(clinic: Any) -> None:
-    result = clinic("plan", "plan.probe=true")
-    assert not any("possible" in note for note in result.tables[-1].notes)
-    assert all(result.data[name]["measured"] and result.data[name]["hours"] > 0 for name in plan.STAGES)
-
-
 @pytest.mark.slow
 def test_seven_billion_parameters_are_planned_in_minutes_without_weights(clinic: Any, seven: Path) -> None:
     started = time.process_time()
@@ -128,6 +110,7 @@ def test_seven_billion_parameters_are_planned_in_minutes_without_weights(clinic:
     assert 7.10e9 < held["parameters"] < 7.12e9
     linear = held["parameters"] - 32768 * 4096 - 65 * 4096  # embedding and norms stay in fp32
     assert held["size"] == pytest.approx(0.5159 * linear + 4 * (32768 * 4096 + 65 * 4096), rel=1e-3)
+    assert found["hours"] is None, "a step of such a network is not tried on a processor"
     ranks = 32 * 16 * (2 * (4096 + 4096) + 2 * (4096 + 1024))  # q and o; k and v are narrower
     assert parts["adapter"]["parameters"] == parts["adapter"]["trained"] == ranks
 
@@ -154,10 +137,11 @@ def test_every_kind_of_architecture_can_be_tried_with_made_up_weights(
     assert found["work"]["operations"] > 0
 
 
-def test_what_does_not_fit_is_reported_with_the_options_that_help(clinic: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = clinic("plan").data["finetune"]["peak_bytes"]
-    monkeypatch.setattr("plant_cli.training.planner.free_memory", lambda hardware, sharing: first // 2)
+def test_what_does_not_fit_is_reported_with_the_micro_batch_that_does(clinic: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = clinic("plan", "finetune.micro_batch=8").data["finetune"]
+    assert first["micro_batch"] == 8
+    monkeypatch.setattr("plant_cli.training.planning.resident_memory", lambda: first["memory"]["process and texts"])
+    monkeypatch.setattr("plant_cli.training.planning.free_memory", lambda hardware: first["peak_bytes"] - 1)
     result = clinic("plan", "finetune.micro_batch=8")
-    changes = result.data["finetune"]["changes"]
-    assert all(change["peak"] < first for change in changes)
-    assert any("finetune does not fit: " in note for note in result.tables[-1].notes)
+    assert 0 < result.data["finetune"]["micro_batch"] < 8
+    assert any("finetune does not fit: --micro-batch " in note for note in result.tables[-1].notes)
