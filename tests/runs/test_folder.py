@@ -36,6 +36,8 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> Non
     with pytest.raises(UsageError, match="not a run folder and not empty") as caught:
         Run.create(tmp_path)
     assert "--run" in caught.value.todo
+    with pytest.raises(UsageError, match="not a run folder"), Run.hold(tmp_path, "mig"):
+        pass
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
     with pytest.raises(UsageError):
         Run.create(tmp_path / "thesis.tex")
@@ -95,13 +97,6 @@ def test_a_run_is_opened_once_nobody_else_writes(tmp_path: Path, monkeypatch: py
     assert Run.open(tmp_path / "run").header.data_hash == "d"
 
 
-def test_holding_leaves_nothing_in_a_folder_that_is_no_run(tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match="not a run folder"), Run.hold(tmp_path, "mig"):
-        pass
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
-
-
 def _fail_at(path: Path, error: Exception, make_record: Callable[..., StageRecord], *left: str) -> None:
     """An attempt at a stage in a run that is made for it; it leaves these files and fails."""
 
@@ -125,6 +120,9 @@ def test_a_failed_command_leaves_no_run_in_which_nothing_was_done(tmp_path: Path
     (tmp_path / "mine").mkdir()
     _fail_at(tmp_path / "mine", MISTYPED, make_record)
     assert [path.name for path in tmp_path.rglob("*")] == ["mine"]
+    Run.create(tmp_path / "mine")  # a run that was there stays
+    _fail_at(tmp_path / "mine", MISTYPED, make_record)
+    assert (tmp_path / "mine" / "run.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -141,12 +139,6 @@ def test_a_failed_command_removes_nothing_that_may_be_wanted(
 ) -> None:
     _fail_at(tmp_path / "run", error, make_record, *left)
     assert all((tmp_path / "run" / name).exists() for name in ("run.json", "mig/stage.json", *left))
-
-
-def test_a_run_that_was_there_stays_when_a_command_fails(tmp_path: Path, make_record: Callable[..., StageRecord]) -> None:
-    Run.create(tmp_path / "run")
-    _fail_at(tmp_path / "run", MISTYPED, make_record)
-    assert (tmp_path / "run" / "run.json").exists()
 
 
 def test_a_link_that_leads_nowhere_is_told(tmp_path: Path) -> None:
@@ -225,36 +217,17 @@ def test_the_finished_one_survives_a_replacement_that_is_restarted(run: Run, don
     assert (done.path / "mig.txt").read_text() == "old"
 
 
-def test_a_failed_first_attempt_stays_where_it_is(run: Run, make_record: Make) -> None:
-    folder = run.stage("mig")
-    folder.begin(make_record())
-    (folder.path / "half.txt").write_text("half")
-    assert not folder.put_back()
-    assert folder.holds_work()
-
-
-def test_an_empty_attempt_holds_no_work(run: Run, make_record: Make) -> None:
+def test_only_what_is_beside_the_record_and_whole_is_work(run: Run, make_record: Make) -> None:
     folder = run.stage("mig")
     assert not folder.holds_work()
     folder.begin(make_record())
+    name_temporary(folder.path / "words.parquet").write_text("{")  # left by a kill
     assert not folder.holds_work()
-
-
-def test_what_a_kill_left_half_written_is_no_work(run: Run) -> None:
-    folder = run.stage("mig")
-    folder.path.mkdir()
-    name_temporary(folder.path / "stage.json").write_text("{")
-    assert not folder.holds_work()
+    folder.begin(make_record())
+    assert [path.name for path in folder.path.iterdir()] == ["stage.json"]
     (folder.path / "words.parquet").touch()
+    assert not folder.put_back()  # a failed first attempt stays where it is
     assert folder.holds_work()
-
-
-def test_what_a_kill_left_half_written_goes_when_the_stage_begins_again(run: Run, make_record: Make) -> None:
-    stage = run.stage("mig")
-    stage.begin(make_record())
-    name_temporary(stage.path / "metrics.json").touch()
-    stage.begin(make_record())
-    assert [path.name for path in stage.path.iterdir()] == ["stage.json"]
 
 
 def test_outputs_are_files_without_record_checkpoints_and_links(done: StageFolder, tmp_path: Path) -> None:
@@ -286,18 +259,18 @@ def test_a_stage_that_is_not_done_names_the_command(run: Run, make_record: Make)
         folder.require("plant mig")
 
 
-def test_a_file_that_is_gone_is_missed(done: StageFolder) -> None:
-    (done.path / "mig.txt").unlink()
-    with pytest.raises(ArtefactError, match=r"the file 'mig.txt' of the stage 'mig' is gone") as caught:
-        done.require("plant mig")
-    assert caught.value.todo == "restore the file, or make it again: plant mig --force"
-
-
-def test_a_flipped_bit_is_told(done: StageFolder) -> None:
+def test_a_file_that_is_changed_or_gone_is_damage(done: StageFolder) -> None:
     (done.path / "mig.txt").write_text("odd")
     with pytest.raises(ArtefactError, match=r"the file 'mig.txt' of the stage 'mig' is damaged, or was changed"):
         done.require("plant mig")
     assert [file.state for file in done.find_damage(done.record() or pytest.fail("no record"))] == ["changed"]
+    (done.path / "mig.txt").unlink()
+    with pytest.raises(ArtefactError, match=r"the file 'mig.txt' of the stage 'mig' is gone") as caught:
+        done.require("plant mig")
+    assert caught.value.todo == "restore the file, or make it again: plant mig --force"
+    (done.path / "stage.json").write_text('{"status": "do')
+    with pytest.raises(ArtefactError, match="damaged"):  # an error, not an absence
+        done.record()
 
 
 def test_a_copied_folder_is_whole(run: Run, done: StageFolder) -> None:
@@ -365,12 +338,10 @@ def test_a_link_to_nowhere_in_place_of_a_stage_is_replaced(run: Run, make_record
     (run.path / "mig").symlink_to(tmp_path / "nowhere")
     run.stage("mig").begin(make_record())
     assert not (run.path / "mig").is_symlink()
-
-
-def test_a_damaged_record_is_an_error_not_an_absence(done: StageFolder) -> None:
-    (done.path / "stage.json").write_text('{"status": "do')
-    with pytest.raises(ArtefactError, match="damaged"):
-        done.record()
+    (tmp_path / "large disk").mkdir()
+    (run.path / "finetune").symlink_to(tmp_path / "large disk")
+    run.stage("finetune").begin(make_record())
+    assert (tmp_path / "large disk" / "stage.json").exists()  # the first attempt stays on the disk that was meant
 
 
 @pytest.mark.parametrize("recorded", [True, False])
@@ -389,14 +360,6 @@ def test_a_link_to_a_stage_that_another_process_began_is_not_written_through(tmp
     (ours.path / "new").touch()
     assert not ours.path.is_symlink()
     assert {path.name for path in theirs.path.iterdir()} == before
-
-
-def test_the_first_attempt_of_a_stage_on_another_disk_stays_there(run: Run, make_record: Make, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "large disk"
-    elsewhere.mkdir()
-    (run.path / "mig").symlink_to(elsewhere)
-    run.stage("mig").begin(make_record())
-    assert (elsewhere / "stage.json").exists()
 
 
 def test_an_interrupted_replacement_names_the_way_on_and_the_finished_one(done: StageFolder, make_record: Make) -> None:

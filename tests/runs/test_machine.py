@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from plant_cli.runs import machine as memory
+from plant_cli.api import ResourceError
+from plant_cli.runs import machine
 from plant_cli.runs.machine import (
     CHOICES,
     WAITING,
@@ -29,25 +30,18 @@ from plant_cli.runs.machine import (
 )
 
 
-def test_the_peak_is_at_least_what_is_resident_now() -> None:
-    resident = psutil.Process().memory_info().rss / 1e9
-    assert 0.9 * resident <= peak_memory_gb() < 100
-
-
-def test_the_peak_does_not_fall() -> None:
+def test_memory_is_that_of_this_process_and_its_peak_does_not_fall(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    resident = psutil.Process().memory_info().rss
+    assert resident_memory() == pytest.approx(resident, rel=0.2)
+    assert 0 < available_memory() <= psutil.virtual_memory().total
     before = peak_memory_gb()
     block = bytearray(50_000_000)
     during = peak_memory_gb()
     del block
+    assert 0.9 * resident / 1e9 <= before < 100
     assert 0.99 * before <= during <= 1.01 * peak_memory_gb()  # the kernel sums its counters to within some pages a thread
-
-
-def test_what_is_available_is_within_what_there_is() -> None:
-    assert 0 < available_memory() <= psutil.virtual_memory().total
-
-
-def test_what_is_resident_now_is_that_of_this_process() -> None:
-    assert resident_memory() == pytest.approx(psutil.Process().memory_info().rss, rel=0.2)
+    monkeypatch.setattr(machine, "_STATUS", tmp_path / "absent")  # then getrusage tells
+    assert 0.9 * resident / 1e9 <= peak_memory_gb() < 100
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the kernel shows no status of a process")
@@ -56,12 +50,6 @@ def test_the_peak_of_the_process_that_started_this_one_is_not_counted() -> None:
     code = "from plant_cli.runs.machine import peak_memory_gb; print(peak_memory_gb())"
     child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert float(child.stdout) < 0.25 < len(block) / 1e9 <= peak_memory_gb()
-
-
-def test_without_a_status_file_the_peak_is_that_of_getrusage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    resident = psutil.Process().memory_info().rss / 1e9
-    monkeypatch.setattr(memory, "_STATUS", tmp_path / "absent")
-    assert 0.9 * resident <= peak_memory_gb() < 100
 
 
 HEAPS = """import ctypes, threading
@@ -124,34 +112,42 @@ class OutOfMemoryError(RuntimeError):
     """Like torch's."""
 
 
-def test_a_full_disk_says_how_much_is_free_and_what_is_kept(tmp_path: Path) -> None:
-    error = OSError(errno.ENOSPC, "No space left on device", "/data/model.safetensors")
-    found = find_shortage(error, tmp_path / "absent" / "finetune", "the files so far are kept")
+def explain(error: BaseException, folder: Path, **kept: bool) -> ResourceError:
+    found = find_shortage(error, folder, "the files so far are kept", **kept)
     assert found is not None
-    assert found.what == "the disk is full"
-    assert found.where.startswith("/data/model.safetensors; ")
-    assert "GB are free" in found.where
-    assert "the files so far are kept" in found.todo
-    assert found.exit_code == 6
+    return found
 
 
-def test_the_disk_that_is_full_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_says_how_much_is_free_and_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Path] = []
     monkeypatch.setattr("shutil.disk_usage", lambda place: asked.append(place) or SimpleNamespace(free=2_000_000))
     (tmp_path / "small").mkdir()
-    error = OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "small" / "new" / "out.csv"))
-    found = find_shortage(error, tmp_path / "run", "nothing that was done is lost", resumes=False)
-    assert found is not None
+    file = str(tmp_path / "small" / "new" / "model.safetensors")
+    full = OSError(errno.ENOSPC, "No space left on device", file)
+    found = explain(full, tmp_path / "absent" / "finetune")
+    assert (found.what, found.where, found.exit_code) == ("the disk is full", f"{file}; 0.00 GB are free", 6)
+    assert "go on with --resume: the files so far are kept" in found.todo
     assert asked == [tmp_path / "small"]
-    assert found.where == f"{tmp_path}/small/new/out.csv; 0.00 GB are free"
-    assert "-O" in found.todo
-    assert "--resume" not in found.todo
+    action = explain(full, tmp_path / "run", resumes=False).todo
+    assert "-O" in action
+    assert "--resume" not in action
+    assert "quota" in explain(OSError(errno.EDQUOT, "Disk quota exceeded"), tmp_path).where
 
 
-def test_a_full_quota_is_named(tmp_path: Path) -> None:
-    found = find_shortage(OSError(errno.EDQUOT, "Disk quota exceeded"), tmp_path, "kept")
-    assert found is not None
-    assert "quota" in found.where
+@pytest.mark.parametrize(
+    ("error", "what"),
+    [
+        (RuntimeError("safetensors could not write"), "the disk is full"),  # with its cause
+        (Exception("parquet: underlying IO error: No space left on device (os error 28)"), "the disk is full"),  # what polars hands on
+        (OSError(errno.EFBIG, "File too large"), "a file would be larger than the system allows"),
+        (RuntimeError("Error while serializing: I/O error: File too large (os error 27)"), "a file would be larger than the system allows"),
+    ],
+)
+def test_the_cause_is_found_behind_the_words_of_a_library(error: Exception, what: str, tmp_path: Path) -> None:
+    error.__cause__ = OSError(errno.ENOSPC, "No space left on device") if "could not write" in str(error) else None
+    found = explain(error, tmp_path)
+    assert found.what == what
+    assert ("ulimit -f unlimited" in found.todo) == ("larger" in what)
 
 
 @pytest.mark.parametrize(
@@ -167,37 +163,15 @@ def test_a_full_quota_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_memory_that_ran_out_names_the_knobs(error: BaseException, tmp_path: Path) -> None:
-    found = find_shortage(error, tmp_path, "kept")
-    assert found is not None
+    found = explain(error, tmp_path)
     assert found.what.startswith("GPU memory" if "CUDA" in str(error) else "main memory")
     for knob in ("--micro-batch", "max_tokens", "label block", "bf16", "gradient_checkpointing", "nf4", "plant plan"):
         assert knob in found.todo
 
 
-def test_the_cause_behind_another_error_is_found(tmp_path: Path) -> None:
-    error = RuntimeError("safetensors could not write")
-    error.__cause__ = OSError(errno.ENOSPC, "No space left on device")
-    assert find_shortage(error, tmp_path, "kept") is not None
-
-
-def test_the_words_of_another_language_are_understood(tmp_path: Path) -> None:
-    """Polars and safetensors hand on only what the system said."""
-    found = find_shortage(Exception("parquet: underlying IO error: No space left on device (os error 28)"), tmp_path, "kept")
-    assert found is not None
-    assert found.what == "the disk is full"
-
-
 @pytest.mark.parametrize("error", [ValueError("out of memory of this city"), OSError(errno.ENOENT, "no such file"), RuntimeError("boom")])
 def test_other_errors_are_no_shortage(error: Exception, tmp_path: Path) -> None:
     assert find_shortage(error, tmp_path, "kept") is None
-
-
-def test_a_limit_on_the_size_of_files_is_no_full_disk(tmp_path: Path) -> None:
-    for error in (OSError(errno.EFBIG, "File too large"), RuntimeError("Error while serializing: I/O error: File too large (os error 27)")):
-        found = find_shortage(error, tmp_path, "the files so far are kept")
-        assert found is not None
-        assert found.what == "a file would be larger than the system allows"
-        assert "ulimit -f unlimited" in found.todo
 
 
 def test_it_names_versions_without_importing_anything() -> None:
@@ -208,18 +182,12 @@ def test_it_names_versions_without_importing_anything() -> None:
     assert found["processors"] >= 1
 
 
-def test_a_folder_outside_any_repository_has_no_commit(tmp_path: Path) -> None:
-    assert current_commit(tmp_path) is None
-    assert current_commit(tmp_path / "absent") is None
-
-
 def test_the_commit_is_the_one_checked_out(tmp_path: Path) -> None:
+    assert current_commit(tmp_path) is current_commit(tmp_path / "absent") is None
     identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
     for command in (["init", "-q"], [*identity, "commit", "-q", "--allow-empty", "-m", "x"]):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
-    commit = current_commit(tmp_path)
-    assert commit is not None
-    assert len(commit) == 40
+    assert len(current_commit(tmp_path) or "") == 40
 
 
 def test_the_device_is_the_gpu_only_if_one_was_used(monkeypatch: pytest.MonkeyPatch) -> None:

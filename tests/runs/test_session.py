@@ -14,23 +14,14 @@ from plant_cli.runs.session import Interruption, Session, open_session
 from plant_cli.testing.contexts import make_context
 
 
-def test_nobody_stops_a_session_unless_told_otherwise() -> None:
-    session = Session(reporter=SilentReporter(), run_path=Path("run"), folder=Path("run/finetune"))
-    assert not session.should_stop()
-
-
 def test_work_stops_where_it_looks_and_can_be_resumed() -> None:
     session = Session(reporter=SilentReporter(), run_path=Path("run"), folder=Path("run/finetune"))
-    session.check("while scorers were fitted", "all scorers fitted")
+    session.check("while scorers were fitted", "all scorers fitted")  # by default nobody asks to stop
     with pytest.raises(Interrupted, match="stopped while scorers were fitted") as caught:
         replace(session, should_stop=lambda: True).check("while scorers were fitted", "all scorers fitted")
     assert (caught.value.where, caught.value.expected) == ("run/finetune", "all scorers fitted")
     assert "--resume" in caught.value.todo
-
-
-def test_all_processes_stop_if_one_is_told_to() -> None:
-    session = Session(reporter=SilentReporter(), run_path=Path("run"), folder=Path("run/finetune"))
-    with pytest.raises(Interrupted):
+    with pytest.raises(Interrupted):  # another process is asked
         session.check("while label prototypes were made", "all prototypes", lambda own: not own)
 
 
@@ -68,7 +59,7 @@ def hangup() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("hangup")
-def test_a_dropped_connection_asks_however_often_it_is_told() -> None:
+def test_a_dropped_connection_asks_however_often_it_is_told_unless_it_is_ignored() -> None:
     def tell(line: str) -> None:
         raise OSError("the terminal is gone")
 
@@ -79,12 +70,8 @@ def test_a_dropped_connection_asks_however_often_it_is_told() -> None:
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
-
-
-@pytest.mark.usefixtures("hangup")
-def test_under_nohup_a_dropped_connection_means_nothing() -> None:
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    with Interruption(lambda line: None) as interruption:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
+    with Interruption(tell) as interruption:
         os.kill(os.getpid(), signal.SIGHUP)
         assert not interruption.requested
 
