@@ -1,1 +1,1 @@
-"""Runs: folder, lock, records, recipes, what is unchanged, and how a stage is run."""
+"""Runs: the folder of an experiment, its recipe, and how a stage is run in it."""

@@ -21,7 +21,7 @@ from plant_cli.runs.stage_context import RunContext
 from plant_cli.runs.steps import Step
 
 REFUSALS = (UsageError, RecipeError, DataError, ArtefactError, ComponentError)
-RESERVE = 64 * 2**20  # bytes given back when a stage fails, so that there is memory left to record it where it ran out
+RESERVE = 64 * 2**20  # bytes given back when a stage fails, so that a lack of memory can be recorded
 
 
 def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> Result:
@@ -34,7 +34,7 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
     started = time.perf_counter()
     try:
         result = step.spec.run(context, step.options)
-        if not (run.path / HEADER_NAME).exists():  # what is written now would be a run of its own, with one file
+        if not (run.path / HEADER_NAME).exists():  # writing now would make a new run with one file
             raise ArtefactError(
                 f"the run '{run.path}' is no longer there",
                 where=str(run.path.absolute()),
@@ -49,11 +49,11 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
     except BaseException as error:
         reserve.close()
         if isinstance(error, MemoryError | RuntimeError | OSError):
-            traceback.clear_frames(error.__traceback__)  # what the stage still held
+            traceback.clear_frames(error.__traceback__)  # frees the tensors of the stage
         _fail(error, record.model_copy(update=_ending(record, context, started)), context, folder)
     try:
         _write_run_recipe(run)
-    except (PlantError, OSError, MemoryError) as error:  # the stage is done, whatever is wrong with others
+    except (PlantError, OSError, MemoryError) as error:  # the stage is done, even if the record of another one is damaged
         text = f"{error.what} ({error.where}): {error.todo}" if isinstance(error, PlantError) else str(error) or "memory ran out"
         context.reporter.warn(f"'{folder.name}' is done, but {run.recipe_path.name} of the run does not have it: {text}")
     return result
@@ -73,7 +73,7 @@ def _begin(context: RunContext, step: Step, folder: StageFolder, run: Run) -> St
         folder.resume(record)
     else:
         folder.begin(record)
-    # A killed process leaves the record as it is then: what it has read must stand in it, or --resume could not tell that it has changed.
+    # A killed process leaves this record: without its inputs --resume could not see that one of them has changed.
     context.on_input = lambda: folder.write(record.model_copy(update={"inputs": {**record.inputs, **context.inputs}}))
     return record
 
@@ -99,7 +99,7 @@ def _fail(error: BaseException, record: StageRecord, context: RunContext, folder
     with suppress(OSError):  # a full disk must not hide its own message
         if not folder.path.is_dir():  # the run was removed or renamed: nothing of it comes back
             pass
-        elif isinstance(error, GateFailed):  # the results are complete, and say by how much it was missed
+        elif isinstance(error, GateFailed):  # the results are complete and show by how much the gate was missed
             folder.finish(ending.model_copy(update={"outputs": folder.hash_outputs()}))
         else:
             folder.write(ending)
@@ -109,7 +109,7 @@ def _fail(error: BaseException, record: StageRecord, context: RunContext, folder
                 error.where = re.sub(rf"{re.escape(str(folder.path))}(?![\w.-])", lambda _: str(folder.failed_path), error.where)
             context.reporter.warn(f"the earlier '{folder.name}' is back in its place; the failed attempt is kept in '{folder.failed_path}'")
         elif isinstance(error, REFUSALS) and not context.resume and not folder.holds_work():
-            remove(folder.path)  # nothing was begun: a record of it would only stand among results
+            remove(folder.path)  # no work was done: the folder would only be in the way
     if isinstance(error, PlantError):
         raise error
     if stopped:

@@ -1,4 +1,4 @@
-"""Whether a stage is still what its inputs, options and sources would make, and why not."""
+"""Whether a finished stage is unchanged: its options, its inputs and the files that it read are the same as now."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ STAGE_OF_SYSTEM = re.compile(r"(?:finetune|predict|eval)(?:-(?P<tag>.+))?")
 
 
 def split_folder(path: Path) -> tuple[Path, str | None]:
-    """The run and the tag that a folder stands for: that of a run, or that of a stage in one."""
+    """The run and the tag of a folder, which is a run or a stage in one."""
     stage = STAGE_OF_SYSTEM.fullmatch(path.name)
     return (path.parent, stage["tag"]) if stage and (path.parent / HEADER_NAME).exists() else (path, None)
 
 
 def hash_sources(options: Options, run: Path) -> dict[str, str]:
-    """The hash of what each path in a stage's options holds, by absolute path; stages of the run itself are its inputs, and not here."""
+    """The hash of each file or run that a stage's options name, by absolute path, without stages of the run itself: they are inputs."""
     paths = {Path(value).absolute() for value in options.paths()}
     found = {str(path): hash_source(path) for path in sorted(paths) if not path.is_dir() or not path.is_relative_to(run.absolute())}
     return {path: known for path, known in found.items() if known is not None}
 
 
 def hash_source(path: Path) -> str | None:
-    """SHA-256 of a file; of another run, or a stage in one, what the system of its tag left. None where there is neither."""
+    """SHA-256 of a file, or a hash of the outputs of the system that another run (or a stage in one) names; None if there is neither."""
     if path.is_file():
         return hash_file(path)
     run, tag = split_folder(path)
@@ -44,7 +44,7 @@ def _hash_stage(path: Path) -> str | None:
     folder = StageFolder(path)
     try:
         record = folder.record()
-    except ArtefactError:  # damaged: another one than before
+    except ArtefactError:  # a damaged record counts as a change
         return None
     return None if record is None or record.status != "done" else folder.output_hash(record)
 
@@ -53,9 +53,9 @@ Sections = Mapping[str, Mapping[str, Any]]
 
 JUDGES = ("eval", "thresholds")  # they judge the system of their own tag, if there is one
 
-# Where something was computed, or lay, does not change what was computed: contents are compared by their hashes.
+# The place of a file and the device do not change the results: contents are compared by their hashes.
 INDIFFERENT = {"data": ("path",), "machine": ("device", "threads")}
-# Nor does it matter which file the rows went to that cannot be read. Its name is in the keys of stages, which stay as they are.
+# Nor does the file of unreadable rows. Its name is in the keys of stages, which stay as they are.
 OF_NO_CONSEQUENCE = {**INDIFFERENT, "data": ("path", "rejects")}
 
 
@@ -66,7 +66,7 @@ def stage_key(record: StageRecord, data_hash: str | None) -> str:
 
 
 def find_changes(record: StageRecord, options: Mapping[str, Any], sections: Sections, run: Run) -> list[str]:
-    """What differs between a recorded stage and the same stage asked for now; empty if nothing does."""
+    """The differences between a recorded stage and the same stage with the options of now; empty if there are none."""
     changes = list(_differences("", record.options, options))
     before, now = _decisive(record.sections, OF_NO_CONSEQUENCE), _decisive(sections, OF_NO_CONSEQUENCE)
     for name in sorted({*before, *now}):
@@ -75,7 +75,7 @@ def find_changes(record: StageRecord, options: Mapping[str, Any], sections: Sect
 
 
 def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
-    """Which of the stages that this one read have other outputs now, or none, and which of its files have other contents."""
+    """The inputs of a stage that have other outputs now, or none, and its files that have other contents."""
     stale = [
         f"the contents of '{path}' have changed"
         for path, known in record.files.items()
@@ -96,7 +96,7 @@ def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
 
 
 def _find_own_system(record: StageRecord, judged: str | None, run: Run) -> str | None:
-    """The system of a judging stage's own tag, where it judged the one without a tag because there was none."""
+    """The system with the tag of a judging stage, if that stage judged the untagged system because no other existed then."""
     variant = split_seed(record.tag)[0]
     if record.stage not in JUDGES or record.options.get("system") is not None or variant is None or split_seed(judged)[0] is not None:
         return None
@@ -105,7 +105,7 @@ def _find_own_system(record: StageRecord, judged: str | None, run: Run) -> str |
 
 
 def trace_stale(name: str, run: Run) -> dict[str, list[str]]:
-    """Stages that are out of date, among this one and all that it was made from: why, by folder name, in the order to renew them."""
+    """The reasons why this stage, or one that it was made from, is out of date; by folder name, in the order to renew them."""
     found: dict[str, list[str]] = {}
     visited: set[str] = set()
 
@@ -125,7 +125,7 @@ def trace_stale(name: str, run: Run) -> dict[str, list[str]]:
 
 
 def refuse_changed_sources(run: Run) -> None:
-    """Check the files that the run's corpus was read from, those that are still there; `ArtefactError` if one has other contents."""
+    """Check the source files of the run's corpus that still exist; `ArtefactError` if one has other contents."""
     for path, known in run.header.sources.items():
         if Path(path).is_file() and hash_file(Path(path)) != known:
             raise ArtefactError(

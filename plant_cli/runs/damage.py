@@ -29,7 +29,7 @@ class Mark(Record):
 
 
 def write_mark(path: Path) -> None:
-    """Mark the folder of a path as whole, with the hashes of the files that are in it now."""
+    """Mark the folder of this path as complete, with the hashes of the files that are in it now."""
     files = {file.name: file for file in sorted(path.parent.iterdir()) if file.is_file() and file != path}
     mark = Mark(
         outputs={name: hash_file(file) for name, file in files.items()}, facts={name: Facts.of(file) for name, file in files.items()}
@@ -38,7 +38,7 @@ def write_mark(path: Path) -> None:
 
 
 def examine_marked(path: Path, *, fully: bool = False) -> list[FileState]:
-    """The states of the files that a mark names; with `fully` every file is hashed, whatever its size and time say.
+    """The states of the files that a mark names; with `fully` every file is hashed, even if its size and time are the same.
 
     Raises:
         ArtefactError: the mark itself is missing or damaged.
@@ -79,8 +79,8 @@ def is_whole(path: Path, owner: str, warn: Callable[[str], None]) -> bool:
 def examine_run(run: Run) -> Iterator[tuple[str, list[FileState]]]:
     """The states of all recorded files, hashed in full: folder after folder, by its path inside the run.
 
-    A record that cannot be read, or that was changed, is itself a file that is not whole. Of a stage that is not done only the
-    checkpoints are looked at.
+    A record that cannot be read, or that was changed, counts as a changed file. Only the checkpoints of an unfinished stage are
+    examined.
     """
     if run.header.data_hash is not None:
         yield run.corpus_path.name, _look(run.corpus_path / SPLITS_FILE, lambda: _examine_corpus(run.corpus_path))

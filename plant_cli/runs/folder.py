@@ -16,17 +16,17 @@ from plant_cli.data.files import TEMPORARY, hash_file, hash_json, remove, remove
 from plant_cli.data.records import FORMAT, STAGE_FILE, Facts, FileState, RunHeader, StageRecord, examine, read_record
 from plant_cli.runs.lock import LOCK_NAME, hold_lock
 
-VALIDATION = "validation.parquet"  # what a trained model predicts for validation, calibrated without each document's own part
+VALIDATION = "validation.parquet"  # predictions for validation, each document calibrated without itself
 CACHE = "cache"  # hidden states that the stages of a run share
-SCRATCH = "checkpoints"  # what only a continued stage needs is not an output
+SCRATCH = "checkpoints"  # needed to continue a stage; not an output
 
 
 class StageFolder:
     """A stage's folder in a run.
 
     While a finished folder is being replaced it waits in a hidden sibling, `.NAME.previous`. It is deleted once the new
-    one is done, which takes over what a person laid into it; if the new one fails it comes back and the failed one is kept
-    as `.NAME.failed`. Of a folder that is a link, only the link is moved and removed: what it leads to stays.
+    one is done, which takes over files that a user added; if the new one fails it comes back and the failed one is kept
+    as `.NAME.failed`. If a folder is a link, only the link is moved and removed, never its target.
     """
 
     def __init__(self, path: Path) -> None:
@@ -40,7 +40,7 @@ class StageFolder:
         return self.path.name
 
     def record(self) -> StageRecord | None:
-        """What stage.json says; None if the stage never began; `ArtefactError` if the file is damaged."""
+        """The content of stage.json; None if the stage never began; `ArtefactError` if the file is damaged."""
         path = self.path / STAGE_FILE
         return read_record(path, StageRecord, f"the record of the stage {self.name}") if path.exists() else None
 
@@ -49,7 +49,7 @@ class StageFolder:
         (self.path / STAGE_FILE).unlink(missing_ok=True)
 
     def holds_work(self) -> bool:
-        """Whether there is anything beside the record and half written files, so that starting afresh would lose something."""
+        """Whether the folder has more than its record and half-written files, so that a fresh start would lose something."""
         names = (entry.name for entry in self.path.iterdir()) if self.path.is_dir() else ()
         return any(name != STAGE_FILE and not TEMPORARY.fullmatch(name) for name in names)
 
@@ -66,10 +66,10 @@ class StageFolder:
         return record is not None and record.status == "done"
 
     def begin(self, record: StageRecord) -> None:
-        """Start afresh in an empty folder; what was there waits aside, and what a killed process left half-written goes."""
-        if os.path.lexists(self._previous) and self._is_finished():  # it was replaced, and only the old one was not removed any more
+        """Start afresh in an empty folder; earlier results are moved aside, half-written files of a killed process are removed."""
+        if os.path.lexists(self._previous) and self._is_finished():  # replaced already; a kill prevented only its removal
             remove(self._previous)
-        if os.path.lexists(self._previous):  # a replacement was under way and did not end: the finished folder still waits
+        if os.path.lexists(self._previous):  # an unfinished replacement: the finished folder still waits
             remove(self.path)
         elif self.path.exists() and (self.holds_work() or self._is_finished()):
             self.path.rename(self._previous)
@@ -80,12 +80,12 @@ class StageFolder:
         self.write(record)
 
     def resume(self, record: StageRecord) -> None:
-        """Go on with what is in the folder, but for what a killed process left half-written."""
+        """Continue with the files of the folder, except for half-written files of a killed process."""
         remove_temporaries(self.path)
         self.write(record)
 
     def _is_of_another_process(self) -> bool:
-        """Whether this is a link to a folder that the process beside this one has just begun to write anew, with or without a record."""
+        """Whether this is a link to a folder that the first process of a group has just begun anew, with or without a record."""
         if not self.path.is_symlink():
             return False
         theirs = StageFolder(self.path.resolve())
@@ -102,7 +102,7 @@ class StageFolder:
         write_json(self.path / STAGE_FILE, record.model_dump(mode="json"))
 
     def finish(self, record: StageRecord) -> list[str]:
-        """Record that the results are there and forget what they replaced, except for files that a person had put beside it.
+        """Record that the stage is done and remove the earlier results, except for files that a user had added to them.
 
         Returns:
             The files that were taken over, by path inside the folder.
@@ -118,8 +118,8 @@ class StageFolder:
         record = replaced.record()
         if record is None or record.status != "done":
             return []
-        laid = [name for name in replaced.hash_outputs(known=record.outputs) if name not in record.outputs]
-        taken = [name for name in laid if not (self.path / name).exists()]
+        added = [name for name in replaced.hash_outputs(known=record.outputs) if name not in record.outputs]
+        taken = [name for name in added if not (self.path / name).exists()]
         for name in taken:
             (self.path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(self._previous / name, self.path / name)
@@ -146,11 +146,11 @@ class StageFolder:
         return {name: (known or {}).get(name) or hash_file(path) for name, path in kept.items()}
 
     def output_hash(self, record: StageRecord) -> str:
-        """One hash over what the finished stage left and what was laid beside it since, such as a person's corrections."""
+        """One hash over the outputs of the finished stage and the files that a user added since, such as corrections."""
         return hash_json(self.hash_outputs(known=record.outputs))
 
     def find_damage(self, record: StageRecord) -> list[FileState]:
-        """Files that the finished stage left and that are missing or changed now; see `artefacts.integrity`."""
+        """Outputs of the finished stage that are missing or changed now."""
         return [file for file in examine(self.path, record) if file.state != "whole"]
 
     def require(self, todo: str) -> StageRecord:
@@ -186,7 +186,7 @@ class Run:
     def hold(cls, path: Path, purpose: str) -> Iterator[Run]:
         """Be the only writer of a run inside the block; it is opened, or made, once nobody else writes.
 
-        A run that was made for the block is removed again where an error that a person can put right ends the block with nothing to keep.
+        A run that was made for the block is removed again if the block ends with a `PlantError` and no work was done.
         `purpose` is the work, for the message that others get: "finetune".
         """
         _refuse_other(path)
@@ -206,7 +206,7 @@ class Run:
 
     def _remove_empty(self, *, folder_too: bool) -> None:
         """Remove a run that holds nothing but its header and records of stages that failed."""
-        with suppress(OSError):  # the run may be gone itself, and its own error is the one to tell
+        with suppress(OSError):  # the run may be gone; the error of the block is the one to show
             stages = [entry for entry in self.path.iterdir() if entry.name not in (HEADER_NAME, LOCK_NAME)]
             if any(entry.name != STAGE_FILE for stage in stages for entry in stage.iterdir()):
                 return
@@ -280,7 +280,7 @@ def require_tag(tag: str | None) -> None:
 
 
 def _refuse_other(path: Path) -> None:
-    """Refuse a file, or a folder that holds what is no run; what a process leaves that is just making a run, or died at it, is nothing."""
+    """Refuse a file, or a folder with other content than a run; traces of a process that is just making a run do not count."""
     if path.is_symlink() and not path.exists():
         raise UsageError(
             f"'{path}' is a link that leads nowhere",

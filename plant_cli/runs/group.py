@@ -80,7 +80,7 @@ SINGLE_PROCESS = Processes()
 PATIENCE = timedelta(days=1)
 """How long a process waits for one that is alive, such as the first while another command fills the cache."""
 FILES = 20
-"""What the first process opens to join others, beside two for each of them."""
+"""Files that the first process opens to join others, in addition to two for each of them."""
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def meeting(rank: int, count: int) -> Iterator[None]:
             f"process {rank + 1} of {count} no longer reaches the others: {why}",
             where=first_line(error),
             expected="all launched processes, to the end",
-            todo="read what the other process said; then run the same command again with --resume, with any number of processes",
+            todo="read the message of the other process; then run the same command again with --resume, with any number of processes",
         ) from error
 
 

@@ -1,6 +1,6 @@
 """One writer a run: an advisory lock that the system releases when its holder dies.
 
-The file also says who holds it. It is written and emptied through the handle that holds the lock, and is never opened through a link.
+The file names its holder. It is written and emptied through the handle that holds the lock, and is never opened through a link.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def hold_lock(folder: Path, purpose: str, wait: float = 0.0, should_stop: Callab
     """Hold the lock of a folder inside the block: a run, or a cache that several runs share.
 
     Args:
-        folder: what is locked.
+        folder: the folder to lock.
         purpose: the holder's work, for the message that others get: "finetune".
         wait: seconds to wait for another holder to end; may be infinite.
         should_stop: true once the user asked to stop; ends the wait.
@@ -70,8 +70,8 @@ def _open(path: Path) -> int:
         if error.errno not in (errno.ELOOP, errno.ENXIO):
             raise
         raise _not_a_lock(path) from error
-    found = os.fstat(handle)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(handle)
         raise _not_a_lock(path)
     return handle
@@ -87,7 +87,7 @@ def _not_a_lock(path: Path) -> ArtefactError:
 
 
 def _take(handle: int) -> bool:
-    """Lock what is open, unless another process holds it; False if one does."""
+    """Lock an open file or folder; False if another process holds it."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""The machine: its memory, how its threads wait, what is installed on it, and what ran out."""
+"""The machine: its memory, its waiting threads, its packages, and errors about memory or disk space that ran out."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def limit_spinning(environment: MutableMapping[str, str] = os.environ) -> None:
 
 def describe_waiting(environment: MutableMapping[str, str] = os.environ) -> str:
     """How threads wait in this process, and who decided it."""
-    given = {name: environment[name] for name in CHOICES if environment.get(name)}
-    shown = ", ".join(f"{name}={value}" for name, value in given.items())
-    if not given:
+    chosen = {name: environment[name] for name in CHOICES if environment.get(name)}
+    shown = ", ".join(f"{name}={value}" for name, value in chosen.items())
+    if not chosen:
         return "as OpenMP does by default: they keep their cores busy"
-    return f"{shown} (set by plant: short, for the sake of other processes)" if given == WAITING else f"{shown} (set by you)"
+    return f"{shown} (set by plant: short, for the sake of other processes)" if chosen == WAITING else f"{shown} (set by you)"
 
 
 _STATUS = Path("/proc/self/status")
@@ -75,7 +75,7 @@ def resident_memory() -> int:
 def bound_heaps(most: int) -> None:
     """Let the threads of this process share so many heaps of glibc, at most; a lower bound that was set before stays.
 
-    By default each thread may have a heap of its own, which keeps what the thread gave back, and 64 MiB of addresses for it.
+    By default each thread may have its own heap with 64 MiB of addresses, which keeps freed memory.
     """
     _bounds.append(most)
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc has it, other systems do not
@@ -118,10 +118,10 @@ def package_version(name: str) -> str | None:
 def current_commit(folder: Path) -> str | None:
     """The git commit checked out in a folder, or None where there is no git or no repository."""
     try:
-        found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, timeout=5, check=False)
+        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, timeout=5, check=False)
     except (OSError, subprocess.SubprocessError):
         return None
-    return found.stdout.strip() or None if found.returncode == 0 else None
+    return done.stdout.strip() or None if done.returncode == 0 else None
 
 
 _MEMORY_PHRASES = (
@@ -141,7 +141,7 @@ def find_shortage(error: BaseException, folder: Path, kept: str, *, resumes: boo
     Args:
         error: the end of a stage or action.
         folder: where it writes; the error may name another place.
-        kept: a clause about what is kept: "the files so far are kept".
+        kept: a clause on files that stay: "the files so far are kept".
         resumes: whether `--resume` can go on with it, as with a stage.
     """
     seen: set[int] = set()

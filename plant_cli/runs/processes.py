@@ -1,4 +1,4 @@
-"""Processes that work together: which one this is, and the file that says how to start them."""
+"""Processes that work together: the number of this one, and the file that describes how to start them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from plant_cli.api.errors import UsageError, first_line
 
-TOGETHER = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what torch's launchers set, and what meeting takes
+TOGETHER = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # set by torch's launchers, and needed to meet
 OWN = ("LOCAL_RANK", "LOCAL_WORLD_SIZE")
 FOREIGN = ("OMPI_COMM_WORLD_", "PMI_", "MV2_COMM_WORLD_", "MPI_LOCAL", "ACCELERATE_USE_")  # accelerate reads variables that begin so, too
 MOST_THREADS = 4096
@@ -34,12 +34,12 @@ def only_launched() -> Iterator[None]:
 
 
 def process_count() -> int:
-    """Number of processes launched together; 1 for a process on its own. `UsageError` if the launcher set something else than a number."""
+    """Number of processes launched together; 1 for a single process. `UsageError` if the launcher did not set a number."""
     return _read("WORLD_SIZE", 1)
 
 
 def process_rank() -> int:
-    """Rank of this process among those launched together: 0 for the first, which writes to the run, and for a process on its own."""
+    """Rank of this process among those launched together: 0 for the first, which writes to the run, and for a single process."""
     return _read("RANK", 0, process_count() - 1)
 
 
@@ -55,10 +55,10 @@ def local_count() -> int:
 
 def default_threads() -> int:
     """Default number of threads of this process: `OMP_NUM_THREADS`, or its share of the cores of this machine."""
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    asked = int(given) if given.isascii() and given.isdigit() and len(given) <= len(str(MOST_THREADS)) else 0
-    if 0 < asked <= MOST_THREADS and local_count() == 1:  # launchers set it to 1, whatever is free
-        return asked
+    text = os.environ.get("OMP_NUM_THREADS", "")
+    threads = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(MOST_THREADS)) else 0
+    if 0 < threads <= MOST_THREADS and local_count() == 1:  # launchers set it to 1, even on many cores
+        return threads
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cores // local_count())
 
@@ -86,16 +86,16 @@ def _read(name: str, least: int, most: int | None = None) -> int:
 
 
 def read_launch(file: Path) -> dict[str, Any]:
-    """The content of a launch file, with `num_processes` and `num_machines`; `UsageError` if it does not say how many processes run."""
+    """The content of a launch file, with `num_processes` and `num_machines`; `UsageError` if the number of processes is missing."""
     import yaml
 
     try:
-        found = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise _refused(file, f"the launch file cannot be read: {first_line(error)}") from error
     except RecursionError as error:
         raise _refused(file, "the launch file cannot be read: it is nested too deeply") from error
-    description = {"num_machines": 1, **(found if isinstance(found, dict) else {})}
+    description = {"num_machines": 1, **(content if isinstance(content, dict) else {})}
     for key in ("num_processes", "num_machines"):
         count = description.get(key)
         if type(count) is not int or count < 1:

@@ -1,4 +1,4 @@
-"""Recipes as YAML: read strictly, merged in layers, each value with the place it comes from."""
+"""Recipes as YAML: read strictly and merged in layers; each value keeps its origin."""
 
 from __future__ import annotations
 
@@ -30,18 +30,17 @@ class RecipeLayer:
     origins: dict[KeyPath, str] = field(default_factory=dict)
 
     def origin(self, path: KeyPath) -> str:
-        """Where exactly this value was given, or `default`."""
+        """The origin of exactly this value, or `default`."""
         if path[-1:] == ("name",) and not isinstance(self.find(path[:-1]), dict):
-            path = path[:-1]  # a component given by its bare name: `backbone: minilm`
+            path = path[:-1]  # a component by its bare name: `backbone: minilm`
         return self.origins.get(path, DEFAULT)
 
     def nearest(self, path: KeyPath) -> str:
-        """Where this value or the mapping around it was given, for messages."""
-        found = [self.origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.origins]
-        return found[0] if found else DEFAULT
+        """The origin of this value or of the mapping around it, for messages."""
+        return next((self.origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.origins), DEFAULT)
 
     def moved(self, source: KeyPath, *target: str) -> RecipeLayer:
-        """The part below `source` as a layer of its own, put under the keys `target`; empty if there is none."""
+        """The part below `source` as a separate layer, put under the keys `target`; empty if nothing is there."""
         part = self.find(source)
         if part is None:
             return RecipeLayer()
@@ -56,7 +55,7 @@ class RecipeLayer:
         return RecipeLayer(values, {p: o for p, o in self.origins.items() if p[:2] != path})
 
     def only(self, sections: Mapping[str, Any]) -> RecipeLayer:
-        """The given top-level sections of this layer."""
+        """These top-level sections of the layer."""
         values = {k: v for k, v in self.values.items() if k in sections}
         return RecipeLayer(values, {p: o for p, o in self.origins.items() if p[0] in sections})
 
@@ -101,10 +100,10 @@ def _merge(base: Any, over: Any, path: KeyPath, origins: dict[KeyPath, str]) -> 
 
 
 def flag_layer(flags: Mapping[str, Mapping[str, Any]]) -> RecipeLayer:
-    """Values given by flags, by section."""
-    values = {section: dict(given) for section, given in flags.items() if given}
+    """Values from flags, by section."""
+    values = {section: dict(options) for section, options in flags.items() if options}
     origins: dict[KeyPath, str] = {(section,): FLAGS for section in values}
-    origins |= {(s, key): f"flag --{key.replace('_', '-')}" for s, given in values.items() for key in given}
+    origins |= {(s, key): f"flag --{key.replace('_', '-')}" for s, options in values.items() for key in options}
     return RecipeLayer(values, origins)
 
 
@@ -167,7 +166,7 @@ def read_scalar(text: str) -> Any:
 
 
 def parse_yaml(text: str, source: str) -> RecipeLayer:
-    """A mapping with the origin `source:line` of each key; `RecipeError` for a repeated key, a tag, an alias, or what is no mapping."""
+    """A mapping with the origin `source:line` of each key; `RecipeError` for a repeated key, a tag, an alias, or no mapping."""
     node = _compose(text, source)
     if node is None or (isinstance(node, yaml.ScalarNode) and node.value == ""):
         return RecipeLayer()
@@ -210,7 +209,7 @@ def _compose(text: str, source: str) -> yaml.Node | None:
 
 
 def too_deep(source: str) -> RecipeError:
-    """The error about values nested, or recipes extended, so deeply that no person wrote them."""
+    """The error for values nested, or recipes extended, too deeply."""
     return RecipeError("this is nested too deeply", where=source, expected="a few levels", todo="write it flat")
 
 
@@ -242,7 +241,7 @@ def _fault(what: str, source: str, node: yaml.Node, expected: str, first: str | 
 
 SUFFIX = ".yaml"
 LONGEST_CHAIN = 40
-RUN_RECIPE = "recipe.yaml"  # of a run folder: what was run in it
+RUN_RECIPE = "recipe.yaml"  # the recipe that repeats a run, in its folder
 HEADINGS = ("extends", "summary")  # keys of a recipe that are not sections
 
 
@@ -263,10 +262,10 @@ def shipped_recipes() -> dict[str, Path]:
     return {}
 
 
-def find_recipe(name: str, beside: Path | None = None) -> Path:
-    """The file of a recipe given as a path (relative to `beside`, else to the working directory) or by shipped name."""
+def find_recipe(name: str, folder: Path | None = None) -> Path:
+    """The file of a recipe by path (relative to `folder`, else to the working directory) or by shipped name."""
     path = Path(os.path.expanduser(name))  # unlike Path.expanduser, leaves the name of a user who is not there
-    path = beside / path if beside is not None else path
+    path = folder / path if folder is not None else path
     if os.path.isfile(path):  # unlike Path.is_file, false too for a name that is too long to be one
         return path
     shipped = shipped_recipes()
@@ -306,19 +305,19 @@ def _load(path: Path, chain: list[Path]) -> RecipeLayer:
     return _extend(_read(path), path.parent, [*chain, resolved])
 
 
-def _extend(layer: RecipeLayer, beside: Path | None, chain: list[Path]) -> RecipeLayer:
+def _extend(layer: RecipeLayer, folder: Path | None, chain: list[Path]) -> RecipeLayer:
     named = {k: ({} if v is None and k not in HEADINGS else v) for k, v in layer.values.items()}  # `mig:` alone is a section
-    own, base = RecipeLayer(named, layer.origins), named.get("extends")
+    layer, base = RecipeLayer(named, layer.origins), named.get("extends")
     if base is None:
-        return own
+        return layer
     if not isinstance(base, str):
         raise RecipeError(
             f"`extends` is {base!r}",
             where=layer.nearest(("extends",)),
-            expected="one recipe: a path beside this file, or a shipped name",
+            expected="one recipe: a path relative to this file, or a shipped name",
             todo="write `extends: name`",
         )
-    return merge(_load(find_recipe(base, beside), chain), own)
+    return merge(_load(find_recipe(base, folder), chain), layer)
 
 
 def _read(path: Path) -> RecipeLayer:
@@ -331,7 +330,7 @@ def _read(path: Path) -> RecipeLayer:
 
 
 def read_run_recipe(run: Path) -> RecipeLayer:
-    """What was run in a run folder; empty where nothing was."""
+    """The recipe of the stages that finished in a run; empty if none did."""
     path = run / RUN_RECIPE
     return _read(path) if path.exists() else RecipeLayer()
 
@@ -345,28 +344,28 @@ def parse_command(sets: Sequence[str], flags: Mapping[str, Mapping[str, Any]]) -
     """The values of a command line: `--set` texts, and flags that win over them.
 
     A flag names a component (`--backbone tiny`), `--set` gives it options (`model.backbone.hidden=64`): these belong together, in
-    whatever order they are given.
+    any order.
     """
-    said = parse_sets(sets)
-    options = [path for path in said.origins if len(path) > 2 and path[-1] != "name"]
-    return merge(said, flag_layer(flags), *(nest(path, said.find(path), said.origins[path]) for path in options))
+    values = parse_sets(sets)
+    options = [path for path in values.origins if len(path) > 2 and path[-1] != "name"]
+    return merge(values, flag_layer(flags), *(nest(path, values.find(path), values.origins[path]) for path in options))
 
 
 def _parse_set(text: str, flag: str) -> RecipeLayer:
     key, equals, value = text.partition("=")
-    path, given = tuple(part.strip() for part in key.split(".")), f"{flag} {text}"
+    path, origin = tuple(part.strip() for part in key.split(".")), f"{flag} {text}"
     if not equals or len(path) < 2 or not all(path):
         form = "section.key=value" if flag == "--set" else "name.key=value"
-        raise RecipeError(f"'{given}' sets nothing", where=given, expected=form, todo=f"write it like {flag} name.key=3")
+        raise RecipeError(f"'{origin}' sets nothing", where=origin, expected=form, todo=f"write it like {flag} name.key=3")
     if len(path) > DEEPEST:
         raise too_deep(f"{flag} {text[:60]}…")
-    return nest(path, parse_value(value, given), given)
+    return nest(path, parse_value(value, origin), origin)
 
 
 def write_recipe(summary: str, steps: Mapping[str, StageRecord]) -> str:
-    """A recipe in YAML that resolves to exactly these steps, given by section (`finetune-baseline`).
+    """A recipe in YAML that resolves to exactly these steps; they are named by section (`finetune-baseline`).
 
-    The shared sections are those of the latest untagged step; a step that used other values holds them in its own section.
+    The shared sections are those of the latest untagged step; a step with other values has them in its section.
     """
     shared: dict[str, dict[str, Any]] = {}
     for _, step in sorted(steps.items(), key=lambda item: item[0] == item[1].stage):  # tagged variants first: the main line wins
@@ -375,9 +374,9 @@ def write_recipe(summary: str, steps: Mapping[str, StageRecord]) -> str:
     for section, step in steps.items():
         main = steps.get(step.stage, step)
         inherited = shared if main is step else {**shared, **main.sections}  # a tagged section inherits the overrides too
-        own = {name: dict(part) for name, part in step.sections.items() if part != inherited[name]}
+        different = {name: dict(part) for name, part in step.sections.items() if part != inherited[name]}
         options = step.options if main is step else {key: _undo(main.options.get(key), value) for key, value in step.options.items()}
-        values[section] = {**options, **own}
+        values[section] = {**options, **different}
     return dump_yaml(values)
 
 

@@ -48,7 +48,9 @@ def recompute(run: Run, request: Request, runner: Runner) -> Iterator[Recomputed
             if record is None or record.status != "done" or record.stage not in FIGURES:
                 continue
             reason = _find_hindrance(run, record)
-            found = Recomputed(folder=folder.name, reason=reason) if reason else _recompute_stage(run, folder.path, record, request, runner)
+            result = (
+                Recomputed(folder=folder.name, reason=reason) if reason else _recompute_stage(run, folder.path, record, request, runner)
+            )
             if interruption.requested:
                 raise Interrupted(
                     "stopped while figures were computed again",
@@ -56,7 +58,7 @@ def recompute(run: Run, request: Request, runner: Runner) -> Iterator[Recomputed
                     expected="every evaluation of the run",
                     todo="run the same command again; nothing in the run was changed",
                 )
-            yield found
+            yield result
 
 
 def _find_hindrance(run: Run, record: StageRecord) -> str:
@@ -88,8 +90,8 @@ def _recompute_stage(run: Run, folder: Path, record: StageRecord, request: Reque
 
 def _pair_files(folder: Path, again: Path, name: str) -> Iterator[tuple[str, Any, Any]]:
     """The numbers of one file of figures in two folders; their places begin with its name."""
-    saved, found = (read_json(path / name, "the figures") for path in (folder, again))
-    for place, ours, theirs in _pair_numbers(saved, found):
+    saved, again_saved = (read_json(path / name, "the figures") for path in (folder, again))
+    for place, ours, theirs in _pair_numbers(saved, again_saved):
         yield f"{name}: {place}", ours, theirs
 
 
@@ -109,7 +111,7 @@ def _mirror(run: Path, copy: Path, leave_out: str) -> Path:
 
 
 def _pair_numbers(saved: Any, again: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Every number (and undefined number) that is saved, beside what stands in its place now."""
+    """Every saved number (undefined ones included) with its key, and the number under that key now."""
     if isinstance(saved, dict):
         for key, value in saved.items():
             yield from _pair_numbers(value, again.get(key) if isinstance(again, dict) else None, f"{place}.{key}".lstrip("."))

@@ -21,30 +21,30 @@ def mark_seed(tag: str | None, seed: int) -> str:
 
 def split_seed(tag: str | None) -> tuple[str | None, int | None]:
     """A tag without its mark, and the seed that the mark names; None for a tag without one."""
-    found = _MARKED.fullmatch(tag or "")
-    return (found["tag"], int(found["seed"])) if found else (tag, None)
+    match = _MARKED.fullmatch(tag or "")
+    return (match["tag"], int(match["seed"])) if match else (tag, None)
 
 
 def find_input_tag(run: Run, stage: str, tag: str | None, reader: str | None) -> str | None:
-    """The tag under which a stage (of tag `reader`) finds its input: that of its own seed if the run has one, else as asked.
+    """The tag of the input for a stage with the tag `reader`: that of the same seed if the run has such an input, else `tag`.
 
-    What does not depend on the seed, such as `mig`, is thus shared by all seeds.
+    A stage that does not depend on the seed, such as `mig`, is thus shared by all seeds.
     """
     seed = split_seed(reader)[1]
     if seed is None or split_seed(tag)[1] is not None:
         return tag
-    own = mark_seed(tag, seed)
-    return tag if run.stage(stage, own).record() is None else own
+    seeded = mark_seed(tag, seed)
+    return tag if run.stage(stage, seeded).record() is None else seeded
 
 
 TRAINING, COMPARISON = "finetune", "significance"
 
 
 def repeat(recipe: RecipeLayer, steps: Sequence[Step], count: int, components: Components) -> RecipeLayer:
-    """The recipe for `count` seeds: `finetune` for the first, `finetune-seed2` and so on for the others, with their own `machine.seed`.
+    """The recipe for `count` seeds: `finetune` for the first, `finetune-seed2` and so on for the others, each with its `machine.seed`.
 
-    Comparisons go to the end as `significance-seedsN`; a recipe without any is given one over all its systems. `recipe` has the sections
-    with everything that was given over them, `steps` are the steps that it resolves to.
+    Comparisons go to the end as `significance-seedsN`; a recipe without one gets one over all its systems. `recipe` is merged with the
+    command line, and resolves to `steps`.
     """
     repeated = [step for step in steps if step.spec.seeded and split_seed(step.tag)[1] is None]
     first = _first_seed(repeated)
@@ -84,7 +84,7 @@ def _first_seed(repeated: Sequence[Step]) -> int:
 
 
 def _write(step: Step, section: str) -> RecipeLayer:
-    """A section with all that was given for a step, so that it inherits nothing else."""
+    """A section with all explicit values of a step, so that it inherits nothing else."""
     shared = (step.layer.moved((name,), section, name) for name in SHARED_SECTIONS if name not in step.spec.options.model_fields)
     return merge(nest((section,), {}, step.layer.nearest((OWN,))), step.layer.moved((OWN,), section), *shared)
 

@@ -1,4 +1,4 @@
-"""The corpus of a run: prepared by the first stage, opened and compared with what is recorded by all later ones."""
+"""The corpus of a run: prepared by the first stage, opened and compared with its record by all later ones."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def open_run_corpus(context: RunContext, run: Run, *, writes: bool) -> StoredCor
             context.reporter.warn(
                 f"{path} has changed since this run was begun, which keeps its titles: another run (--run DIR) takes the new ones"
             )
-    for what, file, recorded, found in (
+    for what, file, recorded, now in (
         ("documents", SPLITS_FILE, run.header.data_hash, corpus.data_hash),
         ("label order", "labels.parquet", run.header.label_hash, corpus.labels.hash),
     ):
-        if recorded != found:
+        if recorded != now:
             raise ArtefactError(
                 f"the {what} of the corpus in this run are not those that its stages were run on",
-                where=f"{run.path / HEADER_NAME} ({str(recorded)[:12]}…) against {run.corpus_path / file} ({found[:12]}…)",
+                where=f"{run.path / HEADER_NAME} ({str(recorded)[:12]}…) against {run.corpus_path / file} ({now[:12]}…)",
                 expected="one hash in both",
                 todo=f"put {run.corpus_path} back as it was, or start another run with --run DIR",
             )
@@ -96,23 +96,23 @@ def _is_source(path: str, run: Run) -> bool:
 
 
 def _without_recipe(run: Run) -> ArtefactError:
-    """Nothing says where the run's corpus lies: its recipe was removed, or there was none yet."""
+    """The run does not know the path of its corpus: its recipe was removed, or it has none yet."""
     lost = any(folder.is_done() for folder in run.stages())
     return ArtefactError(
-        "the run has lost its recipe, which says where its corpus lies"
+        "the run has lost its recipe, which names its corpus"
         if lost
         else "no corpus was named, and no stage of this run has finished, whose recipe would name it",
         where=str(run.recipe_path),
         expected="the file as `plant` wrote it" if lost else "the corpus, until the first stage has finished",
         todo=("restore it, or name the corpus again, " if lost else "name the corpus again, ")
-        + f"as at the beginning of the run, or with --set data.path=PATH (it stands in {run.corpus_path / 'splits.json'}, under source)",
+        + f"as at the beginning of the run, or with --set data.path=PATH (see `source` in {run.corpus_path / 'splits.json'})",
     )
 
 
 def refuse_other_corpus(context: RunContext, run: Run) -> None:
-    """Refuse a named corpus that is not that of the run, before anything is said of stages; nothing is read for one at the known place.
+    """Refuse a named corpus that is not that of the run, before any message about stages; a known path is not read.
 
-    A corpus that moved is known by the hashes of its files, one in another format by those of its documents.
+    A corpus that moved is recognised by the hashes of its files, one in another format by those of its documents.
     """
     named = context.data.path
     if named is None or run.header.data_hash is None:
@@ -124,11 +124,11 @@ def refuse_other_corpus(context: RunContext, run: Run) -> None:
     if before is None:
         dataset = source.get("dataset") or {}
         if not Path(named).exists():
-            load_dataset(context, context.data.model_copy(update={"dataset": Choice(name=ANY)}))  # says what is missing
+            load_dataset(context, context.data.model_copy(update={"dataset": Choice(name=ANY)}))  # explains what is missing
         raise ArtefactError(
             f"this run belongs to another corpus, made by '{dataset.get('name')}', and not to '{named}'",
             where=str(run.corpus_path / SPLITS_FILE),
-            expected="a run folder of its own for each corpus",
+            expected="a separate run folder for each corpus",
             todo=NEW_RUN,
         )
     corpus = context.open_corpus()

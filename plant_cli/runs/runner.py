@@ -46,7 +46,7 @@ def print_config(request: Request, name: str, tag: str | None = None) -> str:
 class RequestRunner:
     """Runs the steps of one request; they share the lock, the signals and the corpus in memory."""
 
-    run_stage = staticmethod(run_stage)  # as `context.runner`: these begin requests of their own
+    run_stage = staticmethod(run_stage)  # for `context.runner`: they start new requests
     run_recipe = staticmethod(run_recipe)
 
     def __init__(self, request: Request) -> None:
@@ -61,14 +61,14 @@ class RequestRunner:
     def run(self, name: str, tag: str | None = None) -> StepResult:
         """Run one stage or action."""
         step = self.resolve(name, tag)
-        return self._write(step, pass_over=False) if step.spec.writes else self._act(step)
+        return self._write(step, may_skip=False) if step.spec.writes else self._act(step)
 
     def open(self, name: str, tag: str | None = None) -> RunContext:
         """The context of an action, for a caller who does its work in Python; the run is not locked."""
         return self._open(self.resolve(name, tag))
 
     def run_all(self) -> Iterator[StepResult]:
-        """Run the steps of the request's recipe in order, passing over what has not changed.
+        """Run the steps of the request's recipe in order, and skip what has not changed.
 
         All are validated before the first runs. Shared sections come from the recipe alone, not from earlier stages of
         the run, so that one recipe always means one experiment. Under several seeds the stages of training are repeated.
@@ -98,16 +98,16 @@ class RequestRunner:
                         expected="every step of the recipe",
                         todo="run it again with --resume",
                     )
-                yield self._write(step, pass_over=True) if step.spec.writes else self._act(step)
+                yield self._write(step, may_skip=True) if step.spec.writes else self._act(step)
 
     def resolve(self, name: str, tag: str | None, flags: Mapping[str, Mapping[str, Any]] | None = None) -> Step:
-        """The step that the request means: earlier stages' shared sections < recipe < what it is resumed with < `--set` < flags."""
+        """The step of the request: shared sections of earlier stages < recipe < options of the resumed stage < `--set` < flags."""
         spec = self.request.registry.find(StageSpec, name)
-        given = dict(self.request.flags if flags is None else flags)
-        if tag is not None and name in given:
-            given[join_tag(name, tag)] = given.pop(name)  # a flag must win over the tagged section of the recipe
+        flags = dict(self.request.flags if flags is None else flags)
+        if tag is not None and name in flags:
+            flags[join_tag(name, tag)] = flags.pop(name)  # a flag must win over the tagged section of the recipe
         early = read_run_recipe(self.request.run_path).only(SHARED_SECTIONS) if spec.needs_run else RecipeLayer()
-        late: tuple[RecipeLayer, ...] = (parse_command(self.request.sets, given),)
+        late: tuple[RecipeLayer, ...] = (parse_command(self.request.sets, flags),)
         if self.request.resume and self.request.recipe is None and spec.writes:
             late = (self._recorded(name, tag), *late)
         layers = [early, self._recipe, *late]
@@ -116,11 +116,11 @@ class RequestRunner:
 
     def ensure(self, name: str, tag: str | None, options: dict[str, Any]) -> None:
         """Run a stage unless the run has a finished one with these options whose inputs are still the same."""
-        shared = {section: given for section, given in self.request.flags.items() if section in SHARED_SECTIONS}
+        shared = {section: values for section, values in self.request.flags.items() if section in SHARED_SECTIONS}
         step = self.resolve(name, tag, {**shared, name: options} if options else shared)
         with self._hold(step.name) as run:
             if must_run(self.request, step, run.stage(name, tag), run):
-                self._write(step, pass_over=False)
+                self._write(step, may_skip=False)
 
     def _recorded(self, name: str, tag: str | None) -> RecipeLayer:
         if not (self.request.run_path / HEADER_NAME).exists():
@@ -131,7 +131,7 @@ class RequestRunner:
             return RecipeLayer()
         values = {join_tag(name, tag): record.options, **record.sections}
         origin = str(folder.path / STAGE_FILE)
-        return RecipeLayer(values, {(section, key): origin for section, given in values.items() for key in given})
+        return RecipeLayer(values, {(section, key): origin for section, part in values.items() for key in part})
 
     @contextmanager
     def _hold(self, purpose: str) -> Iterator[Run]:
@@ -173,11 +173,11 @@ class RequestRunner:
     def _require_consent(self, step: Step) -> None:
         """Refuse, before anything is written, components that need a consent which the user did not give."""
         sections = [getattr(step, name) for name in step.spec.sections]
-        for _, kind, chosen in (found for options in (step.options, *sections) for found in find_choices(options)):
+        for _, kind, chosen in (choice for options in (step.options, *sections) for choice in find_choices(options)):
             spec, options = self.request.registry.resolve(kind, chosen)
             self.consent.require(spec, chosen, options, self.request.run_path)
 
-    def _write(self, step: Step, *, pass_over: bool) -> StepResult:
+    def _write(self, step: Step, *, may_skip: bool) -> StepResult:
         self._require_consent(step)
         with self._explained(resumes=True), self._hold(step.name) as run:
             folder = run.stage(step.spec.name, step.tag)
@@ -186,9 +186,9 @@ class RequestRunner:
                 from plant_cli.runs.run_corpus import refuse_other_corpus
 
                 refuse_other_corpus(context, run)
-            start, before = decide(self.request, step, folder, run, pass_over=pass_over)
-            if start == "pass over" and before is not None:
-                self.request.reporter.note(f"{step.name}: unchanged, passed over")
+            start, before = decide(self.request, step, folder, run, may_skip=may_skip)
+            if start == "skip" and before is not None:
+                self.request.reporter.note(f"{step.name}: unchanged, skipped")
                 return _report(step, Result(summary=before.summary), None)
             context.resume = start == "resume"
             started = time.perf_counter()
@@ -196,6 +196,6 @@ class RequestRunner:
 
 
 def _report(step: Step, result: Result, started: float | None) -> StepResult:
-    """The result of a step; `started` is the clock when it began, None if it was passed over."""
+    """The result of a step; `started` is the clock when it began, None if it was skipped."""
     seconds = 0.0 if started is None else time.perf_counter() - started
     return StepResult(name=step.name, writes=step.spec.writes, result=result, unchanged=started is None, seconds=seconds)

@@ -1,4 +1,4 @@
-"""One attempt as long work sees it: where it writes and reports, and whether it should stop."""
+"""An attempt as seen by long work: its folder and reporter, and whether it should stop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HANGUP = signal.SIGHUP  # a dropped connection
 
 
 class Interruption:
-    """Catches the signals inside a `with` block and remembers the first; `tell` gets a line for the user then."""
+    """Catches the signals inside a `with` block and remembers the first; `tell` then gets a line for the user."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self.requested = False
@@ -25,7 +25,7 @@ class Interruption:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interruption:
-        if threading.current_thread() is threading.main_thread():  # elsewhere Python cannot set handlers
+        if threading.current_thread() is threading.main_thread():  # other threads cannot set handlers
             hangup = [] if signal.getsignal(HANGUP) is signal.SIG_IGN else [HANGUP]  # under `nohup` it stays ignored
             self._before = {number: signal.signal(number, self._catch) for number in (signal.SIGINT, signal.SIGTERM, *hangup)}
         return self
@@ -37,19 +37,19 @@ class Interruption:
 
     def _catch(self, number: int, frame: FrameType | None) -> None:
         if self.requested:
-            if number == HANGUP:  # shell and system may both tell of one dropped connection
+            if number == HANGUP:  # shell and system may both report one dropped connection
                 return
             raise KeyboardInterrupt
         self.requested = True
         around = getattr(self._before.get(number), "__self__", None)
-        if isinstance(around, Interruption):  # whoever runs several stages, one after the other, is to stop, too
+        if isinstance(around, Interruption):  # the command that runs several stages has to stop, too
             around._catch(number, frame)
-        with suppress(OSError, RuntimeError):  # nobody may be left to read it, or it comes amid another line
+        with suppress(OSError, RuntimeError):  # the terminal may be gone, or in the middle of another line
             self._tell("Stopping at the next point from which --resume can continue; once more (Ctrl-C) stops at once")
 
 
 def never() -> bool:
-    """Nobody asks to stop."""
+    """The default of `should_stop`."""
     return False
 
 
@@ -66,7 +66,7 @@ class Session:
     run_path: Path
     """The run folder, which holds what stages share."""
     folder: Path
-    """The stage's own folder."""
+    """The folder of the stage."""
     resume: bool = False
     """Whether to continue from the last checkpoint in that folder."""
     should_stop: Callable[[], bool] = never

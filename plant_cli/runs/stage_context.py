@@ -1,4 +1,4 @@
-"""What a stage is given: the implementation of `api.StageContext` over a run folder."""
+"""The implementation of `api.StageContext` over a run folder."""
 
 # ruff: noqa: D102  # the methods of a protocol are described there
 from __future__ import annotations
@@ -81,7 +81,7 @@ class RunContext:
         return self.open_corpus()
 
     def open_corpus(self) -> StoredCorpus:
-        """The same, with what the run keeps of it."""
+        """The corpus with the run's record of it."""
         run = self._require_run("corpus")
         corpora, key = self.runner.corpora, hash_json(write_out(self.data, None))
         if key not in corpora:
@@ -112,8 +112,8 @@ class RunContext:
     def find_input(self, stage: str, tag: str | None = None) -> Path | None:
         """See `StageContext.find_input`."""
         run = self._require_run("stage")
-        found = run.stage(stage, find_input_tag(run, stage, tag, self.tag))
-        return self.input(stage, tag) if found.is_done() else None
+        folder = run.stage(stage, find_input_tag(run, stage, tag, self.tag))
+        return self.input(stage, tag) if folder.is_done() else None
 
     def confirm_inputs(self) -> None:
         """See `StageContext.confirm_inputs`."""
@@ -124,12 +124,12 @@ class RunContext:
                     f"the stage '{name}' was made anew, or removed, while it was read",
                     where=str(folder.path),
                     expected="a finished stage that stays as it is until this command ends",
-                    todo="repeat this command; if the stage is still being made, it says so",
+                    todo="repeat this command",
                 )
 
     @contextmanager
     def reading_whole(self) -> Iterator[None]:
-        """Refuse what the block makes, or the error it ends with, if another process replaced an input of it meanwhile."""
+        """Refuse the result of the block, or replace its error, if another process replaced an input in the meantime."""
         try:
             yield
         except Exception as error:
@@ -151,8 +151,8 @@ class RunContext:
             self._run = Run.open(self.run_path)
         if self._run is None:
             raise UsageError(
-                f"'{self._spec.name}' works outside any run, so there is no {what} of a run to read",
-                expected="a stage or action that is given a run folder",
+                f"'{self._spec.name}' works outside any run, so it cannot read the {what} of a run",
+                expected="a stage or action with a run folder",
                 todo="declare it with needs_run=True",
             )
         return self._run

@@ -1,4 +1,4 @@
-"""How a stage starts: afresh, where it stopped, or not at all because a finished one is unchanged; otherwise why it is refused."""
+"""How a stage starts: afresh, from where it stopped, or not at all because it is finished and unchanged; else the refusal."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ OF_INPUTS = ("its input ", "the contents of ", "it judged ")  # how changes begi
 SHOWN = 3  # files in a message
 
 
-Start = Literal["fresh", "resume", "pass over"]
+Start = Literal["fresh", "resume", "skip"]
 
 
-def decide(request: Request, step: Step, folder: StageFolder, run: Run, *, pass_over: bool) -> tuple[Start, StageRecord | None]:
-    """How a stage starts, and the record of what is in its folder.
+def decide(request: Request, step: Step, folder: StageFolder, run: Run, *, may_skip: bool) -> tuple[Start, StageRecord | None]:
+    """How a stage starts, and the present record of its folder.
 
-    A step of a recipe is passed over (`pass_over`) if a finished one is there and nothing has changed.
+    A step of a recipe (`may_skip`) is skipped if it is finished and nothing has changed.
 
     Raises:
-        UsageError: results are there, and neither --force nor --resume fits.
+        UsageError: the folder has results, and neither --force nor --resume was given, or --resume does not fit.
         ArtefactError: the record is damaged or lost, or a file of a finished stage is.
     """
     try:
@@ -39,10 +39,10 @@ def decide(request: Request, step: Step, folder: StageFolder, run: Run, *, pass_
         record = None
     changes = find_changes(record, step.values, step.sections, run) if record is not None else []
     done = record is not None and record.status == "done"
-    if record is not None and done and not changes and (pass_over or request.resume):
+    if record is not None and done and not changes and (may_skip or request.resume):
         damage = folder.find_damage(record)
         if not damage:
-            return "pass over", record
+            return "skip", record
         if not request.force:
             raise damage[0].error(f"the stage '{folder.name}'", "make it again: repeat the command with --force")
     if request.force or not (done or folder.holds_work()):
@@ -51,32 +51,32 @@ def decide(request: Request, step: Step, folder: StageFolder, run: Run, *, pass_
         raise _lost_record(folder, command_for(step.spec.name, step.tag, request.run_path))
     if not done and request.resume and not changes:
         return "resume", record
-    raise _refusal(folder, record, changes, run, resume=request.resume, pass_over=pass_over)
+    raise _refusal(folder, record, changes, run, resume=request.resume, may_skip=may_skip)
 
 
 def must_run(request: Request, step: Step, folder: StageFolder, run: Run) -> bool:
-    """Whether a stage that another one needs has to run: none is finished with the options asked for and the same inputs."""
+    """Whether a stage that another one needs has to run: it is not finished with these options and the present inputs."""
     record = folder.record()
     if record is None and folder.holds_work():
         raise _lost_record(folder, command_for(step.spec.name, step.tag, request.run_path))
     if record is None or record.status != "done":
         return True
-    asked = step.layer.values.get(OWN, {})
-    options = {key: value if key in asked else record.options.get(key) for key, value in step.values.items()}
+    explicit = step.layer.values.get(OWN, {})
+    options = {key: value if key in explicit else record.options.get(key) for key, value in step.values.items()}
     return bool(find_changes(record, options, record.sections, run))
 
 
 def _lost_record(folder: StageFolder, command: str) -> ArtefactError:
     return ArtefactError(
-        f"the stage '{folder.name}' has lost its record, so that nobody knows what its files were made with",
+        f"the stage '{folder.name}' has lost its record, so the options of its files are unknown",
         where=str(folder.path / STAGE_FILE),
         expected="the file as `plant` wrote it",
         todo=f"restore it, or make the stage again: {command} --force",
     )
 
 
-def _refusal(folder: StageFolder, record: StageRecord, changes: Sequence[str], run: Run, *, resume: bool, pass_over: bool) -> UsageError:
-    """Why a stage does not start: what is in its folder, and which flag replaces or continues it."""
+def _refusal(folder: StageFolder, record: StageRecord, changes: Sequence[str], run: Run, *, resume: bool, may_skip: bool) -> UsageError:
+    """Why a stage does not start: the content of its folder, and the flag that replaces or continues it."""
     names, where, done = list(record.outputs), str(folder.path), record.status == "done"
     if changes:
         where += f": {'; '.join(changes[:5])}"
@@ -87,10 +87,10 @@ def _refusal(folder: StageFolder, record: StageRecord, changes: Sequence[str], r
         return UsageError(
             f"the stage '{folder.name}' is finished"
             + (f", since '{maker}' needed it" if maker else "")
-            + (", with other options or inputs than those asked for now" if changes else ""),
+            + (", with other options or inputs than now" if changes else ""),
             where=where,
-            expected="a stage that has not run" if not changes else "the same options and inputs, to pass over it",
-            todo=_offer(record, changes, run, one_of_many=pass_over),
+            expected="a stage that has not run" if not changes else "the same options and inputs, to skip it",
+            todo=_offer(record, changes, run, one_of_many=may_skip),
         )
     if resume:
         return UsageError(
@@ -108,15 +108,15 @@ def _refusal(folder: StageFolder, record: StageRecord, changes: Sequence[str], r
 
 
 def _find_maker(record: StageRecord, name: str, run: Run) -> str | None:
-    """The stage that had this one made, if it was not asked for by itself: it read this one, and had begun before."""
-    found = [
+    """The stage that needed this one and had it made: it read this one, and began earlier. None if the user ran this one."""
+    readers = [
         folder.name for folder in run.stages() if (other := folder.record()) and name in other.inputs and other.started <= record.started
     ]
-    return found[-1] if found else None
+    return readers[-1] if readers else None
 
 
 def _offer(record: StageRecord, changes: Sequence[str], run: Run, *, one_of_many: bool) -> str:
-    """The flags that help; a tag first where other options are asked for, since both results may be wanted."""
+    """The flags that help; a tag first if the options differ, since the user may want both results."""
     if one_of_many:
         return "repeat the command with --force to replace it"
     if record.stage in OF_A_SYSTEM:

@@ -1,4 +1,4 @@
-"""From recipe values to validated steps, and what the user has to allow first."""
+"""From recipe values to validated steps, and the consent that some components need first."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def component_kind(model: type[Options], field: str, role: str = "kind") -> type
 
 
 def _extra(model: type[Options], field: str) -> dict[str, Any]:
-    """What the declaration of an option says beside its type; empty for an option that the model does not have."""
+    """The further declaration of an option beside its type; empty for an unknown option."""
     extra = model.model_fields[field].json_schema_extra if field in model.model_fields else None
     return extra if isinstance(extra, dict) else {}
 
@@ -54,37 +54,37 @@ def find_choices(options: Options) -> Iterator[tuple[str, type[Spec], Choice]]:
                 yield field, kind, item
         by_name = component_kind(type(options), field, "keys")
         if by_name is not None:
-            yield from ((field, by_name, Choice(name=name, options=given)) for name, given in value.items())
+            yield from ((field, by_name, Choice(name=name, options=inner)) for name, inner in value.items())
 
 
 def write_out(options: Options, components: Components | None) -> dict[str, Any]:
-    """All values as plain JSON, each chosen component as a mapping of its name and (given `components`) all its options."""
+    """All values as plain JSON, each chosen component as a mapping of its name and (with `components`) all its options."""
     values = options.model_dump(mode="json")
     for field in type(options).model_fields:
         kind = component_kind(type(options), field)
-        given = getattr(options, field)
-        if kind is None or given is None:
+        chosen = getattr(options, field)
+        if kind is None or chosen is None:
             continue
-        several = isinstance(given, list | tuple)
+        several = isinstance(chosen, list | tuple)
         written = []
-        for chosen in given if several else [given]:
-            inner = chosen.options if components is None else write_out(components.resolve(kind, chosen)[1], components)
-            written.append({"name": chosen.name, **inner})
+        for one in chosen if several else [chosen]:
+            inner = one.options if components is None else write_out(components.resolve(kind, one)[1], components)
+            written.append({"name": one.name, **inner})
         values[field] = written if several else written[0]
     return values
 
 
-RUN_MARK = "run.json"  # the header of a run: whatever lies beside or below it belongs to the run
+RUN_MARK = "run.json"  # the header of a run: every file in its folder, or below, belongs to the run
 
 
 class Consent:
     """What the user allowed in one command: on the command line (`over`), or in a recipe that they named.
 
-    A recipe that lies in a run folder, or extends one that does, allows nothing: run folders are passed on.
+    A recipe in a run folder, or one that extends it, allows nothing: run folders are passed from user to user.
     """
 
     def __init__(self, recipe: RecipeLayer, over: RecipeLayer) -> None:
-        self._said = merge(RecipeLayer() if _lies_in_run(recipe) else recipe, over).values
+        self._values = merge(RecipeLayer() if _lies_in_run(recipe) else recipe, over).values
 
     def require(self, spec: Spec, chosen: Choice, options: Options, where: Path) -> None:
         """Refuse a component with an option that needs the user's consent and was switched on in a file of the run folder `where`."""
@@ -94,27 +94,27 @@ class Consent:
                 raise _unasked(spec, options, name, where)
 
     def keep_named(self, data: DataSection) -> DataSection:
-        """The section without a file of rejects that somebody else named: whatever lies at its path would be replaced."""
-        named = self._said.get("data", {}).get("rejects")
+        """The section without a file of rejects that somebody else named: an existing file at its path would be replaced."""
+        named = self._values.get("data", {}).get("rejects")
         return data if named is not None else data.model_copy(update={"rejects": None})
 
     def _covers(self, chosen: Choice, options: Options, name: str) -> bool:
-        """Whether the user gave this value for this component: its name and all free text given with it, such as the model, agree."""
+        """Whether the user gave this value for this component: its name and all free text with it, such as the model, agree."""
         fields = type(options).model_fields
         free = [field for field, info in fields.items() if info.annotation in (str, str | None)]
         known = {"name": chosen.name, **{field: getattr(options, field) for field in free}}
         annotation: Any = fields[name].annotation
         kind, value = TypeAdapter[Any](annotation), getattr(options, name)
         return any(
-            all(said[key] == known[key] for key in known.keys() & said.keys()) and _reads_as(kind, said[name], value)
-            for said in _mappings(self._said)
-            if name in said
+            all(mapping[key] == known[key] for key in known.keys() & mapping.keys()) and _reads_as(kind, mapping[name], value)
+            for mapping in _mappings(self._values)
+            if name in mapping
         )
 
 
-def _reads_as(kind: TypeAdapter[Any], given: Any, value: Any) -> bool:
+def _reads_as(kind: TypeAdapter[Any], text: Any, value: Any) -> bool:
     try:
-        return bool(kind.validate_python(given) == value)
+        return bool(kind.validate_python(text) == value)
     except ValidationError:
         return False
 
@@ -172,13 +172,13 @@ def explain(error: ValidationError, model: type[Options], layer: RecipeLayer, pa
 
 
 def _rule(problem: Any, model: type[Options], key: str) -> str:
-    """What would have been right, without pydantic's own phrases."""
+    """The rule for a right value, without pydantic's phrases."""
     if problem["type"] == "string_pattern_mismatch":
         return _help(model, key)
     if problem["type"] == "too_short":
         return f"{problem['ctx']['min_length']} or more: {_help(model, key)}"
-    said: str = problem["msg"].removeprefix("Input should be ").removeprefix("Value error, ").partition(", unable to parse")[0]
-    return said[:1].lower() + said[1:]
+    rule: str = problem["msg"].removeprefix("Input should be ").removeprefix("Value error, ").partition(", unable to parse")[0]
+    return rule[:1].lower() + rule[1:]
 
 
 def _help(model: type[Options], key: str) -> str:
@@ -200,7 +200,7 @@ class Step:
     model: ModelSection
     machine: MachineSection
     layer: RecipeLayer
-    """The values as they were given, with their origins, under `options`, `data`, `model`, `machine`."""
+    """The explicit values with their origins, under `options`, `data`, `model`, `machine`."""
     values: dict[str, Any]
     """All options of the stage written out, components with all theirs."""
     sections: dict[str, dict[str, Any]]
@@ -256,7 +256,7 @@ def resolve_steps(recipe: RecipeLayer, over: RecipeLayer, components: Components
     """All steps of a recipe, in its order, but for stages that it names only after those that they feed (`StageSpec.feeds`).
 
     The sections of the recipe are the steps; `--set` and flags (`over`) change them but add none. Values for `finetune` reach
-    `finetune-baseline` too, except for what its own section gives.
+    `finetune-baseline` too, unless its section has other values.
     """
     steps = check_sections(recipe, components)
     named = {*SHARED_SECTIONS, *steps, *(spec.name for spec, _ in steps.values())}
@@ -273,14 +273,14 @@ def resolve_steps(recipe: RecipeLayer, over: RecipeLayer, components: Components
 
 
 def _order(steps: Sequence[tuple[StageSpec, str | None]]) -> list[tuple[StageSpec, str | None]]:
-    """Stages and tags in the order given; where a stage stands before all sections of one that feeds it, these are brought forward."""
+    """Stages and tags in their order; sections of a stage that feeds another one are moved before it, if all of them come later."""
     ordered: dict[str, tuple[StageSpec, str | None]] = {}
     begun: set[str] = set()
 
     def place(spec: StageSpec, tag: str | None) -> None:
         begun.add(spec.name)
-        for other, own in [found for found in steps if spec.name in found[0].feeds and found[0].name not in begun]:
-            place(other, own)
+        for other, other_tag in [step for step in steps if spec.name in step[0].feeds and step[0].name not in begun]:
+            place(other, other_tag)
         ordered.setdefault(join_tag(spec.name, tag), (spec, tag))
 
     for spec, tag in steps:
@@ -363,7 +363,7 @@ def _check_values(options: Options, layer: RecipeLayer, shown: str) -> None:
 
 
 def _named(model: type[Options], key: str, value: Any) -> Any:
-    """Options given for the default component, without its name, get the name."""
+    """Options for the default component without its name get the name."""
     if component_kind(model, key) is None or not isinstance(value, dict) or "name" in value:
         return value
     default = model.model_fields[key].default

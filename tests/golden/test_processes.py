@@ -181,7 +181,7 @@ def test_a_whole_recipe_is_shared_and_passed_over_by_all(launch: Launch, tmp_pat
         record = json.loads((tmp_path / "together" / stage / "stage.json").read_text())
         assert (record["status"], record["environment"]["processes"]) == ("done", 2)
     said = run(launch, 2, "run", "recipe.yaml", "--run", "together")
-    assert said.count("unchanged, passed over") == 5
+    assert said.count("unchanged, skipped") == 5
 
 
 @pytest.mark.slow

@@ -448,7 +448,7 @@ def test_corrections_by_hand_survive_a_replacement_and_make_readers_stale(labora
     laboratory.fails(UsageError, "other options or inputs", "beta")
     laboratory.run("beta", force=True)
     laboratory.run("alpha", force=True)
-    laboratory.run("beta", resume=True)  # passed over: nothing has changed since
+    laboratory.run("beta", resume=True)  # skipped: nothing has changed since
     assert laboratory.calls.count("beta") == 2
 
 
@@ -515,7 +515,7 @@ def test_resuming_what_is_done_does_nothing(laboratory):
     result = laboratory.run("alpha", resume=True)
     assert result == Result(summary={"k": 3, "loss": None})
     assert laboratory.calls == ["alpha"]
-    assert laboratory.reporter.notes == ["alpha: unchanged, passed over"]
+    assert laboratory.reporter.notes == ["alpha: unchanged, skipped"]
 
 
 def test_a_full_disk_is_a_resource_error_even_if_the_record_cannot_be_written(laboratory, monkeypatch):
