@@ -94,8 +94,8 @@ def small_network() -> Callable[..., Any]:
         import torch
         from plant_backbones import TinyOptions
         from plant_backbones.tiny import TinyBackbone
+        from plant_decoders import LabelAttentionOptions
         from plant_decoders.label_attention import LabelAttention
-        from plant_decoders.options import LabelAttentionOptions
 
         from plant_cli.api import DecoderShape, ModelSection
         from plant_cli.data.labels import LabelTable

@@ -42,7 +42,6 @@ SAME_MODULES = {
     "ranking",
     "registration",
     "scorers",
-    "selection",
     "signals",
     "specs",
     "splits",

@@ -12,8 +12,8 @@ import argparse
 from collections.abc import Callable
 
 import torch
+from plant_decoders import LabelAttentionOptions
 from plant_decoders.label_attention import LabelAttention
-from plant_decoders.options import LabelAttentionOptions
 from torch import Tensor, nn
 from torch.nn import functional
 

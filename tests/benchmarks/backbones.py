@@ -24,11 +24,11 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+from plant_decoders import LabelAttentionOptions
 from plant_decoders.label_attention import LabelAttention
-from plant_decoders.options import LabelAttentionOptions
-from plant_losses.label import Focal
-from plant_losses.options import FocalOptions, LambdaOptions
-from plant_losses.rank import build_lambda
+from plant_losses import FocalOptions, LambdaOptions
+from plant_losses.label_losses import Focal
+from plant_losses.rank_losses import build_lambda
 from scipy.sparse import csr_array
 from torch import Tensor, nn
 from torch.nn import functional

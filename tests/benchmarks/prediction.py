@@ -13,8 +13,8 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from plant_backbones import plant_register_backbones
+from plant_decoders import LabelAttentionOptions
 from plant_decoders.label_attention import LabelAttention
-from plant_decoders.options import LabelAttentionOptions
 from plant_scorers.words import WordScorer
 from scipy.sparse import csr_array
 

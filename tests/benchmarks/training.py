@@ -14,10 +14,10 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
+from plant_decoders import LabelAttentionOptions
 from plant_decoders.label_attention import LabelAttention
-from plant_decoders.options import LabelAttentionOptions
-from plant_losses.label import Focal
-from plant_losses.options import FocalOptions
+from plant_losses import FocalOptions
+from plant_losses.label_losses import Focal
 from torch import Tensor, nn
 from torch.nn import functional
 

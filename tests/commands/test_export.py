@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 from peft import PeftModel
+from plant_decoders import LabelAttentionOptions
 from plant_decoders.label_attention import LabelAttention
-from plant_decoders.options import LabelAttentionOptions
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, LlamaConfig
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plant_signals as signals
 import polars as pl
 import pytest
-from plant_signals import plugin as signals
 from pydantic import ValidationError
 from scipy.sparse import csr_array
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import torch
+from plant_decoders import LabelAttentionOptions
 from plant_decoders.label_attention import LabelAttention
-from plant_decoders.options import LabelAttentionOptions
 
 from plant_cli.api import ArtefactError, DecoderShape, Reading, WordDecoder
 from plant_cli.data.labels import LabelTable

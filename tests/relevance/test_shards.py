@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plant_signals as plugin
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plant_signals import plugin
 from scipy.sparse import csr_array
 
 from plant_cli.api import ArtefactError, SignalSpec, UsageError

@@ -22,9 +22,9 @@ TARGETS = {"llama": ("q_proj", "v_proj"), "bert": ("query", "value")}
 
 def build(folder: Path, lstm: int | None = None, **options: Any) -> Any:
     """A network on the model in `folder`, without dropout; its adapters do something from the start. With `lstm`: on two levels."""
-    from plant_decoders.joint_laat import JointLaat
+    from plant_decoders import JointLaatOptions, LabelAttentionOptions
     from plant_decoders.label_attention import LabelAttention
-    from plant_decoders.options import JointLaatOptions, LabelAttentionOptions
+    from plant_decoders.published_decoders import JointLaat
 
     from plant_cli.api import DecoderShape, ModelSection
     from plant_cli.data.labels import LabelTable

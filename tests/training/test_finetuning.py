@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from plant_decoders.joint_laat import JointLaat
-from plant_decoders.options import JointLaatOptions
-from plant_losses.label import Bce, Focal
-from plant_losses.options import BceOptions, FocalOptions
+from plant_decoders import JointLaatOptions
+from plant_decoders.published_decoders import JointLaat
+from plant_losses import BceOptions, FocalOptions
+from plant_losses.label_losses import Bce, Focal
 from scipy.sparse import csr_array
 from torch import Tensor
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from plant_losses.options import LambdaOptions
-from plant_losses.rank import build_lambda
+from plant_losses import LambdaOptions
+from plant_losses.rank_losses import build_lambda
 from scipy.sparse import csr_array
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode

@@ -26,7 +26,7 @@ def build() -> Callable[..., Any]:
     """Builds a decoder by name, as the registry does: `build("laat", lstm=3)`; stirred, in double precision, without dropout."""
 
     def _build(name: str, shape: DecoderShape | None = None, *, stir: bool = True, **options: Any) -> Any:
-        from plant_decoders import plugin
+        import plant_decoders as plugin
 
         registry = Registry()
         registry.register(plugin, name="decoders")

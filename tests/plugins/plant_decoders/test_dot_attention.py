@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from plant_decoders.dot_attention import DotAttention
-from plant_decoders.options import DotAttentionOptions
+from plant_decoders import DotAttentionOptions
+from plant_decoders.label_attention import DotAttention
 
 from plant_cli.api import ComponentError, DecoderShape, Reading
 

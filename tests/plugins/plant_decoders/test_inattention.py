@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from plant_decoders.inattention import inattention, k_largest, masked_log_softmax, masked_softmax
+from plant_decoders.planted_l2r import inattention, k_largest, masked_log_softmax, masked_softmax
 from torch import Tensor
 
 

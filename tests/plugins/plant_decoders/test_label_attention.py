@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from plant_decoders import LabelAttentionOptions
 from plant_decoders.label_attention import LabelAttention
-from plant_decoders.options import LabelAttentionOptions
 from safetensors.torch import load_file, save_file
 from torch import nn
 

@@ -10,11 +10,8 @@ import polars as pl
 import pytest
 import torch
 from builders import record_again
-from plant_decoders.inattention import k_largest, masked_softmax
-from plant_decoders.options import PlantedL2ROptions
-from plant_decoders.planted_l2r import PlantedL2R
-from plant_decoders.plugin import PLANTED_L2R
-from plant_decoders.word_ranking import StaticRelevance
+from plant_decoders import PLANTED_L2R, PlantedL2ROptions
+from plant_decoders.planted_l2r import PlantedL2R, StaticRelevance, k_largest, masked_softmax
 from scipy.sparse import csr_array, random_array
 from torch import Tensor
 

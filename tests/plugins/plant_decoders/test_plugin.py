@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+import plant_decoders as plugin
 import pytest
 import torch
-from plant_decoders import plugin
 
 from plant_cli.api import Choice, DecoderShape, DecoderSpec, PairDecoder, Reading
 from plant_cli.registry import Registry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from plant_decoders.word_ranking import DotProduct, StaticRelevance, TwoLayers
+from plant_decoders.planted_l2r import DotProduct, StaticRelevance, TwoLayers
 from scipy.sparse import csr_array, random_array
 from torch import Tensor
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from plant_losses.label import Asymmetric, Bce, Focal, PairLoss
-from plant_losses.options import AsymmetricOptions, BceOptions, FocalOptions
+from plant_losses import AsymmetricOptions, BceOptions, FocalOptions
+from plant_losses.label_losses import Asymmetric, Bce, Focal, PairLoss
 from torch import Tensor
 
 from plant_cli.api import LabelLoss

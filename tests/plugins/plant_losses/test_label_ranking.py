@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from plant_losses.label_ranking import LabelNdcg
-from plant_losses.options import LabelRankingOptions
+from plant_losses import LabelRankingOptions
+from plant_losses.label_losses import LabelNdcg
 
 
 def plain(logits: list[float], targets: list[float], temperature: float) -> float:

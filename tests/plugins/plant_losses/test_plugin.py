@@ -1,7 +1,7 @@
 """The losses that are registered, and that each is built from its own options."""
 
 import pytest
-from plant_losses.plugin import plant_register_losses
+from plant_losses import plant_register_losses
 
 RANK = {"approx-ndcg", "lambda", "listnet", "mse"}
 LABEL = {"asymmetric", "bce", "focal-hnm", "label-ndcg"}

@@ -1,9 +1,10 @@
 """Stage 1 losses are built by name from options, and a lower loss means a better order."""
 
+import plant_losses as plugin
 import pytest
 import torch
-from plant_losses import plugin, rank
-from plant_losses.options import ApproxNdcgOptions, LambdaOptions, ListnetOptions
+from plant_losses import ApproxNdcgOptions, LambdaOptions, ListnetOptions
+from plant_losses import rank_losses as rank
 
 from plant_cli.api import Choice, LossSpec, NoOptions
 from plant_cli.registry import Registry

@@ -1,7 +1,7 @@
 """Selection takes all positives, exactly the hardest negatives, and the asked number of random others."""
 
 import torch
-from plant_losses.selection import select_pairs
+from plant_losses.label_losses import select_pairs
 
 
 def test_golden_selection() -> None:

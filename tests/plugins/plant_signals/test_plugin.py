@@ -1,6 +1,6 @@
 """The signals that are registered, and what each says of itself."""
 
-from plant_signals.plugin import plant_register_signals
+from plant_signals import plant_register_signals
 
 
 def test_the_signals_and_their_declarations() -> None:

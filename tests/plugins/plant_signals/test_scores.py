@@ -2,9 +2,9 @@ import math
 from typing import Any
 
 import numpy as np
+import plant_signals as plugin
 import pytest
-from plant_signals import plugin
-from plant_signals.options import RandomOptions
+from plant_signals import RandomOptions
 
 from plant_cli.api import Counts, NoOptions, Options, SignalSpec
 from plant_cli.registry import Registry

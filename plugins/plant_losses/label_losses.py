@@ -1,4 +1,4 @@
-"""Stage 2 losses: a loss of each (document, label) pair, summed over the pairs that count."""
+"""Stage 2 losses: which labels of a document count, and what each costs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,36 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from plant_losses.options import AsymmetricOptions, FocalOptions, LabelLossOptions
-from plant_losses.selection import select_pairs
+from plant_cli.kit import approx_ndcg_loss
+from plant_losses import AsymmetricOptions, FocalOptions, LabelLossOptions, LabelRankingOptions
+
+
+def select_pairs(logits: Tensor, targets: Tensor, hard: int, random: int, generator: torch.Generator | None = None) -> Tensor:
+    """All positives, the `hard` negatives of highest logit and `random` others of each document.
+
+    Equal logits (as at the start of training) are taken in random order, so that no label is favoured by its index.
+
+    Args:
+        logits: [B, l].
+        targets: 0/1 [B, l].
+        hard: hardest negatives per document; 0 selects every pair.
+        random: further negatives per document, drawn uniformly without replacement.
+        generator: of the device of the logits; None: torch's own.
+
+    Returns:
+        bool [B, l].
+    """
+    positive = targets > 0
+    if not 0 < hard < logits.shape[1]:
+        return torch.ones_like(positive)
+    noise = torch.rand(logits.shape, generator=generator, device=logits.device)
+    shuffled = noise.argsort(dim=1)
+    hardness = logits.detach().float().masked_fill(positive, -torch.inf).gather(1, shuffled)
+    hardest = shuffled.gather(1, hardness.topk(hard, dim=1).indices)
+    selected = positive.scatter(1, hardest, True)
+    others = noise.masked_fill_(selected, -1).topk(min(random, logits.shape[1]), dim=1).indices
+    return selected.scatter(1, others, True)
+
 
 SMALLEST = 1e-8
 """Smallest probability: at 0, powers below 1 have no finite slope."""
@@ -110,3 +138,30 @@ class Asymmetric(PairLoss):
         log_not_shifted = torch.log1p(-shifted) if self.clip else log_not_p
         negative = -shifted.pow(self.gamma_negative) * log_not_shifted
         return torch.where(targets > 0, positive, negative)
+
+
+class LabelNdcg:
+    """Mean over documents of 1 − nDCG of their labels, each rank replaced by a smooth one; positives are relevant, all labels count.
+
+    Args:
+        options: see `LabelRankingOptions`.
+    """
+
+    hard_negatives = 0
+    random_negatives = 0
+
+    def __init__(self, options: LabelRankingOptions) -> None:
+        self.temperature = options.temperature
+
+    def __call__(self, logits: Tensor, targets: Tensor, selected: Tensor | None = None) -> Tensor:
+        """See `plant_cli.api.LabelLoss`; a document without a positive, or with nothing else selected, counts 0."""
+        if selected is None:
+            selected = self.select(logits, targets)
+        offsets = torch.cat([selected.new_zeros(1, dtype=torch.int64), selected.sum(1).cumsum(0)])
+        counted = (selected.sum(1) > 1) & (targets.bool() & selected).any(1)
+        loss = approx_ndcg_loss(logits[selected], targets[selected], offsets, temperature=self.temperature)
+        return loss * counted.double().mean().to(loss)  # a mean over all documents, so that a step may be cut anywhere
+
+    def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """All pairs."""
+        return torch.ones_like(targets, dtype=torch.bool)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from plant_cli.api import Counts, NoOptions
 from plant_cli.kit import entropy
 from plant_cli.kit import mutual_information as measure_information
-from plant_signals.options import RandomOptions
+from plant_signals import RandomOptions
 
 Floats = npt.NDArray[np.float64]
 
