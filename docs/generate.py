@@ -27,6 +27,7 @@ from plant_cli.api.options import SHARED_SECTIONS, OptionRow, option_rows
 from plant_cli.api.specs import TABLE
 from plant_cli.cli.flags import GENERAL, Flag, stage_flags
 from plant_cli.cli.tree import stage_command
+from plant_cli.data.loading import ANY
 from plant_cli.data.records import RunHeader, StageRecord
 from plant_cli.main import build
 from plant_cli.registry import installed
@@ -222,8 +223,9 @@ def layer_list() -> Iterator[str]:
 
 def format_list() -> Iterator[str]:
     """The formats of other tools that are recognised, and whether they are written too."""
-    formats = [spec for spec in shipped(DatasetSpec) if spec.recognise is not None and spec.write is not None]
-    yield from table(("`--dataset`, `--to`", "what it reads and writes"), [(f"`{spec.name}`", spec.summary) for spec in formats])
+    formats = [spec for spec in shipped(DatasetSpec) if spec.recognise is not None and spec.name != ANY]
+    rows = [(f"`{spec.name}`", spec.summary, "yes" if spec.write is not None else "") for spec in formats]
+    yield from table(("`--dataset`", "what it reads", "written with `--to`"), rows)
 
 
 def corpus_list() -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from types import ModuleType
 
-import plant_datasets.plugin
+import plant_datasets
 import polars as pl
 import pytest
 
@@ -83,7 +83,7 @@ class Laboratory:
             ]
 
         module.plant_register_stages = plant_register_stages
-        for plugin in (plant_datasets.plugin, module):
+        for plugin in (plant_datasets, module):
             self.registry.register(plugin, name=plugin.__name__)
 
     def play(self, name):

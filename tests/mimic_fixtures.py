@@ -8,14 +8,14 @@ import io
 from pathlib import Path
 from typing import Any
 
-from plant_datasets.formats.documents import Reading
+from plant_datasets.corpus_reader import CorpusReader
 
 from plant_cli.api import DataSection
 
 
-def reading(root: Path, **data: Any) -> Reading:
+def reading(root: Path, **data: Any) -> CorpusReader:
     """A reading of the folder with options of the section `data`."""
-    return Reading.of(DataSection(path=str(root), **data))
+    return CorpusReader.of(DataSection(path=str(root), **data))
 
 
 NOTES = ["ROW_ID", "SUBJECT_ID", "HADM_ID", "CHARTDATE", "CHARTTIME", "STORETIME", "CATEGORY", "DESCRIPTION", "CGID", "ISERROR", "TEXT"]

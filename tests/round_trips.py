@@ -1,53 +1,34 @@
-"""Corpora of any content, written in a format and read again: what every format of `plant_datasets.formats` is tested with."""
+"""Corpora of any content, and small writers of the formats that are only read: what every format is tested with."""
 
 from __future__ import annotations
 
+import json
 import re
-import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import polars as pl
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from plant_datasets.formats.documents import SCHEMA
+from plant_datasets import FORMATS
+from plant_datasets.corpus_reader import SCHEMA
+from scipy.sparse import csr_array, save_npz
 
-from plant_cli.api import DataSection, Dataset, NoOptions, Options
+from plant_cli.api import DataSection, Dataset, DatasetSpec
 
 CHARACTERS = st.characters(exclude_categories=("Cs",), exclude_characters="\0")
 TEXTS = st.text(CHARACTERS, max_size=40) | st.sampled_from(
     ["a title\nand a body", "tabs\tand\r\nline ends", '"quoted", <text>', " blanks ", ""]
 )
-BODIES = TEXTS.map(lambda text: text.replace("/SEP/", " "))
 IDS = st.text(st.sampled_from("abcdefgh0123456789_-äß"), min_size=1, max_size=8)
 PLAIN = st.text(st.sampled_from("abcXYZ019.:/#-_äλ"), min_size=1, max_size=8)
 ANY_LABEL = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")) | st.just(" "), min_size=1, max_size=8).map(str.strip)
-
-
-@dataclass(frozen=True)
-class Promise:
-    """What a format keeps.
-
-    Args:
-        text: what becomes of a text.
-        ids: whether ids come back.
-        titles: whether titles of labels come back.
-    """
-
-    text: Callable[[str], str] = str
-    ids: bool = False
-    titles: bool = False
+SPECS: Mapping[str, DatasetSpec] = {spec.name: spec for spec in FORMATS}
+Rows = Sequence[tuple[str, str, list[str]]]  # ids, texts on one line, labels
 
 
 def one_line(text: str) -> str:
-    """A text whose line breaks became blanks."""
-    return re.sub(r"[\r\n]+", " ", text)
-
-
-def one_field(text: str) -> str:
     """A text whose line breaks and tabs became blanks."""
     return re.sub(r"[\r\n\t]+", " ", text)
 
@@ -62,61 +43,110 @@ def corpora(draw: st.DrawFn, labels: st.SearchStrategy[str]) -> Dataset:
     for number, split in enumerate(kinds):
         count = draw(st.integers(1, 3))
         own = [draw(st.lists(st.sampled_from(names), max_size=4, unique=True)) for _ in range(count)]
-        rows = {"doc_id": ids[3 * number : 3 * number + count], "text": [draw(BODIES) for _ in own], "labels": own}
-        splits[split] = pl.DataFrame(rows, schema=SCHEMA).lazy()
+        texts = [draw(TEXTS).replace("/SEP/", " ") for _ in own]
+        splits[split] = pl.DataFrame({"doc_id": ids[3 * number : 3 * number + count], "text": texts, "labels": own}, schema=SCHEMA).lazy()
     titles = [draw(st.none() | st.sampled_from(["a title", "Öl, roh", "x"])) for _ in names]
     return Dataset(
         splits=splits, labels=pl.DataFrame({"label": names, "title": titles}, schema={"label": pl.String, "title": pl.String}).lazy()
     )
 
 
-def write_and_read(module: ModuleType, dataset: Dataset, options: Options, suffix: str = "") -> tuple[Dataset, Sequence[str]]:
-    """The corpus that comes back, which the format must recognise; and the remarks of its writer."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "corpus"
-        folder.mkdir()
-        remarks = module.write(dataset, folder, suffix)
-        data = DataSection(path=str(folder))
-        read = module.load(data, options)
-        splits = {split: frame.collect().lazy() for split, frame in read.splits.items()}
-        labels = None if read.labels is None else read.labels.collect().lazy()
-        return Dataset(splits=splits, labels=labels, excluded=read.excluded, remarks=read.remarks), remarks
+def read(name: str, path: Path, options: Mapping[str, Any] = {}, **data: Any) -> Dataset:
+    """The corpus that a format reads; `data` are options of the section of that name."""
+    dataset = SPECS[name].load(DataSection(path=str(path), **data), SPECS[name].options(**options))
+    assert isinstance(dataset, Dataset)
+    return dataset
 
 
-def expect_round_trip(module: ModuleType, dataset: Dataset, promise: Promise, options: Options | None = None, suffix: str = "") -> None:
-    """Every split, text, label, and what else the format promises, comes back."""
-    read, _ = write_and_read(module, dataset, options or NoOptions(), suffix)
-    assert set(read.splits) == set(dataset.splits)
-    for split, given_frame in dataset.splits.items():
-        before, after = given_frame.collect(), read.splits[split].collect()
-        if promise.ids:  # a format may put documents in the order of their ids
-            before, after = before.sort("doc_id"), after.sort("doc_id")
-            assert after["doc_id"].to_list() == before["doc_id"].to_list()
-        assert after["text"].to_list() == [promise.text(text) for text in before["text"]]
-        assert [set(row) for row in after["labels"]] == [set(row) for row in before["labels"]]
-    if promise.titles:
-        expect_titles(dataset, read)
+def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Write files with their folders."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return folder
 
 
-def expect_titles(dataset: Dataset, read: Dataset) -> None:
-    """Titles of the labels that documents have come back."""
-    assert dataset.labels is not None
-    used = {label for frame in dataset.splits.values() for row in frame.collect()["labels"] for label in row}
-    before = {label: title for label, title in dataset.labels.collect().iter_rows() if label in used and title}
-    after = (
-        {}
-        if read.labels is None
-        else {label: title for label, title in read.labels.collect().select("label", "title").iter_rows() if title}
+def write_format(name: str, dataset: Dataset, folder: Path, suffix: str = "") -> list[str]:
+    """Write a corpus in a format of other tools, with texts on one line where the format is only read; the labels by their numbers."""
+    if (write := SPECS[name].write) is not None:
+        write(dataset, folder, suffix)
+        return []
+    splits = {split: [(i, one_line(t), ls) for i, t, ls in frame.collect().iter_rows()] for split, frame in dataset.splits.items()}
+    labels = sorted({label for rows in splits.values() for *_, own in rows for label in own})
+    numbers = {label: number for number, label in enumerate(labels)}
+    for split, rows in splits.items():
+        WRITERS[name](folder, split, rows, numbers)
+    if name in ("text2text", "pecos"):
+        write_lines(folder / "output-items.txt", labels)
+    if name == "xmlrepository":
+        write_lines(folder / "lbl.json", [json.dumps({"uid": label, "title": f"Title {label}"}) for label in labels])
+    return labels
+
+
+def write_lines(path: Path, lines: Sequence[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="")
+
+
+def _number(labels: Sequence[str], numbers: Mapping[str, int], sign: str = ",") -> str:
+    return sign.join(str(number) for number in sorted(numbers[label] for label in labels))
+
+
+def _write_sparse(folder: Path, split: str, rows: Rows, numbers: Mapping[str, int], first: int) -> None:
+    words = sorted({word for _, text, _ in rows for word in text.split()})
+    counts = [Counter(words.index(word) + first for word in text.split()) for _, text, _ in rows]
+    lines = [
+        f"{_number(labels, numbers)} {' '.join(f'{n}:{c}' for n, c in sorted(own.items()))}"
+        for (*_, labels), own in zip(rows, counts, strict=True)
+    ]
+    write_lines(
+        folder / f"{split}.{'txt' if first == 0 else 'svm'}",
+        [*([f"{len(rows)} {len(words)} {len(numbers)}"] if first == 0 else []), *lines],
     )
-    assert {label: after.get(label) for label in before} == before
+    write_lines(folder / f"{split}_raw_texts.txt", [text for _, text, _ in rows])
 
 
-def round_trip(module: ModuleType, labels: st.SearchStrategy[str], promise: Promise, options: Options | None = None) -> Any:
-    """The property test of a format."""
+def _write_attentionxml(folder: Path, split: str, rows: Rows, numbers: Mapping[str, int]) -> None:
+    write_lines(folder / f"{split}_texts.txt", [text for _, text, _ in rows])
+    write_lines(folder / f"{split}_labels.txt", [" ".join(labels) for *_, labels in rows])
 
-    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(corpora(labels), st.sampled_from(["", ".gz", ".zst"]))
-    def check(dataset: Dataset, suffix: str) -> None:
-        expect_round_trip(module, dataset, promise, options, suffix)
 
-    return check
+def _write_pecos(folder: Path, split: str, rows: Rows, numbers: Mapping[str, int]) -> None:
+    name = {"train": "trn", "validation": "val", "test": "tst"}[split]
+    write_lines(folder / f"X.{name}.txt", [text for _, text, _ in rows])
+    pairs = [(row, numbers[label]) for row, (*_, labels) in enumerate(rows) for label in labels]
+    cells = ([1.0] * len(pairs), ([row for row, _ in pairs], [column for _, column in pairs]))
+    save_npz(folder / f"Y.{name}.npz", csr_array(cells, shape=(len(rows), len(numbers))))
+
+
+def _write_xml(folder: Path, split: str, rows: Rows, numbers: Mapping[str, int]) -> None:
+    name = {"train": "trn", "validation": "val", "test": "tst"}[split]
+    lines = [{"uid": i, "title": text, "content": "", "target_ind": [numbers[label] for label in labels]} for i, text, labels in rows]
+    write_lines(folder / f"{name}.json", [json.dumps(line) for line in lines])
+
+
+def _write_hub(folder: Path, split: str, rows: Rows, numbers: Mapping[str, int]) -> None:
+    import datasets
+
+    text = datasets.Value("string")
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(SCHEMA)}
+    features = datasets.Features({"doc_id": text, "text": text, "labels": datasets.Sequence(text)})
+    datasets.Dataset.from_dict(columns, features=features).save_to_disk(str(folder / split))
+    known = json.loads((folder / "dataset_dict.json").read_text())["splits"] if (folder / "dataset_dict.json").exists() else []
+    (folder / "dataset_dict.json").write_text(json.dumps({"splits": [*known, split]}))
+
+
+WRITERS: dict[str, Callable[[Path, str, Rows, Mapping[str, int]], None]] = {
+    "attentionxml": _write_attentionxml,
+    "pecos": _write_pecos,
+    "xmlrepository": _write_xml,
+    "huggingface-dataset": _write_hub,
+    "xmlrepository-features": lambda folder, split, rows, numbers: _write_sparse(folder, split, rows, numbers, 0),
+    "libsvm": lambda folder, split, rows, numbers: _write_sparse(folder, split, rows, numbers, 1),
+    "text2text": lambda folder, split, rows, numbers: write_lines(
+        folder / f"{split}.txt", [f"{_number(labels, numbers)}\t{text}" for _, text, labels in rows]
+    ),
+    "libmultilabel": lambda folder, split, rows, numbers: write_lines(
+        folder / f"{split}.txt", [f"{i}\t{' '.join(labels)}\t{text}" for i, text, labels in rows]
+    ),
+}

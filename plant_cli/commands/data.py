@@ -264,7 +264,7 @@ SPECS = (
         ConvertOptions,
         convert,
         "corpus/ data.jsonl.gz",
-        "data.parquet out --to pecos",
+        "data.parquet out --to annif-jsonl",
         "data.csv parts --shard 2/4",
     ),
 )

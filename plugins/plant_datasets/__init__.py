@@ -1,1 +1,194 @@
-"""Corpora as plugin components: local files, and a generator of clinical notes."""
+"""The datasets: tables, formats of other tools, published corpora by name, and generated notes; this module registers them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import yaml
+
+from plant_cli.api import DatasetCard, DatasetSpec, NoOptions, Options, hookimpl, option
+from plant_cli.api.functions import Named
+
+CARDS: dict[str, DatasetCard] = {
+    name: DatasetCard(**fields)
+    for name, fields in yaml.load(
+        Path(__file__).with_name("cards.yaml").read_text("utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    ).items()
+}
+
+
+class SyntheticClinicOptions(Options):
+    """How large the generated corpus is."""
+
+    documents: int = option(2000, "Documents, over all splits.", ge=10)
+    labels: int = option(300, "Codes that the corpus is about.", ge=5, le=3000)
+    seed: int = option(0, "Equal seeds give equal corpora, byte for byte.", ge=0)
+
+
+class FeatureOptions(Options):
+    """Where the names of features are."""
+
+    features: str | None = option(None, "A file with the name of each feature on a line (default: features.txt beside).", path=True)
+
+
+class AttentionXMLOptions(Options):
+    """Which of the texts are read."""
+
+    texts: Literal["raw", "prepared"] = option("raw", "raw: train_raw_texts.txt where there is one; prepared: train_texts.txt.")
+
+
+class HubOptions(Options):
+    """Which part of a data set of the hub is read."""
+
+    configuration: str | None = option(None, "Configuration of the data set on the hub.")
+    revision: str | None = option(None, "Commit, tag or branch of the data set on the hub.")
+
+
+class Eurlex57kOptions(Options):
+    """What of a law is read."""
+
+    attachments: bool = option(False, "Read attachments, too.")
+
+
+class CodiespOptions(Options):
+    """Which codes are read."""
+
+    codes: Literal["all", "D", "P"] = option("all", "D: diagnoses; P: procedures.")
+
+
+class ReutersOptions(Options):
+    """Which stories and categories are read."""
+
+    split: Literal["modapte", "modlewis"] = option(
+        "modapte", "modapte: stories that an indexer looked at for topics; modlewis: those also that have none."
+    )
+    categories: Literal["topics", "all"] = option("topics", "all: places, people, organisations and exchanges too, with a prefix.")
+
+
+class TibkatOptions(Options):
+    """Which records are read."""
+
+    language: Literal["all", "de", "en"] = option("all", "Language of the records, as the catalogue files them.")
+
+
+class MimicOptions(Options):
+    """Texts and splits."""
+
+    splits: str | None = option(None, "The public file or folder of splits (default: patients are split by a hash).", path=True)
+    text: Literal["e23", "caml", "alpha", "none"] = option(
+        "e23", "e23: as Edin et al. 2023; caml: as Mullenbach et al. 2018; alpha: words of letters alone; none: as it is."
+    )
+    deid: Literal["keep", "mask"] = option("keep", "mask: what was de-identified becomes a blank.")
+
+
+class Mimic3Options(MimicOptions):
+    """How codes are read."""
+
+    caml_quirk: bool = option(False, "Read procedures as numbers, as CAML did: 00.66 becomes 66.")
+
+
+class Top50Options(Mimic3Options):
+    """Which codes are the 50."""
+
+    top50: Literal["mullenbach", "recount"] = option("mullenbach", "mullenbach: the published list; recount: the most frequent of train.")
+
+
+class FewOptions(Mimic3Options):
+    """Two protocols that must not be mixed."""
+
+    protocol: Literal["full", "restricted"] = option(
+        "full", "full: all documents and codes, judged on rare codes alone; restricted: rare codes alone, and documents that have one."
+    )
+
+
+class Rare50Options(MimicOptions):
+    """The lists are needed."""
+
+    splits: str = option(help="KEPT's collectrare50data.py, which holds the lists; it is read and not run.", path=True)
+
+
+_OPTIONS: dict[str, type[Options]] = {
+    "eurlex57k": Eurlex57kOptions,
+    "codiesp": CodiespOptions,
+    "reuters-21578": ReutersOptions,
+    "tibkat": TibkatOptions,
+    "mimic3-full": Mimic3Options,
+    "mimic3-top50": Top50Options,
+    "mimic3-clean": Mimic3Options,
+    "mimic3-rare50": Rare50Options,
+    "mimic3-few": FewOptions,
+    "mimic4-icd10": MimicOptions,
+    "mimic4-icd9": MimicOptions,
+}
+
+
+def _format(name: str, summary: str, reader: str, options: type[Options] = NoOptions) -> DatasetSpec:
+    """A format that is read: `reader` is a module, or a `LineFormat`."""
+    where = f"plant_datasets.{reader}{'.' if ':' in reader else ':'}"
+    return DatasetSpec(name=name, summary=summary, options=options, load=f"{where}load", recognise=f"{where}recognise")
+
+
+def _annif(form: str, summary: str) -> DatasetSpec:
+    """A format that is read and written."""
+    name, functions = f"annif-{form}", [f"plant_datasets.annif:{verb}_{form}" for verb in ("load", "recognise", "write")]
+    if form == "tsv":
+        functions[:2] = [f"plant_datasets.line_formats:ANNIF_TSV.{verb}" for verb in ("load", "recognise")]
+    return DatasetSpec(name=name, summary=summary, load=functions[0], recognise=functions[1], write=functions[2])
+
+
+FORMATS = (
+    _format(
+        "xmlrepository",
+        "XML repository with texts: trn.json.gz and lbl.json.gz, or trn_X.txt, trn_X_Y.txt and Y.txt; filter files.",
+        "xmlrepository",
+    ),
+    _format(
+        "xmlrepository-features",
+        "XML repository, first format: a line 'N D L', then labels and feature:value.",
+        "line_formats:XML_FEATURES",
+        FeatureOptions,
+    ),
+    _format("attentionxml", "AttentionXML: train_texts.txt and train_labels.txt.", "line_formats:ATTENTIONXML", AttentionXMLOptions),
+    _format("pecos", "PECOS and X-Transformer: X.trn.txt, Y.trn.npz and output-items.txt.", "line_formats:PECOS"),
+    _format("text2text", "PECOS's text2text: numbers of labels, a tab and the text on each line.", "line_formats:TEXT2TEXT"),
+    _format("libmultilabel", "LibMultiLabel: an id, labels parted by blanks, and the text, parted by tabs.", "line_formats:LIBMULTILABEL"),
+    _format("libsvm", "LibSVM, multi-label: labels, then feature:value counted from 1.", "line_formats:LIBSVM", FeatureOptions),
+    _annif("tsv", "Annif's short documents: a text, a tab and <uri>s on each line."),
+    _annif("csv", "Annif's CSV: columns text and subject_uris, perhaps document_id."),
+    _annif("jsonl", "Annif's JSON lines: document_id, text and subjects with uri and label."),
+    _annif("folder", "Annif's full texts: document.txt beside document.tsv or document.key."),
+    _format("huggingface-dataset", "Hugging Face: a folder that save_to_disk left, or a data set of the hub.", "hub_datasets", HubOptions),
+)
+
+
+@hookimpl
+def plant_register_datasets() -> Sequence[DatasetSpec]:
+    """The datasets of this plugin."""
+    return [
+        DatasetSpec(
+            name="files",
+            summary="A table with a split column, or a folder of train, validation and test tables: Parquet, JSON lines, CSV or TSV.",
+            load="plant_datasets.table_corpora:load",
+            recognise="plant_datasets.table_corpora:recognise",
+        ),
+        DatasetSpec(
+            name="synthetic-clinic",
+            summary="Generated notes that look clinical, with codes, a long tail, negations and gold evidence; needs no download.",
+            options=SyntheticClinicOptions,
+            load="plant_datasets.synthetic_clinic:load",
+        ),
+        *FORMATS,
+        *(
+            DatasetSpec(
+                name=name,
+                summary=f"{card.title}. `plant data info {name}` says where to get it.",
+                options=_OPTIONS.get(name, NoOptions),
+                load=partial(Named("plant_datasets.named_corpora:load"), name),
+                card=card,
+            )
+            for name, card in CARDS.items()
+        ),
+    ]

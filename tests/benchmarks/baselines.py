@@ -22,7 +22,7 @@ import numpy as np
 import omikuji
 import plant_metrics.plugin
 import polars as pl
-from plant_datasets.plugin import plant_register_datasets
+from plant_datasets import plant_register_datasets
 from scipy.sparse import csr_array, vstack
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.multiclass import OneVsRestClassifier

@@ -3,7 +3,7 @@
 from types import ModuleType
 
 import numpy as np
-import plant_datasets.plugin
+import plant_datasets
 import plant_metrics.plugin
 import polars as pl
 import pytest
@@ -70,7 +70,7 @@ def played(tmp_path):
 
     module.plant_register_stages = plant_register_stages
     registry = Registry()
-    for plugin in (plant_datasets.plugin, plant_metrics.plugin, module):
+    for plugin in (plant_datasets, plant_metrics.plugin, module):
         registry.register(plugin, name=plugin.__name__)
     path = write_corpus(tmp_path / "data.parquet")
     reporter = SilentReporter()

@@ -109,7 +109,7 @@ def test_an_output_without_a_name_is_refused(tmp_path: Path, monkeypatch: pytest
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["pecos", "annif-jsonl", "xmlrepository-features"])
+@pytest.mark.parametrize("name", ["annif-jsonl", "annif-folder"])
 def test_convert_writes_formats_of_other_tools_and_reads_them_by_content(clinic: Path, tmp_path: Path, name: str) -> None:
     reporter = SilentReporter()
     act("convert", reporter, path=str(clinic), output=str(tmp_path / "out"), to=name, compression="gz")
@@ -130,9 +130,9 @@ def test_convert_writes_formats_of_other_tools_and_reads_them_by_content(clinic:
 def test_convert_refuses_what_it_cannot_write(clinic: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'synthetic-clinic' has no writer"):
         act("convert", path=str(clinic), output=str(tmp_path / "out"), to="synthetic-clinic")
-    act("convert", path=str(clinic), output=str(tmp_path / "out"), to="pecos")
+    act("convert", path=str(clinic), output=str(tmp_path / "out"), to="annif-csv")
     with pytest.raises(UsageError, match="there already"):
-        act("convert", path=str(clinic), output=str(tmp_path / "out"), to="pecos")
+        act("convert", path=str(clinic), output=str(tmp_path / "out"), to="annif-csv")
     act("convert", path=str(clinic), output=str(tmp_path / "out"), to="annif-tsv", force=True)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"train.tsv", "validation.tsv", "test.tsv"}
 
@@ -162,7 +162,7 @@ def test_shares_of_convert_that_cannot_be(clinic: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="written into a folder"):
         act("convert", path=str(clinic), output=str(tmp_path / "x.parquet"), shard="1/2")
     with pytest.raises(UsageError, match="written as tables"):
-        act("convert", path=str(clinic), output=str(tmp_path / "x"), to="pecos", shard="1/2")
+        act("convert", path=str(clinic), output=str(tmp_path / "x"), to="annif-csv", shard="1/2")
     with pytest.raises(RecipeError, match="cannot be '3/2'"):
         act("convert", path=str(clinic), output=str(tmp_path / "x"), shard="3/2")
     act("convert", path=str(clinic), output=str(tmp_path / "x"), shard="1/2")

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from plant_datasets.formats import pecos
+from round_trips import write_format
 
 from plant_cli.api import Dataset, Request, Result, SilentReporter, UsageError
 from plant_cli.registry import installed
@@ -28,7 +28,7 @@ def test_the_list_and_a_card() -> None:
 
 def test_a_download_is_counted_beside_the_expected_counts(tmp_path: Path) -> None:
     frame = pl.LazyFrame({"doc_id": ["1"], "text": ["a"], "labels": [["x"]]})
-    pecos.write(Dataset(splits={"train": frame, "test": frame}), tmp_path, "")
+    write_format("pecos", Dataset(splits={"train": frame, "test": frame}), tmp_path)
     result = info(name="eurlex-4k", path=str(tmp_path))
     assert result.data["found"] == {"train": 1, "test": 1, "labels": 1, "label names": 1}
     assert tuple(result.tables[1].rows[-1]) == ("your download", 1, None, 1, 1, 1)

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 from builders import record_again
-from plant_datasets.synthetic_clinic.generator import generate
+from plant_datasets.synthetic_clinic import generate
 
 from plant_cli.api import ArtefactError, DataError, RecipeError, SilentReporter, UsageError
 from plant_cli.commands.suggest import _round, _write

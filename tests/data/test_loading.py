@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from round_trips import write_format
 
 from plant_cli.api import Choice, ComponentError, DataError, DataSection, Dataset, DatasetSpec, PluginError, SilentReporter, UsageError
 from plant_cli.api.context import Task
@@ -100,9 +101,8 @@ def test_what_was_guessed_is_told_to_whoever_asks(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_two_formats_must_be_named(tmp_path: Path) -> None:
-    for spec in FORMATS:
-        if spec.name in ("pecos", "attentionxml"):
-            spec.write(corpus(), tmp_path, "")  # type: ignore[misc]
+    for name in ("pecos", "attentionxml"):
+        write_format(name, corpus(), tmp_path)
     with pytest.raises(UsageError, match="2 formats fit"):
         load_dataset(context(), DataSection(path=str(tmp_path)))
     dataset = load_dataset(context(), DataSection(path=str(tmp_path), dataset=Choice(name="pecos")))

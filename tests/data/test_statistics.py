@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from plant_datasets.files import load_files
+from plant_datasets.table_corpora import load as load_files
 
 from plant_cli.api.context import SilentReporter
 from plant_cli.api.corpus import SplitName

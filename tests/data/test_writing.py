@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from hypothesis import given, settings
-from plant_datasets.files import load_files
+from plant_datasets.table_corpora import load as load_files
 from polars.testing import assert_frame_equal
 from round_trips import ANY_LABEL, corpora
 

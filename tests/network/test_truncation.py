@@ -76,7 +76,7 @@ def test_what_is_recorded_goes_by_split(small_network: Callable[..., Any]) -> No
 def test_evidence_of_real_cases(corpora: Path, tmp_path: Path) -> None:
     from plant_backbones import TinyOptions
     from plant_backbones.tiny import TinyBackbone
-    from plant_datasets.files import load_files
+    from plant_datasets.table_corpora import load as load_files
 
     section = DataSection(path=str(corpora / "codiesp"))
     reporter = SilentReporter()

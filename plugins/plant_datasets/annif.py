@@ -1,0 +1,329 @@
+"""Annif's formats: full texts in a folder, JSON lines and CSV are read here; these and its TSV are written."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from plant_cli.api import SPLITS, DataError, DataSection, Dataset, NoOptions, SplitName
+from plant_cli.kit import BadRows, bare_name, read_lines, refuse_many, writing_text
+from plant_datasets.corpus_reader import (
+    ALIASES,
+    SCHEMA,
+    CorpusReader,
+    Document,
+    Part,
+    check_text,
+    find_example,
+    find_file,
+    find_parts,
+    first_lines,
+    lacks_training,
+)
+
+_TEXT, _SUBJECTS, _ID = "text", "subject_uris", "document_id"  # columns of the CSV format
+_WRONG = re.compile("[\udc80-\udcff]")  # a byte that is not in the encoding
+_LONGEST_ID = 200  # bytes of a file's name
+
+
+def load_folder(data: DataSection, options: NoOptions) -> Dataset:
+    """Read a folder of documents, or its folders train, validation and test; the name of a file is the id of its document."""
+    reader = CorpusReader.of(data)
+    titles: dict[str, str | None] = {}
+    parts: dict[Part, Iterator[Document]] = {part: _read_folder(reader, path, titles) for part, path in _folders(reader.path).items()}
+    if not parts:
+        raise lacks_training(
+            str(reader.path), "document.txt beside document.tsv or document.key, in the folder itself or in train/, validation/ and test/"
+        )
+    return reader.dataset(parts, titles)
+
+
+def recognise_folder(data: DataSection) -> str | None:
+    """Texts with .tsv or .key files of the same names."""
+    for folder in [] if data.path is None else _folders(Path(data.path)).values():
+        text, key = next((text, key) for text in _texts(folder) if (key := _key_of(text)))
+        return f"Annif's folder of full texts ({folder.name}/{text.name} and {key.name})"
+    return None
+
+
+def _folders(path: Path) -> dict[Part, Path]:
+    if not path.is_dir():
+        return {}
+    if any(_key_of(text) for text in _texts(path)):
+        return {None: path}
+    below = [folder for folder in sorted(path.iterdir()) if folder.is_dir() and folder.name.lower() in ALIASES]
+    parts: dict[Part, Path] = {ALIASES[folder.name.lower()]: folder for folder in below if any(map(_key_of, _texts(folder)))}
+    return parts if "train" in parts else {}
+
+
+def _texts(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.iterdir()) if bare_name(path).endswith(".txt") and path.is_file()]
+
+
+def _key_of(text: Path) -> Path | None:
+    """The file with the labels of a text."""
+    return find_file(text.parent, *(bare_name(text).removesuffix(".txt") + key for key in (".tsv", ".key")))
+
+
+def _read_folder(reader: CorpusReader, folder: Path, titles: dict[str, str | None]) -> Iterator[Document]:
+    unlabelled, broken = 0, 0
+    for number, path in enumerate(_texts(folder), start=1):
+        key = _key_of(path)
+        if key is None:
+            unlabelled += 1
+            continue
+        known = len(reader.bad.rows)
+        lines = list(read_lines(path, reader.bad, reader.data.encoding, ends=True))
+        if len(reader.bad.rows) > known:  # a text without some of its lines would be another one
+            broken += 1
+            refuse_many(broken, reader.bad.rows[-1], (reader.data.encoding or "utf-8").upper(), texts=True)
+            continue
+        labels = list(_read_key(reader, key, titles))
+        reader.files += [path, key]
+        yield Document(number, "".join(line for _, line in lines), labels, bare_name(path).removesuffix(".txt"))
+    if broken:
+        reader.remarks.append(f"{folder}: {broken:,} texts have lines that cannot be read and are left out whole")
+    if unlabelled:
+        reader.remarks.append(f"{folder}: {unlabelled:,} texts have neither a .tsv nor a .key file and are left out")
+
+
+def _read_key(reader: CorpusReader, path: Path, titles: dict[str, str | None]) -> Iterator[str]:
+    """The labels of a file with `<uri><TAB>title` on each line, or in .key a label."""
+    plain = bare_name(path).endswith(".key")
+    for number, line in read_lines(path, BadRows(strict=True), reader.data.encoding):
+        uri, _, title = line.partition("\t")
+        if not line.strip():
+            continue
+        if not plain and not (uri.startswith("<") and uri.endswith(">")):
+            reader.bad.add(path, number, "no URI in angle brackets", line, column=1, expected="<uri><TAB>label")
+            continue
+        label = line.strip() if plain else uri[1:-1]
+        titles[label] = titles.get(label) or (None if plain else title or None)
+        yield label
+
+
+def load_jsonl(data: DataSection, options: NoOptions) -> Dataset:
+    """Read a file or a folder of train.jsonl, validation.jsonl and test.jsonl; the labels of subjects become titles."""
+    reader = CorpusReader.of(data)
+    titles: dict[str, str | None] = {}
+    return reader.dataset({part: _read_jsonl(reader, path, titles) for part, path in find_parts(reader.path, _is_jsonl).items()}, titles)
+
+
+def recognise_jsonl(data: DataSection) -> str | None:
+    """A JSON object with a text and a list of subjects in the first line."""
+    example = find_example(data, _is_jsonl)
+    return None if example is None else f"Annif's JSON lines (first line of {example.name}: '{first_lines(example, 1)[0][:30]}…')"
+
+
+def _is_jsonl(path: Path) -> bool:
+    line = next((line for line in first_lines(path) if line.strip()), "")
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and "text" in value and isinstance(value.get("subjects"), list)
+
+
+def _read_jsonl(reader: CorpusReader, path: Path, titles: dict[str, str | None]) -> Iterator[Document]:
+    for number, line in reader.lines(path):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            text, subjects, doc_id = row["text"] or "", row.get("subjects") or [], row.get("document_id")
+            labels = {str(subject["uri"]): subject.get("label") for subject in subjects}
+            check_text(text)
+        except json.JSONDecodeError as error:
+            reader.bad.add(path, number, f"not JSON: {error.msg}", line, column=error.colno)
+            continue
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            reader.bad.add(path, number, f"not {{text, subjects: [{{uri}}]}}: {error}", line)
+            continue
+        for label, title in labels.items():
+            titles[label] = titles.get(label) or (title if isinstance(title, str) else None)
+        yield Document(number, text, list(labels), None if doc_id in (None, "") else str(doc_id))
+
+
+def load_csv(data: DataSection, options: NoOptions) -> Dataset:
+    """Read a file or a folder of train.csv, validation.csv and test.csv; metadata stay unread."""
+    reader = CorpusReader.of(data)
+    return reader.dataset({part: _read_csv(reader, path) for part, path in find_parts(reader.path, _is_csv).items()})
+
+
+def recognise_csv(data: DataSection) -> str | None:
+    """The columns text and subject_uris in the first line."""
+    example = find_example(data, _is_csv)
+    return None if example is None else f"Annif's CSV format (columns of {example.name}: {first_lines(example, 1)[0][:60]})"
+
+
+def _is_csv(path: Path) -> bool:
+    lines = first_lines(path, 1)
+    return bool(lines) and {_TEXT, _SUBJECTS} <= {name.strip() for name in next(csv.reader([lines[0]]), [])}
+
+
+def _read_csv(reader: CorpusReader, path: Path) -> Iterator[Document]:
+    csv.field_size_limit(2**31 - 1)
+    last = ""
+
+    def lines() -> Iterator[str]:
+        nonlocal last
+        for _, last in reader.lines(path, ends=True, surrogates=True):
+            yield last
+
+    rows = csv.reader(lines())
+    columns = [name.strip() for name in next(rows, [])]
+    if not {_TEXT, _SUBJECTS} <= set(columns):
+        raise DataError(
+            f"the columns are {', '.join(columns)}",
+            where=f"{path}, line 1",
+            expected=f"{_TEXT} and {_SUBJECTS}",
+            todo="name them so, or name another format with --dataset",
+        )
+    for number, (line, row) in enumerate(_number_rows(reader, path, rows, lambda: last), start=1):
+        if not row or any(_WRONG.search(cell) for cell in row):  # lines with wrong bytes are bad rows already
+            continue
+        if len(row) != len(columns):
+            out = io.StringIO(newline="")
+            csv.writer(out, lineterminator="").writerow(row)
+            reader.bad.add(path, line, f"{len(row)} fields, the first line has {len(columns)}", out.getvalue())
+            continue
+        cells = dict(zip(columns, row, strict=True))
+        uris = [uri.strip("<>") for uri in cells[_SUBJECTS].split()]
+        yield Document(number, cells[_TEXT], [uri for uri in uris if uri], cells.get(_ID) or None)
+
+
+def _number_rows(reader: CorpusReader, path: Path, rows: Any, last: Callable[[], str]) -> Iterator[tuple[int, list[str]]]:
+    """The rows with the line in which each begins; an empty row for one that is no CSV."""
+    while True:
+        start = rows.line_num + 1
+        try:
+            yield start, next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            why = "a carriage return stands in a field without quotes" if "new-line" in str(error) else str(error)
+            reader.bad.add(path, start, why, last(), expected="fields with line breaks in double quotes")
+            yield start, []
+
+
+@dataclass
+class _Output:
+    """A corpus to be written into a folder that is empty; `suffix` compresses its files."""
+
+    dataset: Dataset
+    folder: Path
+    suffix: str
+    changed: set[str] = field(default_factory=set)  # ids of documents whose text lost line breaks
+
+    def documents(self) -> Iterator[tuple[SplitName, Iterator[tuple[str, str, list[str]]]]]:
+        """Splits with ids, texts and labels, read piece by piece."""
+        for split in (name for name in SPLITS if name in self.dataset.splits):
+            frame, cut = self.dataset.splits[split], self.dataset.pieces.get(split)
+            parts = [frame] if cut is None or cut.whole is not frame else cut.parts
+            yield split, (row for part in parts for row in part.select(*SCHEMA).collect().iter_rows())
+
+    def write(self, name: str, lines: Iterable[str]) -> None:
+        """Write lines to a file."""
+        with writing_text(self.folder / f"{name}{self.suffix}") as stream:
+            stream.writelines(f"{line}\n" for line in lines)
+
+    def titles(self) -> dict[str, str | None]:
+        """The title of each label that has one."""
+        if self.dataset.labels is None:
+            return {}
+        table = self.dataset.labels.select(pl.col("label", "title").cast(pl.String)).collect()
+        return dict(table.drop_nulls("label").unique("label", keep="first").iter_rows())
+
+    def refuse_signs(self, signs: str, where: str) -> None:
+        """Refuse labels with signs that the format reads as the end of a label."""
+        labels = pl.concat([frame.select(pl.col("labels").explode()) for frame in self.dataset.splits.values()]).drop_nulls().unique()
+        wrong = sorted(label for label in labels.collect()["labels"] if set(signs) & set(label))
+        if wrong:
+            raise DataError(
+                f"{len(wrong):,} labels cannot be written in this format, such as {wrong[0]!r}",
+                where=where,
+                expected=f"labels without any of {' '.join(map(repr, signs))}",
+                todo="choose another format (annif-jsonl and Parquet hold any label), or rename these labels",
+            )
+
+    def flatten(self, text: str, doc_id: str | None = None) -> str:
+        """A text without line breaks and tabs."""
+        line = re.sub(r"[\r\n\t]+", " ", text)
+        if line != text and doc_id is not None:
+            self.changed.add(doc_id)
+        return line
+
+
+def write_tsv(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
+    """Write train.tsv, validation.tsv and test.tsv."""
+    output = _Output(dataset, folder, suffix)
+    output.refuse_signs("<>\t\r\n", "the labels, in angle brackets")
+    for split, rows in output.documents():
+        output.write(
+            f"{split}.tsv",
+            (f"{output.flatten(text, doc_id)}\t{' '.join(f'<{label}>' for label in labels)}" for doc_id, text, labels in rows),
+        )
+    changed = f"line breaks or tabs of {len(output.changed):,} texts became blanks: this format has one document a line"
+    return [*([changed] if output.changed else []), "this format does not hold document ids", "this format does not hold titles of labels"]
+
+
+def write_csv(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
+    """Write train.csv, validation.csv and test.csv with the columns document_id, text and subject_uris."""
+    output = _Output(dataset, folder, suffix)
+    output.refuse_signs(" <>\t\r\n", "the labels, parted by blanks")
+    for split, rows in output.documents():
+        with writing_text(folder / f"{split}.csv{suffix}") as stream:
+            writer = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)  # else a carriage return alone would not be quoted
+            writer.writerow((_ID, _TEXT, _SUBJECTS))
+            writer.writerows((doc_id, text, " ".join(f"<{label}>" for label in labels)) for doc_id, text, labels in rows)
+    return ["this format does not hold titles of labels"]
+
+
+def write_jsonl(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
+    """Write train.jsonl, validation.jsonl and test.jsonl; nothing is lost."""
+    output = _Output(dataset, folder, suffix)
+    titles = output.titles()
+    for split, rows in output.documents():
+        output.write(f"{split}.jsonl", (_describe(doc_id, text, labels, titles) for doc_id, text, labels in rows))
+    return []
+
+
+def _describe(doc_id: str, text: str, labels: Sequence[str], titles: dict[str, str | None]) -> str:
+    subjects = [{"uri": label, "label": titles[label]} if titles.get(label) else {"uri": label} for label in labels]
+    return json.dumps({"document_id": doc_id, "text": text, "subjects": subjects}, ensure_ascii=False)
+
+
+def write_folder(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
+    """Write train/ID.txt and train/ID.tsv, and so on; `DataError` if an id cannot be the name of a file."""
+    output = _Output(dataset, folder, suffix)
+    output.refuse_signs("<>\t\r\n", "the labels, in angle brackets")
+    titles = {label: output.flatten(title or "") for label, title in output.titles().items()}
+    for split, rows in output.documents():
+        _refuse_ids(dataset.splits[split].select("doc_id").collect()["doc_id"].to_list())
+        (folder / split).mkdir()
+        for doc_id, text, labels in rows:
+            with writing_text(folder / split / f"{doc_id}.txt{suffix}") as stream:
+                stream.write(text)
+            output.write(f"{split}/{doc_id}.tsv", (f"<{label}>\t{titles.get(label, '')}" for label in labels))
+    return []
+
+
+def _refuse_ids(ids: Sequence[str]) -> None:
+    wrong = next(
+        (name for name in ids if not name or set("/\\\0\r\n") & set(name) or name.startswith(".") or len(name.encode()) > _LONGEST_ID), None
+    )
+    if wrong is not None or len({name.casefold() for name in ids}) < len(ids):
+        raise DataError(
+            "two ids differ by case alone" if wrong is None else f"the id {wrong!r} can be no name of a file",
+            where="the ids of documents",
+            expected="ids that are names of files: a document is a file",
+            todo="choose another format, such as annif-jsonl, or other ids with --id-column",
+        )

@@ -1,0 +1,256 @@
+"""How the files of a corpus are read: which file is which split, lines and bad rows, and documents that become a dataset."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+
+import polars as pl
+
+from plant_cli.api import SPLITS, DataError, DataSection, Dataset, Pieces, PlantError, SplitName, UsageError
+from plant_cli.kit import BadRows, bare_name, collect, read_lines, spool
+
+SCHEMA = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.String())}
+ALIASES: dict[str, SplitName] = {
+    "train": "train", "training": "train", "trn": "train",
+    "validation": "validation", "valid": "validation", "val": "validation", "validate": "validation", "dev": "validation",
+    "development": "validation",
+    "test": "test", "testing": "test", "tst": "test",
+}  # fmt: skip
+SAMPLE = 20  # lines that show a format
+_DOCUMENTS, _CHARACTERS = 10_000, 1 << 25  # of a block of documents in memory
+_MOST = 0.8  # of the lines of a sample fit their format: a few bad rows hide none
+_BINARY = (b"PAR1", b"PK\x03\x04", b"\x93NUM")  # first bytes of Parquet, zip and numpy files
+Part = SplitName | None  # None: the documents are in no splits
+
+
+@dataclass(frozen=True)
+class Document:
+    """One document of a file."""
+
+    number: int  # position in the file, from 1; the id where `id` is None
+    text: str
+    labels: Sequence[str]
+    id: str | None = None
+
+
+@dataclass
+class CorpusReader:
+    """One corpus while it is read: its options, the rows that cannot be read, the files, and remarks for the user."""
+
+    data: DataSection
+    bad: BadRows
+    files: list[Path] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, data: DataSection) -> CorpusReader:
+        """A reader of the corpus that the section `data` names; `UsageError` if it names none."""
+        if data.path is None:
+            raise UsageError(
+                "no corpus was named",
+                where=f"dataset '{data.dataset.name}', option path of the section data",
+                expected="the file or folder to read",
+                todo="name it, as in `plant data stats PATH`",
+            )
+        return cls(data, BadRows.of(data))
+
+    @property
+    def path(self) -> Path:
+        """The file or folder of the corpus."""
+        return Path(str(self.data.path))
+
+    def lines(self, path: Path, *, ends: bool = False, surrogates: bool = False) -> Iterator[tuple[int, str]]:
+        """The lines of a file with their numbers; those that cannot be decoded are bad rows."""
+        self.files.append(path)
+        return read_lines(path, self.bad, self.data.encoding, ends=ends, surrogates=surrogates)
+
+    def all_lines(self, path: Path) -> Iterator[str]:
+        """The lines of a file whose position matters; the first that cannot be decoded is an error."""
+        self.files.append(path)
+        return (line for _, line in read_lines(path, BadRows(strict=True), self.data.encoding))
+
+    def dataset(
+        self,
+        parts: Mapping[Part, Iterable[Document]],
+        titles: Mapping[str, str | None] | None = None,
+        excluded: Sequence[tuple[str, str]] = (),
+    ) -> Dataset:
+        """Read the documents of all parts; large parts wait in files. Documents in no splits are split by a hash of their texts.
+
+        Args:
+            parts: documents by split; reading them may fill `titles` and `excluded`.
+            titles: of labels.
+            excluded: pairs of document and label that no prediction may hold.
+        """
+        frames = {part: _make_frames(documents, "" if part is None else f"{part}-") for part, documents in parts.items()}
+        if None in frames:
+            self.remarks.append(
+                f"{self.path} is in no splits: split 80/10/10 by a hash of each text (`plant data split` writes other shares)"
+            )
+            pieces = split_by_hash(frames[None], str(self.path))
+        else:
+            pieces = {name: list(frames[name]) for name in SPLITS if name in frames}
+        splits = {name: pl.concat(part) for name, part in pieces.items()}
+        named = {"label": list(titles), "title": list(titles.values())} if titles and any(titles.values()) else None
+        pairs = pl.LazyFrame(excluded, schema={"doc_id": pl.String, "label": pl.String}, orient="row") if excluded else None
+        return Dataset(
+            splits=splits,
+            pieces={name: Pieces(frame, pieces[name]) for name, frame in splits.items()},
+            labels=None if named is None else pl.LazyFrame(named, schema={"label": pl.String, "title": pl.String}),
+            excluded=pairs,
+            files=[str(path) for path in self.files],
+            remarks=[*self.remarks, *self.bad.close()],
+        )
+
+
+def _make_frames(documents: Iterable[Document], prefix: str) -> Sequence[pl.LazyFrame]:
+    frames = (_make_frame(block, prefix) for block in _cut_blocks(documents))
+    first, second = next(frames, pl.DataFrame(schema=SCHEMA)), next(frames, None)
+    return [first.lazy()] if second is None else spool(chain([first, second], frames))
+
+
+def _cut_blocks(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    block: list[Document] = []
+    size = 0
+    for document in documents:
+        block.append(document)
+        size += len(document.text)
+        if len(block) == _DOCUMENTS or size >= _CHARACTERS:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+
+
+def _make_frame(block: Sequence[Document], prefix: str) -> pl.DataFrame:
+    columns = {
+        "doc_id": [document.id or f"{prefix}{document.number}" for document in block],
+        "text": [document.text for document in block],
+        "labels": [list(document.labels) for document in block],
+    }
+    return pl.DataFrame(columns, schema=SCHEMA)
+
+
+def split_by_hash(parts: Sequence[pl.LazyFrame], where: str) -> dict[SplitName, list[pl.LazyFrame]]:
+    """Splits 80/10/10 by a hash of the column `text`: equal texts stay together, and added documents move none.
+
+    The texts of one part at a time are read; each split has the parts that hold some of its documents.
+    """
+    splits: dict[SplitName, list[pl.LazyFrame]] = {}
+    for part in parts:
+        texts = collect(part.select(pl.col("text").cast(pl.String)), where)["text"]
+        names = pl.Series([choose_split(text or "") for text in texts], dtype=pl.String)
+        for name in SPLITS:
+            splits.setdefault(name, []).append(part.filter(pl.lit(names == name)) if (names == name).any() else part.head(0))
+    return {name: frames for name, frames in splits.items() if collect(pl.concat(frames).select(pl.len()), where).item()}
+
+
+def choose_split(key: str) -> SplitName:
+    """The split of a key (a text, a patient) by its hash: 80/10/10."""
+    tenth = 10 * int.from_bytes(hashlib.sha256(key.encode("utf-8")).digest()[:6], "big") >> 48
+    return "validation" if tenth == 8 else "test" if tenth == 9 else "train"
+
+
+def check_text(text: object) -> None:
+    """Raise `TypeError` or `ValueError` for what JSON may hold and a text cannot: another type, or half a character (`\\ud83d`)."""
+    if not isinstance(text, str):
+        raise TypeError(f"a text is wanted, not {type(text).__name__}")
+    text.encode()
+
+
+def split_of(name: str) -> SplitName | None:
+    """The split that a word of a file's name says: `trn` in `X.trn.txt`, `train` in `train_texts.txt`."""
+    words = re.split(r"[^a-z]+", name.lower())
+    return next((ALIASES[word] for word in words if word in ALIASES), None)
+
+
+def find_parts(path: Path, accepts: Callable[[Path], bool]) -> dict[Part, Path]:
+    """The file of each split: the named file itself, or the accepted files of a folder whose names say train, validation or test.
+
+    Raises:
+        DataError: the folder has no training file, or two for one split.
+    """
+    if not path.is_dir():
+        return {None: path}
+    parts: dict[Part, Path] = {}
+    for file in sorted(path.iterdir()):
+        split = split_of(bare_name(file)) if file.is_file() and accepts(file) else None
+        if split is not None and parts.setdefault(split, file) != file:
+            raise DataError(
+                f"two files claim to be the split {split}",
+                where=f"{parts[split]}, {file}",
+                expected="one file for each split",
+                todo="move the other out of the folder",
+            )
+    if "train" not in parts:
+        names = ", ".join(sorted(file.name for file in path.iterdir())[:12])
+        raise lacks_training(f"{path}: {names or 'empty'}", "a file whose name has train or trn in it")
+    return parts
+
+
+def lacks_training(where: str, expected: str) -> DataError:
+    """The error for a folder without training documents of the format that reads it."""
+    return DataError(
+        "the folder holds no training documents of this format",
+        where=where,
+        expected=expected,
+        todo="name the files so, or name another format with --dataset",
+    )
+
+
+def differ(what: str, *files: Path) -> DataError:
+    """The error for files that should have equally many lines."""
+    return DataError(what, where=", ".join(map(str, files)), expected="as many in both", todo="take the files of one distribution")
+
+
+def is_line_file(path: Path) -> bool:
+    """Whether a file may have a document on each line, by its name."""
+    return Path(bare_name(path)).suffix in ("", ".txt", ".tsv")
+
+
+def find_file(folder: Path, *names: str) -> Path | None:
+    """The first of these files that the folder has, compressed or not."""
+    paths = (folder / f"{name}{suffix}" for name in names for suffix in ("", ".gz", ".zst"))
+    return next((path for path in paths if path.is_file()), None)
+
+
+def first_lines(path: Path, count: int = SAMPLE) -> list[str]:
+    """The first lines of a text file; none of a file that cannot be read as text."""
+    try:
+        with path.open("rb") as stream:
+            if stream.read(4) in _BINARY:
+                return []
+        lines = [line for _, line in islice(read_lines(path, BadRows()), count)]
+    except (OSError, PlantError, EOFError):
+        return []
+    return [] if any("\0" in line for line in lines) else lines
+
+
+def mostly(lines: list[str], fits: Callable[[str], object]) -> bool:
+    """Whether nearly all lines that are not empty fit."""
+    filled = [line for line in lines if line.strip()]
+    return bool(filled) and sum(bool(fits(line)) for line in filled) >= _MOST * len(filled)
+
+
+def find_example(data: DataSection, fits: Callable[[Path], bool]) -> Path | None:
+    """A file that shows the format of a corpus: the named file, or a training file of the folder; None if it does not fit."""
+    path = None if data.path is None else Path(data.path)
+    if path is not None and path.is_file():
+        return path if _try(fits, path) else None
+    if path is None or not path.is_dir():  # nothing, a pipe, a device
+        return None
+    training = [file for file in sorted(path.iterdir()) if file.is_file() and split_of(file.name) == "train"]
+    return next((file for file in training if _try(fits, file)), None)
+
+
+def _try(fits: Callable[[Path], bool], path: Path) -> bool:
+    try:
+        return fits(path)
+    except (ValueError, RecursionError, csv.Error):  # its first lines cannot even be taken apart
+        return False

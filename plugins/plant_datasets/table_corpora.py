@@ -1,0 +1,324 @@
+"""The dataset `files`: a table with a split column, or a folder with a table for each split, and the tables that belong to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+
+from plant_cli.api import SPLITS, DataError, DataSection, Dataset, NoOptions, Pieces, PlantError, SplitName, UsageError, near_names
+from plant_cli.kit import (
+    FORMATS,
+    BadRows,
+    base_name,
+    collect,
+    count_rows,
+    find_fallback,
+    join_columns,
+    peek_columns,
+    read_bytes,
+    scan_table,
+    shorten,
+    show_names,
+    table_format,
+    text_columns,
+    whole_numbers,
+)
+from plant_datasets.corpus_reader import ALIASES, split_by_hash
+from plant_datasets.label_columns import SEPARATORS, describe_guess, find_separator, guess_split, missing_column, parse_labels
+
+PIECE = 10_000  # documents that are read together: some tens of megabytes of text
+_SPLIT, _ROW = "split of the row", "number of the row"  # names that no column of a user has
+_SHARD = re.compile(r"-(\d+)-of-(\d+)$")
+_BESIDE = {"labels": "titles", "evidence": "evidence", "excluded": ""}  # tables beside a corpus, and the options that name others
+_NEEDED = {"labels": ("label",), "evidence": ("doc_id", "label", "start", "end"), "excluded": ("doc_id", "label")}
+Parts = list[pl.LazyFrame]  # consecutive rows of a table
+Read = tuple[dict[SplitName, Parts], list[Path], list[str]]  # splits, files, remarks
+
+
+def load(data: DataSection, options: NoOptions | None = None) -> Dataset:
+    """Read a corpus file or folder; the columns are named by the section.
+
+    Raises:
+        UsageError: no path was given.
+        DataError: a file, a column or a cell cannot be used; says which.
+    """
+    if data.path is None:
+        raise UsageError(
+            "no corpus was named, and no stage of this run has read one",
+            where="argument PATH, which is the option path of the section data",
+            expected="a table with a split column, or a folder of train, validation and test tables",
+            todo="name it, as in `plant mig data.parquet`; or name the folder of an earlier run with --run DIR",
+        )
+    path, bad = Path(data.path), BadRows.of(data)
+    parts, files, remarks = _read_folder(path, data, bad) if path.is_dir() else _read_file(path, data, bad)
+    splits = {name: pl.concat(pieces) for name, pieces in parts.items()}
+    tables = {}
+    for what, option in _BESIDE.items():
+        named = getattr(data, option, None)
+        file = Path(named) if named else _find_beside(path, what)
+        files += [file] if file else []
+        tables[what] = None if file is None else _read_beside(what, file, data, None if named else remarks)
+    return Dataset(
+        splits=splits,
+        pieces={name: Pieces(frame, parts[name]) for name, frame in splits.items()},
+        files=[str(file) for file in files],
+        remarks=[*remarks, *bad.close()],
+        labels=tables["labels"],
+        evidence=tables["evidence"],
+        excluded=tables["excluded"],
+    )
+
+
+def recognise(data: DataSection) -> str | None:
+    """A table that has the columns of the section `data`, or a folder whose training file is one."""
+    path = None if data.path is None else Path(data.path)
+    if path is None or not path.exists():
+        return None
+    try:
+        table = _find_split_files(path)["train"][0] if path.is_dir() else path
+        columns = peek_columns(table, data.encoding)
+    except (PlantError, OSError):
+        return None
+    return f"a table with the columns {show_names(columns)}" if _has_documents(columns, data) else None
+
+
+def _has_documents(columns: Sequence[str], data: DataSection) -> bool:
+    return {*text_columns(data.text_column, columns), data.labels_column} <= set(columns)
+
+
+def _find_split_files(folder: Path) -> dict[SplitName, list[Path]]:
+    """The files of each split: `train.parquet`, `dev.jsonl.gz`, or shards such as `train-00000-of-00002.parquet`.
+
+    Raises:
+        DataError: no training file, two files for one split, or a shard is missing.
+    """
+    files: dict[SplitName, list[Path]] = {}
+    for path in sorted(folder.iterdir()):
+        split = ALIASES.get(_SHARD.sub("", base_name(path)).lower())
+        if split and table_format(path) and path.is_file():
+            files.setdefault(split, []).append(path)
+    for split, paths in files.items():
+        if len(paths) > 1 and not all(_SHARD.search(base_name(path)) for path in paths):
+            raise DataError(
+                f"{len(paths)} files claim to be the split {split}",
+                where=", ".join(str(path) for path in paths),
+                expected="one file for each split (or numbered shards)",
+                todo="move the others out of the folder",
+            )
+        _require_shards(split, paths)
+    if "train" not in files:
+        names = sorted(path.name for path in folder.iterdir())
+        raise DataError(
+            "the folder holds no training file",
+            where=f"{folder}: {', '.join(names[:12]) or 'empty'}",
+            expected=f"train.parquet (or {', '.join(FORMATS[1:])}), and if there are, validation and test",
+            todo="name the files so, or name one file that has a split column",
+        )
+    return {split: files[split] for split in SPLITS if split in files}
+
+
+def _require_shards(split: SplitName, paths: list[Path]) -> None:
+    """Refuse a split with missing shards: a part of a corpus would pass for all of it."""
+    shards = [match for path in paths if (match := _SHARD.search(base_name(path)))]
+    counts = {int(match[2]) for match in shards}
+    if not shards or (len(counts) == 1 and len(shards) == max(counts)):
+        return
+    names = ", ".join(path.name for path in paths[:6]) + (", …" if len(paths) > 6 else "")
+    raise DataError(
+        f"not all shards of the split {split} are there",
+        where=f"{paths[0].parent}: {names}",
+        expected=f"{max(counts)} files of one division, such as {paths[0].name}",
+        todo="copy or make the shards that are missing; to read a part on purpose, name one file",
+    )
+
+
+def _read_folder(folder: Path, data: DataSection, bad: BadRows) -> Read:
+    parts = _find_split_files(folder)
+    tables = {}
+    for split, paths in parts.items():
+        frames = [scan_table(path, encoding=data.encoding, bad=bad) for path in paths]
+        tables[split, str(paths[0])] = pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
+    mapped, remarks = _map_tables({where: (frame, f"{split}-") for (split, where), frame in tables.items()}, data)
+    files = [path for paths in parts.values() for path in paths]
+    others = [path for path in sorted(folder.iterdir()) if path.is_file() and table_format(path) and path not in files]
+    if strays := ", ".join(path.name for path in others if _may_be_split(path, data)):
+        remarks.append(f"{folder}: {strays} passed over: a split is called {', '.join(SPLITS)}")
+    return {split: mapped[where] for split, where in tables}, files, remarks
+
+
+def _may_be_split(path: Path, data: DataSection) -> bool:
+    try:
+        return _has_documents(peek_columns(path, data.encoding), data)
+    except (PlantError, OSError):
+        return False
+
+
+def _read_file(path: Path, data: DataSection, bad: BadRows) -> Read:
+    table = scan_table(path, encoding=data.encoding, bad=bad)
+    columns = table.collect_schema().names()
+    if data.split_column in columns:
+        names = _name_splits(table, data.split_column, path)
+        mapped, remarks = _map_tables({str(path): (table, "")}, data, [_name_split(data.split_column)])
+        present = names.unique()
+        return {name: _choose(mapped[str(path)], names, name) for name in SPLITS if name in present}, [path], remarks
+    asked = data.split_column != DataSection.model_fields["split_column"].default
+    if asked or "did you mean" in near_names(data.split_column, columns) or guess_split(table, str(path)):
+        raise missing_column(data.split_column, "--split-column", table, data, path)
+    mapped, remarks = _map_tables({str(path): (table, "")}, data)
+    how = f"{path} has no column '{data.split_column}': split 80/10/10 by a hash of each text (`plant data split` writes other shares)"
+    return split_by_hash(mapped[str(path)], str(path)), [path], [how, *remarks]
+
+
+def _choose(pieces: Parts, names: pl.Series, split: SplitName) -> Parts:
+    """The rows of a split; pieces without any are left out, so that nobody reads them."""
+    rows = [names.slice(start, PIECE) == split for start in range(0, PIECE * len(pieces), PIECE)]
+    kept = [piece if own.all() else piece.filter(pl.col(_SPLIT) == split) for piece, own in zip(pieces, rows, strict=True) if own.any()]
+    return [piece.drop(_SPLIT) for piece in kept]
+
+
+def _name_split(column: str) -> pl.Expr:
+    """The split of each row; null where it is none."""
+    written = pl.col(column).cast(pl.String).str.strip_chars().str.to_lowercase()
+    return written.replace_strict(ALIASES, default=None, return_dtype=pl.String).alias(_SPLIT)
+
+
+def _name_splits(table: pl.LazyFrame, column: str, path: Path) -> pl.Series:
+    """The split of each row; `DataError` if a row is of none."""
+    rows = collect(table.select(_name_split(column), written=pl.col(column).cast(pl.String)), str(path))
+    wrong = rows[_SPLIT].is_null().arg_true()
+    if wrong.len():
+        raise DataError(
+            f"{wrong.len():,} rows are of no known split: {rows['written'][wrong[0]]!r}",
+            where=f"{path}, column {column}, row {wrong[0] + 1}",
+            expected="train, validation (valid, val, dev) or test",
+            todo="mend these values, or name the right column with --split-column",
+        )
+    return rows[_SPLIT]
+
+
+def _map_tables(
+    tables: Mapping[str, tuple[pl.LazyFrame, str]], data: DataSection, further: Sequence[pl.Expr] = ()
+) -> tuple[dict[str, Parts], list[str]]:
+    """Map columns onto the schema: `doc_id`, `text`, `labels` and the rest.
+
+    Args:
+        tables: by file, each with a prefix of its row numbers where these serve as ids.
+        data: how the columns are named.
+        further: columns to be added.
+
+    Returns:
+        The mapped tables by file, in pieces, and remarks on what was guessed.
+    """
+    for where, (table, _) in tables.items():
+        schema = table.collect_schema()
+        wanted = dict.fromkeys(text_columns(data.text_column, schema.names()), "--text-column") | {data.labels_column: "--labels-column"}
+        wanted |= {data.id_column: "--id-column"} if data.id_column else {}
+        for name, flag in wanted.items():
+            if name not in schema:
+                raise missing_column(name, flag, table, data, where)
+            if name != data.labels_column and schema[name].is_nested():
+                raise _nested_column(name, flag, where)
+    cells = {where: _read_cells(table, data.labels_column, where) for where, (table, _) in tables.items()}
+    separator = find_separator(list(cells.values())) if data.label_separator is None else data.label_separator
+    guessed = data.label_separator is None and separator is not None and separator in SEPARATORS
+    remarks = [describe_guess(list(cells.values()), str(separator))] if guessed else []
+    mapped = {}
+    for where, (table, prefix) in tables.items():
+        parse_labels(cells[where], separator, where)  # an error names the row of the table, not of the piece
+        labels = _cut_labels(cells[where], separator, where)
+        starts = range(0, max(1, count_rows(table, where)), PIECE)
+        mapped[where] = [_map_columns(table, start, labels, data, prefix, further) for start in starts]
+    return mapped, remarks
+
+
+def _read_cells(table: pl.LazyFrame, column: str, where: str) -> pl.Series:
+    """The label cells of a table; none of lists, which need no guess."""
+    cells = table.select(column)
+    return collect(cells.head(0) if isinstance(cells.collect_schema()[column], pl.List) else cells, where).to_series()
+
+
+def _cut_labels(cells: pl.Series, separator: str | None, where: str) -> pl.Expr:
+    """The labels of each row as a list."""
+    column = pl.col(cells.name)
+    if isinstance(cells.dtype, pl.List):
+        return column.alias("labels")
+    cut = partial(parse_labels, separator=separator, where=where)
+    return column.map_batches(cut, return_dtype=pl.List(pl.String), is_elementwise=True).alias("labels")
+
+
+def _map_columns(
+    table: pl.LazyFrame, start: int, labels: pl.Expr, data: DataSection, prefix: str, further: Sequence[pl.Expr]
+) -> pl.LazyFrame:
+    """The rows of a piece that begins at row `start`."""
+    columns = table.collect_schema().names()
+    ids = data.id_column or ("doc_id" if "doc_id" in columns else None)
+    texts = text_columns(data.text_column, columns)
+    used = {*texts, data.labels_column, ids, "doc_id", "text", "labels"}
+    piece = table.slice(start, PIECE)
+    numbered = piece if ids else piece.with_row_index(_ROW, offset=start + 1)
+    return numbered.select(
+        (pl.col(ids).cast(pl.String) if ids else pl.concat_str(pl.lit(prefix), pl.col(_ROW).cast(pl.String))).alias("doc_id"),
+        join_columns(texts).alias("text"),
+        *(name for name in columns if name not in used),
+        labels,
+        *further,
+    )
+
+
+def _find_beside(corpus: Path, what: str) -> Path | None:
+    """The table of labels, evidence or excluded pairs of a corpus, in any format.
+
+    Beside `notes.parquet` that is `notes.labels.*` or else `labels.*`; in a folder `labels.*`.
+    """
+    folder = corpus if corpus.is_dir() else corpus.parent
+    wanted = [what] if corpus.is_dir() else [f"{base_name(corpus)}.{what}", what]
+    tables = [path for path in sorted(folder.iterdir()) if table_format(path) and path != corpus]
+    return next((path for name in wanted for path in tables if base_name(path) == name), None)
+
+
+def _read_beside(what: str, path: Path, data: DataSection, remarks: list[str] | None) -> pl.LazyFrame | None:
+    """A table beside the documents; one that the user did not name is passed over with a remark if it is of another kind."""
+    try:
+        return _read_further(what, path, data)
+    except DataError as error:
+        if remarks is None:
+            raise
+        remarks.append(f"{path} is passed over: {error.what} (at {error.where})")
+        return None
+
+
+def _read_further(what: str, path: Path, data: DataSection) -> pl.LazyFrame:
+    """A table of labels, evidence or excluded pairs: in UTF-8, or in the encoding of the documents."""
+    encoding = None if data.encoding is None else find_fallback(read_bytes(path, "a table"), data.encoding)
+    table = scan_table(path, encoding=encoding)
+    schema = table.collect_schema()
+    flag = f"--{_BESIDE[what]}"
+    for name in _NEEDED[what]:
+        if name not in schema:
+            raise DataError(
+                f"there is no column '{name}'",
+                where=f"{path}, columns {show_names(schema.names())}",
+                expected=near_names(name, map(shorten, schema)) if what == "labels" else f"the columns {', '.join(_NEEDED[what])}",
+                todo=f"name the right one with {flag}" if _BESIDE[what] else "rename the column",
+            )
+        if what == "evidence" and schema[name].is_nested():
+            raise _nested_column(name, flag, str(path))
+    if what == "labels":
+        return table if "title" in schema else table.with_columns(title=pl.lit(None, dtype=pl.String))
+    texts = pl.col("doc_id", "label").cast(pl.String)
+    if what == "excluded":
+        return table.select(texts)
+    return table.with_columns(texts, *(whole_numbers(name).cast(pl.Int32, strict=False) for name in ("start", "end")))
+
+
+def _nested_column(name: str, flag: str, where: str) -> DataError:
+    return DataError(
+        f"the column '{name}' holds lists or objects",
+        where=f"{where}, column {name}",
+        expected="one text in each cell; in a JSON file, one object for each document",
+        todo=f"write a document on each row, or name another column with {flag}",
+    )

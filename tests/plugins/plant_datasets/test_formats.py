@@ -1,0 +1,455 @@
+"""Every format of other tools: what it reads, how it is recognised, what it says of lines that it cannot read."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from plant_datasets.corpus_reader import CorpusReader
+from plant_datasets.line_formats import LIBSVM, Fault, Line, NumberedLabels, read_names
+from round_trips import ANY_LABEL, PLAIN, SPECS, corpora, one_line, read, write_files, write_format
+from scipy.sparse import csr_array, save_npz
+
+from plant_cli.api import DataError, DataSection, Dataset, SplitName
+
+IDS_KEPT = {"annif-csv", "annif-jsonl", "annif-folder", "libmultilabel", "xmlrepository", "huggingface-dataset"}
+TEXTS_KEPT = {"annif-csv", "annif-jsonl", "annif-folder"}  # with line breaks
+TITLES_KEPT = {"annif-jsonl", "annif-folder"}
+NUMBERED = {"pecos", "text2text", "libsvm", "xmlrepository-features"}  # a label comes back as its number
+ANY_LABELS = NUMBERED | {"annif-jsonl", "xmlrepository", "huggingface-dataset"}
+SUFFIXES = st.sampled_from(["", ".gz", ".zst"])
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_what_is_written_is_read_again(name: str) -> None:
+    """Every split, text and label, and what else the format holds."""
+
+    @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(corpora(ANY_LABEL if name in ANY_LABELS else PLAIN), SUFFIXES)
+    def check(dataset: Dataset, suffix: str) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            labels = write_format(name, dataset, Path(folder), suffix)
+            found = read(name, Path(folder))
+            compare(name, dataset, found, labels)
+
+    check()
+
+
+def compare(name: str, dataset: Dataset, found: Dataset, labels: list[str]) -> None:
+    assert set(found.splits) == set(dataset.splits)
+    for split, frame in dataset.splits.items():
+        before, after = frame.collect(), found.splits[split].collect()
+        if name in IDS_KEPT:  # a format may put documents in the order of their ids
+            before, after = before.sort("doc_id"), after.sort("doc_id")
+            assert after["doc_id"].to_list() == before["doc_id"].to_list()
+        assert after["text"].to_list() == [text if name in TEXTS_KEPT else one_line(text) for text in before["text"]]
+        numbers = {label: str(number) for number, label in enumerate(labels)}
+        expected = [{numbers[label] if name in NUMBERED else label for label in row} for row in before["labels"]]
+        assert [set(row) for row in after["labels"]] == expected
+    if name in TITLES_KEPT and dataset.labels is not None:
+        used = {label for frame in dataset.splits.values() for row in frame.collect()["labels"] for label in row}
+        before = {label: title for label, title in dataset.labels.collect().iter_rows() if label in used and title}
+        assert titles(found) | before == titles(found)
+
+
+def titles(dataset: Dataset) -> dict[str, str | None]:
+    return {} if dataset.labels is None else dict(dataset.labels.collect().select("label", "title").iter_rows())
+
+
+@pytest.mark.parametrize("labels", [1, 3])
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_a_format_is_recognised_as_itself_alone(name: str, labels: int, tmp_path: Path) -> None:
+    """Forty documents, some with one label alone, as most corpora have."""
+    draw = random.Random(0)
+    splits: dict[SplitName, pl.LazyFrame] = {}
+    kinds: list[tuple[SplitName, int]] = [("train", 40), ("test", 20)]
+    for split, count in kinds:
+        texts = [" ".join(draw.choices(["fever", "cough", "rash", "fall"], k=6)) + f" {split} {row}" for row in range(count)]
+        own = [sorted(draw.sample(["L1", "L2", "L3", "L4", "L5"], draw.randint(1, labels))) for _ in range(count)]
+        splits[split] = pl.LazyFrame({"doc_id": [f"{split}{row}" for row in range(count)], "text": texts, "labels": own})
+    write_format(name, Dataset(splits=splits), tmp_path)
+    data = DataSection(path=str(tmp_path))
+    assert [other for other, spec in SPECS.items() if spec.recognise is not None and spec.recognise(data) is not None] == [name]
+
+
+J = '{"uid": "B01", "title": "A lamp", "content": "bright", "target_ind": [1, 0], "target_rel": [1.0, 1.0]}\n'
+L = '{"uid": "L0", "title": "a desk"}\n{"uid": "L1", "title": ""}\n'
+SUBJECTS = '{"document_id": "d", "text": "oil", "metadata": {}, "subjects": [{"uri": "u1", "label": "Oil"}, {"uri": "u2"}]}\n'
+CASES: dict[str, tuple[str, dict[str, str | bytes], list[tuple[str, str, list[str]]], dict[str, str | None], list[str]]] = {
+    # name of the case: format, files, documents of train, titles, parts of remarks
+    "bytes that are not UTF-8": (
+        "annif-tsv",
+        {"train.tsv": "oil\t<http://a/1> <http://a/2>\ncafé\t<http://a/1>\n".encode("latin-1")},
+        [("train-1", "oil", ["http://a/1", "http://a/2"])],
+        {},
+        ["line 2, column 4: byte 0xe9 is not UTF-8"],
+    ),
+    "UTF-16 by its mark": (
+        "annif-tsv", {"train.tsv": "café\t<http://a/1>\n".encode("utf-16")}, [("train-1", "café", ["http://a/1"])], {}, [],
+    ),
+    "lines without URIs": (
+        "annif-tsv",
+        {"train.tsv": "no tab\nx\ty\n\nz\t\n"},
+        [("train-4", "z", [])],
+        {},
+        ["line 1: there is no tab", "line 2, column 3: the labels after the last tab are not in angle brackets"],
+    ),
+    "LibMultiLabel without ids": (
+        "libmultilabel",
+        {"train.txt": "E11 I10\tfever and cough again\nlost\n"},
+        [("train-1", "fever and cough again", ["E11", "I10"])],
+        {},
+        ["line 2: 1 fields, line 1 has 2"],
+    ),
+    "LibMultiLabel with ids": (
+        "libmultilabel",
+        {"train.txt": "7\tE11\tfever\n8\tE11 \ta\ttab\n\nlost\n"},
+        [("7", "fever", ["E11"]), ("8", "a\ttab", ["E11"])],
+        {},
+        ["line 4: 1 fields, line 1 has 3"],
+    ),
+    "weights, and numbers from one": (
+        "text2text",
+        {"train.txt": "\ufeff1::0.5,2::1\tone\nno tab\n2\ttwo\tand a tab\nx\tthree\n", "output-items.txt": "desk\nlamp\n"},
+        [("train-1", "one", ["0", "1"]), ("train-3", "two\tand a tab", ["1"])],
+        {"0": "desk", "1": "lamp"},
+        ["numbered from 1 to 2", "line 2, column 1: there is no tab", "line 4, column 1: 'x' are no label numbers"],
+    ),
+    "a label without a name": (
+        "text2text",
+        {"train.txt": "0,1\tone\n4,0\ttwo\n", "output-items.txt": "desk\nlamp\n"},
+        [("train-1", "one", ["0", "1"])],
+        {"0": "desk", "1": "lamp"},
+        ["line 2, column 1: there is no label 4: labels are numbered from 0 to 1"],
+    ),
+    "ids from labels.tsv": (
+        "text2text",
+        {"train.txt": "0,1\tone\n", "labels.tsv": "label\ttitle\nE11\tDiabetes\nI10\t\n", "output-items.txt": "x\ny\n"},
+        [("train-1", "one", ["E11", "I10"])],
+        {"E11": "Diabetes", "I10": None},
+        [],
+    ),
+    "features from one": (
+        "libsvm",
+        {"train.svm": "1,3 1:0.1 3:0.2\n2:1\n 9:1\n", "features.txt": "cough\nfever\narm\n"},
+        [("train-1", "arm cough", ["1", "3"]), ("train-2", "fever", [])],
+        {},
+        ["has no texts beside it: each document is made of the names in", "line 3, column 1: feature 9 has no name"],
+    ),
+    "features without names": (
+        "libsvm", {"train.svm": "1 1:0.1 3:0.2 2:0.2\n"}, [("train-1", "f2 f3 f1", ["1"])], {}, ["the numbers of its features"],
+    ),
+    "the text of a bad last line": (
+        "libsvm", {"train.svm": "0 1:1\n1 1:y\n", "train_raw_texts.txt": "a\nb\n\n"}, [("train-1", "a", ["0"])], {}, ["line 2, column 3"],
+    ),
+    "features by falling weight": (
+        "xmlrepository-features",
+        {"train.txt": "2 3 2\n0,1 0:0.5 2:1.5\n 1:1\n", "features.txt": "cough\nfever\narm\n"},
+        [("train-1", "arm cough", ["0", "1"]), ("train-2", "fever", [])],
+        {},
+        ["has no texts beside it: each document is made of the names in"],
+    ),
+    "texts beside the features": (
+        "xmlrepository-features",
+        {"train.txt": "1 3 2\n1 0:0.5\n", "train_raw_texts.txt": "a cough\n", "Y.txt": "x\ny\n\n"},
+        [("train-1", "a cough", ["1"])],
+        {"0": "x", "1": "y"},
+        [],
+    ),
+    "labels from one, as the header says": (
+        "xmlrepository-features",
+        {"train.txt": "2 3 2\n1,2 0:1\n2 1:1\n", "Y.txt": "x\ny\n"},
+        [("train-1", "f0", ["0", "1"]), ("train-2", "f1", ["1"])],
+        {"0": "x", "1": "y"},
+        ["numbered from 1 to 2"],
+    ),
+    "a wrong feature": (
+        "xmlrepository-features",
+        {"train.txt": "2 3 2\n0 0:1 1:x\n1 1:1\n"},
+        [("train-2", "f1", ["1"])],
+        {},
+        ["line 2, column 7: '1:x' is no feature:value"],
+    ),
+    "raw texts before prepared ones": (
+        "attentionxml",
+        {"train_texts.txt": "lamp bright\n", "train_raw_texts.txt": "A Lamp/SEP/Bright.\n", "train_labels.txt": "l1 l2\n"},
+        [("train-1", "A Lamp\nBright.", ["l1", "l2"])],
+        {},
+        [],
+    ),
+    "JSON as it is handed out": (
+        "xmlrepository",
+        {"trn.json": J, "tst.json": J.replace("B01", "B02"), "lbl.json": L, "filter_labels_test.txt": "0 1\n"},
+        [("B01", "A lamp\nbright", ["L1", "L0"])],
+        {"L0": "a desk", "L1": None},
+        [],
+    ),
+    "texts and matrices": (
+        "xmlrepository",
+        {"trn_X.txt": "one\ntwo\nthree\n", "trn_X_Y.txt": "3 3\n0:1 2:1\n\n3:1\n", "Y.txt": "zero\none\ntwo\n"},
+        [("train-1", "one", ["0", "2"]), ("train-2", "two", [])],
+        {"0": "zero", "1": "one", "2": "two"},
+        ["line 4, column 1: there is no label 3"],
+    ),
+    "bad rows of JSON": (
+        "xmlrepository",
+        {
+            "trn.json": J + '{"title": \n' + J.replace("[1, 0]", "[7]") + '{"title": 3}\n\n',
+            "lbl.json": L.replace("L1", "L0"),
+            "filter_labels_train.txt": "0 1\nx\n9 1\n",
+        },
+        [("B01", "A lamp\nbright", ["1", "0"])],
+        {"0": "a desk", "1": None},
+        [
+            "1 uids occur twice",
+            "5 rows cannot be read",
+            "trn.json, line 2, column",
+            "line 3: there is no label 7",
+            "line 4: not {title, content, target_ind}",
+            "filter_labels_train.txt, line 2: not a row of the documents",
+            "filter_labels_train.txt, line 3: there is no document in this row",
+        ],
+    ),
+    "metadata and quoted line breaks": (
+        "annif-csv",
+        {"train.csv": 'document_id,title,text,subject_uris\nd1,T,"one\ntwo",<a> <b>\nd2,T,x\n,T,three,c\n'},
+        [("d1", "one\ntwo", ["a", "b"]), ("train-3", "three", ["c"])],
+        {},
+        ["line 4: 3 fields, the first line has 4"],
+    ),
+    "wrong bytes in a field": (
+        "annif-csv",
+        {"train.csv": b'document_id,text,subject_uris\nd1,"one\n\xe9nd",<a>\nd2,"two\nlines",<b>\nd3,three,<c>\n'},
+        [("d2", "two\nlines", ["b"]), ("d3", "three", ["c"])],
+        {},
+        ["line 3, column 1: byte 0xe9 is not UTF-8"],
+    ),
+    "carriage returns": (
+        "annif-csv",
+        {"train.csv": b'text,subject_uris\none\rtwo,<a>\n"three\rfour",<b>\nfive,<c>\n'},
+        [("train-2", "three\rfour", ["b"]), ("train-3", "five", ["c"])],
+        {},
+        ["line 2: a carriage return stands in a field without quotes"],
+    ),
+    "values of other types": (
+        "annif-jsonl",
+        {"train.jsonl": '{"text": "oil", "subjects": [{"uri": "u", "label": {"en": "Oil"}}]}\n{"text": 2012}\n{"text": "half \\ud83d"}'},
+        [("train-1", "oil", ["u"])],
+        {},
+        ["line 2: not {text, subjects: [{uri}]}: a text is wanted, not int", "line 3: not"],
+    ),
+    "subjects give titles": (
+        "annif-jsonl",
+        {"train.jsonl": SUBJECTS + '{"text": 1\n{"subjects": []}\n'},
+        [("d", "oil", ["u1", "u2"])],
+        {"u1": "Oil", "u2": None},
+        ["line 2, column", "line 3: not {text, subjects: [{uri}]}"],
+    ),
+    "texts with keys": (
+        "annif-folder",
+        {
+            "train/a.txt": "oil\n", "train/a.tsv": "<u1>\tOil\nno uri\n", "train/b.txt": "gas", "train/b.key": "gas prices\n",
+            "train/c.txt": "lost", "train/d.txt": b"oil\nM\xf6bel\n", "train/d.key": "gas\n",
+        },
+        [("a", "oil\n", ["u1"]), ("b", "gas", ["gas prices"])],
+        {"u1": "Oil", "gas prices": None},
+        ["a.tsv, line 2, column 1: no URI", "1 texts have neither", "1 texts have lines that cannot be read and are left out whole"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_read(case: str, tmp_path: Path) -> None:
+    name, files, rows, names, remarks = CASES[case]
+    dataset = read(name, write_files(tmp_path, files))
+    assert dataset.splits["train"].collect().rows() == rows
+    assert titles(dataset) == names
+    said = "\n".join(dataset.remarks)
+    assert [part for part in remarks if part not in said] == []
+    assert remarks or not said
+
+
+REFUSED: dict[str, tuple[str, dict[str, str | bytes], str]] = {
+    "more texts": ("attentionxml", {"train_texts.txt": "a\nb\n", "train_labels.txt": "x\n"}, "1 lines of labels, and 1 more texts"),
+    "more labels": ("attentionxml", {"train_texts.txt": "a\n", "train_labels.txt": "x\ny\n"}, "1 texts, and more lines of labels"),
+    "fewer rows": (
+        "xmlrepository", {"trn_X.txt": "one\ntwo\n", "trn_X_Y.txt": "2 3\n0:1\n", "Y.txt": "x\n"}, "1 lines of labels, and 1 more texts",
+    ),
+    "fewer texts": ("libsvm", {"train.svm": "0 1:1\n1 1:1\n", "train_raw_texts.txt": "a\n"}, "1 texts, and more lines of labels"),
+    "texts after a blank": ("libsvm", {"train.svm": "0 1:1\n", "train_raw_texts.txt": "a\nb\n\nc\n"}, "1 lines of labels, and 2 more"),
+    "no header": ("xmlrepository-features", {"train.txt": "0 0:1\n"}, "the first line does not say how large the corpus is"),
+    "a label that is no JSON": ("xmlrepository", {"trn.json": J, "lbl.json": "[1]\n"}, "a label cannot be read: no JSON object"),
+    "no hub": ("huggingface-dataset", {}, "the data set cannot be read"),
+    **{name: (name, {"README": "x"}, "the folder holds no training documents") for name in SPECS if name != "huggingface-dataset"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused(case: str, tmp_path: Path) -> None:
+    name, files, what = REFUSED[case]
+    with pytest.raises(DataError, match=what):
+        read(name, write_files(tmp_path, files))
+
+
+def test_a_file_with_other_columns(tmp_path: Path) -> None:
+    write_files(tmp_path, {"train.csv": "txt,subject_uris\nx,<a>\n"})
+    with pytest.raises(DataError, match="the columns are txt, subject_uris"):
+        read("annif-csv", tmp_path / "train.csv")
+
+
+def test_options_of_the_section_and_of_the_format(tmp_path: Path) -> None:
+    write_files(tmp_path, {"train_texts.txt": "lamp bright\n", "train_raw_texts.txt": "A Lamp\n", "train_labels.txt": "l1\n"})
+    assert read("attentionxml", tmp_path, {"texts": "prepared"}).splits["train"].collect()["text"].to_list() == ["lamp bright"]
+    write_files(tmp_path / "svm", {"train.svm": "1 2:1\n", "names": "a\nb\n"})
+    named = read("libsvm", tmp_path / "svm", {"features": str(tmp_path / "svm/names")})
+    assert named.splits["train"].collect()["text"].to_list() == ["b"]
+    write_files(tmp_path / "tsv", {"train.tsv": "oil\t<a>\ncafé\t<a>\n".encode("latin-1")})
+    assert read("annif-tsv", tmp_path / "tsv", encoding="latin-1").splits["train"].collect()["text"].to_list() == ["oil", "café"]
+    with pytest.raises(DataError, match="a row cannot be read: byte 0xe9"):
+        read("annif-tsv", tmp_path / "tsv", strict=True)
+
+
+def test_bad_rows_are_kept_as_they_are(tmp_path: Path) -> None:
+    write_files(tmp_path, {"train.txt": "0,1\tone\nno tab\n2\ttwo\nx\tthree\n", "train.csv": b"text,subject_uris\none\rtwo,<a>\n"})
+    read("text2text", tmp_path / "train.txt", rejects=str(tmp_path / "rejects.tsv"))
+    rejects = (tmp_path / "rejects.tsv").read_text().splitlines()
+    assert rejects[0] == "file\tline\tcolumn\treason\tcontent"
+    assert [line.split("\t")[1:4] for line in rejects[1:]] == [["2", "1", "there is no tab"], ["4", "1", "'x' are no label numbers"]]
+    read("annif-csv", tmp_path / "train.csv", rejects=str(tmp_path / "bad.tsv"))
+    assert "one\rtwo,<a>" in (tmp_path / "bad.tsv").read_bytes().decode()
+
+
+def test_a_single_file_is_split_by_hash(tmp_path: Path) -> None:
+    (tmp_path / "all.svm").write_text("".join(f"{i % 3} {i + 1}:1\n" for i in range(100)))
+    dataset = read("libsvm", tmp_path / "all.svm")
+    assert sum(frame.collect().height for frame in dataset.splits.values()) == 100
+    assert any("split 80/10/10" in remark for remark in dataset.remarks)
+
+
+@pytest.mark.parametrize(
+    ("line", "parsed"),
+    [
+        ("1,3 1:0.5 9:2", Line([1, 3], features=[(1, 0.5), (9, 2.0)])),
+        (" 1:0.5", Line([], features=[(1, 0.5)])),
+        ("1:0.5", Line([], features=[(1, 0.5)])),
+        ("4", Line([4], features=[])),
+        ("", Line([], features=[])),
+    ],
+)
+def test_sparse_lines(line: str, parsed: Line) -> None:
+    assert LIBSVM.parse(line, "") == parsed
+
+
+@pytest.mark.parametrize(
+    ("line", "column"),
+    [
+        ("1,x 1:1", 3),
+        ("1 1:1 2", 7),
+        ("1 1:y", 3),
+        ("1 -1:2", 3),
+        pytest.param("1 " + "9" * 5_000 + ":1", 3, id="a feature of 5,000 digits"),
+        pytest.param("9" * 5_000 + " 1:1", 1, id="a label of 5,000 digits"),
+    ],
+)
+def test_faults_have_a_column(line: str, column: int) -> None:
+    with pytest.raises(Fault) as caught:
+        LIBSVM.parse(line, "")
+    assert caught.value.column == column
+
+
+@pytest.mark.parametrize(
+    ("numbers", "names", "ids"),
+    [
+        ("1,2,3", 3, ["0", "1", "2"]), ("0,2", 3, ["0", "2"]), ("1,2", 3, ["1", "2"]), ("1,2", 0, ["1", "2"]), ("", 2, []),
+    ],
+)  # fmt: skip
+def test_labels_count_from_one_if_none_is_zero_and_one_is_the_last(numbers: str, names: int, ids: list[str], tmp_path: Path) -> None:
+    write_files(tmp_path, {"train.svm": f"{numbers} 1:1\n", **({"labels.txt": "x\n" * names} if names else {})})
+    assert read("libsvm", tmp_path).splits["train"].collect()["labels"].to_list() == [ids]
+
+
+def test_names_of_numbers(tmp_path: Path) -> None:
+    labels = NumberedLabels(["a", "b"], {}, 1)
+    assert (labels.name(1), labels.name(2), NumberedLabels(None, {}).name(7)) == ("a", "b", "7")
+    for number in (0, 3):
+        with pytest.raises(Fault, match="numbered from 1 to 2"):
+            labels.name(number)
+    (tmp_path / "Y.txt").write_text("x\n\n")
+    assert read_names(CorpusReader.of(DataSection(path=str(tmp_path))), tmp_path, ["Y.txt"]).ids == ["0"]
+
+
+def test_which_files_hold_sparse_lines(tmp_path: Path) -> None:
+    names = ["train.txt", "train.svm.gz", "train_raw_texts.txt", "X.trn.txt", "train.npz", "eurlex_train"]
+    assert [LIBSVM.accepts(tmp_path / name) for name in names] == [True, True, False, False, False, True]
+
+
+def test_tables_are_not_recognised_as_libmultilabel(tmp_path: Path) -> None:
+    (tmp_path / "x.tsv").write_text("codes\tnote\nE11\tfever and a cough that is long\n")
+    assert SPECS["libmultilabel"].recognise(DataSection(path=str(tmp_path / "x.tsv"))) is None  # type: ignore[misc]
+    for heads in (("0::0.1,1::0.2", "2::1"), ("0,1", "", "2")):
+        (tmp_path / "x.tsv").write_text("".join(f"{head}\ta text that is much longer than its labels\n" for head in heads))
+        assert SPECS["libmultilabel"].recognise(DataSection(path=str(tmp_path / "x.tsv"))) is None  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("texts", "names", "what"), [("one\n", "a\nb\nc\n", "1 texts, and more"), ("one\ntwo\n", "a\n", "1 names of labels")]
+)
+def test_files_of_two_corpora_in_pecos_format(tmp_path: Path, texts: str, names: str, what: str) -> None:
+    write_files(tmp_path, {"X.trn.txt": texts, "output-items.txt": names})
+    save_npz(tmp_path / "Y.trn.npz", csr_array(np.ones((2, 3), dtype=np.float32)))
+    with pytest.raises(DataError, match=what):
+        read("pecos", tmp_path)
+
+
+def test_zeros_of_a_matrix_are_no_labels_and_objects_are_not_unpickled(tmp_path: Path) -> None:
+    write_files(tmp_path, {"X.trn.txt": "one\ntwo\n", "output-items.txt": "desk\nlamp\nchair\n"})
+    matrix = csr_array(np.array([[1, 0, 1], [0, 1, 0]], dtype=np.float32))
+    matrix.data[2] = 0
+    save_npz(tmp_path / "Y.trn.npz", matrix)
+    dataset = read("pecos", tmp_path)
+    assert dataset.splits["train"].collect().rows() == [("train-1", "one", ["0", "2"]), ("train-2", "two", [])]
+    assert titles(dataset) == {"0": "desk", "1": "lamp", "2": "chair"}
+    np.savez(tmp_path / "Y.trn.npz", data=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(DataError, match="the matrix cannot be read"):
+        read("pecos", tmp_path)
+
+
+def test_pairs_of_the_filter_files_are_excluded(tmp_path: Path) -> None:
+    write_files(tmp_path, {"trn.json": J, "tst.json": J.replace("B01", "B02"), "lbl.json": L, "filter_labels_test.txt": "0 1\n"})
+    excluded = read("xmlrepository", tmp_path).excluded
+    assert excluded is not None
+    assert excluded.collect().rows() == [("B02", "L1")]
+
+
+def test_texts_in_another_encoding_are_refused_if_they_are_many(tmp_path: Path) -> None:
+    write_files(tmp_path, {f"{n}.txt": b"M\xf6bel\n" for n in range(20)} | {f"{n}.key": "gas\n" for n in range(20)})
+    with pytest.raises(DataError, match="the texts are not UTF-8: more than 10 have bytes that are none"):
+        read("annif-folder", tmp_path)
+    assert sum(frame.collect().height for frame in read("annif-folder", tmp_path, encoding="cp1252").splits.values()) == 20
+
+
+def document(**cells: Any) -> Dataset:
+    return Dataset(splits={"train": pl.LazyFrame({"doc_id": ["1"], "text": ["t"], "labels": [["l"]]} | {k: [v] for k, v in cells.items()})})
+
+
+def test_what_a_format_cannot_hold_is_refused_or_said(tmp_path: Path) -> None:
+    for name in ("a/b", "..", "x" * 300):
+        with pytest.raises(DataError, match="can be no name of a file"):
+            write_format("annif-folder", document(doc_id=name), tmp_path / "none")
+    with pytest.raises(DataError, match="1 labels cannot be written in this format, such as 'two words'"):
+        write_format("annif-csv", document(labels=["two words"]), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    write = SPECS["annif-tsv"].write
+    assert write is not None
+    assert write(document(text="a\nb"), tmp_path, "") == [
+        "line breaks or tabs of 1 texts became blanks: this format has one document a line",
+        "this format does not hold document ids",
+        "this format does not hold titles of labels",
+    ]
