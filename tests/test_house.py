@@ -32,12 +32,6 @@ AT_ROOT = {".ci", ".gitignore", ".pre-commit-config.yaml", "LICENSE", "README.md
 AT_ROOT |= {"mkdocs.yml", "pyproject.toml", "recipes", "requirements-cpu.lock", "requirements.lock", "tests"}
 SAME_MODULES = {
     "checkpoints",
-<<<<<<< HEAD
-    "codes",
-    "documents",
-=======
-    "counts",
->>>>>>> ef7288c (wip)
     "files",
     "labels",
     "metrics",
