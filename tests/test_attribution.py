@@ -45,7 +45,7 @@ def record(run: Path, folder: str) -> dict[str, Any]:
 
 
 def test_every_system_is_measured_and_compared(run: Path) -> None:
-    systems = load_recipe("attribution").layer.values["significance"]["systems"]
+    systems = load_recipe("attribution").values["significance"]["systems"]
     assert len(systems) == 2**3 + 2
     assert {path.parent.name for path in run.glob("finetune*/model.safetensors")} == {*systems} - {"finetune-scorers"}
     assert {path.parent.name for path in run.glob("eval*/metrics.json")} == {name.replace("finetune", "eval") for name in systems}
@@ -53,7 +53,7 @@ def test_every_system_is_measured_and_compared(run: Path) -> None:
 
 
 def test_the_cells_are_all_combinations_of_attention_prototypes_and_scorers(run: Path) -> None:
-    systems = load_recipe("attribution").layer.values["significance"]["systems"]
+    systems = load_recipe("attribution").values["significance"]["systems"]
     options = [FinetuneOptions(**record(run, name)["options"]) for name in systems if name not in ("finetune-control", "finetune-scorers")]
     cells = {(given.init, given.plants_tables, len(given.chosen_scorers)) for given in options}
     assert cells == set(product(("planted", "random"), (True, False), (0, 4)))

@@ -62,7 +62,7 @@ def test_a_preset_trains_two_steps_of_both_stages_and_is_judged(preset: Preset) 
         preset.run(stage)
     for stage in ("pretrain-attn", "finetune"):
         options = read_json(preset.path / stage / "stage.json", "the record")["options"]
-        asked = {key: value for key, value in load_recipe(preset.name).layer.values[stage].items() if not isinstance(value, dict)}
+        asked = {key: value for key, value in load_recipe(preset.name).values[stage].items() if not isinstance(value, dict)}
         asked |= {key: {"name": value} for key, value in asked.items() if isinstance(options[key], dict) and isinstance(value, str)}
         if asked.pop("scorers", None) is not None:
             assert options["scorers"] == [], "a published system has no scorers beside the network"
@@ -95,12 +95,12 @@ def test_the_paper_trains_two_steps_on_a_causal_model_in_four_bits_with_adapters
 
 @pytest.mark.parametrize("name", ["paper", "authors-code", "paper-v1"])
 def test_a_literal_preset_counts_words_as_they_stand(name: str) -> None:
-    assert load_recipe(name).layer.values["data"]["analyser"] == "none"
+    assert load_recipe(name).values["data"]["analyser"] == "none"
 
 
 @pytest.mark.parametrize("stage", ["pretrain-attn", "finetune"])
 def test_what_is_published_stands_in_the_preset_and_not_in_a_default(stage: str) -> None:
-    paper, code = (load_recipe(name).layer.values for name in ("paper", "authors-code"))
+    paper, code = (load_recipe(name).values for name in ("paper", "authors-code"))
     published = {"batch": 32, "weight_decay": 0.01, "clip": 1.0, "warmup": 0, "epochs": 10, "patience": 2}
     assert {key: paper[stage][key] for key in published} == published
     assert paper["model"]["label_queries"] == "random"
@@ -125,4 +125,4 @@ def test_the_paper_reads_its_large_models_in_four_bits_with_adapters() -> None:
     options = CausalOptions(model="any")
     found = (options.adapter, options.lora_rank, options.lora_alpha, options.lora_dropout, options.quantization)
     assert found == ("lora", 16, 32, 0.05, "nf4")
-    assert "backbone" not in load_recipe("paper").layer.values["model"]
+    assert "backbone" not in load_recipe("paper").values["model"]

@@ -69,11 +69,11 @@ def _steps(context: StageContext, recipe: str | None) -> list[Step]:
 
     request = context.request
     over = parse_command(request.sets, request.flags)
-    over = over.only({section: given for section, given in over.values.items() if section != "plan"})
+    over = over.only(over.values.keys() - {"plan"})
     if recipe is None:
         layers, registry = [read_run_recipe(request.run_path), over], request.registry
         return [resolve_step(layers, registry.find(StageSpec, name), None, registry) for name in STAGES]
-    steps = [step for step in resolve_steps(load_recipe(recipe).layer, over, request.registry) if step.spec.name in STAGES]
+    steps = [step for step in resolve_steps(load_recipe(recipe), over, request.registry) if step.spec.name in STAGES]
     if not steps:
         raise RecipeError(
             f"the recipe '{recipe}' holds nothing to plan",

@@ -98,7 +98,7 @@ def _resolve(context: StageContext, name: str) -> list[Step]:
     from plant_cli.runs.recipes import RecipeLayer, load_recipe
     from plant_cli.runs.steps import resolve_steps
 
-    return resolve_steps(load_recipe(name).layer, RecipeLayer(), context.request.registry)
+    return resolve_steps(load_recipe(name), RecipeLayer(), context.request.registry)
 
 
 def _rows(step: Step, shown: str, part: str, values: Any, path: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:

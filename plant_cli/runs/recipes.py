@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
@@ -24,10 +24,11 @@ FLAGS = "flags"  # origin of a section to which flags gave values
 
 @dataclass(frozen=True)
 class RecipeLayer:
-    """Nested values and the origin (`file:line`, `--set …`, `flag …`) of every key in them."""
+    """Nested values, not yet validated, and the origin (`file:line`, `--set …`, `flag …`) of every key in them."""
 
     values: dict[str, Any] = field(default_factory=dict)
     origins: dict[KeyPath, str] = field(default_factory=dict)
+    summary: str = ""
 
     def origin(self, path: KeyPath) -> str:
         """The origin of exactly this value, or `default`."""
@@ -48,13 +49,7 @@ class RecipeLayer:
         origins = {(*target, *path[size:]): origin for path, origin in self.origins.items() if path[:size] == source}
         return RecipeLayer(_wrap(target, part), origins)
 
-    def without(self, path: KeyPath) -> RecipeLayer:
-        """The layer without one value of a section (a path of two keys)."""
-        section, key = path
-        values = {**self.values, section: {k: v for k, v in self.values.get(section, {}).items() if k != key}}
-        return RecipeLayer(values, {p: o for p, o in self.origins.items() if p[:2] != path})
-
-    def only(self, sections: Mapping[str, Any]) -> RecipeLayer:
+    def only(self, sections: Collection[str]) -> RecipeLayer:
         """These top-level sections of the layer."""
         values = {k: v for k, v in self.values.items() if k in sections}
         return RecipeLayer(values, {p: o for p, o in self.origins.items() if p[0] in sections})
@@ -242,15 +237,7 @@ def _fault(what: str, source: str, node: yaml.Node, expected: str, first: str | 
 SUFFIX = ".yaml"
 LONGEST_CHAIN = 40
 RUN_RECIPE = "recipe.yaml"  # the recipe that repeats a run, in its folder
-HEADINGS = ("extends", "summary")  # keys of a recipe that are not sections
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """One experiment as written: its sections with the recipes it extends merged in, not yet validated."""
-
-    summary: str
-    layer: RecipeLayer
+HEADINGS = {"extends", "summary"}  # keys of a recipe that are not sections
 
 
 def shipped_recipes() -> dict[str, Path]:
@@ -279,14 +266,12 @@ def find_recipe(name: str, folder: Path | None = None) -> Path:
     )
 
 
-def load_recipe(name: str) -> Recipe:
+def load_recipe(name: str) -> RecipeLayer:
     """Read a recipe by path or shipped name (`-`: standard input) with everything it extends; paths of data in it are
     relative to the working directory.
     """
     layer = _extend(parse_yaml(_read_once(sys.stdin), "stdin"), None, []) if name == "-" else _load(find_recipe(name), [])
-    summary = layer.values.get("summary")
-    sections = {k: v for k, v in layer.values.items() if k not in HEADINGS}
-    return Recipe(summary="" if summary is None else str(summary), layer=layer.only(sections))
+    return replace(layer.only(layer.values.keys() - HEADINGS), summary=str(layer.values.get("summary") or ""))
 
 
 @lru_cache(maxsize=1)

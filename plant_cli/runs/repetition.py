@@ -61,7 +61,7 @@ def repeat(recipe: RecipeLayer, steps: Sequence[Step], count: int, components: C
         ends = [_compare_all(repeated, join_tag(COMPARISON, over), count, origin)]
     kept = [_write(step, step.name) for step in steps if step not in compared]
     names = {step.name for step in steps}
-    return merge(recipe.only(dict.fromkeys(SHARED_SECTIONS)), *kept, *(copy for copy in copies if not copy.values.keys() & names), *ends)
+    return merge(recipe.only(SHARED_SECTIONS), *kept, *(copy for copy in copies if not copy.values.keys() & names), *ends)
 
 
 def _first_seed(repeated: Sequence[Step]) -> int:

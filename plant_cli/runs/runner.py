@@ -54,7 +54,7 @@ class RequestRunner:
         self.interruption = Interruption(request.reporter.note)
         self.corpora: dict[str, StoredCorpus] = {}  # read so far, by the hash of their data section
         self._over = parse_command(request.sets, request.flags)
-        self._recipe = RecipeLayer() if request.recipe is None else load_recipe(request.recipe).layer
+        self._recipe = RecipeLayer() if request.recipe is None else load_recipe(request.recipe)
         self.consent = Consent(self._recipe, self._over)
         self._run: Run | None = None
 

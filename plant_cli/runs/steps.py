@@ -329,7 +329,7 @@ def _gather(layer: RecipeLayer, spec: StageSpec, shown: str) -> RecipeLayer:
         if section not in spec.options.model_fields:
             inner = own.moved((OWN, section), section)
             _require_mapping(inner, section)
-            shared, own = merge(shared, inner), own.without((OWN, section))
+            shared = merge(shared, inner)
     return merge(own, shared)
 
 
@@ -345,7 +345,11 @@ def _require_mapping(layer: RecipeLayer, section: str) -> None:
 
 
 def _build(model: type[OptionsT], layer: RecipeLayer, part: str, shown: str) -> OptionsT:
-    values = {key: _named(model, key, value) for key, value in layer.values.get(part, {}).items()}
+    values = {
+        key: _named(model, key, value)
+        for key, value in layer.values.get(part, {}).items()
+        if key in model.model_fields or key not in SHARED_SECTIONS or part != OWN  # `finetune: {machine: …}` is in `machine` already
+    }
     try:
         return model(**values)
     except ValidationError as error:

@@ -23,7 +23,7 @@ def make_mistake(case: dict[str, Any], registry: Registry) -> None:
         name = next(iter(case["flags"]))
         resolve_step([flag_layer(case["flags"])], registry.find(StageSpec, name), None, registry)
     else:
-        recipe = parse_yaml(case["recipe"], "r.yaml") if "recipe" in case else load_recipe("a.yaml").layer
+        recipe = parse_yaml(case["recipe"], "r.yaml") if "recipe" in case else load_recipe("a.yaml")
         resolve_steps(recipe, parse_sets(case.get("sets", [])), registry)
 
 

@@ -164,9 +164,9 @@ def test_a_named_recipe_allows_it_unless_it_lies_in_a_run_folder_or_extends_one_
         (folder / "r.yaml").write_text(text)
     (tmp_path / "above.yaml").write_text(f"extends: {run / 'r.yaml'}\nmig: {{}}\n")
     (tmp_path / "link.yaml").symlink_to(run / "r.yaml")
-    require(Consent(load_recipe(str(run / "r.yaml")).layer, NOTHING), **ASKED)
+    require(Consent(load_recipe(str(run / "r.yaml")), NOTHING), **ASKED)
     (run / "run.json").write_text("{}")
-    require(Consent(load_recipe(str(tmp_path / "r.yaml")).layer, flag_layer({"finetune": {"epochs": 1}})), **ASKED)
+    require(Consent(load_recipe(str(tmp_path / "r.yaml")), flag_layer({"finetune": {"epochs": 1}})), **ASKED)
     for name in ("run/r.yaml", "above.yaml", "link.yaml"):
         with pytest.raises(ArtefactError):
-            require(Consent(load_recipe(str(tmp_path / name)).layer, NOTHING), **ASKED)
+            require(Consent(load_recipe(str(tmp_path / name)), NOTHING), **ASKED)

@@ -187,7 +187,7 @@ def _read_recipe(files: Files, folder: Path) -> None:
     except UsageError as error:
         check_message(error)
     parse_sets(files["sets"].decode("utf-8", "surrogatepass").splitlines())
-    resolve_steps(load_recipe("recipe.yaml").layer, RecipeLayer(), installed())
+    resolve_steps(load_recipe("recipe.yaml"), RecipeLayer(), installed())
 
 
 def _plugins() -> st.SearchStrategy[Files]:
