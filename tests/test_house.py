@@ -42,7 +42,6 @@ SAME_MODULES = {
     "signals",
     "specs",
     "tables",
-    "words",
 }  # still to be renamed: the list may only shrink
 SAME_CLASSES = {
     "Evidence",
@@ -50,7 +49,6 @@ SAME_CLASSES = {
     "Place",
     "Position",
     "Training",
-    "WordsOptions",
 }
 OWN_ROOMS = {"docs", "packaging", "benchmarks", "golden", "web", "faults"}
 

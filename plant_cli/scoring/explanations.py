@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plant_cli.api import Reason, Reporter, SilentReporter
+from plant_cli.scoring.fused_scorers import explain_labels
 from plant_cli.scoring.models import ModelSource, TrainedModel, load_model
-from plant_cli.scoring.scorers import explain_labels
 
 Floats = npt.NDArray[np.float64]
 Spans = npt.NDArray[np.int64]

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from plant_cli.api import Corpus, MachineSection, Reporter
 from plant_cli.network.design import DESCRIPTION, ComponentLookup
 from plant_cli.relevance.relevance_table import read_vocabulary
+from plant_cli.scoring.fused_scorers import Combination, FusedScorers, explain_labels, score_parts
 from plant_cli.scoring.scorer_files import read_scorers
-from plant_cli.scoring.scorers import Combination, FusedScorers, explain_labels, score_parts
 from plant_cli.scoring.sparse_scores import BATCH
 from plant_cli.scoring.top_labels import Scoring, TopLabels, raise_if_stopped
 

@@ -19,10 +19,10 @@ from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import HiddenReader, LiveReader, find_token_words, lengths, sorted_batches, tokenize
 from plant_cli.runs.session import stopped
 from plant_cli.scoring.calibration import LIMIT, apply_maps
+from plant_cli.scoring.fused_scorers import ScoredDocuments, explain_labels, score_parts
 from plant_cli.scoring.fusion import ScoredPairs
 from plant_cli.scoring.models import Combination, TrainedModel
 from plant_cli.scoring.predictions import NETWORK
-from plant_cli.scoring.scorers import ScoredDocuments, explain_labels, score_parts
 from plant_cli.scoring.sparse_scores import KEPT, top_k
 from plant_cli.scoring.top_labels import Keep, Logits, Rows, Scoring, TopLabels, distinct_probabilities
 

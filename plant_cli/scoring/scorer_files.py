@@ -23,7 +23,7 @@ from plant_cli.network.design import ComponentLookup
 from plant_cli.network.tensors import read_tensors, write_tensors
 from plant_cli.scoring.calibration import Calibration, IsotonicMap
 from plant_cli.scoring.frequency_linear import FrequencyLinear
-from plant_cli.scoring.scorers import Combination, FusedScorers, NamedScorer, ask
+from plant_cli.scoring.fused_scorers import Combination, FusedScorers, NamedScorer, ask
 
 SCORERS = "scorers.json"
 FOLDER = "scorers"

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
 from plant_cli.api import Analyser, Choice, ComponentError, LabelIndex, Options, Reporter, ScorerInput, ScorerSpec, Split
+from plant_cli.scoring.fused_scorers import FusedScorers, NamedScorer, ScoredDocuments, ScorerError, ask, check_scores
 from plant_cli.scoring.fusion import fit_fusion, gather_pairs, learned_nothing
 from plant_cli.scoring.lexical import number_words
-from plant_cli.scoring.scorers import FusedScorers, NamedScorer, ScoredDocuments, ScorerError, ask, check_scores
 from plant_cli.scoring.sparse_scores import SparseScores, cut_folds, no_scores, order_shares
 from plant_cli.scoring.top_labels import Rows
 

@@ -13,9 +13,9 @@ from plant_cli.api import Corpus, DataError, MachineSection, ScorerSpec, Split
 from plant_cli.network.design import ComponentLookup
 from plant_cli.runs.session import Session
 from plant_cli.scoring.calibration import Calibrated, calibrate
+from plant_cli.scoring.fused_scorers import Combination, FusedScorers, ScoredDocuments, score_parts
 from plant_cli.scoring.scorer_files import write_scorers
 from plant_cli.scoring.scorer_fitting import FusionFit, fit_scorers
-from plant_cli.scoring.scorers import Combination, FusedScorers, ScoredDocuments, score_parts
 from plant_cli.scoring.top_labels import TopLabels
 from plant_cli.training.judging import KEPT, Judge, find_families
 from plant_cli.training.options import FinetuneOptions

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from plant_cli.api import Choice, LabelLoss, PairDecoder, ShortlistSpec, UsageError
 from plant_cli.network.candidates import ShortlistedLabels, propose
-from plant_cli.scoring.scorers import ScoredDocuments
+from plant_cli.scoring.fused_scorers import ScoredDocuments
 from plant_cli.training.materials import Inputs, Setup
 from plant_cli.training.options import FinetuneOptions
 

@@ -18,9 +18,9 @@ from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import HiddenReader
 from plant_cli.network.reading_checks import WordStatistics
 from plant_cli.scoring.calibration import Calibrated
+from plant_cli.scoring.fused_scorers import ScoredDocuments
 from plant_cli.scoring.predictions import NETWORK, SCORERS
 from plant_cli.scoring.scorer_fitting import FusionFit
-from plant_cli.scoring.scorers import ScoredDocuments
 from plant_cli.training.judging import Gain
 from plant_cli.training.loop import Plan, Training, TrainingResult, make_plan
 from plant_cli.training.materials import Inputs, Setup, label_loss, micro_sizes, rank_loss, set_up

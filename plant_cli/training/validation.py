@@ -13,8 +13,8 @@ from plant_cli.network.assembly import Network
 from plant_cli.network.candidates import ShortlistedLabels, score_all
 from plant_cli.network.hardware import Hardware
 from plant_cli.scoring.calibration import Calibrated, calibrate
+from plant_cli.scoring.fused_scorers import ScoredDocuments
 from plant_cli.scoring.network_scores import WHOLE, PairCollector, score_documents
-from plant_cli.scoring.scorers import ScoredDocuments
 from plant_cli.scoring.top_labels import Scoring, TopLabels
 from plant_cli.training.judging import KEPT, Judge
 from plant_cli.training.materials import Material

@@ -27,9 +27,8 @@ from plant_cli.kit import (
     unpack_matrix,
     weigh_terms,
 )
-from plant_scorers.options import LinearOptions
-from plant_scorers.reasons import name_largest
-from plant_scorers.vectors import Train, Vectoriser
+from plant_scorers import LinearOptions
+from plant_scorers.vectors import Train, Vectoriser, name_largest
 
 COEFFICIENTS = 1 << 27  # of training documents that are kept, at most: 2 bytes each on disk, 4 in memory
 
@@ -102,7 +101,7 @@ def _train_hinge(options: LinearOptions, train: csr_array, gold: csr_array) -> I
     from scipy.sparse import csr_matrix
 
     documents, by_label = csr_matrix(train), csr_array(gold.T)
-    documents.indices, documents.indptr = documents.indices.astype(np.int32), documents.indptr.astype(np.int32)  # all that LIBLINEAR takes
+    documents.indices, documents.indptr = documents.indices.astype(np.int32), documents.indptr.astype(np.int32)  # LIBLINEAR takes no others
     for label in range(gold.shape[1]):
         right = np.zeros(train.shape[0], dtype=bool)
         right[by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]] = True
@@ -115,17 +114,11 @@ def _train_hinge(options: LinearOptions, train: csr_array, gold: csr_array) -> I
 
 @dataclass(frozen=True, kw_only=True)
 class Whole:
-    """Ridge with all its weights, in the form of coefficients of training documents, which are fewer.
+    """Ridge with all its weights, in the form of coefficients of training documents, which are fewer."""
 
-    Args:
-        train: the training documents N.
-        coefficients: for each distinct set of documents that labels have [N, U].
-        label_of: the set of each label [L].
-    """
-
-    train: Train
-    coefficients: npt.NDArray[np.float32]
-    label_of: npt.NDArray[np.int64]
+    train: Train  # the training documents N
+    coefficients: npt.NDArray[np.float32]  # for each distinct set of documents that labels have [N, U]
+    label_of: npt.NDArray[np.int64]  # the set of each label [L]
 
     @classmethod
     def of(cls, train: Train, inverse: npt.NDArray[np.float32], gold: csr_array) -> Whole | None:
@@ -136,7 +129,7 @@ class Whole:
         return cls(train=train, coefficients=coefficients.astype(np.float16).astype(np.float32), label_of=label_of)
 
     def score(self, documents: Documents) -> csr_array:
-        """Scores of all terms, csr [B, L]."""
+        """Scores by all terms, csr [B, L]."""
         vectors = self.train.vectoriser.transform(documents)
 
         def score(block: slice) -> npt.NDArray[np.float32]:
@@ -146,7 +139,7 @@ class Whole:
         return score_blocks(len(documents), max(len(self.label_of), len(self.coefficients)), score).matrix[:, : len(self.label_of)]
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
-        """As arrays, coefficients in 16 bits."""
+        """As arrays."""
         return {**self.train.tensors(), "coefficients": self.coefficients.astype(np.float16), "label_of": self.label_of}
 
     @classmethod
@@ -157,20 +150,14 @@ class Whole:
 
 @dataclass(frozen=True, kw_only=True)
 class LinearScorer:
-    """See `plant_cli.api.Scorer`.
+    """Scores by the weights of a document's terms."""
 
-    Args:
-        vectoriser: makes tf-idf vectors.
-        weights: of terms for labels, csr [L, V].
-        whole: scores by all weights; None where they were not kept.
-    """
-
-    vectoriser: Vectoriser
-    weights: csr_array
-    whole: Whole | None = None
+    vectoriser: Vectoriser  # makes tf-idf vectors
+    weights: csr_array  # of terms for labels, csr [L, V]
+    whole: Whole | None = None  # scores by all weights; None where they were not kept
 
     def score(self, documents: Documents) -> list[csr_array]:
-        """See `Scorer.score`; views: the largest weights of a label, all of them."""
+        """Views: the largest weights of a label, all of them."""
         pruned = multiply_signed(self.vectoriser.transform(documents), self.weights).matrix
         return [pruned] if self.whole is None else [pruned, self.whole.score(documents)]
 
@@ -180,13 +167,13 @@ class LinearScorer:
         return name_largest(self.vectoriser.credit_words(document, products), document.vocabulary)
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
-        """See `Scorer.tensors`."""
+        """As arrays."""
         own = self.vectoriser.tensors() if self.whole is None else self.whole.tensors()
         return {**own, **pack_matrix("weights", self.weights)}
 
     @classmethod
-    def load(cls, tensors: Mapping[str, npt.NDArray[Any]]) -> LinearScorer:
-        """The scorer again."""
+    def load(cls, options: LinearOptions, tensors: Mapping[str, npt.NDArray[Any]]) -> LinearScorer:
+        """From arrays."""
         whole = Whole.load(tensors) if "coefficients" in tensors else None
         vectoriser = Vectoriser.load(tensors) if whole is None else whole.train.vectoriser
         return cls(vectoriser=vectoriser, weights=unpack_matrix("weights", tensors), whole=whole)

@@ -21,7 +21,7 @@ from plant_cli.kit import (
     unpack_matrix,
     unpack_strings,
 )
-from plant_scorers.options import NeighboursOptions
+from plant_scorers import NeighboursOptions
 from plant_scorers.vectors import Train
 
 SHOWN = 2  # training documents of a reason
@@ -40,22 +40,15 @@ def fit(options: NeighboursOptions, given: ScorerInput) -> FittedScorer:
 
 @dataclass(frozen=True, kw_only=True)
 class NeighbourScorer:
-    """See `plant_cli.api.Scorer`.
+    """Scores by the labels of similar training documents."""
 
-    Args:
-        options: how many neighbours, and their weight.
-        views: the training documents, whole, then perhaps their beginnings.
-        gold: labels of the training documents, csr [N, L] of ones.
-        doc_ids: their ids [N].
-    """
-
-    options: NeighboursOptions
-    views: Sequence[Train]
-    gold: csr_array
-    doc_ids: Sequence[str]
+    options: NeighboursOptions  # how many neighbours, and their weight
+    views: Sequence[Train]  # the training documents, whole, then perhaps their beginnings
+    gold: csr_array  # labels of the training documents, csr [N, L] of ones
+    doc_ids: Sequence[str]  # ids of the training documents [N]
 
     def score(self, documents: Documents) -> list[csr_array]:
-        """See `Scorer.score`; views: whole documents, their beginnings."""
+        """Views: whole documents, their beginnings."""
         return [self._score(view, self._cut(documents, number)) for number, view in enumerate(self.views)]
 
     def _cut(self, documents: Documents, number: int) -> Documents:
@@ -92,7 +85,7 @@ class NeighbourScorer:
         return Reason(text=f"similar to {found}" if found else "")
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
-        """See `Scorer.tensors`."""
+        """As arrays."""
         found = {"doc_ids": pack_strings(self.doc_ids), **pack_matrix("gold", self.gold)}
         for number, view in enumerate(self.views):
             found |= {f"{number}.{name}": part for name, part in view.tensors().items()}
@@ -100,7 +93,7 @@ class NeighbourScorer:
 
     @classmethod
     def load(cls, options: NeighboursOptions, tensors: Mapping[str, npt.NDArray[Any]]) -> NeighbourScorer:
-        """The scorer again."""
+        """From arrays."""
         views = []
         for number in range(2 if options.lead else 1):
             own = {name.removeprefix(f"{number}."): part for name, part in tensors.items() if name.startswith(f"{number}.")}

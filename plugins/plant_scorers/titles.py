@@ -29,7 +29,7 @@ from plant_cli.kit import (
     unpack_matrix,
     unpack_strings,
 )
-from plant_scorers.options import TitlesOptions
+from plant_scorers import TitlesOptions
 
 BLOCK = 256  # documents cut into passages at a time
 SHARED = 0.5  # of a title word's n-grams that a word of the document must have to be shown beside it
@@ -62,25 +62,15 @@ def fit(options: TitlesOptions, given: ScorerInput) -> FittedScorer:
 
 @dataclass(frozen=True, kw_only=True)
 class TitleScorer:
-    """See `plant_cli.api.Scorer`.
+    """Scores by how well a document names a label."""
 
-    Args:
-        options: how documents are cut.
-        pieces: character n-grams of the titles [G].
-        idf: weight of each [G].
-        titles: words of each title or other name [M].
-        vectors: of the titles, csr [M, G], rows of length 1.
-        label_of: label of each title [M].
-        labels: L.
-    """
-
-    options: TitlesOptions
-    pieces: Sequence[str]
-    idf: npt.NDArray[np.float32]
-    titles: Sequence[str]
-    vectors: csr_array
-    label_of: npt.NDArray[np.int64]
-    labels: int
+    options: TitlesOptions  # how documents are cut
+    pieces: Sequence[str]  # character n-grams of the titles [G]
+    idf: npt.NDArray[np.float32]  # weight of each n-gram [G]
+    titles: Sequence[str]  # words of each title or other name [M]
+    vectors: csr_array  # of the titles, csr [M, G], rows of length 1
+    label_of: npt.NDArray[np.int64]  # label of each title, rising [M]
+    labels: int  # L
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
@@ -93,7 +83,7 @@ class TitleScorer:
         return make_vectors(count_pieces(documents, pieces), self.idf)
 
     def score(self, documents: Documents) -> list[csr_array]:
-        """See `Scorer.score`; views: the whole document, its best passage, its beginning."""
+        """Views: the whole document, its best passage, its beginning."""
         pieces, alone = self._cut(documents), np.arange(len(documents))
         views = [self._score(documents, alone, pieces)]
         if self.options.passage:
@@ -129,7 +119,7 @@ class TitleScorer:
         return best if best and shares[best] >= SHARED else ""
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
-        """See `Scorer.tensors`."""
+        """As arrays."""
         return {
             "pieces": pack_strings(self.pieces),
             "idf": self.idf,
@@ -141,7 +131,7 @@ class TitleScorer:
 
     @classmethod
     def load(cls, options: TitlesOptions, tensors: Mapping[str, npt.NDArray[Any]]) -> TitleScorer:
-        """The scorer again."""
+        """From arrays."""
         return cls(
             options=options,
             pieces=unpack_strings(tensors["pieces"]),

@@ -1,4 +1,4 @@
-"""Tf-idf vectors of documents by words and, beside them, by the character n-grams of words."""
+"""Tf-idf vectors of documents by words and by the character n-grams of words, and reasons that name words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, diags_array, eye_array, hstack
 
-from plant_cli.api import Documents
+from plant_cli.api import Documents, Reason
 from plant_cli.kit import (
     Similarity,
     choose_columns,
@@ -33,30 +33,20 @@ from plant_cli.kit import (
 )
 
 Floats = npt.NDArray[np.float32]
+SHOWN = 3  # words of a reason
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Vectoriser:
-    """Makes vectors of length 1 whose products are the mean of the cosines by words and by n-grams.
+    """Makes vectors of length 1 whose products are the mean of the cosines by words and by n-grams."""
 
-    Args:
-        words: the vocabulary [V].
-        pieces: character n-grams [G]; none: words alone.
-        idf: inverse document frequency of words, then of n-grams [V + G].
-    """
-
-    words: Sequence[str]
-    pieces: Sequence[str]
-    idf: Floats
+    words: Sequence[str]  # the vocabulary [V]
+    pieces: Sequence[str]  # character n-grams [G]; none: words alone
+    idf: Floats  # inverse document frequency of words, then of n-grams [V + G]
 
     @classmethod
     def fit(cls, documents: Documents, *, pieces: bool) -> tuple[Vectoriser, csr_array]:
-        """The vectoriser of training documents, and their vectors, csr [N, V + G].
-
-        Args:
-            documents: the training documents [N].
-            pieces: whether n-grams count.
-        """
+        """The vectoriser of training documents, by n-grams, too, if `pieces`, and their vectors, csr [N, V + G]."""
         grams = tuple(number_grams(documents.vocabulary)) if pieces else ()
         empty = cls(words=tuple(documents.vocabulary), pieces=grams, idf=np.zeros(0, dtype=np.float32))
         counted = empty.count(documents)
@@ -122,24 +112,14 @@ class Vectoriser:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Train:
-    """The training documents as vectors: one for all scorers that compare by the same terms, whether they were fitted or loaded.
+    """The training documents as vectors: one for all scorers that compare by the same terms, whether they were fitted or loaded."""
 
-    Args:
-        vectoriser: makes vectors of other documents.
-        similarity: compares these with the training documents.
-    """
-
-    vectoriser: Vectoriser
-    similarity: Similarity
+    vectoriser: Vectoriser  # makes vectors of other documents
+    similarity: Similarity  # compares these with the training documents
 
     @classmethod
     def fit(cls, documents: Documents, *, pieces: bool) -> Train:
-        """Of training documents.
-
-        Args:
-            documents: the training documents [N].
-            pieces: whether n-grams count.
-        """
+        """Of training documents [N], by n-grams, too, if `pieces`."""
 
         def make() -> Train:
             vectoriser, vectors = Vectoriser.fit(documents, pieces=pieces)
@@ -165,3 +145,18 @@ class Train:
 
 
 _LOADED: WeakValueDictionary[bytes, Train] = WeakValueDictionary()
+
+
+def name_largest(added: csr_array, words: Sequence[str]) -> list[Reason]:
+    """The words that add most for each label, largest first; none of those that add nothing.
+
+    Args:
+        added: what each word adds, csr [k, W].
+        words: what the columns are called [W].
+    """
+    found = []
+    for first, last in zip(added.indptr[:-1], added.indptr[1:], strict=True):
+        largest = first + np.argsort(-added.data[first:last], kind="stable")[:SHOWN]
+        named = tuple(words[added.indices[place]] for place in largest if added.data[place] > 0)
+        found.append(Reason(text=", ".join(named), words=named))
+    return found

@@ -1,1 +1,50 @@
-"""Shortlists: what proposes the labels worth scoring where there are too many to score them all."""
+"""The built-in shortlists: which labels are worth scoring where there are too many to score them all. Options and registration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plant_cli.api import NoOptions, Options, ShortlistSpec, hookimpl, option
+
+SHARE, SMALLEST, LARGEST = 32, 192, 4096
+"""Labels proposed by default: one of so many, within these limits."""
+
+
+class WordIndexOptions(Options):
+    """Options of the shortlist `words`."""
+
+    size: int | None = option(
+        None, "Labels proposed for a document by its words, at most. Default: one of 32, but no less than 192 and no more than 4,096.", ge=1
+    )
+    frequent: int | None = option(
+        None, "Labels with the most training documents, proposed for every document. Default: a third of `size`.", ge=0
+    )
+
+    def share_out(self, labels: int) -> tuple[int, int]:
+        """Labels proposed for a document by its words, and frequent ones, at most, of so many labels."""
+        size = min(max(SMALLEST, labels // SHARE), LARGEST) if self.size is None else self.size
+        return size, size // 3 if self.frequent is None else self.frequent
+
+    def most(self, labels: int) -> int:
+        """Labels proposed for a document, at most, of so many."""
+        return min(sum(self.share_out(labels)), labels)
+
+
+@hookimpl
+def plant_register_shortlists() -> Sequence[ShortlistSpec]:
+    """The built-in shortlists."""
+    return [
+        ShortlistSpec(
+            name="words",
+            summary="Labels whose relevant words the document has, by an inverted index over relevance, and the frequent labels.",
+            options=WordIndexOptions,
+            build="plant_shortlists.word_index:WordIndex",
+            most=WordIndexOptions.most,
+        ),
+        ShortlistSpec(
+            name="none",
+            summary="No shortlist: every label is looked at.",
+            options=NoOptions,
+            build="plant_shortlists.word_index:EveryLabel",
+        ),
+    ]

@@ -15,7 +15,7 @@ import torch
 from plant_backbones import plant_register_backbones
 from plant_decoders import LabelAttentionOptions
 from plant_decoders.label_attention import LabelAttention
-from plant_scorers.words import WordScorer
+from plant_scorers.word_relevance import WordScorer
 from scipy.sparse import csr_array
 
 from plant_cli.api import Choice, DecoderShape, MachineSection, ModelSection, SilentReporter
@@ -25,9 +25,9 @@ from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import choose_hardware
 from plant_cli.scoring.calibration import Calibration
 from plant_cli.scoring.frequency_linear import FrequencyLinear
+from plant_cli.scoring.fused_scorers import Combination, FusedScorers, NamedScorer
 from plant_cli.scoring.lexical import unit_rows
 from plant_cli.scoring.network_scores import NetworkModel
-from plant_cli.scoring.scorers import Combination, FusedScorers, NamedScorer
 from plant_cli.scoring.top_labels import Scoring
 from tests.benchmarks.contenders import Contender, run
 

@@ -15,7 +15,7 @@ from plant_datasets.synthetic_clinic import generate
 from plant_cli.api import ArtefactError, DataError, RecipeError, SilentReporter, UsageError
 from plant_cli.commands.suggest import _round, _write
 from plant_cli.report.text import format_cell
-from plant_cli.scoring.scorers import FusedScorers
+from plant_cli.scoring.fused_scorers import FusedScorers
 
 
 @pytest.fixture

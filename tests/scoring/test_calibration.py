@@ -27,9 +27,9 @@ from plant_cli.scoring.calibration import (
     fit_maps,
 )
 from plant_cli.scoring.frequency_linear import FrequencyLinear
+from plant_cli.scoring.fused_scorers import FusedScorers, ScoredDocuments
 from plant_cli.scoring.fusion import ScoredPairs, gather_pairs
 from plant_cli.scoring.network_scores import PairCollector
-from plant_cli.scoring.scorers import FusedScorers, ScoredDocuments
 from plant_cli.scoring.sparse_scores import keep_best
 
 

@@ -16,10 +16,10 @@ from plant_cli.runs.runner import RequestRunner
 from plant_cli.scoring.calibration import Calibration
 from plant_cli.scoring.explanations import _join, _mark_words, add_to_words, find_evidence
 from plant_cli.scoring.frequency_linear import FrequencyLinear
+from plant_cli.scoring.fused_scorers import Combination
 from plant_cli.scoring.models import ModelSource, TrainedModel
 from plant_cli.scoring.opened_models import open_model
 from plant_cli.scoring.scorer_files import read_scorers, write_scorers
-from plant_cli.scoring.scorers import Combination
 from plant_cli.scoring.top_labels import Scoring
 
 TEXTS = ["chills and fever", "the leg is broken", "", "nightly cough"]

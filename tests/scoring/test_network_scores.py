@@ -22,8 +22,8 @@ from plant_cli.network.reading import LiveReader, tokenize
 from plant_cli.scoring.averaging import Mean, average_members, find_best, join_mean
 from plant_cli.scoring.calibration import Calibration
 from plant_cli.scoring.frequency_linear import FrequencyLinear
+from plant_cli.scoring.fused_scorers import Combination
 from plant_cli.scoring.network_scores import WHOLE, Combine, NetworkModel, TopCollector, score_documents, top_labels
-from plant_cli.scoring.scorers import Combination
 from plant_cli.scoring.top_labels import Scoring, TopLabels
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
@@ -172,7 +172,7 @@ FEW_TEXTS = ["a fever", "a cough and a fever and much more to be said about it a
 PEAK = """
 import torch
 from plant_decoders.label_attention import LabelAttention
-from plant_decoders.options import LabelAttentionOptions
+from plant_decoders import LabelAttentionOptions
 from plant_backbones.tiny import TinyBackbone
 from plant_backbones import TinyOptions
 from plant_cli.api import DecoderShape, ModelSection, SilentReporter
@@ -182,7 +182,7 @@ from plant_cli.scoring.network_scores import NetworkModel
 from plant_cli.scoring.averaging import Mean, average_members, find_best, join_mean
 from plant_cli.scoring.calibration import Calibration
 from plant_cli.scoring.network_scores import WHOLE, Combine, NetworkModel, TopCollector, score_documents, top_labels
-from plant_cli.scoring.scorers import Combination
+from plant_cli.scoring.fused_scorers import Combination
 from plant_cli.scoring.top_labels import Scoring, TopLabels
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.assembly import Network

@@ -15,8 +15,8 @@ from plant_cli.api import ArtefactError, Choice
 from plant_cli.data.labels import LabelTable
 from plant_cli.scoring.calibration import Calibration, IsotonicMap
 from plant_cli.scoring.frequency_linear import FrequencyLinear
+from plant_cli.scoring.fused_scorers import Combination, FusedScorers, NamedScorer
 from plant_cli.scoring.scorer_files import FORMER, SCORERS, read_scorers, write_scorers
-from plant_cli.scoring.scorers import Combination, FusedScorers, NamedScorer
 
 
 def linear(sources: int) -> FrequencyLinear:

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 from clinic import Clinic
-from plant_scorers.words import WordScorer
+from plant_scorers.word_relevance import WordScorer
 
 from plant_cli.api import ArtefactError, ComponentError, DataError, Documents, Request, SilentReporter, UsageError
 from plant_cli.registry import installed

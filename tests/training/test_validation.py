@@ -16,9 +16,9 @@ from plant_cli.data.word_analysis import PLAIN
 from plant_cli.network.candidates import ShortlistedLabels
 from plant_cli.registry import installed
 from plant_cli.scoring.frequency_linear import FrequencyLinear
+from plant_cli.scoring.fused_scorers import FusedScorers, ScoredDocuments
 from plant_cli.scoring.fusion import gather_pairs
 from plant_cli.scoring.network_scores import TopCollector
-from plant_cli.scoring.scorers import FusedScorers, ScoredDocuments
 from plant_cli.scoring.sparse_scores import keep_best
 from plant_cli.scoring.top_labels import Scoring
 from plant_cli.training import validation

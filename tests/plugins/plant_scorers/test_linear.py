@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from plant_scorers import LinearOptions
 from plant_scorers.linear import LinearScorer, fit
-from plant_scorers.options import LinearOptions
 from plant_scorers.vectors import Vectoriser
 
 from plant_cli.api import ComponentError, Reason
@@ -64,7 +64,7 @@ def test_the_second_view_scores_by_all_weights_and_is_left_out_where_they_are_to
     every = weights(terms=1000)
     np.testing.assert_allclose(whole, scorer.vectoriser.transform(texts).toarray() @ every.T, atol=2e-3)
     assert np.abs(whole - pruned).max() > 0.01
-    again = LinearScorer.load(scorer.tensors())
+    again = LinearScorer.load(LinearOptions(), scorer.tensors())
     np.testing.assert_array_equal(again.score(texts)[1].toarray(), whole)
     monkeypatch.setattr("plant_scorers.linear.COEFFICIENTS", 10)
     fitted = fit(LinearOptions(terms=2), given)

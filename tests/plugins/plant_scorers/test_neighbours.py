@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from plant_scorers import NeighboursOptions
 from plant_scorers.neighbours import NeighbourScorer, fit
-from plant_scorers.options import NeighboursOptions
 
 from plant_cli.testing.scorers import TRAIN, read_sample, sample_input
 

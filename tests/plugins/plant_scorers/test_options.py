@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from plant_scorers.options import LinearOptions
+from plant_scorers import LinearOptions
 
 
 @pytest.mark.parametrize(

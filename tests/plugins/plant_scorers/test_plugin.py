@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from plant_scorers.plugin import plant_register_scorers
+from plant_scorers import plant_register_scorers
 
 from plant_cli.testing import scorers
 
@@ -36,6 +36,6 @@ def test_each_passes_the_published_checks(name: str) -> None:
 
 
 def test_registering_imports_no_numerics() -> None:
-    code = "import sys, plant_scorers.plugin as p; p.plant_register_scorers(); print([m for m in ('numpy', 'scipy') if m in sys.modules])"
+    code = "import sys, plant_scorers as p; p.plant_register_scorers(); print([m for m in ('numpy', 'scipy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from plant_scorers.reasons import SHOWN, name_largest
+from plant_scorers.vectors import SHOWN, name_largest
 from scipy.sparse import csr_array
 
 from plant_cli.api import Reason

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from plant_scorers.options import TitlesOptions
+from plant_scorers import TitlesOptions
 from plant_scorers.titles import TitleScorer, fit
 
 from plant_cli.api import Reason

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from plant_scorers.options import WordsOptions
-from plant_scorers.words import WordScorer, fit, positive_information
+from plant_scorers import WordsOptions
+from plant_scorers.word_relevance import WordScorer, fit, positive_information
 
 from plant_cli.testing.scorers import TEXTS, TRAIN, read_sample, sample_input
 

@@ -1,7 +1,7 @@
 """The shortlist that is registered is built from its options and proposes labels."""
 
 import numpy as np
-from plant_shortlists.plugin import plant_register_shortlists
+from plant_shortlists import plant_register_shortlists
 from scipy.sparse import csr_array
 
 from plant_cli.api import ShortlistInput

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from plant_shortlists.options import WordsOptions
-from plant_shortlists.words import WordIndex
+from plant_shortlists import WordIndexOptions
+from plant_shortlists.word_index import WordIndex
 from scipy.sparse import csr_array
 
 from plant_cli.api import ShortlistInput
@@ -42,7 +42,7 @@ def plain_scores(given: ShortlistInput, counts: np.ndarray[tuple[int], np.dtype[
 
 
 def propose(given: ShortlistInput, counts: csr_array, **options: int) -> list[set[int]]:
-    found = WordIndex(WordsOptions(**options), given).propose([""] * counts.shape[0], counts)
+    found = WordIndex(WordIndexOptions(**options), given).propose([""] * counts.shape[0], counts)
     return [set(labels.tolist()) for labels in found]
 
 
@@ -85,6 +85,6 @@ def test_by_default_it_proposes_a_share_of_the_labels_within_limits(labels: int,
         train_counts=np.arange(labels),
         documents=3,
     )
-    (found,) = WordIndex(WordsOptions(), given).propose([""], csr_array(np.array([[1.0, 0.0]])))
+    (found,) = WordIndex(WordIndexOptions(), given).propose([""], csr_array(np.array([[1.0, 0.0]])))
     by_words, frequent = range(min(size, labels)), range(max(0, labels - size // 3), labels)
     assert set(found.tolist()) == {*by_words, *frequent}  # by words the first ones, by frequency the last

@@ -8,48 +8,40 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, diags_array
 
-from plant_cli.api import ShortlistInput
+from plant_cli.api import NoOptions, ShortlistInput
 from plant_cli.kit import inverse_frequency, unit_rows, weigh_counts
-from plant_shortlists.options import WordsOptions
+from plant_shortlists import WordIndexOptions
 
 
 class WordIndex:
     """Proposes the labels of highest Σ (1 + ln tf) · idf · relevance over a document's words, and the most frequent ones.
 
     Relevance is that of `plant mig`, each label's scaled to length 1, so that labels with many words are not favoured.
-
-    Args:
-        options: see `WordsOptions`.
-        given: what was fitted on train.
     """
 
-    def __init__(self, options: WordsOptions, given: ShortlistInput) -> None:
+    def __init__(self, options: WordIndexOptions, given: ShortlistInput) -> None:
         self.size, frequent = options.share_out(len(given.train_counts))
         self.frequent = np.argsort(-given.train_counts, kind="stable")[:frequent]
         idf = inverse_frequency(given.documents, given.docs_with_word)
         self.by_word = csr_array((unit_rows(given.relevance) @ diags_array(idf)).T).astype(np.float32)
 
     def propose(self, texts: Sequence[str], counts: csr_array) -> list[npt.NDArray[np.int64]]:
-        """See `plant_cli.api.Shortlist.propose`."""
+        """Labels of each document, rising."""
         weights = weigh_counts(counts.astype(np.float32))
-        found = []
+        proposed = []
         for row in range(len(texts)):
             scores = weights[[row]] @ self.by_word  # one at a time: common words meet most labels
             best = scores.indices[np.argsort(-scores.data, kind="stable")[: self.size]]
-            found.append(np.union1d(best.astype(np.int64), self.frequent))
-        return found
+            proposed.append(np.union1d(best.astype(np.int64), self.frequent))
+        return proposed
 
 
 class EveryLabel:
-    """Proposes every label for every document.
+    """Proposes every label for every document."""
 
-    Args:
-        labels: how many labels L there are.
-    """
-
-    def __init__(self, labels: int) -> None:
-        self.labels = labels
+    def __init__(self, options: NoOptions, given: ShortlistInput) -> None:
+        self.labels = len(given.train_counts)
 
     def propose(self, texts: Sequence[str], counts: csr_array) -> list[npt.NDArray[np.int64]]:
-        """See `plant_cli.api.Shortlist.propose`."""
+        """All labels for each document."""
         return [np.arange(self.labels, dtype=np.int64)] * len(texts)

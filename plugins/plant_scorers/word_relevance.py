@@ -1,4 +1,4 @@
-"""The scorer `words`: what a document's words say for a label by their mutual information, every positive word counted."""
+"""The scorer `words`: cosine of a document's words with the relevance of words for a label by mutual information."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from plant_cli.kit import (
     unpack_matrix,
     unpack_strings,
 )
-from plant_scorers.options import WordsOptions
-from plant_scorers.reasons import name_largest
+from plant_scorers import WordsOptions
+from plant_scorers.vectors import name_largest
 
 Integers = npt.NDArray[np.int64]
 
@@ -58,17 +58,11 @@ def fit(options: WordsOptions, given: ScorerInput) -> FittedScorer:
 
 @dataclass(frozen=True, kw_only=True)
 class WordScorer:
-    """See `plant_cli.api.Scorer`.
+    """Scores by the relevance of a document's words."""
 
-    Args:
-        words: the vocabulary [V].
-        idf: inverse document frequency of each word [V].
-        relevance: of words for labels, csr [L, V]; rows of length 1, less what was pruned.
-    """
-
-    words: Sequence[str]
-    idf: npt.NDArray[np.float32]
-    relevance: csr_array
+    words: Sequence[str]  # the vocabulary [V]
+    idf: npt.NDArray[np.float32]  # inverse document frequency of each word [V]
+    relevance: csr_array  # of words for labels, csr [L, V]; rows of length 1, less what was pruned
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
@@ -78,7 +72,7 @@ class WordScorer:
         return make_vectors(count_known(documents, self._places), self.idf)
 
     def score(self, documents: Documents) -> list[csr_array]:
-        """See `Scorer.score`; one view."""
+        """One view."""
         return [score_words(self._transform(documents), self.relevance, unit=False).matrix]
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
@@ -86,10 +80,10 @@ class WordScorer:
         return name_largest(csr_array(self.relevance[list(labels)].multiply(self._transform(document))), self.words)
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
-        """See `Scorer.tensors`."""
+        """As arrays."""
         return {"words": pack_strings(self.words), "idf": self.idf, **pack_matrix("relevance", self.relevance)}
 
     @classmethod
-    def load(cls, tensors: Mapping[str, npt.NDArray[Any]]) -> WordScorer:
-        """The scorer again."""
+    def load(cls, options: WordsOptions, tensors: Mapping[str, npt.NDArray[Any]]) -> WordScorer:
+        """From arrays."""
         return cls(words=unpack_strings(tensors["words"]), idf=tensors["idf"], relevance=unpack_matrix("relevance", tensors))

@@ -27,9 +27,9 @@ from plant_cli.api import (
 from plant_cli.data.labels import LabelTable
 from plant_cli.data.word_analysis import PLAIN
 from plant_cli.registry import installed
+from plant_cli.scoring.fused_scorers import NamedScorer, ScorerError, ask, check_scores, explain_labels, score_parts
 from plant_cli.scoring.lexical import number_words
 from plant_cli.scoring.scorer_fitting import fit_scorers
-from plant_cli.scoring.scorers import NamedScorer, ScorerError, ask, check_scores, explain_labels, score_parts
 
 
 class Played:
