@@ -31,7 +31,6 @@ HOMES = {room: ROOT / "plant_cli" / room for room in ROOMS if (ROOT / "plant_cli
 AT_ROOT = {".ci", ".gitignore", ".pre-commit-config.yaml", "LICENSE", "README.md", "constraints.txt", "docs", "plant_cli", "plugins"}
 AT_ROOT |= {"mkdocs.yml", "pyproject.toml", "recipes", "requirements-cpu.lock", "requirements.lock", "tests"}
 SAME_MODULES = {
-    "checkpoints",
     "files",
     "labels",
     "metrics",
@@ -46,9 +45,6 @@ SAME_MODULES = {
 SAME_CLASSES = {
     "Evidence",
     "Figure",
-    "Place",
-    "Position",
-    "Training",
 }
 OWN_ROOMS = {"docs", "packaging", "benchmarks", "golden", "web", "faults"}
 

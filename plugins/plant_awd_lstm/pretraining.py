@@ -1,23 +1,183 @@
-"""Training of one language model: windows with carried state, a slanted rate, early stopping, exact resume."""
+"""Pretraining of the language model, with checkpoints, beside what counting alone reaches."""
 
 from __future__ import annotations
 
 import math
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from plant_awd_lstm.checkpoints import Position, Training, load_checkpoint, save_checkpoint
-from plant_awd_lstm.network import LanguageModel, State, detach
-from plant_awd_lstm.options import Direction, PretrainLmOptions
-from plant_awd_lstm.streams import IGNORED, IntArray, Streams, Window, document_batches
-from plant_cli.api import Interrupted, Reporter, TrainingError
+from plant_awd_lstm import Direction, PretrainLmOptions
+from plant_awd_lstm.language_model import (
+    BEGIN,
+    IGNORED,
+    UNKNOWN,
+    Encoder,
+    IntArray,
+    LanguageModel,
+    Sizes,
+    State,
+    Streams,
+    Vocabulary,
+    Window,
+    detach,
+    document_batches,
+    fit_vocabulary,
+    read_documents,
+)
+from plant_awd_lstm.language_model_files import Imported, import_weights, write_description, write_weights
+from plant_cli.api import (
+    Column,
+    DataError,
+    Interrupted,
+    Reporter,
+    Result,
+    SplitName,
+    StageContext,
+    Table,
+    TrainingError,
+    UsageError,
+    first_line,
+)
+from plant_cli.kit import find_device, replacing, write_json_lines
+
+Floats = npt.NDArray[np.float64]
+DISCOUNT = 0.75
+
+
+def unigram_perplexity(train: Sequence[IntArray], other: Sequence[IntArray], words: int) -> float:
+    """Perplexity of a model that knows how often each word occurs in train, plus one.
+
+    Args:
+        train: rows of each training document's tokens.
+        other: those of the documents that are scored.
+        words: size V of the vocabulary.
+    """
+    _, targets = _pairs(other, "forward")
+    return float(np.exp(-np.log(_unigram(train, words)[targets]).mean()))
+
+
+def bigram_perplexity(train: Sequence[IntArray], other: Sequence[IntArray], words: int, direction: Direction = "forward") -> float:
+    """Perplexity of a bigram model with absolute discounting, which falls back on the unigram model.
+
+        p(w | v) = max(c(v, w) − d, 0) / c(v) + d · followers(v) / c(v) · p(w), with d = 0.75
+
+    Source: Ney et al. 1994; Chen and Goodman 1999, section 2.6.
+    """
+    unigram = _unigram(train, words)
+    before, after = _pairs(train, direction)
+    keys, counts = np.unique(before * words + after, return_counts=True)
+    seen, followers = np.bincount(before, minlength=words), np.bincount(keys // words, minlength=words)
+    before, after = _pairs(other, direction)
+    place = np.minimum(np.searchsorted(keys, before * words + after), len(keys) - 1)
+    found = np.where(keys[place] == before * words + after, counts[place], 0)
+    known = np.maximum(seen[before], 1)
+    share = np.where(seen[before] > 0, DISCOUNT * followers[before] / known, 1.0)
+    chance = np.maximum(found - DISCOUNT, 0) / known + share * unigram[after]
+    return float(np.exp(-np.log(chance).mean()))
+
+
+def _unigram(train: Sequence[IntArray], words: int) -> Floats:
+    _, targets = _pairs(train, "forward")
+    counts = np.bincount(targets, minlength=words) + 1.0
+    chances: Floats = counts / counts.sum()
+    return chances
+
+
+def _pairs(documents: Sequence[IntArray], direction: Direction) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Each token of the documents with the one before it, [n] and [n]; a mark stands before and after every document."""
+    step = -1 if direction == "backward" else 1
+    text = np.concatenate([[BEGIN], *(part for document in documents for part in (document[::step], [BEGIN]))]).astype(np.int64)
+    return text[:-1], text[1:]
+
+
+KEPT = 2
+
+
+@dataclass(kw_only=True)
+class LanguageModelPosition:
+    """Where training stands.
+
+    Args:
+        epoch: under way (0-based).
+        window: windows of that epoch already read.
+        step: optimiser steps in all.
+        best: lowest validation perplexity so far.
+        best_epoch: the epoch it was reached in; −1 for the start.
+        loss_sum: sum of the epoch's losses so far.
+        history: a row for each epoch.
+    """
+
+    epoch: int = 0
+    window: int = 0
+    step: int = 0
+    best: float | None = None
+    best_epoch: int = -1
+    loss_sum: float = 0.0
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class LanguageModelTraining:
+    """All that training goes on from.
+
+    Args:
+        position: where it stands.
+        weights: of the model.
+        learned: the optimiser's state.
+        states: what is carried to the next window; None at the beginning of an epoch.
+        best: weights of the best epoch.
+    """
+
+    position: LanguageModelPosition
+    weights: dict[str, Tensor]
+    learned: dict[str, Any]
+    states: list[State] | None
+    best: dict[str, Tensor]
+
+
+def save_checkpoint(folder: Path, direction: Direction, training: LanguageModelTraining) -> None:
+    """Write a checkpoint and drop all but the last `KEPT`."""
+    content = {
+        "position": asdict(training.position),
+        "weights": training.weights,
+        "learned": training.learned,
+        "states": None if training.states is None else [list(state) for state in training.states],
+        "best": training.best,
+    }
+    path = folder / f"{direction}-{training.position.step:08d}-{training.position.epoch:04d}.pt"
+    with replacing(path) as partial, partial.open("wb") as file:
+        torch.save(content, file)
+    for old in sorted(folder.glob(f"{direction}-*.pt"))[:-KEPT]:
+        old.unlink()
+
+
+def load_checkpoint(folder: Path, direction: Direction, warn: Callable[[str], None]) -> LanguageModelTraining | None:
+    """The last checkpoint that can be read, in main memory; None if there is none. `warn` is called with each that cannot."""
+    for path in sorted(folder.glob(f"{direction}-*.pt"), reverse=True):
+        try:
+            found = torch.load(path, map_location="cpu", weights_only=True)
+            states = found["states"]
+            return LanguageModelTraining(
+                position=LanguageModelPosition(**found["position"]),
+                weights=found["weights"],
+                learned=found["learned"],
+                states=None if states is None else [(hidden, cell) for hidden, cell in states],
+                best=found["best"],
+            )
+        except Exception as error:  # whatever a damaged file makes of its reader
+            warn(f"the checkpoint {path} is damaged and is passed over ({type(error).__name__}: {first_line(error)})")
+    return None
+
 
 BETAS = (0.7, 0.99)  # Howard and Ruder 2018, section 4.1
 RISE, RATIO = 0.1, 32  # Howard and Ruder 2018, equation 3
@@ -25,7 +185,7 @@ IMPORTED_FACTOR = 2.6  # Howard and Ruder 2018, section 3.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class TrainingPlace:
     """Where a language model is trained.
 
     Args:
@@ -74,7 +234,7 @@ class Pretraining:
         options: PretrainLmOptions,
         *,
         imported: bool,
-        place: Place,
+        place: TrainingPlace,
     ) -> None:
         self.model, self.direction, self.options, self.place = model, direction, options, place
         self.streams = Streams(documents=train, direction=direction, batch=options.batch, window=options.window)
@@ -86,12 +246,12 @@ class Pretraining:
         self.rates = [options.rate, *(options.rate / factor ** (len(layers) - number) for number in range(len(layers)))]
         groups = [{"params": found, "lr": rate} for found, rate in zip([head, *layers], self.rates, strict=True)]
         self.optimizer = torch.optim.AdamW(groups, betas=BETAS, weight_decay=options.weight_decay)
-        self.position = Position()
+        self.position = LanguageModelPosition()
         self.best: dict[str, Tensor] = {}
         self.states: list[State] | None = None
         self.saved = time.monotonic()
 
-    def run(self) -> Position:
+    def run(self) -> LanguageModelPosition:
         """Train to the end, or to where patience runs out, and leave the best weights in the model.
 
         Raises:
@@ -109,7 +269,7 @@ class Pretraining:
         self.model.load_state_dict(self.best)
         return position
 
-    def _continue(self, found: Training) -> Position:
+    def _continue(self, found: LanguageModelTraining) -> LanguageModelPosition:
         self.model.load_state_dict(found.weights)
         self.optimizer.load_state_dict(found.learned)
         device = self.place.device
@@ -187,7 +347,7 @@ class Pretraining:
             self.best = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
 
     def _save(self) -> None:
-        training = Training(
+        training = LanguageModelTraining(
             position=self.position,
             weights=self.model.state_dict(),
             learned=self.optimizer.state_dict(),
@@ -242,3 +402,154 @@ def perplexity(model: LanguageModel, documents: Sequence[IntArray], direction: D
             todo="lower --rate or --clip, then --force; published weights that hold such numbers cannot be used",
         )
     return math.exp(min(700.0, lost / max(1, count)))
+
+
+HISTORY = "history.jsonl"
+CHECKPOINTS = "checkpoints"
+FEW_MATCHED = 0.1
+"""Share of words with published embeddings below which there is a warning."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Texts:
+    """The documents as rows of the vocabulary.
+
+    Args:
+        vocabulary: the words of train.
+        train: tokens of each training document.
+        validation: tokens of each validation document.
+    """
+
+    vocabulary: Vocabulary
+    train: Sequence[IntArray]
+    validation: Sequence[IntArray]
+
+    @property
+    def unknown(self) -> float:
+        """Share of validation tokens that have no embedding of their own."""
+        tokens = sum(map(len, self.validation))
+        return sum(int((document == UNKNOWN).sum()) for document in self.validation) / max(1, tokens)
+
+
+def pretrain(context: StageContext, options: PretrainLmOptions) -> Result:
+    """Fit the vocabulary on train, train the language models there, and keep of each the epoch with the lowest validation perplexity.
+
+    Raises:
+        DataError: the training texts have too few words, or published weights do not fit.
+        UsageError: options do not go together.
+        Interrupted: the user stopped the command; a checkpoint is saved.
+        TrainingError: the loss is not a number.
+    """
+    directions: list[Direction] = ["forward", "backward"] if options.directions == "both" else [options.directions]
+    published = {name: path for name, path in (("forward", options.weights), ("backward", options.weights_backward)) if path}
+    _require_words(options, published, directions)
+    texts = _read(context, options)
+    place = TrainingPlace(
+        device=_prepare_device(context),
+        checkpoints=context.folder / CHECKPOINTS,
+        reporter=context.reporter,
+        stopping=lambda: context.stopping,
+        resume=context.resume,
+        seed=context.machine.seed,
+    )
+    sizes = Sizes(embedding=options.embedding, hidden=options.hidden, layers=options.layers)
+    texts.vocabulary.save(context.folder)
+    history: list[dict[str, Any]] = []
+    reached: dict[str, float] = {}
+    for number, direction in enumerate(directions):
+        torch.manual_seed(context.machine.seed * 2 + number)
+        model = LanguageModel(Encoder(len(texts.vocabulary), sizes, options))
+        if direction in published:
+            taken = import_weights(model, texts.vocabulary, Path(published[direction]), Path(str(options.words)))
+            _tell_matched(direction, taken, context.reporter)
+        training = Pretraining(
+            model.to(place.device), direction, texts.train, texts.validation, options, imported=direction in published, place=place
+        )
+        position = training.run()
+        write_weights(context.folder, direction, model.encoder, texts.vocabulary)
+        history += position.history
+        reached[direction] = float(position.best or 0.0)
+        write_json_lines(context.folder / HISTORY, history)
+    write_description(context.folder, sizes, reached)
+    shutil.rmtree(place.checkpoints, ignore_errors=True)
+    return _report(texts, history, reached)
+
+
+def _tell_matched(direction: Direction, taken: Imported, reporter: Reporter) -> None:
+    told = f"{direction}: {taken.matched:,} of {taken.words:,} words have published embeddings"
+    if taken.matched < FEW_MATCHED * taken.words:
+        reporter.warn(f"{told}, all others start from the mean: is --words a list of the corpus's language, in lower case?")
+    else:
+        reporter.note(told)
+
+
+def _require_words(options: PretrainLmOptions, published: dict[str, str], directions: Sequence[str]) -> None:
+    idle = sorted(set(published) - set(directions))
+    if idle or bool(published) != (options.words is not None):
+        raise UsageError(
+            f"published weights are given for the direction {idle[0]}, which is not trained"
+            if idle
+            else "published weights and the words of their rows are given one without the other",
+            where="pretrain-lm, options weights, weights_backward and words",
+            expected="weights for the directions that are trained, and --words, the list of words that came with them",
+            todo="add what is missing, or leave them out to train from scratch",
+        )
+
+
+def _read(context: StageContext, options: PretrainLmOptions) -> Texts:
+    corpus = context.corpus()
+    splits: dict[SplitName, Sequence[str]] = {name: corpus.split(name).texts for name in ("train", "validation")}
+    vocabulary = fit_vocabulary(splits["train"], min_count=options.min_count, max_words=options.max_words)
+    found: dict[str, list[IntArray]] = {}
+    for name, texts in splits.items():
+        found[name] = []
+        with context.reporter.progress(f"tokenising {name}", len(texts), "documents") as task:
+            for start in range(0, len(texts), 512):
+                part = texts[start : start + 512]
+                found[name] += read_documents(vocabulary, part)
+                task.advance(len(part))
+    if not any(len(document) for document in found["validation"]):
+        raise DataError(
+            "no validation document has a word: the perplexity of the language model cannot be measured",
+            where="split validation",
+            expected="documents with text",
+            todo="look at the corpus with `plant data stats`",
+        )
+    return Texts(vocabulary=vocabulary, train=found["train"], validation=found["validation"])
+
+
+def _prepare_device(context: StageContext) -> torch.device:
+    device = find_device(context.machine.device)
+    if device.type == "cpu" and context.machine.threads:
+        torch.set_num_threads(context.machine.threads)
+    if device.type == "cuda" and context.machine.precision != "fp32":
+        torch.set_float32_matmul_precision("high")  # TF32
+    return device
+
+
+def _report(texts: Texts, history: Sequence[dict[str, Any]], reached: dict[str, float]) -> Result:
+    words = len(texts.vocabulary)
+    unigram = unigram_perplexity(texts.train, texts.validation, words)
+    bigrams = {name: bigram_perplexity(texts.train, texts.validation, words, name) for name in ("forward", "backward") if name in reached}
+    rows = [["unigram", None, None, unigram], *([f"bigram, {name}", None, None, value] for name, value in bigrams.items())]
+    rows += [[f"awd-lstm, {row['direction']}", row["epoch"], row["train"], row["validation"]] for row in history]
+    columns = [Column(name="model"), Column(name="epoch", kind="count"), Column(name="training perplexity", kind="exact")]
+    columns.append(Column(name="validation perplexity", kind="exact"))
+    kept = ", ".join(f"{name} {value:.2f}" for name, value in reached.items())
+    notes = [
+        f"kept: {kept}; perplexity over all tokens of validation and the end of each document, all models over the same {words:,} words",
+        f"{texts.unknown:.1%} of validation tokens have no embedding of their own and count as one word",
+    ]
+    if min(reached.values()) >= min(unigram, *bigrams.values()):
+        notes.append("the language model is no better than counting: train longer, or with more text")
+    return Result(
+        tables=[Table(title="Language models (validation)", columns=columns, rows=rows, notes=notes)],
+        next_step="plant pretrain-attn --backbone awd-lstm",
+        summary={
+            **{f"perplexity {name}": value for name, value in reached.items()},
+            "perplexity unigram": unigram,
+            **{f"perplexity bigram {name}": value for name, value in bigrams.items()},
+            "words": words,
+            "unknown": texts.unknown,
+        },
+    )

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from plant_awd_lstm.network import Encoder, LanguageModel, Sizes
-from plant_awd_lstm.options import PretrainLmOptions
+from plant_awd_lstm import PretrainLmOptions
+from plant_awd_lstm.language_model import Encoder, LanguageModel, Sizes
 from plant_awd_lstm.pretraining import Place, Pretraining
 from torch import nn
 from torch.nn import functional

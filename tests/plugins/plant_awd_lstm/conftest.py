@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from plant_awd_lstm.files import write_description, write_weights
-from plant_awd_lstm.network import Encoder, Sizes
-from plant_awd_lstm.options import AwdLstmOptions
-from plant_awd_lstm.vocabulary import Vocabulary, fit_vocabulary
+from plant_awd_lstm import AwdLstmOptions
+from plant_awd_lstm.language_model import Encoder, Sizes, Vocabulary, fit_vocabulary
+from plant_awd_lstm.language_model_files import write_description, write_weights
 
 TEXT = "the patient was admitted with fever and cough . no evidence of fracture ; pneumonia treated"
 SIZES = Sizes(embedding=6, hidden=9, layers=2)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from plant_awd_lstm.backbone import AwdLstmBackbone
-from plant_awd_lstm.options import AwdLstmOptions
+from plant_awd_lstm import AwdLstmOptions
+from plant_awd_lstm.lstm_backbone import AwdLstmBackbone
 
 from plant_cli.api import TrainingError
 

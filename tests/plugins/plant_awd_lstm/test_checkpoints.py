@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from plant_awd_lstm.checkpoints import Position, Training, load_checkpoint, save_checkpoint
+from plant_awd_lstm.pretraining import LanguageModelPosition, LanguageModelTraining, load_checkpoint, save_checkpoint
 
 
-def training(step: int) -> Training:
+def training(step: int) -> LanguageModelTraining:
     torch.manual_seed(step)
-    return Training(
-        position=Position(epoch=1, window=2, step=step, best=3.5, history=[{"epoch": 0, "train": None}]),
+    return LanguageModelTraining(
+        position=LanguageModelPosition(epoch=1, window=2, step=step, best=3.5, history=[{"epoch": 0, "train": None}]),
         weights={"w": torch.randn(3)},
         learned={"state": {0: {"exp_avg": torch.randn(3)}}, "param_groups": [{"lr": 0.1, "params": [0]}]},
         states=[(torch.randn(1, 2, 3), torch.randn(1, 2, 3))],

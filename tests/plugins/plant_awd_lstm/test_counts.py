@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from plant_awd_lstm.counts import DISCOUNT, bigram_perplexity, unigram_perplexity
-from plant_awd_lstm.vocabulary import BEGIN
+from plant_awd_lstm.language_model import BEGIN
+from plant_awd_lstm.pretraining import DISCOUNT, bigram_perplexity, unigram_perplexity
 
 WORDS = 9
 DRAW = np.random.default_rng(0)

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from plant_awd_lstm.files import read_description, read_weights, weights_path
-from plant_awd_lstm.network import Encoder, Sizes
-from plant_awd_lstm.options import AwdLstmOptions
-from plant_awd_lstm.vocabulary import Vocabulary
+from plant_awd_lstm import AwdLstmOptions
+from plant_awd_lstm.language_model import Encoder, Sizes, Vocabulary
+from plant_awd_lstm.language_model_files import read_description, read_weights, weights_path
 
 from plant_cli.api import ArtefactError
 

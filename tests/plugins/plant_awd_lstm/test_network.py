@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from plant_awd_lstm.network import Encoder, LanguageModel, LstmLayer, Sizes, detach, first_rows, locked_dropout
-from plant_awd_lstm.options import AwdLstmOptions
+from plant_awd_lstm import AwdLstmOptions
+from plant_awd_lstm.language_model import Encoder, LanguageModel, LstmLayer, Sizes, detach, first_rows, locked_dropout
 from torch import Tensor
 from torch.nn import functional
 

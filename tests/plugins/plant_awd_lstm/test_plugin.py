@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plant_awd_lstm.options import AwdLstmOptions, PretrainLmOptions
-from plant_awd_lstm.plugin import load, plant_register_backbones, plant_register_stages
-from plant_awd_lstm.vocabulary import fit_vocabulary
+from plant_awd_lstm import AwdLstmOptions, PretrainLmOptions, plant_register_backbones, plant_register_stages
+from plant_awd_lstm.language_model import fit_vocabulary
+from plant_awd_lstm.lstm_backbone import load
 
 from plant_cli.api import ComponentError, MachineSection
 from plant_cli.testing import backbones

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from plant_awd_lstm.checkpoints import Position
-from plant_awd_lstm.network import Encoder, LanguageModel, Sizes
-from plant_awd_lstm.options import PretrainLmOptions
-from plant_awd_lstm.pretraining import Place, Pretraining, perplexity, slanted
-from plant_awd_lstm.vocabulary import BEGIN
+from plant_awd_lstm import PretrainLmOptions
+from plant_awd_lstm.language_model import BEGIN, Encoder, LanguageModel, Sizes
+from plant_awd_lstm.pretraining import LanguageModelPosition, Pretraining, TrainingPlace, perplexity, slanted
 
 from plant_cli.api import Interrupted, SilentReporter, TrainingError
 
@@ -30,7 +28,9 @@ def make(
 ) -> Pretraining:
     torch.manual_seed(0)
     chosen = PretrainLmOptions(**{"epochs": 3, "batch": 3, "window": 8, "rate": 0.05, **options})
-    place = Place(device=torch.device("cpu"), checkpoints=folder, reporter=SilentReporter(), stopping=stopping, resume=resume, seed=5)
+    place = TrainingPlace(
+        device=torch.device("cpu"), checkpoints=folder, reporter=SilentReporter(), stopping=stopping, resume=resume, seed=5
+    )
     model = LanguageModel(Encoder(WORDS, SIZES, chosen))
     return Pretraining(model, "forward", TRAIN, OTHER, chosen, imported=imported, place=place)
 
@@ -174,7 +174,7 @@ def test_rates_rise_and_fall() -> None:
 
 def test_a_loss_that_is_not_a_number_is_told(tmp_path: Path) -> None:
     training = make(tmp_path)
-    training.position = Position(history=[{}])
+    training.position = LanguageModelPosition(history=[{}])
     with torch.no_grad():
         training.model.output_bias[4] = float("nan")
     with pytest.raises(TrainingError, match="not a number in epoch 1, window 1"):

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from plant_awd_lstm.network import Encoder, LanguageModel
-from plant_awd_lstm.options import AwdLstmOptions
-from plant_awd_lstm.published import import_weights, read_words
-from plant_awd_lstm.vocabulary import BEGIN, PAD, UNKNOWN, Vocabulary
+from plant_awd_lstm import AwdLstmOptions
+from plant_awd_lstm.language_model import BEGIN, PAD, UNKNOWN, Encoder, LanguageModel, Vocabulary
+from plant_awd_lstm.language_model_files import import_weights, read_words
 from safetensors.torch import save_file
 from torch import Tensor
 

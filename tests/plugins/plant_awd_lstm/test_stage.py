@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 import torch
 from clinic import Clinic, Interrupting
-from plant_awd_lstm.vocabulary import PAD
+from plant_awd_lstm.language_model import PAD
 from safetensors.torch import load_file, save_file
 
 from plant_cli.api import ArtefactError, ComponentError, DataError, Interrupted, Request, SilentReporter, UsageError

@@ -6,8 +6,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from plant_awd_lstm.streams import IGNORED, Streams, document_batches
-from plant_awd_lstm.vocabulary import BEGIN, PAD
+from plant_awd_lstm.language_model import BEGIN, IGNORED, PAD, Streams, document_batches
 
 DOCUMENTS = [np.array(d, dtype=np.int32) for d in ([10, 11, 12, 13, 14], [20], [], [30, 31, 32], [40, 41])]
 

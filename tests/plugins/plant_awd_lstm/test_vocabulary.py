@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from plant_awd_lstm.vocabulary import BEGIN, SPECIAL, UNKNOWN, Vocabulary, fit_vocabulary, read_documents, read_vocabulary
+from plant_awd_lstm.language_model import BEGIN, SPECIAL, UNKNOWN, Vocabulary, fit_vocabulary, read_documents, read_vocabulary
 
 from plant_cli.api import ArtefactError, DataError
 

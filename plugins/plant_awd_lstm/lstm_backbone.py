@@ -11,11 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from plant_awd_lstm.files import read_description, read_weights, write_description, write_weights
-from plant_awd_lstm.network import Encoder, Outputs, detach, first_rows
-from plant_awd_lstm.options import AwdLstmOptions
-from plant_awd_lstm.vocabulary import BEGIN, PAD, read_vocabulary
-from plant_cli.api import TokenBatch, TrainingError
+from plant_awd_lstm import AwdLstmOptions
+from plant_awd_lstm.language_model import BEGIN, PAD, Encoder, Outputs, detach, first_rows, read_vocabulary
+from plant_awd_lstm.language_model_files import read_description, read_weights, write_description, write_weights
+from plant_cli.api import Backbone, ComponentError, MachineSection, TokenBatch, TrainingError
 from plant_cli.kit import split_layers
 
 
@@ -139,3 +138,20 @@ class AwdLstmBackbone:
     def restore(self, folder: Path) -> None:
         """See `plant_cli.api.Backbone.restore`."""
         read_weights(folder, self.options.direction, self.network, self.vocabulary)
+
+
+def load(options: AwdLstmOptions, machine: MachineSection) -> Backbone:
+    """Read the language model.
+
+    Raises:
+        ComponentError: no language model is named.
+        ArtefactError: it is missing or damaged.
+    """
+    if options.language_model is None:
+        raise ComponentError(
+            "the backbone 'awd-lstm' has no language model to read with, and so no vocabulary",
+            where="model.backbone, option language_model",
+            expected="a run with a finished pretrain-lm, or the folder of one",
+            todo="run plant pretrain-lm first, or --set model.backbone.language_model=OTHER-RUN/pretrain-lm",
+        )
+    return AwdLstmBackbone(options, Path(options.language_model))
