@@ -341,10 +341,12 @@ class BadRows:
     Args:
         strict: the first is an error.
         rejects: where `close` writes them.
+        todo: what to do about the first one, where it is an error.
     """
 
     strict: bool = False
     rejects: Path | None = None
+    todo: str = ADVICE
     rows: list[BadRow] = field(default_factory=list)
 
     @classmethod
@@ -359,7 +361,7 @@ class BadRows:
         """Take note of one; `DataError` if none is allowed."""
         row = BadRow(path=path, line=line, column=column, why=why, content=content)
         if self.strict:
-            raise DataError(f"a row cannot be read: {why}", where=row.place, expected=expected, todo=ADVICE)
+            raise DataError(f"a row cannot be read: {why}", where=row.place, expected=expected, todo=self.todo)
         self.rows.append(row)
 
     def close(self) -> list[str]:

@@ -1,19 +1,16 @@
-"""Labels of documents as a run keeps them: without the blanks around them, and none that is empty."""
+"""Tables of every format: read lazily, written atomically; cells that hold lists, and sparse matrices."""
 
 from __future__ import annotations
 
 import ast
-import csv
 import io
 import json
 import re
 import stat
 import tokenize
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from polars.exceptions import PolarsError
@@ -21,27 +18,9 @@ from scipy.sparse import csr_array, load_npz
 
 from plant_cli.api.errors import DataError, first_line, near_names
 from plant_cli.data.files import replacing
-from plant_cli.data.lines import SUFFIXES, BadRows, bare_name, compress, find_encoding, open_bytes, read_bytes, spool, writing_bytes
+from plant_cli.data.lines import SUFFIXES, BadRows, bare_name, compress, spool, writing_bytes
 from plant_cli.data.parquet import panics_as_errors
-from plant_cli.data.text_tables import (
-    Piece,
-    Place,
-    cut_lines,
-    cut_rows,
-    end_of_rows,
-    explain_values,
-    find_separator_of,
-    keep_lines,
-    keep_rows,
-    mend_line_ends,
-    parse_lines,
-    parse_rows,
-    parse_text,
-    read_blocks,
-    refuse_other_encodings,
-    refuse_repeated_names,
-    salvage,
-)
+from plant_cli.data.text_tables import peek_names, peek_text, read_text_table
 
 _BLANKS = r"^\s+|\s+$"
 
@@ -108,165 +87,10 @@ def load_sparse(path: Path) -> csr_array:
         raise ValueError(first_line(error)) from error
 
 
-Schema = Mapping[str, pl.DataType]
-
-
-def spool_table(path: Path, codec: str, bad: BadRows | None) -> pl.LazyFrame | None:
-    """Read JSON lines, CSV or TSV block by block; what is given, said and refused is what `text_tables` does with the whole file.
-
-    One thing is refused earlier: numbers beside true and false in a column, even if a later piece makes it a column of strings.
-
-    Args:
-        path: the file.
-        codec: of its text, as `find_encoding` gives it.
-        bad: takes the rows that cannot be read; without it the first such row is an error.
-
-    Returns:
-        The table, read from files when collected; None for a JSON list, for the line ends of old Macs, for a header
-        or a line as large as a block: these are not cut.
-    """
-    first = next(read_blocks(path, codec), b"")
-    start = first[:4096].lstrip()[:1]
-    if start == b"[" or mend_line_ends(first) is not first or b"\n" not in first:
-        return None
-    lenient = None if bad is None or bad.strict else bad
-    if start == b"{":
-        frames = _spool_lines(partial(cut_lines, path, codec), lenient)
-        if not frames:
-            raise DataError(
-                "no line of the file can be read", where=str(path), expected="a JSON object on each line", todo="make the file again"
-            )
-        return pl.concat(frames)
-    separator, content, skipped = find_separator_of(first)
-    if separator is None:
-        parse_text(first, path)  # says why it is no table
-        return None
-    header = content[: end_of_rows(content, separator, keep=1)]
-    if not header.endswith(b"\n"):
-        return None
-    top = Place(path, lines=skipped)
-    refuse_other_encodings(header, top)
-    refuse_repeated_names(header, top, separator)
-    begin = replace(top, lines=skipped + header.count(b"\n"), bytes=len(first) - len(content) + len(header))
-    return pl.concat(spool(_parse_rows(cut_rows(path, codec, separator, begin), header, separator, lenient)))
-
-
-def _parse_rows(pieces: Iterable[Piece], header: bytes, separator: str, bad: BadRows | None) -> Iterator[pl.DataFrame]:
-    """The header is set before the rows of each piece."""
-    lines, rows, empty = header.count(b"\n"), 0, True
-    for place, piece in pieces:
-        own = replace(place, lines=place.lines - lines, rows=rows, bytes=place.bytes - len(header))
-        frame, _ = _read(
-            lambda content, place: parse_rows(content, separator, place),
-            lambda content, place, bad: keep_rows(content, separator, place, bad),
-            (own, header + piece),
-            bad,
-        )
-        yield frame
-        rows, empty = rows + frame.height, False
-    if empty:
-        yield parse_rows(header, separator, Place(Path()))
-
-
-def _read(
-    parse: Callable[[bytes, Place], pl.DataFrame], keep: Callable[[bytes, Place, BadRows], bytes], piece: Piece, bad: BadRows | None
-) -> tuple[pl.DataFrame, bytes]:
-    """A piece as a table, and its content; if it cannot be read, without the rows that are to blame."""
-    place, content = piece
-    try:
-        refuse_other_encodings(content, place)
-        return parse(content, place), content
-    except DataError:
-        if bad is None or b"\0" in content:
-            raise
-        before = len(bad.rows)
-        sound = keep(content, place, bad)
-        if len(bad.rows) == before:
-            raise
-    return parse(sound, place) if sound.strip() else pl.DataFrame(), sound
-
-
-class _Unlike(Exception):
-    """A piece has other columns or types than the first."""
-
-
-def _spool_lines(cut: Callable[[], Iterable[Piece]], bad: BadRows | None) -> Sequence[pl.LazyFrame]:
-    """Pieces in one schema. Mostly each says the same; else all are read once more, since only all together say what the types are."""
-    before = 0 if bad is None else len(bad.rows)
-    try:
-        return spool(frame for frame, _, _ in _parse_lines(cut(), bad, alike=True))
-    except _Unlike:
-        schema = _join_schemas(cut, bad if bad is None else replace(bad, rows=[]))
-        if bad is not None:
-            del bad.rows[before:]
-    return spool(parse_lines(content, place, schema) for _, content, place in _parse_lines(cut(), bad))
-
-
-def _parse_lines(pieces: Iterable[Piece], bad: BadRows | None, *, alike: bool = False) -> Iterator[tuple[pl.DataFrame, bytes, Place]]:
-    """Each piece as a table, its sound content, and its place; `_Unlike` if they shall be `alike` and are not."""
-    first: Schema | None = None
-    for place, content in pieces:
-        if content.strip():
-            frame, sound = _read(parse_lines, keep_lines, (place, content), bad)
-            if not sound.strip():
-                continue
-            first = frame.schema if first is None else first
-            if alike and frame.schema != first:
-                raise _Unlike
-            yield frame, sound, place
-
-
-def _join_schemas(cut: Callable[[], Iterable[Piece]], bad: BadRows | None) -> Schema:
-    """The schema that polars finds in all pieces together; `DataError` if there is none."""
-    rows = dict.fromkeys(_show_row(frame.schema) for frame, _, _ in _parse_lines(cut(), bad))
-    try:
-        return _find_schema(rows)
-    except PolarsError as error:
-        raise _explain(cut(), bad) from error
-
-
-def _find_schema(rows: Iterable[str]) -> Schema:
-    return pl.read_ndjson("\n".join(rows).encode(), infer_schema_length=None).schema
-
-
-def _explain(pieces: Iterable[Piece], bad: BadRows | None) -> DataError:
-    """The error about the first line whose types do not fit those before it."""
-    rows: dict[str, None] = {}
-    for frame, content, place in _parse_lines(pieces, bad):
-        before = list(rows)
-        rows[_show_row(frame.schema)] = None
-        try:
-            _find_schema(rows)
-        except PolarsError:
-            lines = [line for line in enumerate(content.decode().split("\n"), start=1) if line[1].strip()]
-            return explain_values([*((1 - place.lines, row) for row in before), *lines], place)
-    raise AssertionError("all pieces together have no schema, so some piece does not fit those before it")
-
-
-def _show_row(schema: Schema) -> str:
-    return json.dumps({name: _show_value(kind) for name, kind in schema.items()})
-
-
-def _show_value(kind: Any) -> object:
-    """A value from which polars takes the type that it is of."""
-    if isinstance(kind, pl.List):
-        return [] if kind.inner == pl.Null else [_show_value(kind.inner)]
-    if isinstance(kind, pl.Struct):
-        return {field.name: _show_value(field.dtype) for field in kind.fields}
-    if kind == pl.Null:
-        return None
-    if kind == pl.Boolean:
-        return True
-    if kind.is_integer():
-        return 1
-    return 1.5 if kind.is_float() else "x"
-
-
 FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 READABLE = "a Parquet, JSON lines, CSV or TSV file (the last three may be compressed with gzip or zstd)"
 _PARQUET = b"PAR1"
-_PEEK = 1 << 20
-LARGE = 1 << 26  # bytes of text; a larger table is not held
+LARGE = 1 << 26  # bytes of a table; a larger one in text is not held
 _ZIP = b"PK\x03\x04"
 
 
@@ -289,54 +113,18 @@ def scan_table(path: Path, *, encoding: str | None = None, bad: BadRows | None =
     if head == _ZIP:
         todo = "unpack it, or save the sheet as CSV"
         raise DataError("the file is a zip archive or a spreadsheet", where=str(path), expected=READABLE, todo=todo)
-    content, complete = _read_up_to(path, LARGE)
-    codec = find_encoding(content[:4], encoding, str(path))
-    if not complete:
-        del content
-        spooled = spool_table(path, codec, bad)
-        if spooled is not None:
-            return spooled
-        content = read_bytes(path, READABLE)
-    content = content if codec == "utf-8-sig" else _recode(content, codec, path)
-    try:
-        return parse_text(content, path).lazy()
-    except DataError:
-        sound = None if bad is None or bad.strict else salvage(content, path, bad)
-        if sound is None:
-            raise
-        return parse_text(sound, path).lazy()
-
-
-def _read_up_to(path: Path, size: int) -> tuple[bytes, bool]:
-    """The first bytes of a file, decompressed, and whether that is all of it."""
-    with open_bytes(path, READABLE) as stream:
-        content = stream.read(size)
-        return content, not stream.read(1)
+    frames = read_text_table(path, encoding, BadRows(strict=True, todo="mend or remove this row") if bad is None else bad)
+    held: list[pl.DataFrame] = []
+    for frame in frames:
+        held.append(frame)
+        if sum(one.estimated_size() for one in held) > LARGE:
+            return pl.concat(spool(chain(held, frames)), how="diagonal_relaxed")
+    return pl.concat(held, how="diagonal_relaxed").lazy()
 
 
 def peek_columns(path: Path, encoding: str | None = None) -> list[str]:
-    """The columns of a table, from its first lines; none where they cannot be told so (a JSON list, what is no table)."""
-    if _head(path) == _PARQUET:
-        return _scan_parquet(path).collect_schema().names()
-    with open_bytes(path, READABLE) as stream:
-        start = stream.read(_PEEK)
-    text = start.decode(find_encoding(start[:4], encoding, str(path)), "ignore")
-    lines = [line for line in text.splitlines() if line.strip()]
-    if not lines or "\0" in text:
-        return []
-    if lines[0].lstrip().startswith("{"):
-        return _keys(lines[0])
-    separator, content, _ = find_separator_of("\n".join(lines).encode())
-    names = [] if separator is None else next(csv.reader([content.split(b"\n", 1)[0].decode()], delimiter=separator), [])
-    return list(names)
-
-
-def _keys(line: str) -> list[str]:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return []
-    return list(value) if isinstance(value, dict) else []
+    """The columns of a table, from its first lines; none where they cannot be told (a JSON list, what is no table)."""
+    return _scan_parquet(path).collect_schema().names() if _head(path) == _PARQUET else peek_names(peek_text(path, encoding))
 
 
 def text_columns(given: str, columns: Sequence[str]) -> list[str]:
@@ -511,16 +299,3 @@ def _scan_parquet(path: Path) -> pl.LazyFrame:
         expected="a Parquet file with its footer",
         todo="copy or make the file again; a download may have stopped half way",
     ) from reason
-
-
-def _recode(content: bytes, codec: str, path: Path) -> bytes:
-    try:
-        return content.decode(codec).encode()
-    except UnicodeDecodeError as error:
-        before = content[: error.start].decode(codec, "replace")
-        raise DataError(
-            f"the file is not {codec.upper()}: {error.reason}",
-            where=f"{path}, line {before.count(chr(10)) + 1}, column {len(before) - before.rfind(chr(10))}",
-            expected=f"text in {codec.upper()}, as its first bytes or --encoding say",
-            todo="name its encoding with --encoding, or make the file again",
-        ) from error

@@ -88,19 +88,19 @@ BAD = {
     "truncated parquet": (b"PAR1" + b"\0" * 100, "truncated or damaged", "104 bytes"),
     "parquet with a false footer": (b"PAR1" + b"\0" * 100 + b"PAR1", "truncated or damaged", "108 bytes"),
     "truncated gzip": (gzip.compress(b"text,labels\n" * 99)[:-9], "gzip file is truncated", "x.bin"),
-    "latin 1": ("text,labels\na,b\ncaf\u00e9,b\n".encode("latin-1"), "not UTF-8", "line 3, column 4, byte 19 (0xe9)"),
+    "latin 1": ("text,labels\na,b\ncaf\u00e9,b\n".encode("latin-1"), "byte 0xe9 is not UTF-8", "line 3, column 4"),
     "two columns of one name": (b"id,text,id\na,b,c\n", "2 columns are called 'id'", "line 1: id, text, id"),
     "digits": (b'{"a": ' + b"9" * 5000 + b"}\n", "cannot be read", "line 1"),
     "digits in a list": (b'[{"a": ' + b"9" * 5000 + b"}]\n", "cannot be read", "x.bin"),
     "deep line": (b'{"a": ' + b"[" * 3000 + b"]" * 3000 + b"}\n", "cannot be read", "line 1"),
     "deep list": (b'[{"a": ' + b"[" * 100000, "cannot be read", "x.bin"),
-    "truncated utf 16": ("text,labels\na,b\n".encode("utf-16")[:-1], "not UTF-16", "line 2, column 4"),
-    "binary": (b"\x7fELF\0\0\0\1", "not text", "line 1"),
+    "truncated utf 16": ("text,labels\na,b\n".encode("utf-16")[:-1], "not UTF-16", "line 2"),
+    "binary": (b"\x7fELF\0\0\0\1", "not text", "character 5"),
     "late zero byte": (b"text,labels\n" + b"a,b\n" * 2000 + b"\0,b\n", "zero byte", "line 2002"),
     "archive": (b"PK\x03\x04rest", "zip archive", "x.bin"),
     "damaged zstd": (b"\x28\xb5\x2f\xfdrest", "zstd file is truncated", "x.bin"),
     "prose": (b"Dear all\nthis is prose\n", "not a table", "line 1: 'Dear all'"),
-    "too many fields": (b'text,labels\n"a\nb",c\nd,e,f\n', "3 fields, the header 2", "line 4, row 2"),
+    "too many fields": (b'text,labels\n"a\nb",c\nd,e,f\n', "3 fields, the header has 2", "line 4"),
     "open quotes": (b'text,labels\na,b\nc,"d\n', "not closed", "line 3"),
     "broken json line": (b'{"text": "a"}\n{"text": \n', "not JSON", "line 2"),
     "list on a json line": (b'{"text": "a"}\n[1]\n', "a JSON list", "line 2"),
@@ -194,7 +194,7 @@ def test_rows_that_cannot_be_read_go_to_whom_asks_for_them(tmp_path: Path) -> No
     bad = BadRows()
     assert collect(scan_table(path, bad=bad), "x").rows() == [("a", "b"), ("f", "g")]
     assert [row.place for row in bad.rows] == [f"{path}, line 3"]
-    with pytest.raises(DataError, match="3 fields, the header 2"):
+    with pytest.raises(DataError, match="3 fields, the header has 2"):
         scan_table(path, bad=BadRows(strict=True))
 
 
