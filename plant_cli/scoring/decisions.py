@@ -29,19 +29,12 @@ AGAIN = "train again: plant finetune --force"
 
 @dataclass(frozen=True, kw_only=True)
 class Thresholds:
-    """What a trained network was tuned to.
+    """From which score a label is assigned, or reviewed."""
 
-    Args:
-        value: one number, or one per label of train [L].
-        objective: what they maximise on validation: micro-F1, macro-F1 or per-label; or the target that they reach there.
-        review: the score from which a label is reviewed, per label of train [L]; None: nothing is.
-        split: what they were tuned on: validation, or train by left-out scores where there is no validation.
-    """
-
-    value: float | Floats
-    objective: str
-    review: Floats | None = None
-    split: str = VALIDATION
+    value: float | Floats  # one number, or one per label of train [L]
+    objective: str  # what they maximise on validation: micro-F1, macro-F1 or per-label; or the target that they reach there
+    review: Floats | None = None  # the score from which a label is reviewed, per label of train [L]; None: nothing is
+    split: str = VALIDATION  # what they were tuned on: validation, or train by left-out scores where there is no validation
 
     @property
     def source(self) -> str:
@@ -53,15 +46,10 @@ class Thresholds:
         return self.value[labels] if isinstance(self.value, np.ndarray) else np.full(labels.shape, self.value)
 
     def decide(self, labels: Integers, scores: Floats) -> list[list[str]]:
-        """`assign`, `review` or `reject` for each of these labels.
-
-        Args:
-            labels: rows of the label index [N, K].
-            scores: their scores [N, K].
-        """
+        """`assign`, `review` or `reject` for labels [N, K] (rows of the label index) of some scores [N, K]."""
         reviewed = np.zeros(scores.shape, dtype=bool) if self.review is None else scores >= self.review[labels]
-        said: list[list[str]] = np.where(scores >= self.select(labels), ASSIGN, np.where(reviewed, REVIEW, REJECT)).tolist()
-        return said
+        decisions: list[list[str]] = np.where(scores >= self.select(labels), ASSIGN, np.where(reviewed, REVIEW, REJECT)).tolist()
+        return decisions
 
 
 def describe_source(split: str) -> str:

@@ -87,34 +87,23 @@ EDGE = " "
 
 
 def cut_word(word: str, shortest: int = SHORTEST, longest: int = LONGEST) -> list[str]:
-    """The character n-grams of a word between two spaces, which mark its ends; with repeats.
-
-    Args:
-        word: without spaces.
-        shortest: characters of the shortest n-grams.
-        longest: characters of the longest ones; a word that is shorter with its spaces is one n-gram itself.
-    """
+    """The character n-grams of a word between two spaces, which mark its ends; with repeats. A word that is too short for one is one."""
     text = f"{EDGE}{word}{EDGE}"
     sizes = range(shortest, min(longest, len(text)) + 1)
     return [text[start : start + size] for size in sizes for start in range(len(text) - size + 1)] or [text]
 
 
 @lru_cache(maxsize=4)
-def cut_words(words: tuple[str, ...], shortest: int = SHORTEST, longest: int = LONGEST) -> tuple[Mapping[str, int], csr_array]:
-    """A number for each n-gram of some words, in the order in which they come, and how often each is in each word, csr [W, G] float32.
+def cut_words(words: tuple[str, ...]) -> tuple[Mapping[str, int], csr_array]:
+    """A number for each n-gram of distinct words, in the order in which they come, and how often each is in each word, csr [W, G] float32.
 
     Every scorer that reads a vocabulary asks for the same: the last answers are kept.
-
-    Args:
-        words: distinct words [W].
-        shortest: characters of the shortest n-grams.
-        longest: characters of the longest ones; a word that is shorter with its spaces is one n-gram itself.
     """
     numbers: dict[str, int] = {}
     columns: list[int] = []
     ends = [0]
     for word in words:
-        columns += [numbers.setdefault(gram, len(numbers)) for gram in cut_word(word, shortest, longest)]
+        columns += [numbers.setdefault(gram, len(numbers)) for gram in cut_word(word)]
         ends.append(len(columns))
     cells = (np.ones(len(columns), dtype=np.float32), np.array(columns, dtype=np.int32), np.array(ends))
     matrix = csr_array(cells, shape=(len(words), len(numbers)))
@@ -122,31 +111,29 @@ def cut_words(words: tuple[str, ...], shortest: int = SHORTEST, longest: int = L
     return MappingProxyType(numbers), matrix
 
 
-def number_grams(words: Iterable[str], shortest: int = SHORTEST, longest: int = LONGEST) -> Mapping[str, int]:
+def number_grams(words: Iterable[str]) -> Mapping[str, int]:
     """A number for each n-gram of some words, in the order in which they come."""
-    return cut_words(tuple(words), shortest, longest)[0]
+    return cut_words(tuple(words))[0]
 
 
-def count_grams(words: Sequence[str], numbers: Mapping[str, int], shortest: int = SHORTEST, longest: int = LONGEST) -> csr_array:
+def count_grams(words: Sequence[str], numbers: Mapping[str, int]) -> csr_array:
     """How often each n-gram is in each word, csr [W, G] float32.
 
     Args:
         words: distinct words [W].
         numbers: column of each n-gram that counts, 0 ≤ column < G; others are left out.
-        shortest: characters of the shortest n-grams.
-        longest: characters of the longest ones.
     """
-    own, counts = cut_words(tuple(words), shortest, longest)
+    own, counts = cut_words(tuple(words))
     columns = np.fromiter((numbers.get(gram, -1) for gram in own), dtype=np.int32, count=len(own))
     return choose_columns(counts, columns, len(numbers))
 
 
 def choose_columns(matrix: csr_array, columns: npt.NDArray[np.integer[Any]], width: int) -> csr_array:
-    """A csr matrix [R, W] with its columns in other places [R, width]; columns of −1 are left out. Columns of a row ascend.
+    """A csr matrix [R, W] with its columns moved [R, width]; columns of a row ascend.
 
     Args:
         matrix: csr [R, W].
-        columns: the new place of each column [W], distinct where it is not −1.
+        columns: the new position of each column [W], distinct; −1: it is left out.
         width: columns of the result.
     """
     known = np.append(columns, -1)[matrix.indices] >= 0
@@ -160,41 +147,37 @@ Ints = npt.NDArray[np.int64]
 
 
 def number_words(texts: Iterable[Sequence[str]]) -> Documents:
-    """Documents of words.
-
-    Args:
-        texts: the words of each document in order [B].
-    """
-    places: dict[str, int] = {}
+    """Documents from the words of each in order [B]."""
+    columns: dict[str, int] = {}
     parts, ends = [], [0]
     for words in texts:
-        parts.append(np.fromiter((places.setdefault(word, len(places)) for word in words), dtype=np.int32, count=len(words)))
+        parts.append(np.fromiter((columns.setdefault(word, len(columns)) for word in words), dtype=np.int32, count=len(words)))
         ends.append(ends[-1] + len(words))
     numbers = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
-    return Documents(vocabulary=tuple(places), numbers=numbers, ends=np.array(ends, dtype=np.int64))
+    return Documents(vocabulary=tuple(columns), numbers=numbers, ends=np.array(ends, dtype=np.int64))
 
 
-def count_known(documents: Documents, places: Mapping[str, int]) -> csr_array:
+def count_known(documents: Documents, columns: Mapping[str, int]) -> csr_array:
     """How often each word of another vocabulary is in each document, csr [B, V] float64, columns ascending.
 
     Args:
         documents: any number B.
-        places: column of each word, 0 ≤ column < V; words without one are left out.
+        columns: column of each word, 0 ≤ column < V; words without one are left out.
     """
-    columns = np.fromiter((places.get(word, -1) for word in documents.vocabulary), dtype=np.int64, count=len(documents.vocabulary))
-    return choose_columns(documents.counts, columns, len(places))
+    moved = np.fromiter((columns.get(word, -1) for word in documents.vocabulary), dtype=np.int64, count=len(documents.vocabulary))
+    return choose_columns(documents.counts, moved, len(columns))
 
 
-def cut_vocabulary(documents: Documents, places: Mapping[str, int]) -> csr_array:
+def cut_vocabulary(documents: Documents, columns: Mapping[str, int]) -> csr_array:
     """How often each character n-gram is in each word of the documents' vocabulary, csr [W, G] float64.
 
     Documents of one vocabulary (passages of others, some of others) share it: their counts times it are counts of n-grams.
 
     Args:
         documents: whose vocabulary is cut.
-        places: column of each n-gram, 0 ≤ column < G; others are left out.
+        columns: column of each n-gram, 0 ≤ column < G; others are left out.
     """
-    return count_grams(documents.vocabulary, places).astype(np.float64)
+    return count_grams(documents.vocabulary, columns).astype(np.float64)
 
 
 def count_pieces(documents: Documents, pieces: csr_array) -> csr_array:
@@ -210,34 +193,25 @@ def count_pieces(documents: Documents, pieces: csr_array) -> csr_array:
 
 
 def cut_documents(documents: Documents, length: int) -> tuple[Documents, Ints]:
-    """Overlapping passages of documents, and the document of each [S]; see `titles.cut_passages`.
-
-    Args:
-        documents: any number B.
-        length: words of a passage.
-    """
+    """Passages of so many words, each beginning half a length after the one before it, and the document of each [S]."""
     step, sizes = max(1, length // 2), np.diff(documents.ends)
     passages = np.maximum(1, -(-(sizes - length + step) // step))
     owners = np.repeat(np.arange(len(documents)), passages)
     number = np.arange(len(owners)) - np.repeat(np.cumsum(passages) - passages, passages)
     starts = documents.ends[:-1][owners] + number * step
-    sizes = np.minimum(starts + length, documents.ends[1:][owners]) - starts
-    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    places = np.arange(ends[-1]) - np.repeat(ends[:-1] - starts, sizes)
-    return Documents(vocabulary=documents.vocabulary, numbers=documents.numbers[places], ends=ends), owners
+    return _slice_words(documents, starts, np.minimum(starts + length, documents.ends[1:][owners]) - starts), owners
 
 
 def cut_leads(documents: Documents, length: int) -> Documents:
-    """The same documents, the first words of each alone: where texts begin with a title, it says what they are about.
+    """The same documents, so many first words of each alone: many texts begin with a title."""
+    return _slice_words(documents, documents.ends[:-1], np.minimum(np.diff(documents.ends), length))
 
-    Args:
-        documents: any number B.
-        length: words kept of each.
-    """
-    sizes = np.minimum(np.diff(documents.ends), length)
+
+def _slice_words(documents: Documents, starts: Ints, sizes: Ints) -> Documents:
+    """Documents of slices of the words of others, by where each slice begins and how many words it has."""
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    places = np.arange(ends[-1]) - np.repeat(ends[:-1] - documents.ends[:-1], sizes)
-    return Documents(vocabulary=documents.vocabulary, numbers=documents.numbers[places], ends=ends)
+    positions = np.arange(ends[-1]) - np.repeat(ends[:-1] - starts, sizes)
+    return Documents(vocabulary=documents.vocabulary, numbers=documents.numbers[positions], ends=ends)
 
 
 def pack_strings(strings: Sequence[str]) -> npt.NDArray[np.uint8]:

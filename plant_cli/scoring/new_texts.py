@@ -1,4 +1,4 @@
-"""The texts that `plant suggest` labels: a table, a folder of text files, one text, or what stands on standard input."""
+"""The texts that `plant suggest` labels: a table, a folder of text files, one text, or standard input."""
 
 from __future__ import annotations
 
@@ -25,21 +25,13 @@ STDIN = "-"
 
 @dataclass(frozen=True, kw_only=True)
 class TextReader:
-    """Reads texts that are to be labelled.
+    """Reads texts that are to be labelled."""
 
-    Args:
-        data: how the corpus of the run was read; the names of its columns, and its encoding where texts are not Unicode, hold here, too.
-        reporter: takes warnings of what is odd but not fatal.
-        text_column: another name for the column of texts, or several joined by commas.
-        id_column: another name for the column of ids.
-        encoding: of the texts; None: UTF-8, or that of the run's corpus where they are not UTF-8.
-    """
-
-    data: DataSection
-    reporter: Reporter
-    text_column: str | None = None
-    id_column: str | None = None
-    encoding: str | None = None
+    data: DataSection  # how the corpus of the run was read: the names of its columns hold, and its encoding where texts are not UTF-8
+    reporter: Reporter  # takes warnings of what is odd but not fatal
+    text_column: str | None = None  # another name for the column of texts, or several joined by commas
+    id_column: str | None = None  # another name for the column of ids
+    encoding: str | None = None  # of the texts; None: UTF-8, or that of the run's corpus where they are not UTF-8
 
     def read(self, path: str) -> tuple[list[str], list[str]]:
         """Ids and texts of the documents.
@@ -50,12 +42,12 @@ class TextReader:
         Raises:
             DataError: the texts cannot be read; says which.
         """
-        place = Path(path)
+        file = Path(path)
         if path == STDIN:
             ids, texts = ["text"], [self._decode(sys.stdin.buffer.read(), "standard input")]
-        elif place.is_dir() or place.suffix == ".txt":
-            files = sorted(place.glob("*.txt")) if place.is_dir() else [place]
-            ids, texts = [file.stem for file in files], [self._decode(read_bytes(file, "a text file"), str(file)) for file in files]
+        elif file.is_dir() or file.suffix == ".txt":
+            files = sorted(file.glob("*.txt")) if file.is_dir() else [file]
+            ids, texts = [one.stem for one in files], [self._decode(read_bytes(one, "a text file"), str(one)) for one in files]
         else:
             ids, texts = self._read_rows(path)
         if not texts:
@@ -117,7 +109,7 @@ class TextReader:
         cells = frame[column].cast(str).to_list()
         missing = sum(not cell for cell in cells)
         if missing:
-            self.reporter.warn(f"{missing} of {len(frame)} texts have no id in '{column}': the number of the row stands for it")
+            self.reporter.warn(f"{missing} of {len(frame)} texts have no id in '{column}': the number of the row is taken instead")
         ids = [cell or row for cell, row in zip(cells, rows, strict=True)]
         repeated = {name: count for name, count in Counter(ids).items() if count > 1}
         if repeated:

@@ -1,4 +1,4 @@
-"""The trained model of a run for Python callers: texts in, labels with their names and titles out."""
+"""The trained model of a run for Python callers: it takes texts and gives labels with their names and titles."""
 
 from __future__ import annotations
 
@@ -18,19 +18,12 @@ ACTION = "suggest"  # the action whose work is done here: its machine section an
 
 @dataclass(frozen=True, kw_only=True)
 class Suggestion:
-    """A label that is suggested for a text.
+    """A label that is suggested for a text."""
 
-    Args:
-        label: its id.
-        title: None if the corpus gives it none.
-        score: the probability, calibrated on validation.
-        threshold: the score from which the label is assigned, tuned on validation.
-    """
-
-    label: str
-    title: str | None
-    score: float
-    threshold: float
+    label: str  # its id
+    title: str | None  # None if the corpus gives it none
+    score: float  # the probability, calibrated on validation
+    threshold: float  # the score from which the label is assigned, tuned on validation
 
     @property
     def assigned(self) -> bool:
@@ -40,19 +33,12 @@ class Suggestion:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenModel:
-    """A trained model that is loaded once and asked many times.
+    """A trained model that is loaded once and asked many times."""
 
-    Args:
-        model: with a network or without.
-        labels: the run's label index.
-        thresholds: from which score a label is assigned.
-        reporter: where progress goes.
-    """
-
-    model: TrainedModel
-    labels: LabelIndex
-    thresholds: Thresholds
-    reporter: Reporter
+    model: TrainedModel  # with a network or without
+    labels: LabelIndex  # of the run
+    thresholds: Thresholds  # from which score a label is assigned
+    reporter: Reporter  # where progress goes
 
     def suggest(self, texts: Sequence[str], *, k: int = 10, batch: int = 16) -> list[list[Suggestion]]:
         """The k best labels of each text, best first; none for an empty text.
@@ -63,20 +49,20 @@ class OpenModel:
             batch: texts scored at once; less needs less memory.
         """
         top = self.model.score(texts, Scoring(name="texts", k=k, batch=batch, reporter=self.reporter))
-        found = zip(texts, top.labels.tolist(), top.scores.tolist(), self.thresholds.select(top.labels).tolist(), strict=True)
-        return [[self._name(*one) for one in zip(*columns, strict=True)] if text.strip() else [] for text, *columns in found]
-
-    def _name(self, label: int, score: float, threshold: float) -> Suggestion:
-        return Suggestion(label=self.labels.ids[label], title=self.labels.titles[label], score=score, threshold=threshold)
+        rows = zip(texts, top.labels.tolist(), top.scores.tolist(), self.thresholds.select(top.labels).tolist(), strict=True)
+        ids, titles = self.labels.ids, self.labels.titles
+        return [
+            [
+                Suggestion(label=ids[label], title=titles[label], score=score, threshold=threshold)
+                for label, score, threshold in zip(*columns, strict=True)
+                if text.strip()
+            ]
+            for text, *columns in rows
+        ]
 
 
 def find_source(context: StageContext, folder: Path) -> ModelSource:
-    """Where a stage finds a trained model.
-
-    Args:
-        context: of the stage or action that asks.
-        folder: of the stage `finetune`.
-    """
+    """Where a stage or action finds the model that `finetune` left in a folder."""
     return ModelSource(
         folder=folder,
         corpus=context.corpus(),

@@ -35,8 +35,8 @@ def write_predictions(
     Args:
         path: the file.
         top: rows of the label index [N, K], best first.
-        scores: their scores [N, K] (probabilities).
-        split: the documents that were scored, N of them.
+        scores: their probabilities [N, K].
+        split: the N documents that were scored.
         labels: the label index.
         decisions: what to do with each label [N, K]; None: nothing was decided.
     """
@@ -71,23 +71,12 @@ def read_indexed(path: Path, label_hash: str) -> pl.DataFrame | None:
 
 
 def list_parts(folder: Path) -> dict[str, Path]:
-    """The predictions by each part of the model alone, by its name; empty if there are none.
-
-    Args:
-        folder: of the stage `predict`.
-    """
+    """The predictions by each part of the model alone in the folder of `predict`, by the name of the part; empty if there are none."""
     return {path.stem: path for path in sorted((folder / PARTS).glob("[!.]*.parquet"))}
 
 
 def write_parts(folder: Path, parts: Mapping[str, tuple[Integers, Floats]], split: Split, labels: LabelIndex) -> None:
-    """Write the predictions by each part of the model alone; those of an earlier attempt are taken away.
-
-    Args:
-        folder: of the stage `predict`.
-        parts: best labels and scores [N, K] by the name of the part.
-        split: the documents that were scored.
-        labels: the label index.
-    """
+    """Write the predictions by each part of the model alone, labels and scores [N, K]; those of an earlier attempt are removed."""
     for old in list_parts(folder).values():
         old.unlink()
     if parts:
@@ -121,11 +110,11 @@ class ScoreWriter:
 
     def read(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """What was kept of the documents of these rows [B, L]; zeros where nothing was."""
-        found = np.empty((len(rows), self._labels), dtype=np.float32)
-        for place, row in enumerate(rows):
+        logits = np.empty((len(rows), self._labels), dtype=np.float32)
+        for number, row in enumerate(rows):
             self._file.seek(int(row) * self._row_bytes)
-            found[place] = np.frombuffer(self._file.read(self._row_bytes), dtype=STORED)
-        return found
+            logits[number] = np.frombuffer(self._file.read(self._row_bytes), dtype=STORED)
+        return logits
 
 
 @contextmanager

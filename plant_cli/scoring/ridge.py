@@ -140,15 +140,7 @@ def leave_out_neighbours(
     neighbours: int = NEIGHBOURS,
     power: float = POWER,
 ) -> csr_array:
-    """`score_neighbours` of training documents among the others; exact, for vectors that do not change with a document left out.
-
-    Args:
-        similarity: of some training documents to all [b, N].
-        rows: which they are [b].
-        gold: labels of the training documents, csr [N, L] of ones.
-        neighbours: see `score_neighbours`.
-        power: see `score_neighbours`.
-    """
+    """`score_neighbours` of training documents [b] among the others; exact, for vectors that do not change with a document left out."""
     others = similarity.copy()
     others[np.arange(len(rows)), rows] = 0.0
     return score_neighbours(others, gold, neighbours, power)
@@ -231,7 +223,7 @@ def weigh_terms(train: Similarity, inverse: Floats, gold: csr_array, kept: int =
 
 @dataclass(frozen=True)
 class _Members:
-    """The terms of each distinct column: those of column c stand in `terms` from ends[c] on."""
+    """The terms of each distinct column: those of column c are in `terms` from ends[c] on."""
 
     terms: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
@@ -241,7 +233,7 @@ class _Members:
         return cls(np.argsort(column_of, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(column_of))]))
 
     def list(self, columns: Ints) -> tuple[Ints, Ints]:
-        """Terms of some columns, and the place of each one's column among these."""
+        """Terms of some columns, and the position of each one's column among these."""
         sizes = self.ends[columns + 1] - self.ends[columns]
         places = np.repeat(np.arange(len(columns)), sizes)
         firsts = np.repeat(self.ends[columns] - (np.cumsum(sizes) - sizes), sizes)
@@ -272,12 +264,7 @@ def _keep_largest_columns(weights: Floats, members: _Members, kept: int) -> csr_
 
 
 def keep_largest(weights: Floats, kept: int) -> csr_array:
-    """The weights of largest magnitude of each row, csr [R, V] float32.
-
-    Args:
-        weights: [R, V].
-        kept: weights of a row.
-    """
+    """The weights [R, V] of largest magnitude of each row, so many kept, csr float32."""
     found = keep_best(np.abs(weights), kept).matrix
     found.data *= np.sign(weights[np.repeat(np.arange(len(weights)), np.diff(found.indptr)), found.indices])
     found.eliminate_zeros()
@@ -285,11 +272,7 @@ def keep_largest(weights: Floats, kept: int) -> csr_array:
 
 
 def merge_twins(gold: csr_array) -> tuple[csr_array, npt.NDArray[np.int64]]:
-    """Distinct columns of gold labels, csr [N, U], and which of them each label has [L]: labels of the same documents are scored alike.
-
-    Args:
-        gold: csr [N, L] of ones.
-    """
+    """Distinct columns of gold labels [N, L], csr [N, U], and which of them each label has [L]: labels of equal documents score alike."""
     by_label = csr_array(gold.T)
     by_label.sort_indices()
     numbers: dict[bytes, int] = {}

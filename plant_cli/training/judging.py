@@ -1,4 +1,4 @@
-"""Figures of given scores on the validation split, and the thresholds tuned on them; imports no torch."""
+"""Figures of best labels on a split, and the thresholds tuned on them; imports no torch."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def find_families(component: ComponentLookup) -> list[Family]:
 
 
 class Judge:
-    """Measures scores on a split; macro-F1 and micro-F1 each at the threshold that is best for it there.
+    """Measures best labels on a split; macro-F1 and micro-F1 each at the threshold that is best for it there.
 
     Args:
         split: the validation split.
         labels: the label index.
-        documents: training documents.
-        families: of metrics, with their options; between them they give `FIGURES`.
+        documents: how many training documents there are.
+        families: of metrics, with their options; together they give `FIGURES`.
         objective: what the threshold maximises.
     """
 
@@ -113,15 +113,9 @@ class Judge:
         return found
 
     def save_thresholds(self, top: TopLabels, tune: str, session: Session, label_hash: str) -> float:
-        """Tune the threshold for all labels, or one for each, save it in the stage's folder, and give the one for all.
+        """Tune the threshold for all labels, or one for each (`per-label`), save it in the stage's folder, and give the one for all.
 
-        What was tuned on is saved beside it if it is validation: `plant thresholds` chooses other thresholds by it.
-
-        Args:
-            top: the best labels of the split.
-            tune: what it maximises, or `per-label`.
-            session: of the stage.
-            label_hash: hash of the ordered label ids.
+        The best labels of validation are saved, too: `plant thresholds` chooses other thresholds by them.
         """
         threshold = self.tune(top).value
         value = self.tune_labels(top, threshold) if tune == "per-label" else threshold

@@ -14,35 +14,29 @@ SHORTLIST_FROM = 2000
 """Labels from which a shortlist is used unless the user says otherwise: below, scoring all of them costs little."""
 DEFAULT, NONE = "words", "none"
 MEASURED = 100
-"""Of so many labels that the network scores highest, the share that the shortlist proposes is told, at most."""
+"""The recall of a shortlist is measured on so many of the labels that the network scores highest, at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shortlisted:
-    """What a shortlist proposes.
+    """What a shortlist proposes."""
 
-    Args:
-        train: labels of each training document; those that its loss looks at as hard negatives.
-        validation: labels of each validation document that are scored between epochs: proposed in the same way, and all that scorers list.
-        recall_at: how many of the labels that the network scores highest are looked for among them.
-    """
-
-    train: ShortlistedLabels
-    validation: ShortlistedLabels
-    recall_at: int
+    train: ShortlistedLabels  # of each training document; its hard negatives are among them
+    validation: ShortlistedLabels  # of each validation document, with all that scorers list; these are scored between epochs
+    recall_at: int  # so many of the labels that the network scores highest are looked for among them
 
 
 def choose_shortlist(options: FinetuneOptions, hard_negatives: int, labels: int, *, relevance: bool) -> Choice | None:
     """The shortlist of stage 2; None where every label is looked at.
 
-    Unless the user names one, it also takes a decoder that scores chosen pairs (`plant_cli.api.PairDecoder`), and scorers: labels that are
-    hardly ever proposed learn little, and where a network scores alone some of them come first.
+    By default there is one if there are many labels, relevance and scorers: labels that are hardly ever proposed learn little, and where a
+    network scores alone some of them come first. `shortlist_labels` then also asks for a decoder that scores chosen pairs (`PairDecoder`).
 
     Args:
         options: of the stage.
         hard_negatives: that the loss looks at for each document; 0: all labels.
-        labels: how many there are.
-        relevance: whether the run has it, or will have.
+        labels: L.
+        relevance: whether the run has it, or will have it.
 
     Raises:
         UsageError: a shortlist is wanted for a loss that looks at all labels.
@@ -65,11 +59,7 @@ def choose_shortlist(options: FinetuneOptions, hard_negatives: int, labels: int,
 def shortlist_labels(
     given: Inputs, options: FinetuneOptions, setup: Setup, loss: LabelLoss, scored: ScoredDocuments | None
 ) -> Shortlisted | None:
-    """Ask the shortlist for the labels of train and validation; None where every label is looked at.
-
-    Raises:
-        UsageError: a shortlist is wanted for a loss that looks at all labels.
-    """
+    """The labels of train and validation that a shortlist proposes; None where every label is looked at; see `choose_shortlist`."""
     chosen = choose_shortlist(options, loss.hard_negatives, setup.network.labels, relevance=given.statistics is not None)
     if chosen is None or (options.shortlist is None and not isinstance(setup.network.decoder, PairDecoder)):
         return None

@@ -26,28 +26,18 @@ BESIDE = (0.0, 1.0)  # weights of network and scorers where validation says noth
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """What validation says of a network.
+    """What a network reaches on validation."""
 
-    Args:
-        alone: the best labels of the network alone.
-        whole: the best labels of network and scorers together, by weights that were learned without each document's part of validation.
-        calibrated: these weights.
-    """
-
-    alone: TopLabels
-    whole: TopLabels
-    calibrated: Calibrated
+    alone: TopLabels  # the best labels of the network alone
+    whole: TopLabels  # the best labels of network and scorers together, by weights that were learned without each document's fold
+    calibrated: Calibrated  # these weights
 
 
 def limit_assigned(gold: csr_array, candidates: ShortlistedLabels | None = None) -> float:
     """The share of scored (document, label) pairs above which a network that assigns them has collapsed: midway from gold's share to all.
 
-    That is one half where labels are many. Of eight labels with two on each document a network may well assign more for a while, and so
-    it may of a few candidates, many of which are right.
-
-    Args:
-        gold: csr [N, L].
-        candidates: the pairs that are scored; None: all.
+    That is one half where labels are many. Of eight labels with two on each document a network may assign more for a while, and so it may
+    of a few candidates, many of which are right. Gold is csr [N, L]; without candidates all pairs are scored.
     """
     pairs, right = gold.shape[0] * gold.shape[1], float(gold.nnz)
     if candidates is not None:
@@ -69,19 +59,19 @@ def starts_sparse(network: Network, material: Material, hardware: Hardware, batc
 
 
 class Validation:
-    """Scores the validation split.
+    """Scores the validation split with a network under training.
 
-    Its `memory` is what it must know of earlier epochs; whoever resumes a training brings it back.
+    Its `memory` is what it must know of earlier epochs; a training that is resumed restores it.
 
     Args:
         network: under training.
         material: the validation split.
         hardware: where it runs.
-        judge: measures what was scored.
+        judge: measures the best labels.
         batch: documents in memory at once.
-        scored: the split, as the scorers see it; None: there is a network alone.
+        scored: the split, scored by the scorers; None: there is a network alone.
         candidates: the labels of each document that are scored, all that the scorers list among them; None: every label.
-        starts_sparse: whether the untrained network assigns few labels: one that does not, cannot collapse until it has learned to.
+        starts_sparse: whether the untrained network assigns few labels: one that does not cannot collapse until it has learned to.
     """
 
     def __init__(
@@ -127,7 +117,7 @@ class Validation:
         return self.describe(judged)
 
     def describe(self, judged: Judged) -> dict[str, float]:
-        """The figures of what was judged."""
+        """The figures of the whole model, and of the network alone where there are scorers."""
         alone = self.judge.figures(judged.alone)
         if self.scored is None:
             return alone

@@ -212,7 +212,7 @@ def test_ids_that_repeat_or_are_missing_are_told(trained: Any, listener: Listene
     table.write_text("doc_id,text\na,fever\nb,cough\na,fever\n,cough\n")
     trained(path=str(table), reporter=listener)
     assert listener.warnings == [
-        "1 of 4 texts have no id in 'doc_id': the number of the row stands for it",
+        "1 of 4 texts have no id in 'doc_id': the number of the row is taken instead",
         "2 of 4 texts share their id with another: 'a'",
     ]
 
