@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array
 from scoring.conftest import Drawn
 
 from plant_cli.api import Documents
@@ -194,25 +194,6 @@ def test_products_of_joined_views_are_weighted_means_of_their_products(drawn: Dr
     np.testing.assert_allclose((joined @ joined.T).toarray(), (3 * products[0] + products[1]) / 4, atol=1e-6)
     alike = join_views(views)
     np.testing.assert_allclose((alike @ alike.T).toarray(), (products[0] + products[1]) / 2, atol=1e-6)
-
-
-def test_the_two_scores_that_stood_apart_are_unchanged_to_the_bit(drawn: Drawn) -> None:
-    """Lexical scores of the network and the shortlist `words` each had these formulas to themselves."""
-    relevance = csr_array(np.random.default_rng(0).random((9, 25)) * (drawn.counts[:9].toarray() > 0)).astype(np.float32)
-    df = document_frequencies(drawn.counts)
-    idf = inverse_frequency(30, df)
-    np.testing.assert_array_equal(idf, np.log((30 + 1) / (df + 1)))
-
-    network = drawn.counts.copy()
-    network.data = ((1 + np.log(network.data)) * idf.astype(np.float32)[network.indices]).astype(np.float32)
-    lengths = np.sqrt(network.multiply(network).sum(axis=1))
-    network = csr_array(diags_array(1.0 / np.where(lengths > 0, lengths, 1.0), dtype=np.float64) @ network, dtype=np.float32)
-    np.testing.assert_array_equal(make_vectors(drawn.counts, idf.astype(np.float32)).toarray(), network.toarray())
-
-    lengths = np.sqrt(relevance.power(2).sum(axis=1))
-    shortlist = csr_array(diags_array(1 / np.where(lengths > 0, lengths, 1)) @ relevance @ diags_array(idf), dtype=np.float32)
-    found = csr_array(unit_rows(relevance) @ diags_array(idf), dtype=np.float32)
-    np.testing.assert_array_equal(found.toarray(), shortlist.toarray())
 
 
 def draw_vectors(rows: int, seed: int) -> csr_array:

@@ -1,12 +1,13 @@
-"""Vectors by words and n-grams."""
+"""Vectors of the plugin against plain ones, shared and loaded once; reasons that name words."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from plant_scorers.vectors import Train, Vectoriser
+from plant_scorers.vectors import SHOWN, Train, Vectoriser, name_largest
 from scipy.sparse import csr_array
 
+from plant_cli.api import Reason
 from plant_cli.scoring.lexical import cut_word
 from plant_cli.testing.scorers import TEXTS, TRAIN, read_sample
 
@@ -70,3 +71,25 @@ def test_what_terms_add_is_shared_by_the_words_that_have_them(pieces: bool) -> N
                     expected[label, number] += products[label, len(vectoriser.words) + place] * times * counts[word] / of_all
     np.testing.assert_allclose(found, expected, atol=1e-6)
     np.testing.assert_allclose(found.sum(axis=1), products.sum(axis=1), atol=1e-6)
+
+
+WORDS = ["acute", "bronchitis", "cough", "fever", "the"]
+
+
+def test_the_words_that_add_most_are_named_largest_first() -> None:
+    added = csr_array(np.array([[0.1, 0.4, 0.0, 0.3, 0.2], [0.0, 0.0, 0.0, 0.0, 0.5]]))
+    assert name_largest(added, WORDS) == [
+        Reason(text="bronchitis, fever, the", words=("bronchitis", "fever", "the")),
+        Reason(text="the", words=("the",)),
+    ]
+    assert SHOWN == 3
+
+
+def test_words_that_add_the_same_keep_their_order() -> None:
+    [found] = name_largest(csr_array(np.full((1, 5), 0.2)), WORDS)
+    assert found.words == ("acute", "bronchitis", "cough")
+
+
+def test_words_that_add_nothing_or_less_are_not_named() -> None:
+    stored = csr_array((np.array([0.0, -0.4, 0.2]), np.array([0, 1, 2]), np.array([0, 3, 3])), shape=(2, 5))
+    assert name_largest(stored, WORDS) == [Reason(text="cough", words=("cough",)), Reason(text="", words=())]

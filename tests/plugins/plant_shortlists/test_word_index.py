@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from plant_shortlists import WordIndexOptions
+from plant_shortlists import WordIndexOptions, plant_register_shortlists
 from plant_shortlists.word_index import WordIndex
 from scipy.sparse import csr_array
 
@@ -88,3 +88,34 @@ def test_by_default_it_proposes_a_share_of_the_labels_within_limits(labels: int,
     (found,) = WordIndex(WordIndexOptions(), given).propose([""], csr_array(np.array([[1.0, 0.0]])))
     by_words, frequent = range(min(size, labels)), range(max(0, labels - size // 3), labels)
     assert set(found.tolist()) == {*by_words, *frequent}  # by words the first ones, by frequency the last
+
+
+@pytest.mark.parametrize(
+    ("labels", "shares"),
+    [(2_000, (192, 64)), (6_144, (192, 64)), (24_000, (750, 250)), (131_072, (4096, 1365)), (1_000_000, (4096, 1365))],
+)
+def test_the_default_is_one_label_of_32_within_limits(labels: int, shares: tuple[int, int]) -> None:
+    assert WordIndexOptions().share_out(labels) == shares
+    assert WordIndexOptions().most(labels) == sum(shares)
+
+
+def test_what_is_given_counts() -> None:
+    assert WordIndexOptions(size=10).share_out(9_000) == (10, 3)
+    assert WordIndexOptions(size=10, frequent=0).most(9_000) == 10
+    assert WordIndexOptions(size=10, frequent=5).most(12) == 12
+
+
+def test_the_shortlist_words_proposes_the_label_of_a_word() -> None:
+    spec, everything = plant_register_shortlists()
+    assert (spec.name, everything.name) == ("words", "none")
+    given = ShortlistInput(
+        words=("fever", "arm"),
+        relevance=csr_array(np.eye(2, dtype=np.float32)),
+        docs_with_word=np.array([2, 2]),
+        train_counts=np.array([2, 2]),
+        documents=4,
+    )
+    (found,) = spec.build(spec.options(), given).propose(["arm"], csr_array(np.array([[0.0, 1.0]])))
+    assert 1 in found
+    (every,) = everything.build(everything.options(), given).propose(["arm"], csr_array(np.array([[0.0, 1.0]])))
+    assert every.tolist() == [0, 1]
