@@ -186,30 +186,30 @@ from plant_cli.network.huggingface import (
 from plant_cli.network.huggingface import (
     Profile as Profile,
 )
+from plant_cli.network.list_ranking import (
+    approx_ndcg_loss as approx_ndcg_loss,
+)
+from plant_cli.network.list_ranking import (
+    kendall_tau as kendall_tau,
+)
+from plant_cli.network.list_ranking import (
+    lambda_loss as lambda_loss,
+)
+from plant_cli.network.list_ranking import (
+    listnet_loss as listnet_loss,
+)
+from plant_cli.network.list_ranking import (
+    ndcg as ndcg,
+)
+from plant_cli.network.list_ranking import (
+    random_ndcg as random_ndcg,
+)
+from plant_cli.network.list_ranking import (
+    standardised_mse as standardised_mse,
+)
 from plant_cli.network.profile import BERT_ATTENTION as BERT_ATTENTION
 from plant_cli.network.profile import Family as Family
 from plant_cli.network.profile import FrozenOptions as FrozenOptions
-from plant_cli.network.ranking import (
-    approx_ndcg_loss as approx_ndcg_loss,
-)
-from plant_cli.network.ranking import (
-    kendall_tau as kendall_tau,
-)
-from plant_cli.network.ranking import (
-    lambda_loss as lambda_loss,
-)
-from plant_cli.network.ranking import (
-    listnet_loss as listnet_loss,
-)
-from plant_cli.network.ranking import (
-    ndcg as ndcg,
-)
-from plant_cli.network.ranking import (
-    random_ndcg as random_ndcg,
-)
-from plant_cli.network.ranking import (
-    standardised_mse as standardised_mse,
-)
 from plant_cli.network.tensors import (
     read_tensors as read_tensors,
 )

@@ -82,7 +82,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton", reason="Triton is not published for this system")
     if os.environ.get("TRITON_INTERPRET") != "1":
         pytest.skip("Triton compiles its kernels on this machine; TRITON_INTERPRET=1 interprets them")
-    for module in ("plant_cli.network.attention", "plant_cli.network.ranking"):
+    for module in ("plant_cli.network.attention", "plant_cli.network.list_ranking"):
         monkeypatch.setattr(f"{module}.uses_triton", lambda device: True)
 
 

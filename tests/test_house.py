@@ -35,7 +35,6 @@ SAME_MODULES = {
     "metrics",
     "options",
     "plugin",
-    "ranking",
     "scorers",
     "signals",
     "specs",

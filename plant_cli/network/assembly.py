@@ -38,31 +38,17 @@ AGAIN = "run the stage again with --force"
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDescription:
-    """What `model.json` says.
+    """What `model.json` says."""
 
-    Args:
-        section: the recipe section that the network was built from.
-        backbone_changed: whether the backbone was trained; its weights then lie beside the decoder's.
-        seed: the seed that fresh weights were drawn with.
-        words: hash of the relevance table's words, whose rows a decoder that looks at words knows; None for any other decoder.
-    """
-
-    section: ModelSection
-    backbone_changed: bool
-    seed: int
+    section: ModelSection  # the recipe section that the network was built from
+    backbone_changed: bool  # whether the backbone was trained; its weights then lie beside the decoder's
+    seed: int  # the seed that fresh weights were drawn with
     words: str | None = None
+    """Hash of the relevance table's words, whose rows a decoder that looks at words knows; None for any other decoder."""
 
 
 def write_model(folder: Path, tensors: Mapping[str, Tensor], description: ModelDescription, *, labels: str, tokenizer: str) -> None:
-    """Write both files, each atomically.
-
-    Args:
-        folder: of the stage.
-        tensors: the decoder's weights by name, contiguous and in main memory.
-        description: of the network.
-        labels: hash of the ordered label ids.
-        tokenizer: hash of the tokenizer.
-    """
+    """Write both files, each atomically."""
     marks = stamp(labels=labels, tokenizer=tokenizer)
     write_tensors(folder / WEIGHTS, tensors, marks)
     section = description.section
@@ -102,11 +88,6 @@ def read_description(folder: Path) -> ModelDescription:
 def require_words(folder: Path, words: Sequence[str], table: Path | str) -> None:
     """Refuse a relevance table whose words have other rows than those that the network of a folder knows.
 
-    Args:
-        folder: of the stage that trained the network.
-        words: of the relevance table, in the order of its rows.
-        table: where it lies, for the message.
-
     Raises:
         ArtefactError: they differ.
     """
@@ -122,11 +103,6 @@ def require_words(folder: Path, words: Sequence[str], table: Path | str) -> None
 
 def read_weights(folder: Path, *, labels: str, tokenizer: str) -> dict[str, Tensor]:
     """The decoder's weights by name; afterwards every file of the folder is known to be what the stage wrote.
-
-    Args:
-        folder: of the stage.
-        labels: hash of the ordered label ids of the run.
-        tokenizer: hash of the backbone's tokenizer.
 
     Raises:
         ArtefactError: a file is missing or damaged, of another format, or of another label order or tokenizer.
@@ -153,9 +129,6 @@ class Network(nn.Module):
     """Backbone and decoder together.
 
     Args:
-        backbone: reads texts; its module is registered as `backbone_module`.
-        decoder: scores labels.
-        section: the recipe section that describes both.
         labels: the label index; row i of every label table stands for label i.
         seed: the seed that fresh weights were drawn with.
         keeps_backbone: whether the backbone is saved even if it was not trained: nothing but the run holds its weights.
@@ -223,11 +196,7 @@ def assemble(
     """Build a network with fresh weights.
 
     Args:
-        design: its components.
-        machine: precision and device that the backbone is loaded for.
-        labels: the label index.
         documents: training documents, for the share of them that carries each label.
-        seed: the weights follow from it (default: that of the machine section).
         relevance: of words for labels [L, V], for a decoder that starts from it.
     """
     seed = machine.seed if seed is None else seed
@@ -304,13 +273,6 @@ def load_network(folder: Path, component: ComponentLookup, machine: MachineSecti
     """The trained network of a finished stage, built as its description says.
 
     A backbone that was not trained is not stored; one with random weights is drawn again from the seed that it was drawn from.
-
-    Args:
-        folder: of the stage.
-        component: finds the backbone and the decoder.
-        machine: precision and device that the backbone is loaded for.
-        labels: the label index of the run's corpus.
-        documents: training documents.
 
     Raises:
         ArtefactError: a file is missing or damaged, or the network belongs to another label order or tokenizer.

@@ -17,23 +17,14 @@ from plant_cli.network.compute import LABEL_MULTIPLE, each, round_up, uses_trito
 
 @dataclass(frozen=True, kw_only=True)
 class LiteralHead:
-    """The weights of the network after the backbone.
+    """The weights of the network after the backbone."""
 
-    Args:
-        queries: label queries E [L, H].
-        attention: the multi-head attention, batch first, with all its biases.
-        boost_scale: B_m [L, H].
-        boost_shift: B_a [L, H].
-        projection: W_c [p], shared by all labels.
-        bias: per label [L].
-    """
-
-    queries: Tensor
-    attention: nn.MultiheadAttention
-    boost_scale: Tensor
-    boost_shift: Tensor
-    projection: Tensor
-    bias: Tensor
+    queries: Tensor  # label queries E [L, H]
+    attention: nn.MultiheadAttention  # the multi-head attention, batch first, with all its biases
+    boost_scale: Tensor  # B_m [L, H]
+    boost_shift: Tensor  # B_a [L, H]
+    projection: Tensor  # W_c [p], shared by all labels
+    bias: Tensor  # per label [L]
 
 
 def literal_logits(head: LiteralHead, hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

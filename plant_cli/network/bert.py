@@ -100,9 +100,6 @@ def load_bert(folder: Path) -> Bert | None:
     """A local model of BERT's form, frozen; None where only transformers can read it.
 
     Under `torch.device("meta")` it has shapes alone.
-
-    Args:
-        folder: with config.json and model.safetensors.
     """
     from safetensors.torch import load_file
 
@@ -115,7 +112,6 @@ def make_bert(config: object, weights: Callable[[], Mapping[str, Tensor]]) -> Be
     """A frozen model from its parts; None where it is not of BERT's form.
 
     Args:
-        config: as config.json has it.
         weights: gives them by their published names; not called where shapes are enough.
     """
     shape = BertShape.of(config)

@@ -25,13 +25,7 @@ BLOCK = 1 << 14
 
 
 def score_all(decoder: nn.Module, reading: Reading, labels: int) -> Tensor:
-    """Logits [B, L] of all labels, fp32; for use without gradients.
-
-    Args:
-        decoder: scores them.
-        reading: the documents [B].
-        labels: how many labels L the decoder has.
-    """
+    """Logits [B, L] of all labels, fp32; for use without gradients."""
     if labels <= BLOCK:
         logits: Tensor = decoder(reading)
         return logits.float()
@@ -88,7 +82,6 @@ class ShortlistedLabels:
 
     Args:
         found: label indices of each document [N].
-        labels: how many labels L there are.
     """
 
     def __init__(self, found: Sequence[Rows], labels: int) -> None:
@@ -134,12 +127,6 @@ def propose(
     shortlist: tuple[ShortlistSpec, Options], statistics: WordStatistics, splits: Mapping[str, Sequence[str]], reporter: Reporter
 ) -> dict[str, ShortlistedLabels]:
     """Build a shortlist, and ask it for the labels of every text of some splits.
-
-    Args:
-        shortlist: the component and its options.
-        statistics: of train; the shortlist is built from them.
-        splits: texts, one a document, by the name of the split.
-        reporter: where progress goes.
 
     Raises:
         ComponentError: the shortlist breaks a promise.

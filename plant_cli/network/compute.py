@@ -20,12 +20,7 @@ LABEL_MULTIPLE = 64
 
 
 def round_up(size: int, multiple: int) -> int:
-    """The smallest multiple that is not below a size.
-
-    Args:
-        size: 0 or more.
-        multiple: 1 or more.
-    """
+    """The smallest multiple that is not below a size."""
     return -(-size // multiple) * multiple
 
 
@@ -59,8 +54,6 @@ def each(work: Callable[[Item], Result], items: Sequence[Item], device: torch.de
 
     Args:
         work: called under the caller's autocast, gradient and inference mode.
-        items: of about equal cost.
-        device: where the work runs.
     """
     threads = torch.get_num_threads()
     if device.type != "cpu" or not 1 < threads <= len(items):

@@ -33,19 +33,13 @@ class ComponentLookup(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """The components of a network.
+    """The components of a network."""
 
-    Args:
-        section: the recipe section that names them, with all their options, given or not.
-        backbone: the backbone and its options.
-        decoder: the decoder and its options.
-        start: folder that the backbone starts from, if it starts from one (`BackboneSpec.start`) and the user names no other.
-    """
-
-    section: ModelSection
-    backbone: tuple[BackboneSpec, Options]
-    decoder: tuple[DecoderSpec, Options]
+    section: ModelSection  # the recipe section that names them, with all their options, given or not
+    backbone: tuple[BackboneSpec, Options]  # the backbone and its options
+    decoder: tuple[DecoderSpec, Options]  # the decoder and its options
     start: Path | None = None
+    """Folder that the backbone starts from, if it starts from one (`BackboneSpec.start`) and the user names no other."""
 
     def load_backbone(self, machine: MachineSection) -> Backbone:
         """The backbone, from the folder that it starts from if it has one."""

@@ -24,50 +24,33 @@ from plant_cli.network.windows import check_overlap, cut, join, readable_positio
 
 @dataclass(frozen=True, kw_only=True)
 class Packed:
-    """A model in a file format that transformers does not know, as a plugin reads it.
+    """A model in a file format that transformers does not know, as a plugin reads it."""
 
-    Args:
-        architecture: name of the class of transformers that the weights fill, such as `BertModel`.
-        config: its configuration.
-        tokenizer: its fast tokenizer.
-        weights: gives the weights by the names that the architecture has for them; not called where shapes are enough.
-        origin: where they come from and how exact they are, for people.
-    """
-
-    architecture: str
-    config: Any
-    tokenizer: Any
+    architecture: str  # name of the class of transformers that the weights fill, such as `BertModel`
+    config: Any  # its configuration
+    tokenizer: Any  # its fast tokenizer
     weights: Callable[[], Mapping[str, Tensor]]
-    origin: str
+    """Gives the weights by the names that the architecture has for them; not called where shapes are enough."""
+    origin: str  # where they come from and how exact they are, for people
 
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """Which model, and what its architecture calls its parts.
+    """Which model, and what its architecture calls its parts."""
 
-    Args:
-        model: hub id or local folder; of a packed model, the id under which the original is published.
-        adapter_targets: names of the linear maps that get adapters (q, k, v, o).
-        other_targets: the same for architectures (`model_type`) that call them otherwise.
-        window: positions of one window (None: what the model's configuration says).
-        revision: commit, tag or branch of a hub model (None: the newest).
-        published: hub id under which others find the same weights, where `model` is a folder.
-        device: where quantised weights are made (auto: the first GPU, else the processor).
-        prompt: words that the model was trained to read first, such as `passage:`; they stand in every window, and their hidden states
-            are left out. No space at the end: the tokenizer puts one before the text that follows.
-        packed: the model itself, if a plugin has read it; else it is loaded from `model`.
-    """
-
-    model: str
-    adapter_targets: tuple[str, ...]
+    model: str  # hub id or local folder; of a packed model, the id under which the original is published
+    adapter_targets: tuple[str, ...]  # names of the linear maps that get adapters (q, k, v, o)
     other_targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    window: int | None = None
-    revision: str | None = None
-    published: str | None = None
+    """The same for architectures (`model_type`) that call them otherwise."""
+    window: int | None = None  # positions of one window (None: what the model's configuration says)
+    revision: str | None = None  # commit, tag or branch of a hub model (None: the newest)
+    published: str | None = None  # hub id under which others find the same weights, where `model` is a folder
     kind: Literal["encoder", "causal"] = "encoder"
-    device: str = "auto"
+    device: str = "auto"  # where quantised weights are made (auto: the first GPU, else the processor)
     prompt: str = ""
-    packed: Packed | None = None
+    """Words that the model was trained to read first, such as `passage:`; they stand in every window, and their hidden states are left
+    out. No space at the end: the tokenizer puts one before the text that follows."""
+    packed: Packed | None = None  # the model itself, if a plugin has read it; else it is loaded from `model`
 
 
 class HuggingFaceBackbone:
@@ -94,14 +77,14 @@ class HuggingFaceBackbone:
 
     @property
     def origin(self) -> str:
-        """See `plant_cli.api.TracedBackbone.origin`."""
+        """Where the weights come from."""
         if self.profile.packed is not None:
             return self.profile.packed.origin
         revision = f" at revision {self.profile.revision}" if self.profile.revision else ""
         return f"{self.profile.published or self.profile.model}{revision}"
 
     def tokenize(self, texts: Sequence[str]) -> TokenBatch:
-        """See `plant_cli.api.Backbone.tokenize`."""
+        """Tokens of texts, with character offsets."""
         found = self.tokenizer(
             list(texts), add_special_tokens=False, return_offsets_mapping=True, truncation=False, return_attention_mask=False, verbose=False
         )
@@ -111,7 +94,7 @@ class HuggingFaceBackbone:
         return TokenBatch(ids=ids, spans=spans, dropped=[max(0, len(row) - limit) for row in found["input_ids"]])
 
     def encode(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
-        """See `plant_cli.api.Backbone.encode`."""
+        """Hidden states [B, T, H] and mask [B, T]."""
         windows = cut(batch, size=self.window, overlap=self.overlap, prefix=self.prefix, suffix=self.suffix, pad=self.pad)
         device = next(self.network.parameters()).device
         hidden = self.network(
@@ -123,23 +106,23 @@ class HuggingFaceBackbone:
         return {"use_cache": False} if getattr(self.network.config, "use_cache", None) is not None else {}
 
     def module(self) -> nn.Module:
-        """See `plant_cli.api.Backbone.module`."""
+        """What is trained and saved."""
         module: nn.Module = self.network
         return module
 
     def layer_groups(self) -> Sequence[Sequence[nn.Parameter]]:
-        """See `plant_cli.api.Backbone.layer_groups`."""
+        """Layers that are unfrozen together, the last ones first."""
         return split_layers(self.network)
 
     def save(self, folder: Path) -> None:
-        """See `plant_cli.api.Backbone.save`: an adapter in peft's layout, or the trainable weights."""
+        """Write an adapter in peft's layout, or the trainable weights."""
         if self.adapted:
             quantization.save_adapter(self.network, folder / "adapter")
         else:
             save_trainable(self.network, folder / "backbone.safetensors")
 
     def export(self, folder: Path, *, merge: bool) -> Mapping[str, Any]:
-        """See `plant_cli.api.ExportableBackbone.export`; of a packed model always whole weights: no hub has just these."""
+        """Write the model for other programs; of a packed model always all weights, because no hub has these."""
         written = None
         if merge or self.options.adapter == "full" or self.profile.packed is not None:
             written = "backbone"
@@ -167,7 +150,7 @@ class HuggingFaceBackbone:
         return isinstance(self.network, Bert)
 
     def restore(self, folder: Path) -> None:
-        """See `plant_cli.api.Backbone.restore`."""
+        """Read what `save` wrote."""
         if self.adapted:
             quantization.restore_adapter(self.network, folder / "adapter")
         else:

@@ -77,27 +77,19 @@ class CausalOptions(EncoderOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """What distinguishes one family from another.
+    """What distinguishes one family from another."""
 
-    Args:
-        name: of the backbone.
-        summary: of the backbone, one sentence.
-        source: citation or link.
-        models: published models by a short name, each as `ID@REVISION`; the first is the default (none: the user must name a model).
-        targets: the linear layers that get low-rank adapters.
-        other_targets: the same for architectures (`model_type` in config.json) that call them otherwise.
-        languages: ISO 639-1 codes of the languages that the first model was trained on (None: not declared).
-        kind: whether its models read in both directions or from left to right; decides the options' defaults.
-    """
-
-    name: str
-    summary: str
-    source: str = ""
+    name: str  # of the backbone
+    summary: str  # of the backbone, one sentence
+    source: str = ""  # citation or link
     models: Mapping[str, str] = field(default_factory=dict)
-    targets: tuple[str, ...] = ATTENTION
+    """Published models by a short name, each as `ID@REVISION`; the first is the default (none: the user must name a model)."""
+    targets: tuple[str, ...] = ATTENTION  # the linear layers that get low-rank adapters
     other_targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    languages: tuple[str, ...] | None = None
+    """The same for architectures (`model_type` in config.json) that call them otherwise."""
+    languages: tuple[str, ...] | None = None  # ISO 639-1 codes of the languages that the first model was trained on (None: not declared)
     kind: Literal["encoder", "causal"] = "causal"
+    """Whether its models read in both directions or from left to right; decides the options' defaults."""
 
     def spec(self) -> BackboneSpec:
         """The backbone to register."""

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from plant_cli.network.ranking import gains
+from plant_cli.network.list_ranking import gains
 
 BLOCK = {"BLOCK": 64, "num_warps": 8}
 """Items on each side of a block of pairs: as many as the compiler still keeps in registers."""

@@ -24,17 +24,11 @@ OUTSIDE = -1  # a word that the relevance table does not have
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentWords:
-    """The distinct words of a document and the tokens that spell them.
+    """The distinct words of a document and the tokens that spell them."""
 
-    Args:
-        vocabulary: row of each distinct word [U] in the relevance table, or `OUTSIDE`.
-        token: token positions [n], one entry for each (token, word) that overlap.
-        word: the word of each entry [n], 0 ≤ word < U.
-    """
-
-    vocabulary: Rows
-    token: Rows
-    word: Rows
+    vocabulary: Rows  # row of each distinct word [U] in the relevance table, or `OUTSIDE`
+    token: Rows  # token positions [n], one entry for each (token, word) that overlap
+    word: Rows  # the word of each entry [n], 0 ≤ word < U
 
     def by_position(self) -> DocumentWords:
         """Every token as a word of its own, with the row of the first word that it spells."""
@@ -46,10 +40,8 @@ def match_words(text: str, spans: npt.NDArray[np.int32], rows: Mapping[str, int]
     """Match the words of a text with its tokens.
 
     Args:
-        text: the text as it was tokenised.
         spans: character offsets [T, 2] of the tokens, in order.
         rows: row of each word in the relevance table.
-        analyser: finds the words; forms of one word are one.
     """
     found = analyser.words(text)
     distinct: dict[str, int] = {}
@@ -71,12 +63,6 @@ def find_token_words(texts: Sequence[str], tokens: TokenBatch, vocabulary: Seque
     """For each document, the row of each token's word in the relevance table [T], or `OUTSIDE`.
 
     Where a token overlaps several words of the table, the first of them counts.
-
-    Args:
-        texts: the documents.
-        tokens: their tokens, in the same order.
-        vocabulary: the words of the relevance table.
-        analyser: finds words as it found those of the table.
     """
     rows = {word: row for row, word in enumerate(vocabulary)}
     found = []
@@ -106,9 +92,6 @@ class LiveReader:
     States of a frozen backbone are rounded as a cache of them would be: what was chosen on cached ones then holds for live ones.
 
     Args:
-        network: whose backbone reads.
-        tokens: the documents.
-        hardware: where it runs.
         words: row of each token's word in the relevance table, [T] for each document; None where the decoder needs none.
     """
 
@@ -119,7 +102,7 @@ class LiveReader:
         self.words = words
 
     def read(self, rows: Rows) -> Reading:
-        """See `HiddenReader.read`."""
+        """The reading of some documents."""
         with self.hardware.autocast(), torch.set_grad_enabled(torch.is_grad_enabled() and not self.network.backbone_is_frozen):
             hidden, mask = pad_to_multiple(*self.network.backbone.encode(self.tokens.select(rows)))
         if self.network.backbone_is_frozen:
@@ -139,7 +122,6 @@ def lay_out_words(words: Sequence[Rows] | None, rows: Rows, mask: Tensor) -> Ten
 
     Args:
         words: row of each token's word in the relevance table, [T] for each document of the split.
-        rows: the documents [B].
         mask: true for their real tokens, which come first [B, T].
     """
     if words is None:

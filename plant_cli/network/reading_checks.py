@@ -19,29 +19,17 @@ from plant_cli.relevance.relevance_table import RelevanceTable, count_documents,
 
 @dataclass(frozen=True, kw_only=True)
 class WordStatistics:
-    """What is known of words and labels from train.
+    """What is known of words and labels from train."""
 
-    Args:
-        table: relevance of words for labels.
-        docs_with_word: training documents with each word [V].
-        docs_with_label: training documents with each label [L].
-        documents: training documents N.
-        analyser: finds words in texts as these were found.
-    """
-
-    table: RelevanceTable
-    docs_with_word: npt.NDArray[np.int64]
-    docs_with_label: npt.NDArray[np.int64]
-    documents: int
-    analyser: Analyser
+    table: RelevanceTable  # relevance of words for labels
+    docs_with_word: npt.NDArray[np.int64]  # training documents with each word [V]
+    docs_with_label: npt.NDArray[np.int64]  # training documents with each label [L]
+    documents: int  # training documents N
+    analyser: Analyser  # finds words in texts as these were found
 
 
 def load_statistics(folder: Path, corpus: Corpus) -> WordStatistics:
     """Read the relevance of a run once, with the counts that go with it.
-
-    Args:
-        folder: of the stage `mig`.
-        corpus: the run's corpus.
 
     Raises:
         ArtefactError: a file is missing or damaged, or was made for other labels.
@@ -64,12 +52,6 @@ def warn_of_languages(design: Design, known: Iterable[BackboneSpec], texts: Sequ
 
     Documents whose language is not recognised do not count. There is no warning if the backbone declares no languages, or if the user
     chose its model.
-
-    Args:
-        design: names the backbone that will read.
-        known: all backbones that are installed.
-        texts: the documents.
-        reporter: gets the warning.
     """
     backbone, options = design.backbone
     if backbone.languages is None or not _has_default_model(options):
@@ -120,8 +102,6 @@ def find_languages(texts: Texts, backbone: BackboneSpec | None, known_backbones:
     """Languages of the documents of each split: a note where there are several, a warning where a backbone does not know them.
 
     Args:
-        texts: of each split.
-        backbone: which is to read them; None if it is not known yet.
         known_backbones: those among which one that fits is looked for.
     """
     for name, split in texts.items():
@@ -146,13 +126,7 @@ def find_languages(texts: Texts, backbone: BackboneSpec | None, known_backbones:
 
 
 def find_cut_texts(splits: Texts, backbone: Backbone, name: str) -> Iterator[Finding]:
-    """How many documents are longer than a backbone reads, by a sample of each split.
-
-    Args:
-        splits: their texts.
-        backbone: tokenises them.
-        name: of the backbone.
-    """
+    """How many documents are longer than a backbone reads, by a sample of each split."""
     for split, all_texts in splits.items():
         rows = np.sort(np.random.default_rng(0).permutation(len(all_texts))[:SAMPLE])
         texts = take_texts(all_texts, rows.tolist())

@@ -32,10 +32,6 @@ class CachedReader:
     """Reads hidden states from a memory-mapped file of 16-bit (or 32-bit) numbers (`plant_cli.network.reading.HiddenReader`).
 
     Args:
-        folder: holds the file.
-        tokens: the documents.
-        hidden: size of a hidden state.
-        hardware: where readings go, and in which number format.
         filled_in: seconds that the backbone took to fill the file; None if it was there already.
         words: row of each token's word in the relevance table, [T] for each document; None where the decoder needs none.
     """
@@ -59,7 +55,7 @@ class CachedReader:
         self.states = np.memmap(folder / STATES, dtype=_stored(hardware), mode="r", shape=(int(self.starts[-1]), hidden))
 
     def read(self, rows: Rows) -> Reading:
-        """See `plant_cli.network.reading.HiddenReader.read`."""
+        """The reading of some documents."""
         longest = round_up(max(1, int(self.sizes[rows].max())), TOKEN_MULTIPLE)
         out = np.zeros((len(rows), longest, self.hidden), dtype=self.states.dtype)
         for number, row in enumerate(rows):
@@ -79,25 +75,15 @@ class StateCache:
     They lie in the run folder. Their key is made of backbone, weights, tokenizer, precision, corpus and the tokens that are read (titles of
     labels may be among them), so that stages and seeds that read the same share them; half-written ones are written again. Several runs
     may share one folder `cache` through links: one of them fills it at a time, and the others wait and take what it left.
-
-    Args:
-        session: of the stage.
-        data_hash: of the corpus.
-        limit: disk that the states of one split may take, in GB.
-        batch: documents that the backbone reads at once.
     """
 
-    session: Session
-    data_hash: str
-    limit: float
-    batch: int
+    session: Session  # of the stage
+    data_hash: str  # of the corpus
+    limit: float  # disk that the states of one split may take, in GB
+    batch: int  # documents that the backbone reads at once
 
     def open(self, live: LiveReader, split: str) -> HiddenReader:
         """A cached reader for a frozen backbone whose states fit the limit, else the live one.
-
-        Args:
-            live: reads the documents of the split.
-            split: its name.
 
         Raises:
             Interrupted: the user stopped the command while the cache was filled.

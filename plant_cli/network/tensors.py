@@ -25,10 +25,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Any], metadata: Mapping[str,
     """Write named tensors, atomically.
 
     Args:
-        path: the file.
-        tensors: contiguous ones of torch, in main memory, or arrays of NumPy, of any layout.
         metadata: texts to keep in the header.
-        framework: whose tensors they are.
     """
     if framework == "np":  # safetensors would write the bytes of an array as they lie, and forget how that was
         tensors = {name: np.asarray(array, order="C") for name, array in tensors.items()}
@@ -41,10 +38,8 @@ def read_tensors(path: Path, what: str, todo: str, framework: Framework = "pt") 
     """The named tensors of a file that `write_tensors` wrote, and its metadata.
 
     Args:
-        path: the file.
         what: what it holds, for the message: "the weights".
         todo: what to do if it is missing or damaged.
-        framework: which tensors to make.
 
     Raises:
         ArtefactError: the file is missing or damaged.

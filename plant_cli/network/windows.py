@@ -23,21 +23,14 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Windows:
-    """Cut documents of one batch.
-
-    Args:
-        ids: token ids [W, S] of W windows, special tokens included, padded to a multiple of `TOKEN_MULTIPLE` (`plant_cli.network.compute`).
-        mask: [W, S], true on real positions (special tokens too).
-        source: flat index [n] into [W·S] of every content position of every window.
-        target: flat index [n] into [B·T] of the document position it belongs to.
-        shape: (B, T).
-    """
+    """Cut documents of one batch."""
 
     ids: Tensor
-    mask: Tensor
-    source: Tensor
-    target: Tensor
-    shape: tuple[int, int]
+    """Token ids [W, S] of W windows, special tokens included, padded to a multiple of `TOKEN_MULTIPLE` (`plant_cli.network.compute`)."""
+    mask: Tensor  # [W, S], true on real positions (special tokens too)
+    source: Tensor  # flat index [n] into [W·S] of every content position of every window
+    target: Tensor  # flat index [n] into [B·T] of the document position it belongs to
+    shape: tuple[int, int]  # (B, T)
 
 
 def check_overlap(size: int, overlap: int, special: int = 0) -> None:

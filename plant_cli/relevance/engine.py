@@ -17,19 +17,12 @@ from plant_cli.relevance.cooccurrence import Cooccurrence, CountedPairs, Ints
 
 @dataclass(frozen=True, kw_only=True)
 class KeptWords:
-    """Row l of the ragged lists is `offsets[l]:offsets[l + 1]`, best word first.
+    """Row l of the ragged lists is `offsets[l]:offsets[l + 1]`, best word first."""
 
-    Args:
-        offsets: int64 [L + 1].
-        words: vocabulary index of each kept word, int32 [K].
-        values: the signal's value, float64 [K]; NaN for a word that only the label's title names.
-        both: documents with label and word, int32 [K]; −1 for a word that only the label's title names.
-    """
-
-    offsets: npt.NDArray[np.int64]
-    words: npt.NDArray[np.int32]
-    values: npt.NDArray[np.float64]
-    both: npt.NDArray[np.int32]
+    offsets: npt.NDArray[np.int64]  # int64 [L + 1]
+    words: npt.NDArray[np.int32]  # vocabulary index of each kept word, int32 [K]
+    values: npt.NDArray[np.float64]  # the signal's value, float64 [K]; NaN for a word that only the label's title names
+    both: npt.NDArray[np.int32]  # documents with label and word, int32 [K]; −1 for a word that only the label's title names
 
     @property
     def labels(self) -> npt.NDArray[np.int64]:
@@ -44,20 +37,14 @@ class KeptWords:
 
 @dataclass(frozen=True, kw_only=True)
 class Signal:
-    """A relevance signal with its options bound.
-
-    Args:
-        score: one float64 for each pair of a count table, no NaN; −inf for a word that must not be kept.
-        signed: its values say which way the association goes; then only words that meet the label are scored.
-        needs_pairs: it reads `Counts.pairs`; then, too, only words that meet the label are scored.
-        quasi_convex: for one label and one number of documents with both, values fall and then rise (or only fall) with the
-            documents of the word.
-    """
+    """A relevance signal with its options bound."""
 
     score: Callable[[Counts], npt.NDArray[np.float64]]
-    signed: bool = False
-    needs_pairs: bool = False
+    """One float64 for each pair of a count table, no NaN; −inf for a word that must not be kept."""
+    signed: bool = False  # its values say which way the association goes; then only words that meet the label are scored
+    needs_pairs: bool = False  # it reads `Counts.pairs`; then, too, only words that meet the label are scored
     quasi_convex: bool = False
+    """For one label and one number of documents with both, values fall and then rise (or only fall) with the documents of the word."""
 
 
 STRIDE = 8  # of the sample by which values that are surely too small are recognised
@@ -186,31 +173,19 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What to keep, and how to work.
+    """What to keep, and how to work."""
 
-    Args:
-        k: words kept per label, at most.
-        sign: `positive` keeps only words that occur more often with the label than without; `any` also words whose absence
-            indicates it.
-        memory: bytes that all blocks under way may take together; what the source of the counts holds comes on top.
-        jobs: threads.
-    """
-
-    k: int = 1000
+    k: int = 1000  # words kept per label, at most
     sign: Sign = "positive"
-    memory: int = 2_000_000_000
-    jobs: int = 1
+    """`positive` keeps only words that occur more often with the label than without; `any` also words whose absence indicates it."""
+    memory: int = 2_000_000_000  # bytes that all blocks under way may take together; what the source of the counts holds comes on top
+    jobs: int = 1  # threads
 
 
 def keep_words(counting: Cooccurrence, signal: Signal, selection: Selection) -> Iterator[KeptWords]:
     """The best words of every label by a signal, block after block of consecutive labels.
 
     The lists depend on neither the source of the counts nor the memory budget nor the number of threads; where blocks end does.
-
-    Args:
-        counting: gives the counts.
-        signal: what to compute from them.
-        selection: what to keep, and how to work.
     """
     scoring = _Scoring(counting, signal, selection)
     cuts = cut_labels(counting.pair_bounds + scoring.n_absent, counting.block_pairs, selection)
@@ -228,8 +203,6 @@ def cut_labels(pair_bounds: Ints, block_pairs: int, selection: Selection) -> lis
 
     Args:
         pair_bounds: at most how many pairs each label has [L], those of words that never meet it included.
-        block_pairs: that the source of the counts counts best at a time.
-        selection: gives the memory budget and the threads that share it.
     """
     return cut_blocks(pair_bounds, block_pairs, selection.memory // (selection.jobs * BYTES_PER_PAIR))
 

@@ -24,15 +24,10 @@ from plant_cli.relevance.engine import KeptWords
 
 @dataclass(frozen=True, kw_only=True)
 class RelevanceTable:
-    """Which words indicate which label.
+    """Which words indicate which label."""
 
-    Args:
-        words: the vocabulary, by falling document frequency, then alphabetically; lower-cased.
-        matrix: csr [L, V] float32 in [0, 1]; columns of each row ascend; words without relevance are not stored.
-    """
-
-    words: tuple[str, ...]
-    matrix: csr_array
+    words: tuple[str, ...]  # the vocabulary, by falling document frequency, then alphabetically; lower-cased
+    matrix: csr_array  # csr [L, V] float32 in [0, 1]; columns of each row ascend; words without relevance are not stored
 
 
 FORMS = "forms.parquet"
@@ -41,12 +36,7 @@ Pair = tuple[str, str]
 
 
 def write_forms(folder: Path, pairs: Iterable[Pair]) -> None:
-    """Write words and forms in the order in which forms were first met; no file if there are none.
-
-    Args:
-        folder: `mig` of a run, or of a shard.
-        pairs: each once.
-    """
+    """Write words and forms in the order in which forms were first met; no file if there are none."""
     frame = pl.DataFrame(list(pairs), schema={"word": pl.String, "form": pl.String}, orient="row")
     if len(frame):
         with replacing(folder / FORMS) as temporary:
@@ -84,15 +74,10 @@ FILE = "edits.yaml"
 
 @dataclass(frozen=True, kw_only=True)
 class LabelEdits:
-    """The edits of one label.
+    """The edits of one label."""
 
-    Args:
-        deny: words whose relevance is taken away.
-        allow: words with the relevance in [0, 1] that they get instead of their own.
-    """
-
-    deny: frozenset[str] = frozenset()
-    allow: Mapping[str, float] = field(default_factory=dict)
+    deny: frozenset[str] = frozenset()  # words whose relevance is taken away
+    allow: Mapping[str, float] = field(default_factory=dict)  # words with the relevance in [0, 1] that they get instead of their own
 
     def then(self, later: LabelEdits) -> LabelEdits:
         """These edits, and later ones that win where both name a word."""
@@ -185,10 +170,7 @@ def write_relevance(folder: Path, blocks: Iterable[Weighed], margins: Margins, l
     """Write the three files, each atomically, `mig.parquet` block by block.
 
     Args:
-        folder: where to write.
         blocks: the kept words of consecutive labels and their relevance in [0, 1], all labels in order.
-        margins: the vocabulary and its counts.
-        labels: the label index that the blocks follow.
 
     Returns:
         How many words each label keeps [L].
@@ -234,10 +216,6 @@ def _frame(kept: KeptWords, relevance: npt.NDArray[np.float64], margins: Margins
 
 def load_relevance(folder: Path, label_hash: str) -> RelevanceTable:
     """The relevance of a run with the edits of `edits.yaml` applied.
-
-    Args:
-        folder: the run's folder `mig`.
-        label_hash: hash of the ordered label ids of the corpus.
 
     Raises:
         ArtefactError: a file is missing, damaged, of another format or made for other labels.

@@ -62,14 +62,7 @@ def write_shard(
     """Write the counts of one share, block after block of labels; returns how many pairs there are.
 
     Args:
-        folder: where to write.
-        shard: which share of the documents was counted.
         counting: its counts, of every word.
-        data_hash: of the corpus.
-        label_hash: of its ordered label ids.
-        analyser: hash of how its words are found.
-        memory: bytes for the blocks under way.
-        jobs: threads.
         advance: called with the number of labels each time a block is counted.
     """
     margins = counting.margins
@@ -160,10 +153,6 @@ def open_shards(
     """The sum of all shares of one corpus.
 
     Args:
-        folders: one for each share, in any order.
-        data_hash: of the corpus that they must come from.
-        label_hash: of its ordered label ids.
-        analyser: hash of how its words are found.
         with_occurrences: whether they must hold how often words occur.
         min_df: words in fewer documents of all shares together than this are left out.
         keep: words that are kept however rare they are.

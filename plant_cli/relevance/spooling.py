@@ -34,9 +34,6 @@ def read_terms(
     """Count the words of a stream of documents, each read once: in memory while they fit, else in files.
 
     Args:
-        documents: the words of each document, in any order, with repeats.
-        min_df: words in fewer documents than this are left out.
-        keep: words that are kept however rare they are.
         with_occurrences: whether the files hold how often words occur.
         memory: bytes that the words of documents may take.
         folder: for the files (default: the system's folder for temporary files).
@@ -149,10 +146,8 @@ class SpooledCounts:
     """Counts of documents whose words are in files; each block of labels reads the words of its documents.
 
     Args:
-        terms: words of N documents.
         gold: csr [N, L] of 0/1, their labels.
         memory: bytes for the words that all threads together read at a time.
-        jobs: threads that count blocks.
     """
 
     block_pairs = 1 << 20  # larger than of counts in memory: every block begins with reading

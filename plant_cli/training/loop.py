@@ -18,9 +18,9 @@ from plant_cli.data.files import write_json_lines
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware
 from plant_cli.runs.session import Session
-from plant_cli.training import checkpoints
+from plant_cli.training import checkpointing
 from plant_cli.training import optimiser as unfreezing
-from plant_cli.training.checkpoints import Position, draw_curve, open_tracker
+from plant_cli.training.checkpointing import TrainingState, draw_curve, open_tracker
 from plant_cli.training.materials import make_steps, micro_sizes, padding_share
 from plant_cli.training.optimiser import sparse_tables
 from plant_cli.training.options import EVERYTHING, Schedule, TrainingOptions
@@ -34,34 +34,23 @@ SEEDS = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How long, how fast, and when to stop.
-
-    Args:
-        batch: documents of one optimiser step.
-        micro_batch: documents that are in memory at once, at most; a step is cut into micro-batches of like size.
-        monitor: key of the validation figures that decides which epoch is best (higher is better).
-        patience: epochs without a gain before training stops.
-        least_gain: how much better than at the last gain the value must be to count as one.
-        checkpoint_minutes: time between checkpoints within an epoch.
-        tracker: where accelerate sends the figures, too.
-        curves: whether to draw them in the terminal.
-    """
+    """How long, how fast, and when to stop."""
 
     epochs: int
-    batch: int
-    micro_batch: int
+    batch: int  # documents of one optimiser step
+    micro_batch: int  # documents that are in memory at once, at most; a step is cut into micro-batches of like size
     rates: unfreezing.Rates
-    monitor: str
-    patience: int
-    least_gain: float
+    monitor: str  # key of the validation figures that decides which epoch is best (higher is better)
+    patience: int  # epochs without a gain before training stops
+    least_gain: float  # how much better than at the last gain the value must be to count as one
     weight_decay: float
     warmup: float
     clip: float
     schedule: Schedule
-    checkpoint_minutes: float
+    checkpoint_minutes: float  # time between checkpoints within an epoch
     seed: int
-    tracker: str | None
-    curves: bool
+    tracker: str | None  # where accelerate sends the figures, too
+    curves: bool  # whether to draw them in the terminal
 
 
 def make_plan(
@@ -110,33 +99,21 @@ class BatchLoss(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingResult:
-    """What training reached; the network holds the best epoch's weights.
+    """What training reached; the network holds the best epoch's weights."""
 
-    Args:
-        best_epoch: 0-based; −1 is the start.
-        kept: the best epoch's row of the history.
-        epochs: epochs trained.
-        history: a row per epoch: its number (from 1; 0 is the start), loss and validation figures.
-        epoch_seconds: wall-clock time of each epoch since the start or the last resumption, without validation.
-    """
-
-    best_epoch: int
-    kept: Mapping[str, Any]
-    epochs: int
-    history: Sequence[dict[str, Any]]
+    best_epoch: int  # 0-based; −1 is the start
+    kept: Mapping[str, Any]  # the best epoch's row of the history
+    epochs: int  # epochs trained
+    history: Sequence[dict[str, Any]]  # a row per epoch: its number (from 1; 0 is the start), loss and validation figures
     padding: float
     documents_per_second: float
-    epoch_seconds: Sequence[float]
+    epoch_seconds: Sequence[float]  # wall-clock time of each epoch since the start or the last resumption, without validation
 
 
-class Training:
+class TrainingLoop:
     """One training run of a network on the documents of a split.
 
     Args:
-        session: of the stage.
-        network: that is trained.
-        hardware: where it runs, and the processes that share the work.
-        plan: how long, how fast, and when to stop.
         lengths: tokens of each document [N].
         roles: the parts of the network that are trained; the rest is frozen.
 
@@ -164,7 +141,7 @@ class Training:
         self.accelerator = open_tracker(plan.tracker, folder, asdict(plan), cpu=on_cpu)
         refuse_unsupported(self.accelerator)
         self.optimizer = unfreezing.make_optimizer(groups, plan.weight_decay, sparse_tables(network))
-        self.position = Position()
+        self.position = TrainingState()
         self.best: dict[str, Tensor] = {}
         self.seconds: list[float] = []
         self.read = 0
@@ -213,7 +190,7 @@ class Training:
         self.strategy.end()
         for name, parameter in self.network.named_parameters():
             parameter.requires_grad_(name in self.names)
-        checkpoints.load_state(self.network, self.best)
+        checkpointing.load_state(self.network, self.best)
         return TrainingResult(
             best_epoch=position.best_epoch,
             kept=next((row for row in position.history if row["epoch"] == position.best_epoch + 1), {}),
@@ -225,7 +202,7 @@ class Training:
         )
 
     def _continue(self) -> None:
-        found = checkpoints.load_checkpoint(self.session.folder / "checkpoints", self.network, self.optimizer, self.session.reporter.warn)
+        found = checkpointing.load_checkpoint(self.session.folder / "checkpoints", self.network, self.optimizer, self.session.reporter.warn)
         if found is None:
             self.session.reporter.note("no whole checkpoint to resume from: training starts at the beginning")
             return
@@ -236,7 +213,7 @@ class Training:
     def _save(self) -> None:
         folder = self.session.folder / "checkpoints" if self.processes.first else None
         weights = {name: p for name, p in self.network.named_parameters() if name in self.names}
-        checkpoints.save_checkpoint(folder, weights, self.strategy.state(keep=self.processes.first), self.position, self.best)
+        checkpointing.save_checkpoint(folder, weights, self.strategy.state(keep=self.processes.first), self.position, self.best)
         self.saved = time.monotonic()
 
     def _steps(self, epoch: int) -> list[list[Rows]]:
@@ -340,7 +317,7 @@ class Training:
             position.gain, position.gain_epoch = value, epoch
         if position.best is None or value > position.best:
             position.best, position.best_epoch = value, epoch
-            self.best = checkpoints.trained_state(self.network, self.names)
+            self.best = checkpointing.trained_state(self.network, self.names)
 
     def _stop(self) -> None:
         self._save()

@@ -87,13 +87,6 @@ def make_steps(lengths: Rows, batch: int, micro_batch: int, *, seed: int, epoch:
 
     Rows are shuffled; within a bucket of `BUCKET` micro-batches they are sorted by length, so that little is padding. Where `batch` is a
     multiple of `micro_batch`, the micro-batch that is not full is shuffled like the others: the step that it falls into is smaller, too.
-
-    Args:
-        lengths: of the documents [N].
-        batch: documents of a step.
-        micro_batch: documents of a micro-batch, at most.
-        seed: of the run.
-        epoch: the epoch.
     """
     sizes = micro_sizes(batch, micro_batch)
     count, larger = len(sizes), batch % len(sizes)
@@ -133,19 +126,12 @@ FORWARD_ALONE = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs(StageInputs):
-    """What stage 1 and stage 2 work from: what scorers are fitted from, and a network.
+    """What stage 1 and stage 2 work from: what scorers are fitted from, and a network."""
 
-    Args:
-        design: the network's components.
-        statistics: relevance of words for labels, with counts; None if the run has none.
-        planted: folder of the stage 1 that stage 2 starts from; None for a random start.
-        losses: all that are installed, which a message names.
-    """
-
-    design: Design
-    statistics: WordStatistics | None = None
-    planted: Path | None = None
-    losses: Sequence[LossSpec] = ()
+    design: Design  # the network's components
+    statistics: WordStatistics | None = None  # relevance of words for labels, with counts; None if the run has none
+    planted: Path | None = None  # folder of the stage 1 that stage 2 starts from; None for a random start
+    losses: Sequence[LossSpec] = ()  # all that are installed, which a message names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,9 +166,6 @@ def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, ti
     """Build the network, with what was planted, and tokenise train and validation; states of a frozen backbone are cached.
 
     Args:
-        given: what the stage works from.
-        options: of the stage: how much is in memory at once, and how much may be cached.
-        freeze_backbone: keep the backbone as it is.
         titles: whether the titles of labels are training documents, too.
 
     Raises:
@@ -238,13 +221,7 @@ def require_documents(labels: LabelIndex) -> None:
 
 
 def add_titles(split: Split, labels: LabelIndex, reporter: Reporter) -> Split:
-    """A split with the title of each label as a further document, which has that label alone.
-
-    Args:
-        split: train.
-        labels: the label index; labels without a title add nothing.
-        reporter: warned if no label has one.
-    """
+    """A split with the title of each label as a further document, which has that label alone."""
     titled = [label for label, title in enumerate(labels.titles) if title]
     if not titled:
         reporter.warn("no label has a title: --title-documents changes nothing (give titles with --titles FILE)")

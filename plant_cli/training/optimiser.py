@@ -25,7 +25,6 @@ def decide_sparse(network: Network, wanted: bool | None, *, selects: bool, share
     """Whether label tables are trained row by row; tells the decoder.
 
     Args:
-        network: to be trained.
         wanted: what the user says (None: from `SPARSE_FROM` labels, where decoder, stage and launch can).
         selects: whether a step looks at some labels only.
         shared: whether each process has a share of the tables or of their state (FSDP, DeepSpeed).
@@ -76,9 +75,7 @@ class RowAdamW(torch.optim.AdamW):
     tensor (`fused`).
 
     Args:
-        entries: parameter groups.
         tables: those of their parameters [L, …] that are label tables; their gradients are sparse, or dense for all rows.
-        weight_decay: decoupled, as in AdamW.
     """
 
     def __init__(self, entries: Iterable[dict[str, Any]], tables: Iterable[nn.Parameter] = (), *, weight_decay: float) -> None:
@@ -136,17 +133,13 @@ def _update_rows(table: Tensor, rows: Tensor, gradient: Tensor, state: dict[str,
 
 @dataclass(frozen=True, kw_only=True)
 class Rates:
-    """Peak learning rate of each role; `head` is also that of the value path and of roles with another name.
-
-    Args:
-        layers: how that of the backbone is spread over its layers.
-    """
+    """Peak learning rate of each role; `head` is also that of the value path and of roles with another name."""
 
     head: float
     boost: float
     attention: float
     backbone: float
-    layers: LayerRates = "equal"
+    layers: LayerRates = "equal"  # how that of the backbone is spread over its layers
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,17 +17,11 @@ ULMFIT = 2.6
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """When parts of the network are unfrozen.
+    """When parts of the network are unfrozen."""
 
-    Args:
-        gradual: one part after the other, see `plant_cli.training.optimiser.gradual`; else all from the beginning.
-        attention_factor: on the attention's rate under gradual unfreezing.
-        epochs: that pass before the next part is unfrozen.
-    """
-
-    gradual: bool = False
-    attention_factor: float = 1.0
-    epochs: int = 1
+    gradual: bool = False  # one part after the other, see `plant_cli.training.optimiser.gradual`; else all from the beginning
+    attention_factor: float = 1.0  # on the attention's rate under gradual unfreezing
+    epochs: int = 1  # that pass before the next part is unfrozen
 
 
 EVERYTHING = Schedule()
@@ -125,23 +119,11 @@ class PretrainOptions(TrainingOptions):
     ndcg_k: int = option(1000, "Cut k of the validation nDCG@k.", ge=1)
 
     def regresses(self, *, able: bool, titles: bool) -> bool:
-        """Whether queries start from a regression.
-
-        Args:
-            able: whether the decoder can.
-            titles: whether label queries are to start from titles.
-        """
+        """Whether queries start from a regression."""
         return self.start == "regression" or (self.start is None and able and not titles)
 
     def choose_epochs(self, *, regressed: bool, documents: int, assignments: int, labels: int) -> int:
-        """What the user gave, else by how many lists an epoch ranks.
-
-        Args:
-            regressed: whether queries start from a regression.
-            documents: of train.
-            assignments: (document, label) pairs of train.
-            labels: how many there are.
-        """
+        """What the user gave, else by how many lists an epoch ranks."""
         if self.epochs is not None:
             return self.epochs
         sampled = labels if self.labels_per_document < 0 else min(self.labels_per_document, labels)
@@ -161,14 +143,10 @@ class ByStart(Generic[Value]):
 
     Tables that are planted can lose something, so they learn more slowly; a start from nothing makes no progress at first, so it is
     given all its epochs.
-
-    Args:
-        planted: with tables that start from prototypes.
-        plain: without.
     """
 
-    planted: Value
-    plain: Value
+    planted: Value  # with tables that start from prototypes
+    plain: Value  # without
 
     @property
     def help(self) -> str:
@@ -306,7 +284,7 @@ class FinetuneOptions(TrainingOptions):
         return self
 
     def check_values(self) -> None:
-        """See `Options.check_values`."""
+        """Refuse options that do not go together."""
         if self.sharpness is not None and not self.plants_tables:
             raise UsageError(
                 "a sharpness is given, but label tables do not start from prototypes",

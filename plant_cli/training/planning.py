@@ -432,14 +432,7 @@ def free_memory(hardware: Hardware) -> int:
 
 
 def report(plans: Mapping[str, Estimate], free: int, place: str, notes: Iterable[str]) -> Result:
-    """The tables and the data.
-
-    Args:
-        plans: what each stage takes, by its section in the recipe.
-        free: bytes of memory that are free.
-        place: device and number format.
-        notes: what the figures come from.
-    """
+    """The tables and the data."""
     shares = [found.work.get("padding") for found in plans.values()]
     padding: list[list[Cell]] = [["padding", *("" if share is None else f"{share:.0%}" for share in shares)]]
     work = [{k: v for k, v in found.work.items() if k not in ("padding", "operations")} for found in plans.values()]

@@ -39,17 +39,11 @@ class RankedLists:
 
 @dataclass(frozen=True, kw_only=True)
 class Items:
-    """The lists of one document before attention has scored them.
+    """The lists of one document before attention has scored them."""
 
-    Args:
-        labels: those that have a list [l].
-        there: which of the document's words are in it [l, U].
-        relevance: of these words, list after list.
-    """
-
-    labels: Rows
-    there: npt.NDArray[np.bool_]
-    relevance: npt.NDArray[np.float32]
+    labels: Rows  # those that have a list [l]
+    there: npt.NDArray[np.bool_]  # which of the document's words are in it [l, U]
+    relevance: npt.NDArray[np.float32]  # of these words, list after list
 
     def of(self, labels: Rows) -> Items:
         """The lists of some labels."""
@@ -64,10 +58,6 @@ class Planter:
     """Says which words each list holds, and scores them from log attention.
 
     Args:
-        table: relevance of words for labels.
-        split: the documents.
-        tokens: their tokens, same order.
-        analyser: finds the words of the documents, as it found those of the table.
         contrast: words without relevance that join each document's lists (0: none, −1: all).
         labels_per_document: labels sampled beside a batch's positives (−1: all labels).
         score: a word's score: log of the attention mass on its tokens, that mass, or the log mean.
@@ -107,13 +97,7 @@ class Planter:
         return labels, counts
 
     def choose_items(self, row: int, labels: Rows, draw: np.random.Generator) -> Items:
-        """The lists of a document for some labels; a label is left out if none of the words, or only one word, would be in its list.
-
-        Args:
-            row: the document.
-            labels: that count for it [l].
-            draw: for the sample of words without relevance.
-        """
+        """The lists of a document for some labels; a label is left out if none of the words, or only one word, would be in its list."""
         document = self.documents[row]
         wanted = self._relevance(document, labels)
         there = (wanted > 0) | self._contrast(len(document.vocabulary), draw)[None, :]
@@ -167,23 +151,14 @@ class Planting:
         self.hardware = hardware
 
     def __call__(self, rows: Rows, *, epoch: int, seed: int) -> tuple[Tensor, float]:
-        """See `plant_cli.training.loop.BatchLoss`."""
+        """The mean loss over the lists of some documents, and how many lists these are."""
         reading = self.reader.read(rows)
         with self.hardware.autocast():
             return planted_loss(self.network, self.planter, self.loss, reading, rows, seed)
 
 
 def planted_loss(network: Network, planter: Planter, loss: RankLoss, reading: Reading, rows: Rows, seed: int) -> tuple[Tensor, float]:
-    """The ranking loss of a batch for a fresh sample of labels and contrast words, and over how many lists it is a mean.
-
-    Args:
-        network: whose attention is ranked.
-        planter: makes the lists.
-        loss: over lists.
-        reading: the documents [B].
-        rows: which documents they are [B].
-        seed: of the sample.
-    """
+    """The ranking loss of a batch for a fresh sample of labels and contrast words, and over how many lists it is a mean."""
     draw = np.random.default_rng(seed)
     labels, counts = planter.choose_labels(rows, draw)
     lists = rank_words(network.decoder, planter, reading, rows, labels, counts, draw)
@@ -207,13 +182,8 @@ def rank_words(
     Of very many labels or positions, blocks of labels are computed again in the backward pass: memory grows with the words in the lists.
 
     Args:
-        decoder: whose attention scores the words.
-        planter: chooses them.
-        reading: the documents [B].
-        rows: which documents they are [B].
         labels: of the batch, sorted [l].
         counts: which labels count for which document [B, l].
-        draw: for the sample of words without relevance.
 
     Returns:
         None if there is no list.

@@ -15,7 +15,7 @@ from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import Rows, lengths, sorted_batches
 from plant_cli.runs.session import Session
-from plant_cli.training.checkpoints import load_state, trained_state
+from plant_cli.training.checkpointing import load_state, trained_state
 from plant_cli.training.materials import Material
 
 SCALE = 16.0
@@ -37,12 +37,7 @@ class Prototypes:
     """Plants the tables of a network's labels; reads training documents only.
 
     Args:
-        network: whose tables are planted.
-        train: the training documents.
-        hardware: where it runs.
         seed: of the documents drawn for the background.
-        batch: documents in memory at once.
-        session: of the stage.
 
     Raises:
         ComponentError: the decoder cannot start its tables from prototypes.

@@ -31,21 +31,13 @@ SMALLEST_GAP = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class KeySums:
-    """Sums of keys over the tokens of train, fp64, and those of each word of the relevance table, fp32.
+    """Sums of keys over the tokens of train, fp64, and those of each word of the relevance table, fp32."""
 
-    Args:
-        tokens: how many.
-        total: of all keys [H].
-        products: of keys with keys, head by head [h, d, d].
-        words: of the keys of each word [V, H].
-        counts: tokens of each word [V].
-    """
-
-    tokens: Tensor
-    total: Tensor
-    products: Tensor
-    words: Tensor
-    counts: Tensor
+    tokens: Tensor  # how many
+    total: Tensor  # of all keys [H]
+    products: Tensor  # of keys with keys, head by head [h, d, d]
+    words: Tensor  # of the keys of each word [V, H]
+    counts: Tensor  # tokens of each word [V]
 
     @classmethod
     def empty(cls, heads: int, hidden: int, words: int, device: torch.device) -> KeySums:
@@ -60,12 +52,7 @@ class KeySums:
         )
 
     def add(self, keys: Tensor, document: DocumentWords) -> None:
-        """Add a document.
-
-        Args:
-            keys: of its real tokens [T, H].
-            document: which of them spell which words.
-        """
+        """Add a document."""
         heads, size, _ = self.products.shape
         by_head = keys.double().view(len(keys), heads, size).transpose(0, 1)
         self.tokens.add_(len(keys))
@@ -86,10 +73,6 @@ def regress_queries(sums: KeySums, table: RelevanceTable) -> Tensor:
     """Queries [L, H] fp32, heads side by side: q · k is 1 higher, on average, at tokens of the label's relevant words than elsewhere.
 
     Words count by their relevance, and by how often they occur. A label without relevant words gets zeros: it attends to all alike.
-
-    Args:
-        sums: over train.
-        table: relevance of words for labels.
     """
     heads, size, _ = sums.products.shape
     tokens = sums.tokens.clamp_min(1)
@@ -110,17 +93,7 @@ def regress_queries(sums: KeySums, table: RelevanceTable) -> Tensor:
 
 
 class QueryRegression:
-    """Plants the label queries of a network by regression; reads training documents only.
-
-    Args:
-        network: whose queries are planted; its decoder is a `plant_cli.api.QueryDecoder`.
-        train: the training documents.
-        documents: the words of each of them.
-        table: relevance of words for labels.
-        hardware: where it runs.
-        batch: documents in memory at once.
-        session: of the stage.
-    """
+    """Plants the label queries of a network by regression; reads training documents only."""
 
     def __init__(
         self,

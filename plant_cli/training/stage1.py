@@ -11,10 +11,10 @@ import torch
 from plant_cli.api import ComponentError, DataError, LossSpec, QueryDecoder
 from plant_cli.network.assembly import Network, save_network
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.ranking import kendall_tau, ndcg, random_ndcg
+from plant_cli.network.list_ranking import kendall_tau, ndcg, random_ndcg
 from plant_cli.network.reading import lengths, sorted_batches
 from plant_cli.network.reading_checks import WordStatistics
-from plant_cli.training.loop import Plan, Training, TrainingResult, make_plan
+from plant_cli.training.loop import Plan, TrainingLoop, TrainingResult, make_plan
 from plant_cli.training.materials import Inputs, Material, Setup, micro_sizes, rank_loss, set_up
 from plant_cli.training.optimiser import decide_sparse
 from plant_cli.training.options import PretrainOptions
@@ -28,12 +28,7 @@ class AttentionMeasure:
     """nDCG@k of attention against relevance on a split, over every (document, own label) list with all of its words.
 
     Args:
-        network: whose attention is measured.
-        material: the split.
-        known: relevance of words for labels.
-        hardware: where it runs.
         k: cut of nDCG@k.
-        batch: documents in memory at once.
         contrast: words without relevance in each list (−1: all).
         items: what is ranked.
     """
@@ -86,30 +81,18 @@ class AttentionMeasure:
 
 @dataclass(frozen=True, kw_only=True)
 class Planted:
-    """What stage 1 reached.
+    """What stage 1 reached."""
 
-    Args:
-        training: the history and the epoch that was kept.
-        measure: the name of the figure that chose it.
-        speed: how fast it trained.
-        cuts: what of each split was not read.
-    """
-
-    training: TrainingResult
-    measure: str
-    speed: Throughput
-    cuts: dict[str, dict[str, Any]]
+    training: TrainingResult  # the history and the epoch that was kept
+    measure: str  # the name of the figure that chose it
+    speed: Throughput  # how fast it trained
+    cuts: dict[str, dict[str, Any]]  # what of each split was not read
 
 
 def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatistics) -> Planted:
     """Train label queries and attention maps so that attention ranks a document's words by their relevance for each label.
 
     The network of the best epoch is saved in the stage's folder.
-
-    Args:
-        given: what the stage works from.
-        options: of the stage.
-        known: relevance of words for labels.
 
     Raises:
         DataError: no word has relevance for any label.
@@ -153,7 +136,7 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
     roles = frozenset({"attention"} if network.backbone_is_frozen else {"attention", "backbone"})
     step = Planting(network, train.reader, planter, loss, hardware)
     plant = None if start is None else lambda: _plant(start, measure)
-    outcome = Training(given.session, network, hardware, plan, setup.lengths, roles).run(step, lambda epoch: measure(), plant=plant)
+    outcome = TrainingLoop(given.session, network, hardware, plan, setup.lengths, roles).run(step, lambda epoch: measure(), plant=plant)
     save_network(network, given.session.folder)
     speed = measure_throughput(network, train.reader, hardware, step, outcome, micro_sizes(options.batch, options.micro_batch)[0])
     return Planted(training=outcome, measure=measure.name, speed=speed, cuts=setup.summarise_cuts())

@@ -22,7 +22,7 @@ from plant_cli.scoring.fused_scorers import ScoredDocuments
 from plant_cli.scoring.predictions import NETWORK, SCORERS
 from plant_cli.scoring.scorer_fitting import FusionFit
 from plant_cli.training.judging import Gain
-from plant_cli.training.loop import Plan, Training, TrainingResult, make_plan
+from plant_cli.training.loop import Plan, TrainingLoop, TrainingResult, make_plan
 from plant_cli.training.materials import Inputs, Setup, label_loss, micro_sizes, rank_loss, set_up
 from plant_cli.training.optimiser import decide_sparse
 from plant_cli.training.options import LEAST_GAIN, PATIENCE, RATE_BOOST, RATE_HEAD, ROLES, FinetuneOptions
@@ -40,15 +40,11 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Anchor:
-    """The stage 1 loss as an auxiliary term that fades out.
-
-    Args:
-        weight: λ in the first epoch; it falls linearly to zero over `epochs`.
-    """
+    """The stage 1 loss as an auxiliary term that fades out."""
 
     planter: Planter
     loss: RankLoss
-    weight: float
+    weight: float  # λ in the first epoch; it falls linearly to zero over `epochs`
     epochs: int
 
     def strength(self, epoch: int) -> float:
@@ -67,12 +63,6 @@ class FineTuning:
     the hardest once more with it.
 
     Args:
-        network: that is trained.
-        reader: of the split.
-        split: gives the gold labels.
-        loss: over labels.
-        hardware: where it runs.
-        anchor: the stage 1 loss that is added (None: none).
         sparse: score twice.
         candidates: what a shortlist proposes for the documents of the split (None: all labels are scored).
     """
@@ -103,7 +93,7 @@ class FineTuning:
         self.twice = not self.all_count and (sparse or candidates is not None)
 
     def __call__(self, rows: Rows, *, epoch: int, seed: int) -> tuple[Tensor, float]:
-        """See `plant_cli.training.loop.BatchLoss`; the mean is over documents."""
+        """The mean loss over some documents, and how many these are."""
         reading = self.reader.read(rows)
         targets = torch.from_numpy(self.gold[rows].toarray().astype(np.float32)).to(reading.mask.device)
         with self.hardware.autocast():
@@ -149,10 +139,8 @@ def group_loss(groups: Tensor, loss: LabelLoss, logits: Tensor, targets: Tensor,
 
     Args:
         groups: the group of each label [L].
-        loss: over labels; here over groups.
         logits: of the groups [B, G].
         targets: 0/1 of the labels [B, L].
-        seed: of the random negatives.
     """
     of_groups = torch.zeros_like(logits).index_add_(1, groups, targets.to(logits.dtype)).clamp_max_(1.0)
     if not loss.hard_negatives:
@@ -169,35 +157,21 @@ SAMPLE = 16
 
 @dataclass(frozen=True, kw_only=True)
 class FineTuned:
-    """What stage 2 reached.
+    """What stage 2 reached."""
 
-    Args:
-        training: the history and the epoch that was kept.
-        quality: the name of the figure that measures attention; None if the run has no relevance.
-        threshold: the decision threshold for all labels.
-        scorers: those beside the network, as they were fitted; None: there are none.
-        parts: validation figures of each part alone, by its name.
-        gain: of network and scorers together on the scorers alone, on validation; None without scorers.
-        left_out: whether the network is no part of the model, since it does not add to the scorers.
-        figures: of network and scorers together, on validation, every label scored; those of epochs may be of a shortlist.
-        calibrated: how much the network and the scorers count, and how well probabilities hold on validation.
-        conditions: which documents and labels the figures are of.
-        speed: how fast it trained.
-        cuts: what of each split was not read.
-    """
-
-    training: TrainingResult
-    quality: str | None
-    threshold: float
-    scorers: FusionFit | None
-    parts: Mapping[str, Mapping[str, float]]
-    gain: Gain | None
-    left_out: bool
+    training: TrainingResult  # the history and the epoch that was kept
+    quality: str | None  # the name of the figure that measures attention; None if the run has no relevance
+    threshold: float  # the decision threshold for all labels
+    scorers: FusionFit | None  # those beside the network, as they were fitted; None: there are none
+    parts: Mapping[str, Mapping[str, float]]  # validation figures of each part alone, by its name
+    gain: Gain | None  # of network and scorers together on the scorers alone, on validation; None without scorers
+    left_out: bool  # whether the network is no part of the model, since it does not add to the scorers
     figures: Mapping[str, float]
-    calibrated: Calibrated
-    conditions: str
-    speed: Throughput
-    cuts: dict[str, dict[str, Any]]
+    """Of network and scorers together, on validation, every label scored; those of epochs may be of a shortlist."""
+    calibrated: Calibrated  # how much the network and the scorers count, and how well probabilities hold on validation
+    conditions: str  # which documents and labels the figures are of
+    speed: Throughput  # how fast it trained
+    cuts: dict[str, dict[str, Any]]  # what of each split was not read
 
 
 def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
@@ -258,19 +232,13 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
 
 @dataclass(frozen=True, kw_only=True)
 class Monitor:
-    """The figures of an epoch.
+    """The figures of an epoch."""
 
-    Args:
-        validation: gives metrics on the validation split.
-        quality: gives the quality of attention; None without relevance.
-        shortlisted: what a shortlist proposes; None without one. Of the labels scored highest, the share that it proposes is measured.
-        batch: documents in memory at once.
-    """
-
-    validation: Validation
-    quality: AttentionMeasure | None
+    validation: Validation  # gives metrics on the validation split
+    quality: AttentionMeasure | None  # gives the quality of attention; None without relevance
     shortlisted: Shortlisted | None
-    batch: int
+    """What a shortlist proposes; None without one. Of the labels scored highest, the share that it proposes is measured."""
+    batch: int  # documents in memory at once
 
     def __call__(self) -> dict[str, float]:
         """All figures of the network as it is."""
@@ -357,7 +325,7 @@ def _train(
 ) -> TrainingResult:
     """Train; the optimiser and the best epoch's copy are gone afterwards."""
     plan = _make_plan(given, options, planted=prototypes is not None)
-    training = Training(given.session, setup.network, setup.hardware, plan, setup.lengths, ROLES)
+    training = TrainingLoop(given.session, setup.network, setup.hardware, plan, setup.lengths, ROLES)
     factors = _choose_factors(options)
     plant = None if prototypes is None else lambda: monitor.plant(prototypes, options.monitor, factors)
     return training.run(step, lambda epoch: monitor(), plant=plant, memory=monitor.validation.memory)

@@ -113,29 +113,17 @@ Group = tuple[nn.Parameter, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Trainable:
-    """The network and optimiser that are trained, as a strategy needs them.
+    """The network and optimiser that are trained, as a strategy needs them."""
 
-    Args:
-        backbone: the same in all processes, whole.
-        decoder: likewise.
-        hidden_size: of the backbone.
-        groups: the parameters that are trained, by group; all ask for gradients.
-        tables: those of them with sparse gradients.
-        optimizer: of these groups, with the state that training continues from.
-        clip: largest norm of the gradient.
-        device: where the network is.
-        processes: those that train together.
-    """
-
-    backbone: nn.Module
-    decoder: nn.Module
-    hidden_size: int
-    groups: Sequence[Group]
-    tables: Sequence[nn.Parameter]
-    optimizer: torch.optim.Optimizer
-    clip: float
-    device: torch.device
-    processes: Processes
+    backbone: nn.Module  # the same in all processes, whole
+    decoder: nn.Module  # likewise
+    hidden_size: int  # of the backbone
+    groups: Sequence[Group]  # the parameters that are trained, by group; all ask for gradients
+    tables: Sequence[nn.Parameter]  # those of them with sparse gradients
+    optimizer: torch.optim.Optimizer  # of these groups, with the state that training continues from
+    clip: float  # largest norm of the gradient
+    device: torch.device  # where the network is
+    processes: Processes  # those that train together
 
 
 class Strategy(Protocol):
@@ -185,11 +173,11 @@ class DataParallel:
         self.optimizer = trained.optimizer
 
     def backward(self, loss: Tensor, *, last: bool) -> None:
-        """See `Strategy.backward`."""
+        """Add the gradients of a micro-batch."""
         torch.autograd.backward(loss)
 
     def step(self, weight: float) -> None:
-        """See `Strategy.step`."""
+        """Take one optimiser step."""
         if weight:
             parameters = self._with_gradient()
             add_gradients(self.processes, parameters, self.trained.tables)
@@ -206,15 +194,15 @@ class DataParallel:
         return [parameter for parameter, count in zip(parameters, counts.tolist(), strict=True) if count]
 
     def state(self, *, keep: bool) -> dict[str, Any]:
-        """See `Strategy.state`."""
+        """The weights by name and the optimiser's state."""
         return full_state(self.optimizer, keep=keep)
 
     def gathered(self) -> AbstractContextManager[None]:
-        """See `Strategy.gathered`."""
+        """Have all parameters whole inside."""
         return nullcontext()
 
     def end(self) -> None:
-        """See `Strategy.end`: nothing to do, parameters are whole."""
+        """Nothing to do: parameters are whole."""
 
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
@@ -264,12 +252,12 @@ class DeepSpeedZero:
                     safe_set_full_optimizer_state(parameter, learned[parameter][key], key)
 
     def backward(self, loss: Tensor, *, last: bool) -> None:
-        """See `Strategy.backward`."""
+        """Add the gradients of a micro-batch."""
         self.engine.set_gradient_accumulation_boundary(last)
         self.engine.backward(loss)
 
     def step(self, weight: float) -> None:
-        """See `Strategy.step`; the engine divides the sums by its loss scale, then clips."""
+        """Take one optimiser step; the engine divides the sums by its loss scale, then clips."""
         if not weight:
             for entry in self.optimizer.param_groups:
                 entry["lr"] = 0.0  # all rest, the engine forgets what it has gathered
@@ -278,7 +266,7 @@ class DeepSpeedZero:
         self.engine.optimizer.loss_scale = 1.0
 
     def state(self, *, keep: bool) -> dict[str, Any]:
-        """See `Strategy.state`."""
+        """The weights by name and the optimiser's state."""
         from deepspeed.utils import safe_get_full_optimizer_state
 
         found: dict[int, dict[str, Tensor]] = {}
@@ -290,11 +278,11 @@ class DeepSpeedZero:
         return {"state": found, "param_groups": self._layout} if keep else {}
 
     def gathered(self) -> AbstractContextManager[None]:
-        """See `Strategy.gathered`: nothing to do, parameters are whole."""
+        """Nothing to do: parameters are whole."""
         return nullcontext()
 
     def end(self) -> None:
-        """See `Strategy.end`: parameters get their own memory back."""
+        """Give parameters their own memory back."""
         self.engine.destroy()
         for members in self._members:
             for parameter in members:
@@ -388,7 +376,7 @@ class FullySharded(DataParallel):
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
-        """See `Strategy.gathered`."""
+        """Have all parameters whole inside."""
         roots = (self.trained.backbone, self.trained.decoder)
         spread = [cast(FSDPModule, part) for root in roots for part in root.modules() if isinstance(part, FSDPModule)]
         backbone = cast(FSDPModule, self.trained.backbone)
@@ -403,7 +391,7 @@ class FullySharded(DataParallel):
                 part.reshard()
 
     def end(self) -> None:
-        """See `Strategy.end`: the original parameters are filled again."""
+        """Fill the original parameters again."""
         for before in self._before:
             before.fill()
         for before in self._before:

@@ -75,12 +75,7 @@ class _WholeComputation(AbstractContextManager["_WholeComputation"]):
 
 
 def peak_allocated(run: Callable[[], object], device: torch.device) -> int:
-    """Bytes of tensors that a computation holds at most, beside those that were there before.
-
-    Args:
-        run: the computation.
-        device: whose memory is counted.
-    """
+    """Bytes of tensors that a computation holds at most, beside those that were there before."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
         torch.cuda.reset_peak_memory_stats(device)
@@ -109,13 +104,7 @@ def matrix_side(device: torch.device) -> int:
 
 
 def matrix_rate(device: torch.device, dtype: torch.dtype, repeats: int = 3) -> float:
-    """Floating-point operations a second of one large matrix product, the fastest of some.
-
-    Args:
-        device: where it runs.
-        dtype: type of both matrices.
-        repeats: how many products are timed.
-    """
+    """Floating-point operations a second of one large matrix product, the fastest of some."""
     side = matrix_side(device)
     left, right = (torch.randn(side, side, dtype=dtype, device=device) for _ in range(2))
     return 2 * side**3 / time_fastest(lambda: left @ right, device, repeats)
@@ -123,32 +112,20 @@ def matrix_rate(device: torch.device, dtype: torch.dtype, repeats: int = 3) -> f
 
 @dataclass(frozen=True, kw_only=True)
 class Throughput:
-    """Speed and memory of a training stage.
+    """Speed and memory of a training stage."""
 
-    Args:
-        documents_per_second: trained on, validation not counted.
-        tokens_per_second: likewise, without padding.
-        padding_share: share of the positions in batches that are padding.
-        share_of_peak: operations of matrix products in training, over what the machine does in one large product in the same time.
-        peak_memory_gb: largest resident memory of the process so far, on a GPU of the device.
-        cache_seconds: time in which the frozen backbone read train once; None without a cache, or where it was there before.
-        epoch_seconds: of each epoch.
-        operations_per_document: of matrix products, forward and backward, for a training document of mean length; a backbone whose states
-            are cached is not counted.
-        parameters: numbers in the network's weights; of those that are quantised, the numbers that hold them.
-        trained_parameters: those of them that were trained.
-    """
-
-    documents_per_second: float
-    tokens_per_second: float
-    padding_share: float
-    share_of_peak: float
-    peak_memory_gb: float
-    cache_seconds: float | None
-    epoch_seconds: Sequence[float]
+    documents_per_second: float  # trained on, validation not counted
+    tokens_per_second: float  # likewise, without padding
+    padding_share: float  # share of the positions in batches that are padding
+    share_of_peak: float  # operations of matrix products in training, over what the machine does in one large product in the same time
+    peak_memory_gb: float  # largest resident memory of the process so far, on a GPU of the device
+    cache_seconds: float | None  # time in which the frozen backbone read train once; None without a cache, or where it was there before
+    epoch_seconds: Sequence[float]  # of each epoch
     operations_per_document: float
-    parameters: int
-    trained_parameters: int
+    """Of matrix products, forward and backward, for a training document of mean length; a backbone whose states are cached is not
+    counted."""
+    parameters: int  # numbers in the network's weights; of those that are quantised, the numbers that hold them
+    trained_parameters: int  # those of them that were trained
 
     @property
     def cache_ratio(self) -> float | None:
@@ -191,14 +168,6 @@ def measure_throughput(
     """The figures of a training that has ended; runs one more micro-batch, to count its operations.
 
     The optimiser and the copy of the best epoch should be gone by then: the micro-batch needs memory, too.
-
-    Args:
-        network: that was trained; its weights stay as they are.
-        reader: of train.
-        hardware: it was trained on.
-        step: the loss of a micro-batch.
-        outcome: what the loop tells.
-        batch: documents of a micro-batch.
     """
     sizes = lengths(reader.tokens)
     order = np.argsort(sizes, kind="stable")

@@ -59,7 +59,7 @@ def compute_average_precision(data: MetricInput, options: object) -> list[Metric
 def compute_binary_ndcg(data: MetricInput, options: GainOptions) -> list[MetricValue]:
     """nDCG@k = Σ over hits at rank i ≤ k of 1/log2(i+1), divided by the same sum for the best order.
 
-    Of labels, which are gold or not. Stage 1 measures attention by the graded nDCG of words, with gains 2^r − 1 (`network.ranking`).
+    Of labels, which are gold or not. Stage 1 measures attention by the graded nDCG of words, with gains 2^r − 1 (`network.list_ranking`).
     Both sums know the labels of train only (all under `settings["label_set"] = "all"`). A document without any such label
     counts 0; one without gold counts `settings["ndcg_of_empty"]` (0).
     """

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from plant_cli.network.ranking import lambda_loss
+from plant_cli.network.list_ranking import lambda_loss
 from tests.benchmarks.contenders import Contender, run
 
 

@@ -54,7 +54,7 @@ PARTS = {
     "plant_cli.training.stage2.starts_sparse": "validation",
     "plant_cli.training.shortlisting.propose": "shortlist",
     "plant_cli.training.stage2.fit_beside": "scorers",
-    "plant_cli.training.checkpoints.save_checkpoint": "checkpoints",
+    "plant_cli.training.checkpointing.save_checkpoint": "checkpoints",
     "plant_cli.training.stage1.measure_throughput": "speed measured",
     "plant_cli.training.stage2.measure_throughput": "speed measured",
 }

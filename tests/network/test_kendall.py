@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy.stats import kendalltau
 
-from plant_cli.network.ranking import kendall_tau
+from plant_cli.network.list_ranking import kendall_tau
 
 
 def test_equals_scipy_with_ties() -> None:

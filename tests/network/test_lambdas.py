@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from plant_cli.network.ranking import lambda_loss
+from plant_cli.network.list_ranking import lambda_loss
 
 
 @pytest.fixture(params=["chunks", "kernel"], autouse=True)

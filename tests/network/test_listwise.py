@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from plant_cli.network.ranking import approx_ndcg_loss, listnet_loss, standardised_mse
+from plant_cli.network.list_ranking import approx_ndcg_loss, listnet_loss, standardised_mse
 
 OFFSETS = torch.tensor([0, 5, 5, 6, 14])  # lists of 5, 0, 1 and 8 items
 LISTS = [(0, 5), (6, 14)]

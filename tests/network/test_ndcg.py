@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn.metrics import ndcg_score
 
-from plant_cli.network.ranking import ndcg, random_ndcg
+from plant_cli.network.list_ranking import ndcg, random_ndcg
 
 
 def test_golden_numbers() -> None:

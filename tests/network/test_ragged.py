@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant_cli.network.ranking import chunks, list_numbers, order_within, ranks, sum_lists
+from plant_cli.network.list_ranking import chunks, list_numbers, order_within, ranks, sum_lists
 
 OFFSETS = torch.tensor([0, 3, 3, 7])
 VALUES = torch.tensor([1.0, 3.0, 1.0, 2.0, 2.0, 9.0, 0.0])

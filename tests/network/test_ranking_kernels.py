@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from plant_cli.network.ranking import _pair_sums, lambda_loss
+from plant_cli.network.list_ranking import _pair_sums, lambda_loss
 
 CARD = torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1"
 LISTS = {

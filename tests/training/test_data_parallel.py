@@ -60,9 +60,9 @@ def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dic
     """Three micro-batches a step, two steps an epoch, unfrozen gradually; goes on from the checkpoint in `out`, if there is one."""
     from plant_cli.api import GroupedDecoder, MachineSection, Reading, SilentReporter
     from plant_cli.network.hardware import choose_hardware
-    from plant_cli.training import checkpoints
+    from plant_cli.training import checkpointing
     from plant_cli.training import optimiser as unfreezing
-    from plant_cli.training.checkpoints import open_tracker
+    from plant_cli.training.checkpointing import open_tracker
     from plant_cli.training.loop import describe_trainable
     from plant_cli.training.options import Schedule
     from plant_cli.training.strategies import choose_strategy, sharing_mode
@@ -76,7 +76,7 @@ def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dic
     for parameter in network.parameters():
         parameter.requires_grad_(id(parameter) in chosen)
     optimizer = unfreezing.make_optimizer(groups, 0.01)
-    checkpoints.load_checkpoint(out, network, optimizer, print)
+    checkpointing.load_checkpoint(out, network, optimizer, print)
     accelerator = open_tracker(None, out, {}, cpu=sharing_mode() != "deepspeed")
     trained = describe_trainable(network, hardware, groups, optimizer, 0.05)
     strategy = choose_strategy(trained, accelerator, SilentReporter())
@@ -117,8 +117,8 @@ def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dic
     sizes = {"parameters": held([*network.parameters()])}
     sizes["state"] = held([value for values in optimizer.state.values() for value in values.values()])
     weights = {name: p for name, p in network.named_parameters() if name in names}
-    position = checkpoints.Position(step=2 * epochs[-1] + 2)
-    checkpoints.save_checkpoint(out if processes.first else None, weights, strategy.state(keep=processes.first), position, {})
+    position = checkpointing.TrainingState(step=2 * epochs[-1] + 2)
+    checkpointing.save_checkpoint(out if processes.first else None, weights, strategy.state(keep=processes.first), position, {})
     strategy.end()
     full = {name: p.detach().clone() for name, p in network.named_parameters()}
     kinds = {type(part).__name__ for part in network.modules()}

@@ -18,7 +18,7 @@ from plant_cli.api import MachineSection, SilentReporter, TrainingError
 from plant_cli.network.hardware import Hardware
 from plant_cli.runs.session import Session
 from plant_cli.training import loop
-from plant_cli.training.loop import Training, TrainingResult, make_plan
+from plant_cli.training.loop import TrainingLoop, TrainingResult, make_plan
 from plant_cli.training.options import TrainingOptions
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
@@ -59,7 +59,7 @@ class Played:
         return {"value": self.values[epoch]}
 
     def run(self, plant: Callable[[], dict[str, float]] | None = None, memory: dict[str, bool] | None = None) -> TrainingResult:
-        training = Training(self.session, self.network, CPU, self.plan, self.lengths, frozenset({"attention"}))
+        training = TrainingLoop(self.session, self.network, CPU, self.plan, self.lengths, frozenset({"attention"}))
         return training.run(self.step, self.validate, plant=plant, memory=memory)
 
 
@@ -209,6 +209,6 @@ def test_checkpoints_within_an_epoch_come_every_so_many_minutes(
     """On a clock that goes on by ten seconds each time it is looked at."""
     clock, saved = count(step=10), list[int]()
     monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    monkeypatch.setattr(loop.checkpoints, "save_checkpoint", lambda folder, weights, learned, position, best: saved.append(position.step))
+    monkeypatch.setattr(loop.checkpointing, "save_checkpoint", lambda folder, weights, learned, position, best: saved.append(position.step))
     play(0.1, 0.2, checkpoint_minutes=minutes).run()
     assert saved == steps

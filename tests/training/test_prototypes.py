@@ -17,7 +17,7 @@ from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import LiveReader, tokenize
 from plant_cli.runs.session import Session
 from plant_cli.training import prototypes
-from plant_cli.training.checkpoints import trained_state
+from plant_cli.training.checkpointing import trained_state
 from plant_cli.training.materials import Material
 from plant_cli.training.prototypes import SCALE, Prototypes
 

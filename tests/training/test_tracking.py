@@ -11,7 +11,7 @@ from accelerate import tracking as accelerates
 from accelerate.tracking import GeneralTracker
 
 from plant_cli.api import ComponentError
-from plant_cli.training.checkpoints import draw_curve, open_tracker
+from plant_cli.training.checkpointing import draw_curve, open_tracker
 
 
 class Remembering(GeneralTracker):

@@ -51,19 +51,12 @@ def sum_lists(values: Tensor, offsets: Tensor) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """Lists of like length side by side.
+    """Lists of like length side by side."""
 
-    Args:
-        lists: their numbers [c].
-        items: positions of their items [c, m], 0 where a list is shorter.
-        valid: bool [c, m], false where a list is shorter.
-        leaders: how many items from the front some list of them compares with the others.
-    """
-
-    lists: Tensor
-    items: Tensor
-    valid: Tensor
-    leaders: int
+    lists: Tensor  # their numbers [c]
+    items: Tensor  # positions of their items [c, m], 0 where a list is shorter
+    valid: Tensor  # bool [c, m], false where a list is shorter
+    leaders: int  # how many items from the front some list of them compares with the others
 
 
 def chunks(offsets: Tensor, leaders: Tensor, pairs: int, block: int) -> Iterator[Chunk]:

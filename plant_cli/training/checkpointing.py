@@ -26,35 +26,23 @@ EARLIER = "go on from an earlier checkpoint"
 
 
 @dataclass(kw_only=True)
-class Position:
-    """Where training stands.
+class TrainingState:
+    """Where training stands."""
 
-    Args:
-        epoch: epoch under way (0-based).
-        batch: optimiser steps of that epoch already done.
-        step: optimiser steps done in all.
-        best: best value of the monitored metric so far.
-        best_epoch: epoch it was reached in.
-        gain: value at the last gain that was large enough to count (`plant_cli.training.loop.Plan.least_gain`).
-        gain_epoch: epoch of that gain.
-        loss_sum: sum of the epoch's losses so far, and of their weights.
-        memory: what validation must know of earlier epochs.
-    """
-
-    epoch: int = 0
-    batch: int = 0
-    step: int = 0
-    best: float | None = None
-    best_epoch: int = -1
-    gain: float | None = None
-    gain_epoch: int = -1
-    loss_sum: float = 0.0
+    epoch: int = 0  # epoch under way (0-based)
+    batch: int = 0  # optimiser steps of that epoch already done
+    step: int = 0  # optimiser steps done in all
+    best: float | None = None  # best value of the monitored metric so far
+    best_epoch: int = -1  # epoch it was reached in
+    gain: float | None = None  # value at the last gain that was large enough to count (`plant_cli.training.loop.Plan.least_gain`)
+    gain_epoch: int = -1  # epoch of that gain
+    loss_sum: float = 0.0  # sum of the epoch's losses so far, and of their weights
     weight_sum: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)
-    memory: dict[str, bool] = field(default_factory=dict)
+    memory: dict[str, bool] = field(default_factory=dict)  # what validation must know of earlier epochs
 
 
-POSITION = TypeAdapter(Position)
+POSITION = TypeAdapter(TrainingState)
 
 
 def trained_state(network: nn.Module, names: frozenset[str]) -> dict[str, torch.Tensor]:
@@ -74,17 +62,14 @@ def save_checkpoint(
     folder: Path | None,
     weights: Mapping[str, torch.Tensor],
     learned: Mapping[str, Any],
-    position: Position,
+    position: TrainingState,
     best: Mapping[str, torch.Tensor],
 ) -> None:
     """Write a checkpoint and drop all but the last two.
 
     Args:
         folder: of the run's checkpoints; without one only help the other processes to gather what is spread.
-        weights: of the parameters that learn, by name.
         learned: the optimiser's state, whole.
-        position: where training stands.
-        best: weights of the best epoch.
     """
     if folder is None:
         for tensors in (weights, best):
@@ -132,7 +117,7 @@ def _has_all_files(checkpoint: Path) -> bool:
 
 def load_checkpoint(
     folder: Path, network: nn.Module, optimizer: torch.optim.Optimizer, warn: Callable[[str], None]
-) -> tuple[Position, dict[str, torch.Tensor]] | None:
+) -> tuple[TrainingState, dict[str, torch.Tensor]] | None:
     """Continue from the last whole checkpoint; None if there is none.
 
     One with a file that is missing, or not byte for byte what was written, is passed over for the one before it; `warn` is called with why.
