@@ -49,8 +49,8 @@ def average_splits(
             folders[name].mkdir(exist_ok=True)
             kept[name] = stack.enter_context(writing_scores(folders[name], split.doc_ids, len(labels), labels.hash))
         cuts = average_members(members, kept, mean)
-        found = {name: find_best(kept[name], len(split), len(labels), k) for name, split in splits.items()}
-    return {name: replace(top, cut=cuts[name]) for name, top in found.items()}
+        best = {name: find_best(kept[name], len(split), len(labels), k) for name, split in splits.items()}
+    return {name: replace(top, cut=cuts[name]) for name, top in best.items()}
 
 
 def average_members(members: Sequence[Callable[[], Score]], kept: Mapping[SplitName, ScoreWriter], mean: Mean) -> dict[SplitName, Cut]:

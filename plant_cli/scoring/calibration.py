@@ -49,11 +49,11 @@ class IsotonicMap:
 
         values, of_value = np.unique(logits, return_inverse=True)
         pairs, hits = np.bincount(of_value).astype(np.float64), np.bincount(of_value, right.astype(np.float64))
-        found = isotonic_regression(hits / pairs, weights=pairs)
-        number, rights, chances = (np.add.reduceat(part, found.blocks[:-1]) for part in (pairs, hits, pairs * expit(values)))
+        fitted = isotonic_regression(hits / pairs, weights=pairs)
+        number, rights, chances = (np.add.reduceat(part, fitted.blocks[:-1]) for part in (pairs, hits, pairs * expit(values)))
         shares = np.maximum.accumulate((rights + PSEUDO_PAIRS * chances / number) / (number + PSEUDO_PAIRS))
-        ends = np.unique(np.concatenate([found.blocks[:-1], found.blocks[1:] - 1]))  # a block of one value has one end
-        block = np.searchsorted(found.blocks, ends, side="right") - 1
+        ends = np.unique(np.concatenate([fitted.blocks[:-1], fitted.blocks[1:] - 1]))  # a block of one value has one end
+        block = np.searchsorted(fitted.blocks, ends, side="right") - 1
         return cls(least=least, logits=values[ends], values=logit(np.clip(shares, 1e-12, 1 - 1e-12))[block])
 
     def apply(self, logits: Floats) -> Floats:
@@ -141,11 +141,11 @@ def fit_linear(
         prior: the weight of each source that is kept where nothing speaks against it [S].
         knots: training documents at which weights are learned, rising, ≥ 1.
     """
-    found = FrequencyLinear.constant(prior, 0.0, knots)
+    linear = FrequencyLinear.constant(prior, 0.0, knots)
     if right.any():
         cut = np.clip(values, -LIMIT, LIMIT)
-        found = FrequencyLinear.fit(cut, right, counts, knots=knots, penalty=PENALTY * documents, prior=prior)
-    return found if len(prior) > 1 else replace(found, weights=np.maximum(found.weights, FLATTEST))
+        linear = FrequencyLinear.fit(cut, right, counts, knots=knots, penalty=PENALTY * documents, prior=prior)
+    return linear if len(prior) > 1 else replace(linear, weights=np.maximum(linear.weights, FLATTEST))
 
 
 def find_flattest(linear: FrequencyLinear) -> list[float]:
@@ -244,17 +244,17 @@ def calibrate(
     left = {PLATT: np.zeros(len(pairs.rows)), ISOTONIC: np.zeros(len(pairs.rows))}
     for part in range(FOLDS):
         inside, outside = used & (fold[pairs.rows] != part), fold[pairs.rows] == part
-        found = fit(inside, int((fold != part).sum()))
+        calibration = fit(inside, int((fold != part).sum()))
         known = np.maximum(1, counts[outside])
-        left[PLATT][outside] = Calibration(linear=found.linear).apply(pairs.values[outside], known)
-        left[ISOTONIC][outside] = apply_maps(found.maps, left[PLATT][outside], known)
+        left[PLATT][outside] = Calibration(linear=calibration.linear).apply(pairs.values[outside], known)
+        left[ISOTONIC][outside] = apply_maps(calibration.maps, left[PLATT][outside], known)
     losses = {name: Losses.measure(logits[used], right[used]) for name, logits in left.items()}
     isotonic = losses[ISOTONIC].brier < losses[PLATT].brier and losses[ISOTONIC].log_loss < losses[PLATT].log_loss
-    found = fit(used, pairs.shape[0])
+    calibration = fit(used, pairs.shape[0])
     logits = left[ISOTONIC if isotonic else PLATT]
     sums = pairs.values @ np.asarray(prior)
     return Calibrated(
-        calibration=found if isotonic else replace(found, maps=()),
+        calibration=calibration if isotonic else replace(calibration, maps=()),
         logits=logits,
         reliability=Reliability.measure(expit(logits[used]), right[used]),
         before=Reliability.measure(expit(sums[used]), right[used]),

@@ -40,7 +40,7 @@ def find_evidence(
         ArtefactError: the model is missing, damaged, or of another order of labels.
     """
     model, analyser = load_model(source, fold=False), source.corpus.analyser
-    reasons = [_explain(model, text, own) for text, own in zip(texts, labels, strict=True)]
+    reasons = [_explain(model, text, chosen) for text, chosen in zip(texts, labels, strict=True)]
     attention = model.attend(texts, labels, reporter)
     evidence = []
     for row, text in enumerate(texts):

@@ -62,15 +62,15 @@ def check_scores(
     Raises:
         ScorerError: it fails, or gives something else.
     """
-    found = ask(name, "fails", lambda: [SparseScores.of(view) for view in score()])
-    if not found or (views is not None and len(found) != views):
-        raise ScorerError(name, f"takes {len(found)} views of documents, not {views or 'one or more'}")
-    for view in found:
+    scored = ask(name, "fails", lambda: [SparseScores.of(view) for view in score()])
+    if not scored or (views is not None and len(scored) != views):
+        raise ScorerError(name, f"takes {len(scored)} views of documents, not {views or 'one or more'}")
+    for view in scored:
         if view.matrix.shape != shape:
             raise ScorerError(name, f"gives scores {view.matrix.shape}, not {shape} (documents, labels)")
         if not np.isfinite(view.matrix.data).all():
             raise ScorerError(name, "gives scores that are not numbers")
-    return found
+    return scored
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,12 +120,12 @@ class FusedScorers:
             ScorerError: a scorer fails.
         """
         documents = number_words(self.analyser.spell(text) for text in texts)
-        found: list[SparseScores] = []
+        scores: list[SparseScores] = []
         with reporter.progress(f"scorers: {name}", len(self.scorers), "scorers") as task:
             for scorer in self.scorers:
-                found += scorer.score(documents, len(self.train_counts))
+                scores += scorer.score(documents, len(self.train_counts))
                 task.advance(1)
-        return ScoredDocuments(scorers=self, pairs=gather_pairs(found), documents=documents if keep_words else None)
+        return ScoredDocuments(scorers=self, pairs=gather_pairs(scores), documents=documents if keep_words else None)
 
     def views_of(self, name: str) -> list[int]:
         """The positions of a scorer's views among all."""
@@ -207,19 +207,19 @@ def explain_labels(scored: ScoredDocuments, weights: Logits, labels: Ints, netwo
     if documents is None:
         raise ValueError("the documents were not kept in words")
     explained = []
-    for row, own in enumerate(labels.tolist()):
+    for row, chosen in enumerate(labels.tolist()):
         words = documents.take(np.array([row]))
         document = number_words([[words.vocabulary[number] for number in words.numbers.tolist()]])  # whose vocabulary is its own
-        reasons = {scorer.name: scorer.explain(document, own) for scorer in scorers.scorers}
-        values = weights[own][:, None] * pairs.look_up(np.full(len(own), row), np.array(own, dtype=np.int64))
-        added = scorers.fusion.explain(values, scorers.train_counts[own])
+        reasons = {scorer.name: scorer.explain(document, chosen) for scorer in scorers.scorers}
+        values = weights[chosen][:, None] * pairs.look_up(np.full(len(chosen), row), np.array(chosen, dtype=np.int64))
+        added = scorers.fusion.explain(values, scorers.train_counts[chosen])
         parts = {name: added[:, scorers.views_of(name)].sum(axis=1).tolist() for name in reasons}
         if network is not None:
             parts = {NETWORK: network[row].tolist(), **parts}
         explained.append(
             [
                 _join({name: (amounts[at], reasons[name][at] if name in reasons else Reason(text="")) for name, amounts in parts.items()})
-                for at in range(len(own))
+                for at in range(len(chosen))
             ]
         )
     return explained

@@ -123,8 +123,8 @@ def count_grams(words: Sequence[str], numbers: Mapping[str, int]) -> csr_array:
         words: distinct words [W].
         numbers: column of each n-gram that counts, 0 ≤ column < G; others are left out.
     """
-    own, counts = cut_words(tuple(words))
-    columns = np.fromiter((numbers.get(gram, -1) for gram in own), dtype=np.int32, count=len(own))
+    grams, counts = cut_words(tuple(words))
+    columns = np.fromiter((numbers.get(gram, -1) for gram in grams), dtype=np.int32, count=len(grams))
     return choose_columns(counts, columns, len(numbers))
 
 
@@ -138,9 +138,9 @@ def choose_columns(matrix: csr_array, columns: npt.NDArray[np.integer[Any]], wid
     """
     known = np.append(columns, -1)[matrix.indices] >= 0
     ends = np.concatenate([[0], np.cumsum(known)])[matrix.indptr]
-    found = csr_array((matrix.data[known], columns[matrix.indices[known]], ends), shape=(matrix.shape[0], width))
-    found.sort_indices()
-    return found
+    moved = csr_array((matrix.data[known], columns[matrix.indices[known]], ends), shape=(matrix.shape[0], width))
+    moved.sort_indices()
+    return moved
 
 
 Ints = npt.NDArray[np.int64]
@@ -187,9 +187,9 @@ def count_pieces(documents: Documents, pieces: csr_array) -> csr_array:
         documents: any number B.
         pieces: n-grams of their vocabulary, csr [W, G], see `cut_vocabulary`.
     """
-    found = csr_array(documents.counts @ pieces)
-    found.sort_indices()
-    return found
+    counts = csr_array(documents.counts @ pieces)
+    counts.sort_indices()
+    return counts
 
 
 def cut_documents(documents: Documents, length: int) -> tuple[Documents, Ints]:
@@ -292,11 +292,11 @@ def cut_labels(counts: csr_array, gold: csr_array, pairs: int | None = None) -> 
     """
     met = np.minimum(counts.shape[1], gold.T @ np.diff(counts.indptr)).astype(np.int64)
     slices, first, held = [], 0, 0
-    for label, own in enumerate(met.tolist()):
-        if label > first and held + own > (pairs or PAIRS):
+    for label, number in enumerate(met.tolist()):
+        if label > first and held + number > (pairs or PAIRS):
             slices.append(slice(first, label))
             first, held = label, 0
-        held += own
+        held += number
     return [*slices, slice(first, len(met))] if len(met) else []
 
 
@@ -324,9 +324,9 @@ def leave_out_words(
     vectors, occurs = make_vectors(of_rows, idf), csr_array(of_rows > 0).astype(np.float64)
     parts = []
     for labels in cut_labels(counts, gold):
-        own = csr_array(gold[:, labels])
-        left = _LeftOut(_World.of(counts, own), vectors, occurs, csr_array(own[chosen]), measure, min_df)
-        parts.append(score_blocks(len(chosen), own.shape[1], left.score, k))
+        some_gold = csr_array(gold[:, labels])
+        left = _LeftOut(_World.of(counts, some_gold), vectors, occurs, csr_array(some_gold[chosen]), measure, min_df)
+        parts.append(score_blocks(len(chosen), some_gold.shape[1], left.score, k))
     return parts[0] if len(parts) == 1 else _keep_best_of(parts, (len(chosen), gold.shape[1]), k)
 
 
@@ -412,9 +412,9 @@ def _cut_pairs(sizes: Counts) -> Iterator[slice]:
     return (slice(first, last) for first, last in pairwise([0, *cuts, len(held)]))
 
 
-def _divide(products: Floats, squares: Floats, whole: Floats) -> npt.NDArray[np.float32]:
+def _divide(products: Floats, squares: Floats, uncorrected: Floats) -> npt.NDArray[np.float32]:
     """Products over lengths, 0 where nothing is left of a length but rounding."""
-    exists = squares > 1e-12 * np.broadcast_to(whole, squares.shape)
+    exists = squares > 1e-12 * np.broadcast_to(uncorrected, squares.shape)
     lengths = np.sqrt(np.where(exists, squares, 1.0))
     return np.where(exists, products / lengths, 0.0).astype(np.float32)
 

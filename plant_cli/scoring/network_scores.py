@@ -35,12 +35,12 @@ WHOLE = "whole"
 def top_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k best of logits [B, L] as (indices, logits) [B, k]; equal scores by label index, also at rank k. `top_k` on any device."""
     k = min(k, logits.shape[1])
-    found = logits.topk(k, dim=1, sorted=False).indices.sort(dim=1).values
-    lowest = logits.gather(1, found).amin(1, keepdim=True)
+    best = logits.topk(k, dim=1, sorted=False).indices.sort(dim=1).values
+    lowest = logits.gather(1, best).amin(1, keepdim=True)
     for row in ((logits >= lowest).sum(1) > k).nonzero().squeeze(1):  # equal scores at rank k: the lower indices are taken
-        found[row] = torch.sort(logits[row], descending=True, stable=True).indices[:k].sort().values
-    values, order = torch.sort(logits.gather(1, found), dim=1, descending=True, stable=True)
-    return found.gather(1, order), values
+        best[row] = torch.sort(logits[row], descending=True, stable=True).indices[:k].sort().values
+    values, order = torch.sort(logits.gather(1, best), dim=1, descending=True, stable=True)
+    return best.gather(1, order), values
 
 
 class TopCollector:
@@ -86,12 +86,12 @@ class PairCollector:
 
     def keep(self, rows: Rows, logits: Logits) -> None:
         """Take the logits [b, L] of some documents."""
-        for row, own in zip(rows, logits, strict=True):
-            best = top_k(own, self.top.shape[1])
-            self.top[row], self.logits[row] = np.where(own[best] > UNSCORED, best, -1), own[best]
+        for row, scores in zip(rows, logits, strict=True):
+            best = top_k(scores, self.top.shape[1])
+            self.top[row], self.logits[row] = np.where(scores[best] > UNSCORED, best, -1), scores[best]
             if self.scored is not None:
                 inside = self.scored.pairs.span(row)
-                self.listed[inside] = own[self.scored.pairs.labels[inside]]
+                self.listed[inside] = scores[self.scored.pairs.labels[inside]]
 
     def arrays(self) -> tuple[npt.NDArray[Any], ...]:
         """What processes add up: each has zeros where another has the documents."""
@@ -154,9 +154,9 @@ def score_documents(
         raise stopped("while scoring", f"scoring {scoring.name}", "all documents scored")
     if hardware.processes.any(len(wrong) > 0):
         raise _not_numbers(network, scoring, wrong)
-    for found in collected.values():  # each process has the rows of its share, and zeros elsewhere
-        hardware.processes.add_arrays(found.labels, found.scores, found.counts)
-    return {name: found.done() for name, found in collected.items()}
+    for part in collected.values():  # each process has the rows of its share, and zeros elsewhere
+        hardware.processes.add_arrays(part.labels, part.scores, part.counts)
+    return {name: part.done() for name, part in collected.items()}
 
 
 def _score(network: Network, reading: Reading, candidates: Tensor | None) -> Tensor:
@@ -197,23 +197,23 @@ class Combine:
     def __call__(self, rows: Rows, logits: Tensor) -> Tensor:
         """Calibrated logits [b, L] of some documents from those of the network."""
         weights, bias = self.weights.to(logits.device), self.bias.to(logits.device)
-        found = torch.addcmul(bias, logits.clamp(-LIMIT, LIMIT), weights[0])
+        total = torch.addcmul(bias, logits.clamp(-LIMIT, LIMIT), weights[0])
         if self.scored is not None:
-            found.addcmul_(torch.from_numpy(self.scored.logits(rows)).to(logits.device), weights[1])
+            total.addcmul_(torch.from_numpy(self.scored.logits(rows)).to(logits.device), weights[1])
         maps = self.combination.calibration.maps
         if maps:
-            found = torch.from_numpy(apply_maps(maps, found.float().cpu().numpy(), self.combination.train_counts)).to(found)
-        found.masked_fill_(logits < UNSCORED / 2, UNSCORED)  # what a shortlist left out is not found by scorers either
+            total = torch.from_numpy(apply_maps(maps, total.float().cpu().numpy(), self.combination.train_counts)).to(total)
+        total.masked_fill_(logits < UNSCORED / 2, UNSCORED)  # what a shortlist left out is not found by scorers either
         if self.added.size:
-            self._note(rows, logits.clamp(-LIMIT, LIMIT).double().cpu(), top_labels(found, self.added.shape[1])[0].cpu())
-        return found
+            self._note(rows, logits.clamp(-LIMIT, LIMIT).double().cpu(), top_labels(total, self.added.shape[1])[0].cpu())
+        return total
 
     def _note(self, rows: Rows, logits: Tensor, best: Tensor) -> None:
         assert self.scored is not None  # else nothing is noted
-        for row, own, labels in zip(rows.tolist(), logits, best, strict=True):
+        for row, scores, labels in zip(rows.tolist(), logits, best, strict=True):
             listed = torch.from_numpy(self.scored.pairs.labels[self.scored.pairs.span(row)])
-            average = own[listed].mean() if len(listed) else own.mean()
-            self.added[row] = (self.weights[0][labels] * (own[labels] - average)).numpy()
+            average = scores[listed].mean() if len(listed) else scores.mean()
+            self.added[row] = (self.weights[0][labels] * (scores[labels] - average)).numpy()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,34 +246,34 @@ class NetworkModel(TrainedModel):
         if scoring.parts and scored is not None:
             rescore[NETWORK] = lambda rows, logits: logits
             parts = score_parts(scored, scoring.k)
-        found = score_documents(self.network, reader, self.hardware, scoring, rescore)
-        whole = found.pop(WHOLE)
+        by_part = score_documents(self.network, reader, self.hardware, scoring, rescore)
+        top = by_part.pop(WHOLE)
         recall = None
         if scoring.candidates is not None:
             recall = measure_recall(self.network, reader, self.hardware, scoring.candidates, scoring.k, batch=scoring.batch)
         reasons: Sequence[Sequence[Any]] = ()
         if scoring.reasons and combine is not None and scored is not None:
-            reasons = explain_labels(scored, combine.combination.scorer_weights, whole.labels, combine.added)
+            reasons = explain_labels(scored, combine.combination.scorer_weights, top.labels, combine.added)
         cut = measure_cut(live.tokens, scoring.evidence)
-        return replace(whole, shortlist_recall=recall, cut=cut, parts=found | parts, reasons=reasons)
+        return replace(top, shortlist_recall=recall, cut=cut, parts=by_part | parts, reasons=reasons)
 
     @torch.no_grad()
     def attend(self, texts: Sequence[str], labels: Sequence[Sequence[int]], reporter: Reporter) -> list[tuple[Ints, list[Any]]]:
         """Of each text the spans of its tokens [T, 2], and the attention of each of its labels on them [T]."""
         self.network.eval()
         reader = self._read(texts, Scoring(name="documents", k=1, batch=1, reporter=reporter))
-        found: list[tuple[Ints, list[Any]]] = []
+        attention: list[tuple[Ints, list[Any]]] = []
         with self.hardware.autocast(), reporter.progress("attention", len(texts), "documents") as task:
-            for row, own in enumerate(labels):
+            for row, chosen in enumerate(labels):
                 spans = np.asarray(reader.tokens.spans[row], dtype=np.int64).reshape(-1, 2)
-                weights = [np.zeros(len(spans))] * len(own)
-                if own and len(spans):
-                    wanted = torch.tensor(own, device=self.hardware.device)
+                weights = [np.zeros(len(spans))] * len(chosen)
+                if chosen and len(spans):
+                    wanted = torch.tensor(chosen, device=self.hardware.device)
                     on_tokens = self.network.decoder.attention(reader.read(np.array([row])), wanted)
                     weights = list(on_tokens[0, :, : len(spans)].double().cpu().numpy())
-                found.append((spans, weights))
+                attention.append((spans, weights))
                 task.advance(1)
-        return found
+        return attention
 
     def _read(self, texts: Sequence[str], scoring: Scoring) -> LiveReader:
         tokens = tokenize(self.network, texts, scoring.reporter, scoring.name, evidence=scoring.evidence)

@@ -155,10 +155,10 @@ def open_scores(folder: Path, doc_ids: Sequence[str], label_hash: str) -> npt.ND
         raise _refused("the scores are of other documents", folder / DESCRIPTION, "the documents of this split, in their order")
     require_recorded(folder, DESCRIPTION, SCORES)
     path = folder / SCORES
-    need, found = len(doc_ids) * labels * STORED.itemsize, path.stat().st_size if path.exists() else 0
-    if found != need:
+    need, size = len(doc_ids) * labels * STORED.itemsize, path.stat().st_size if path.exists() else 0
+    if size != need:
         raise _refused(
-            f"the file of scores has {found} bytes, not {need}", path, f"{len(doc_ids)} documents of {labels} labels, 4 bytes each"
+            f"the file of scores has {size} bytes, not {need}", path, f"{len(doc_ids)} documents of {labels} labels, 4 bytes each"
         )
     return np.memmap(path, dtype=STORED, mode="r", shape=(len(doc_ids), labels))
 

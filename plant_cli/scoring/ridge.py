@@ -128,9 +128,9 @@ def score_neighbours(
         np.concatenate([*chosen, []], casting="unsafe", dtype=np.int64),
         np.cumsum([0, *map(len, chosen)]),
     )
-    found = csr_array(csr_array(cells, shape=similarity.shape) @ gold, dtype=np.float32)
-    found.eliminate_zeros()
-    return found
+    scores = csr_array(csr_array(cells, shape=similarity.shape) @ gold, dtype=np.float32)
+    scores.eliminate_zeros()
+    return scores
 
 
 def leave_out_neighbours(
@@ -180,8 +180,8 @@ def leave_out_ridge(inverse_rows: Floats, rows: Ints, gold: csr_array) -> Floats
     """
     smoothed: Floats = (csr_array(gold.T).astype(np.float32) @ inverse_rows.T).T
     scores = smoothed / -inverse_rows[np.arange(len(rows)), rows][:, None]
-    found = gold[rows].tocoo()
-    scores[found.row, found.col] += 1
+    gold_pairs = gold[rows].tocoo()
+    scores[gold_pairs.row, gold_pairs.col] += 1
     return scores
 
 
@@ -235,9 +235,9 @@ class _Members:
     def list(self, columns: Ints) -> tuple[Ints, Ints]:
         """Terms of some columns, and the position of each one's column among these."""
         sizes = self.ends[columns + 1] - self.ends[columns]
-        places = np.repeat(np.arange(len(columns)), sizes)
+        owners = np.repeat(np.arange(len(columns)), sizes)
         firsts = np.repeat(self.ends[columns] - (np.cumsum(sizes) - sizes), sizes)
-        return self.terms[np.arange(len(places)) + firsts], places
+        return self.terms[np.arange(len(owners)) + firsts], owners
 
 
 def _keep_largest_columns(weights: Floats, members: _Members, kept: int) -> csr_array:
@@ -254,21 +254,21 @@ def _keep_largest_columns(weights: Floats, members: _Members, kept: int) -> csr_
     for label, (first, last) in enumerate(pairwise(ends)):
         some = columns[first:last]
         some = some[top_k(sizes[some, label], kept, members.terms[members.ends[some]])]
-        own, places = members.list(some)
-        found = weights[some[places], label]
-        best = top_k(np.abs(found), kept, own)
-        terms.append(own[best])
-        values.append(found[best])
+        numbers, owners = members.list(some)
+        of_terms = weights[some[owners], label]
+        best = top_k(np.abs(of_terms), kept, numbers)
+        terms.append(numbers[best])
+        values.append(of_terms[best])
     cells = (np.concatenate([*values, []], dtype=np.float32), np.concatenate([*terms, []], dtype=np.int64, casting="unsafe"))
     return csr_array((*cells, np.cumsum([0, *map(len, terms)])), shape=(len(terms), len(members.terms)))
 
 
 def keep_largest(weights: Floats, kept: int) -> csr_array:
     """The weights [R, V] of largest magnitude of each row, so many kept, csr float32."""
-    found = keep_best(np.abs(weights), kept).matrix
-    found.data *= np.sign(weights[np.repeat(np.arange(len(weights)), np.diff(found.indptr)), found.indices])
-    found.eliminate_zeros()
-    return found
+    largest = keep_best(np.abs(weights), kept).matrix
+    largest.data *= np.sign(weights[np.repeat(np.arange(len(weights)), np.diff(largest.indptr)), largest.indices])
+    largest.eliminate_zeros()
+    return largest
 
 
 def merge_twins(gold: csr_array) -> tuple[csr_array, npt.NDArray[np.int64]]:
@@ -295,7 +295,7 @@ def solve_ridge(documents: csr_array, right: Floats, strength: float = STRENGTH,
         tolerance: of the residual, as a share of the length of each column of R.
         steps: at most.
     """
-    by_term, found, residual = csr_array(documents.T), np.zeros_like(right, dtype=np.float32), np.array(right, dtype=np.float32)
+    by_term, solution, residual = csr_array(documents.T), np.zeros_like(right, dtype=np.float32), np.array(right, dtype=np.float32)
     direction, squares = residual.copy(), np.einsum("ij,ij->j", residual, residual)
     wanted = squares * tolerance**2
     for _ in range(steps):
@@ -303,9 +303,9 @@ def solve_ridge(documents: csr_array, right: Floats, strength: float = STRENGTH,
             break
         image = documents @ (by_term @ direction) + np.float32(strength) * direction
         step = squares / np.maximum(np.einsum("ij,ij->j", direction, image), np.finfo(np.float32).tiny)
-        found += step * direction
+        solution += step * direction
         residual -= step * image
         former, squares = squares, np.einsum("ij,ij->j", residual, residual)
         direction *= squares / np.maximum(former, np.finfo(np.float32).tiny)
         direction += residual
-    return found
+    return solution

@@ -50,8 +50,8 @@ def write_scorers(folder: Path, combination: Combination, figures: Mapping[str, 
     for old in (folder / FOLDER).iterdir():
         old.unlink()
     marks, (shared, elsewhere) = stamp(labels=label_hash), share_tensors(tensors)
-    for scorer, own, stored in zip(scorers, tensors, elsewhere, strict=True):
-        alone = {name: tensor for name, tensor in own.items() if name not in stored}
+    for scorer, learned, stored in zip(scorers, tensors, elsewhere, strict=True):
+        alone = {name: tensor for name, tensor in learned.items() if name not in stored}
         write_tensors(_path(folder, scorer.name), alone, marks, framework="np")
     if shared:
         write_tensors(_path(folder, SHARED), shared, marks, framework="np")
@@ -80,8 +80,8 @@ def share_tensors(all_tensors: Sequence[Tensors]) -> tuple[dict[str, npt.NDArray
         all_tensors: what each scorer learned, by name.
     """
     hashes = [{name: _hash(tensor) for name, tensor in tensors.items() if tensor.nbytes >= LARGE} for tensors in all_tensors]
-    counts = Counter(key for found in hashes for key in found.values())
-    elsewhere = [{name: key for name, key in found.items() if counts[key] > 1} for found in hashes]
+    counts = Counter(key for keys in hashes for key in keys.values())
+    elsewhere = [{name: key for name, key in keys.items() if counts[key] > 1} for keys in hashes]
     shared = {key: all_tensors[number][name] for number, names in enumerate(elsewhere) for name, key in names.items()}
     return shared, elsewhere
 

@@ -101,11 +101,11 @@ def _fit_all(
         for spec, options in chosen:
             check()
             started = time.perf_counter()
-            found = _fit_or_miss(spec, options, given, allow_missing=allow_missing)
-            if isinstance(found, str):
-                missing[spec.name] = found
+            outcome = _fit_or_miss(spec, options, given, allow_missing=allow_missing)
+            if isinstance(outcome, str):
+                missing[spec.name] = outcome
             else:
-                fitted[spec.name] = found
+                fitted[spec.name] = outcome
             seconds[spec.name] = time.perf_counter() - started
             task.advance(1)
     if not fitted:
@@ -119,9 +119,9 @@ def _gather_input(train: Split, labels: LabelIndex, analyser: Analyser, reporter
     names: list[Sequence[str]] = []  # words of the title and the other names of each label, each name once
     label_of: list[int] = []
     for label, (title, others) in enumerate(zip(labels.titles, labels.alternatives, strict=True)):
-        own = [words for words in dict.fromkeys(tuple(analyser.spell(name or "")) for name in (title, *others)) if words]
-        names += own
-        label_of += [label] * len(own)
+        spelt = [words for words in dict.fromkeys(tuple(analyser.spell(name or "")) for name in (title, *others)) if words]
+        names += spelt
+        label_of += [label] * len(spelt)
     gold = csr_array(train.gold.astype(np.int64))
     gold.sort_indices()
     return ScorerInput(

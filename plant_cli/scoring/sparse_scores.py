@@ -34,8 +34,8 @@ def top_k(values: npt.NDArray[Any], k: int, labels: npt.NDArray[Any] | None = No
         least = -np.partition(falling, k - 1)[k - 1]
         above, equal = np.flatnonzero(values > least), np.flatnonzero(values == least)
         chosen = np.concatenate([above, equal[np.argsort(order[equal], kind="stable")[: k - len(above)]]])
-    found: Ints = chosen[np.argsort(order[chosen])]
-    return found
+    positions: Ints = chosen[np.argsort(order[chosen])]
+    return positions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,22 +58,22 @@ class SparseScores:
             matrix: csr [B, L], at most k labels of a document.
             k: labels that a list holds at most.
         """
-        found = csr_array(matrix.astype(np.float32))
-        found.sort_indices()
-        sizes = np.diff(found.indptr)
+        lists = csr_array(matrix.astype(np.float32))
+        lists.sort_indices()
+        sizes = np.diff(lists.indptr)
         least = np.full(len(sizes), np.inf, dtype=np.float32)
         filled = np.flatnonzero(sizes)
         if len(filled):
-            least[filled] = np.minimum.reduceat(found.data, found.indptr[filled])
+            least[filled] = np.minimum.reduceat(lists.data, lists.indptr[filled])
         cut = (sizes > 0) & ((sizes >= k) | (least < 0))
-        return cls(matrix=found, floors=np.where(cut, least, np.float32(0)).astype(np.float32)[:, None])
+        return cls(matrix=lists, floors=np.where(cut, least, np.float32(0)).astype(np.float32)[:, None])
 
     @classmethod
     def join(cls, parts: Iterable[SparseScores], labels: int) -> SparseScores:
         """Scores of consecutive documents as one, by one floor a document; of no documents, for so many labels."""
-        found = list(parts) or [cls.of(no_scores(0, labels))]
-        matrix = csr_array(vstack([part.matrix for part in found], format="csr"))
-        return cls(matrix=matrix, floors=np.concatenate([part.floors for part in found]))
+        scored = list(parts) or [cls.of(no_scores(0, labels))]
+        matrix = csr_array(vstack([part.matrix for part in scored], format="csr"))
+        return cls(matrix=matrix, floors=np.concatenate([part.floors for part in scored]))
 
     @cached_property
     def rows(self) -> Ints:
@@ -141,8 +141,8 @@ class SparseScores:
         least = floors[order[min(int(enough), len(order) - 1)]]
         groups = np.flatnonzero((floors >= least) & (unlisted > 0))
         parts = [self._members[group][: k + self._sizes[group] - unlisted[group]] for group in groups]
-        found: Ints = np.setdiff1d(np.concatenate([*parts, np.zeros(0, dtype=np.int64)]), listed, assume_unique=True)
-        return found
+        best: Ints = np.setdiff1d(np.concatenate([*parts, np.zeros(0, dtype=np.int64)]), listed, assume_unique=True)
+        return best
 
     @cached_property
     def _groups(self) -> Ints:
@@ -173,9 +173,9 @@ def order_shares(scores: SparseScores, gold: csr_array) -> npt.NDArray[np.float6
     """
     shares, labels = [], gold.shape[1]
     for row in range(gold.shape[0]):
-        inside, own = (slice(*matrix.indptr[row : row + 2]) for matrix in (scores.matrix, gold))
-        mine = np.isin(scores.matrix.indices[inside], gold.indices[own])
-        count = own.stop - own.start
+        inside, relevant = (slice(*matrix.indptr[row : row + 2]) for matrix in (scores.matrix, gold))
+        mine = np.isin(scores.matrix.indices[inside], gold.indices[relevant])
+        count = relevant.stop - relevant.start
         others = labels - count
         if not count or not others:
             continue
@@ -197,8 +197,8 @@ def find_pairs(matrix: csr_array, rows: Ints, columns: Ints) -> Ints:
     keys = list_pairs(matrix)
     wanted = rows * np.int64(matrix.shape[1]) + columns
     at = np.searchsorted(keys, wanted)
-    found = np.append(keys, -1)[at] == wanted
-    return np.where(found, at, -1)
+    stored = np.append(keys, -1)[at] == wanted
+    return np.where(stored, at, -1)
 
 
 def list_pairs(matrix: csr_array) -> Ints:

@@ -81,21 +81,21 @@ class NeighbourScorer:
 
     def _explain(self, similar: npt.NDArray[np.float32], having: npt.NDArray[np.int32]) -> Reason:
         near = having[np.argsort(-similar[having], kind="stable")[:SHOWN]]
-        found = ", ".join(f"{self.doc_ids[row]} ({similar[row]:.2f})" for row in near if similar[row] > 0)
-        return Reason(text=f"similar to {found}" if found else "")
+        shown = ", ".join(f"{self.doc_ids[row]} ({similar[row]:.2f})" for row in near if similar[row] > 0)
+        return Reason(text=f"similar to {shown}" if shown else "")
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """As arrays."""
-        found = {"doc_ids": pack_strings(self.doc_ids), **pack_matrix("gold", self.gold)}
+        tensors = {"doc_ids": pack_strings(self.doc_ids), **pack_matrix("gold", self.gold)}
         for number, view in enumerate(self.views):
-            found |= {f"{number}.{name}": part for name, part in view.tensors().items()}
-        return found
+            tensors |= {f"{number}.{name}": part for name, part in view.tensors().items()}
+        return tensors
 
     @classmethod
     def load(cls, options: NeighboursOptions, tensors: Mapping[str, npt.NDArray[Any]]) -> NeighbourScorer:
         """From arrays."""
         views = []
         for number in range(2 if options.lead else 1):
-            own = {name.removeprefix(f"{number}."): part for name, part in tensors.items() if name.startswith(f"{number}.")}
-            views.append(Train.load(own))
+            of_view = {name.removeprefix(f"{number}."): part for name, part in tensors.items() if name.startswith(f"{number}.")}
+            views.append(Train.load(of_view))
         return cls(options=options, views=views, gold=unpack_matrix("gold", tensors), doc_ids=unpack_strings(tensors["doc_ids"]))

@@ -108,8 +108,8 @@ class TitleScorer:
         if not cosines.any():
             return Reason(text="")
         title = self.titles[first + int(cosines.argmax())]
-        found = dict.fromkeys(word for part in title.split() if (word := self._nearest(part, words)))
-        return Reason(text=f"“{title}”" + (f": {', '.join(found)}" if found else ""), words=tuple(found))
+        alike = dict.fromkeys(word for part in title.split() if (word := self._nearest(part, words)))
+        return Reason(text=f"“{title}”" + (f": {', '.join(alike)}" if alike else ""), words=tuple(alike))
 
     def _nearest(self, part: str, words: Sequence[str]) -> str:
         """The word of the document that shares most n-grams with a word of the title; none: too few are shared."""

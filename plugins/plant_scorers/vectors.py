@@ -91,8 +91,8 @@ class Vectoriser:
             products: what its terms add, csr [k, V + G].
         """
         words, pieces = self._places
-        own = np.array([words.get(word, -1) for word in document.vocabulary], dtype=np.int64)
-        terms = choose_columns(eye_array(len(own), format="csr"), own, len(words))
+        columns = np.array([words.get(word, -1) for word in document.vocabulary], dtype=np.int64)
+        terms = choose_columns(eye_array(len(columns), format="csr"), columns, len(words))
         if pieces:
             terms = hstack([terms, cut_vocabulary(document, pieces)], format="csr")
         counted = csr_array(diags_array(document.counts.toarray()[0]) @ terms)
@@ -137,11 +137,11 @@ class Train:
         digest = hashlib.sha256()
         for name in ("words", "pieces", "idf", "train.data", "train.indices", "train.indptr"):
             digest.update(np.ascontiguousarray(tensors[name]).tobytes())
-        found = _LOADED.get(digest.digest())
-        if found is None:
-            found = cls(vectoriser=Vectoriser.load(tensors), similarity=Similarity(unpack_matrix("train", tensors)))
-            _LOADED[digest.digest()] = found
-        return found
+        train = _LOADED.get(digest.digest())
+        if train is None:
+            train = cls(vectoriser=Vectoriser.load(tensors), similarity=Similarity(unpack_matrix("train", tensors)))
+            _LOADED[digest.digest()] = train
+        return train
 
 
 _LOADED: WeakValueDictionary[bytes, Train] = WeakValueDictionary()
@@ -154,9 +154,9 @@ def name_largest(added: csr_array, words: Sequence[str]) -> list[Reason]:
         added: what each word adds, csr [k, W].
         words: what the columns are called [W].
     """
-    found = []
+    reasons = []
     for first, last in zip(added.indptr[:-1], added.indptr[1:], strict=True):
         largest = first + np.argsort(-added.data[first:last], kind="stable")[:SHOWN]
         named = tuple(words[added.indices[place]] for place in largest if added.data[place] > 0)
-        found.append(Reason(text=", ".join(named), words=named))
-    return found
+        reasons.append(Reason(text=", ".join(named), words=named))
+    return reasons

@@ -60,6 +60,15 @@ def test_rare_and_frequent_labels_have_slopes_of_their_own() -> None:
     np.testing.assert_allclose(offset, [0.0, -1.0], atol=0.1)
 
 
+def test_the_penalty_is_against_the_mean_loss_of_a_document() -> None:
+    values, right = draw_line(0.5, -1.0)
+    ones = np.ones(20000, dtype=np.int64)
+    found = fit_linear(values, right, ones, 5000, prior=(1.0,), knots=(1.0,))
+    expected = FrequencyLinear.fit(values, right, ones, knots=(1.0,), penalty=0.03 * 5000, prior=(1.0,))
+    np.testing.assert_allclose([found.weights[0, 0], found.bias[0]], [expected.weights[0, 0], expected.bias[0]])
+    assert found.weights[0, 0] > fit_linear(values, right, ones, 1, prior=(1.0,), knots=(1.0,)).weights[0, 0]
+
+
 def test_without_anything_to_learn_from_sources_keep_their_weights() -> None:
     found = fit_linear(np.zeros((0, 2)), np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64), 0, prior=(0.0, 1.0))
     np.testing.assert_array_equal(found.weights, [[0, 0], [1, 1]])
