@@ -7,7 +7,6 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -15,7 +14,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, SplitName, first_line
-from plant_cli.kit import BadRows, System, add_dot, collect, find_encoding, open_bytes, refuse_many, scan_table, show_names
+from plant_cli.kit import System, add_dot, collect, find_encoding, open_bytes, refuse_many, scan_table, show_names
 from plant_datasets.corpus_reader import ALIASES, CorpusReader, choose_split
 
 Kind = Literal["diagnosis", "procedure"]
@@ -28,6 +27,7 @@ SYSTEMS: Mapping[tuple[Kind, int], System] = {
     ("diagnosis", 10): "ICD-10-CM",
     ("procedure", 10): "ICD-10-PCS",
 }
+_TABLES: dict[Kind, str] = {"diagnosis": "diagnoses_icd", "procedure": "procedures_icd"}
 FREQUENT = 10  # admissions that must have a code of MIMIC-III-clean and MIMIC-IV
 FEW = 5  # training documents that a code of MIMIC-III-few has at most
 TOP_50 = {  # of Mullenbach et al. (2018); counted again with right types, one code differs
@@ -129,17 +129,27 @@ def read_rows(reader: CorpusReader, name: str, columns: Sequence[str], parse: Ca
                 expected=f"columns {', '.join(columns)}",
                 todo="copy the file again, as PhysioNet hands it out",
             )
-        rows = _Rows(path, len(names), reader.bad, codec.removesuffix("-sig").upper())
-        positions = [names.index(column) for column in columns]
+        positions, stray, encoding = [names.index(column) for column in columns], 0, codec.removesuffix("-sig").upper()
         for line, row in lines:
-            if not rows.fits(line, row):
-                continue
             try:
+                _check_row(row, len(names), encoding)
                 parsed = parse(*(row[position] for position in positions))
             except ValueError as error:
-                rows.refuse(line, row, str(error))
+                content = ",".join(row)[:_KEPT].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+                reader.bad.add(path, line, str(error), content)
+                stray += isinstance(error, UnicodeError)
+                if isinstance(error, UnicodeError):
+                    refuse_many(stray, reader.bad.rows[-1], encoding)
                 continue
             yield parsed
+
+
+def _check_row(row: list[str], width: int, encoding: str) -> None:
+    """Raise `ValueError` for a row with more or fewer fields than the header, and `UnicodeError` for one that cannot be decoded."""
+    if len(row) != width:
+        raise ValueError(f"{len(row)} fields, the header has {width}")
+    for match in filter(None, map(_WRONG.search, row)):
+        raise UnicodeError(f"byte 0x{ord(match[0]) - 0xDC00:02x} is not {encoding} (--encoding names another)")
 
 
 def _number_rows(rows: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -159,34 +169,6 @@ def _number_rows(rows: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
         ) from error
 
 
-@dataclass
-class _Rows:
-    """Finds the bad rows of a file."""
-
-    path: Path
-    width: int
-    bad: BadRows
-    codec: str
-    stray: int = 0  # rows with a byte that is not in the encoding
-
-    def fits(self, line: int, row: list[str]) -> bool:
-        """Whether a row has as many fields as the header, all in the encoding of the file."""
-        if len(row) != self.width:
-            self.refuse(line, row, f"{len(row)} fields, the header has {self.width}")
-            return False
-        wrong = next((match for match in map(_WRONG.search, row) if match), None)
-        if wrong is not None:
-            self.refuse(line, row, f"byte 0x{ord(wrong[0]) - 0xDC00:02x} is not {self.codec} (--encoding names another)")
-            self.stray += 1
-            refuse_many(self.stray, self.bad.rows[-1], self.codec)
-        return wrong is None
-
-    def refuse(self, line: int, row: list[str], why: str) -> None:
-        """Note a row that cannot be read."""
-        content = ",".join(row)[:_KEPT]
-        self.bad.add(self.path, line, why, content.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
-
-
 def read_number(value: str) -> str | None:
     """A whole number that pandas may have written as `100001.0`; None for a blank; `ValueError` for anything else."""
     text = value.strip().removesuffix(".0")
@@ -200,17 +182,15 @@ def read_number(value: str) -> str | None:
 def read_mimic3_codes(reader: CorpusReader, *, caml_quirk: bool) -> dict[Kind, Codes]:
     """Codes of MIMIC-III; with `caml_quirk` procedures are read as numbers, as CAML did: 0066 becomes 66, and some codes fall together."""
 
-    def parse_number(hadm: str, code: str) -> tuple[str | None, str, int]:
-        return read_number(hadm), str(int(code)) if code.strip().isdecimal() else code.strip(), 9
-
     def parse(hadm: str, code: str) -> tuple[str | None, str, int]:
         return read_number(hadm), code.strip(), 9
 
+    def parse_number(hadm: str, code: str) -> tuple[str | None, str, int]:
+        return read_number(hadm), str(int(code)) if code.strip().isdecimal() else code.strip(), 9
+
     columns = ("hadm_id", "icd9_code")
-    return {
-        "diagnosis": _read_codes(reader, "DIAGNOSES_ICD", columns, parse, "diagnosis", 9),
-        "procedure": _read_codes(reader, "PROCEDURES_ICD", columns, parse_number if caml_quirk else parse, "procedure", 9),
-    }
+    diagnoses = _read_codes(reader, "diagnosis", columns, parse, 9)
+    return {"diagnosis": diagnoses, "procedure": _read_codes(reader, "procedure", columns, parse_number if caml_quirk else parse, 9)}
 
 
 def read_mimic4_codes(reader: CorpusReader, version: int) -> dict[Kind, Codes]:
@@ -222,30 +202,22 @@ def read_mimic4_codes(reader: CorpusReader, version: int) -> dict[Kind, Codes]:
         return read_number(hadm), code.strip(), int(number)
 
     columns = ("hadm_id", "icd_code", "icd_version")
-    return {
-        "diagnosis": _read_codes(reader, "diagnoses_icd", columns, parse, "diagnosis", version),
-        "procedure": _read_codes(reader, "procedures_icd", columns, parse, "procedure", version),
-    }
+    return {kind: _read_codes(reader, kind, columns, parse, version) for kind in _TABLES}
 
 
 def _read_codes(
-    reader: CorpusReader,
-    table: str,
-    columns: Sequence[str],
-    parse: Callable[..., tuple[str | None, str, int]],
-    kind: Kind,
-    version: int,
+    reader: CorpusReader, kind: Kind, columns: Sequence[str], parse: Callable[..., tuple[str | None, str, int]], version: int
 ) -> Codes:
     """Codes of one version with their dots; a remark counts the rows without code or admission."""
     codes: dict[str, set[str]] = {}
     blank = 0
-    for admission, code, number in read_rows(reader, table, columns, parse):
+    for admission, code, number in read_rows(reader, _TABLES[kind], columns, parse):
         if admission is None or not code or code.lower() == "nan":
             blank += 1
         elif number == version:
             codes.setdefault(admission, set()).add(add_dot(code, SYSTEMS[kind, version]))
     if blank:
-        reader.remarks.append(f"{table}: {blank:,} rows have no code or no admission and are left out")
+        reader.remarks.append(f"{_TABLES[kind]}: {blank:,} rows have no code or no admission and are left out")
     return {admission: sorted(found) for admission, found in codes.items()}
 
 
@@ -263,7 +235,7 @@ def read_mimic3(reader: CorpusReader, codes: Mapping[Kind, Codes], options: Any)
     columns = ("row_id", "subject_id", "hadm_id", "chartdate", "charttime", "category", "description", "text")
     notes: dict[str, list[tuple[tuple[Any, ...], str, str]]] = {}
     homeless = 0
-    for note in read_rows(reader, "NOTEEVENTS", columns, parse):
+    for note in read_rows(reader, "noteevents", columns, parse):
         if note is None:
             continue
         admission, order, subject, text = note
@@ -400,10 +372,9 @@ def _keep_labels(parts: Parts, wanted: list[str]) -> Parts:
 
 def _read_titles(reader: CorpusReader, columns: Sequence[str], version: int) -> pl.DataFrame:
     """Titles of diagnoses and procedures; where both have a code, the diagnosis's counts."""
-    tables: dict[Kind, str] = {"diagnosis": "d_icd_diagnoses", "procedure": "d_icd_procedures"}
     rows = []
-    for kind, table in tables.items():
-        for row in read_rows(reader, table, columns, lambda *cells: cells):
+    for kind, table in _TABLES.items():
+        for row in read_rows(reader, f"d_icd_{table.removesuffix('_icd')}", columns, lambda *cells: cells):
             if len(row) == 2 or row[2].strip() == str(version):
                 rows.append((add_dot(row[0].strip(), SYSTEMS[kind, version]), row[1].strip()))
     titles = pl.DataFrame(rows, schema={"label": pl.String, "title": pl.String}, orient="row")
