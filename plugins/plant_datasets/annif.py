@@ -7,7 +7,6 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from plant_datasets.corpus_reader import (
 
 _TEXT, _SUBJECTS, _ID = "text", "subject_uris", "document_id"  # columns of the CSV format
 _WRONG = re.compile("[\udc80-\udcff]")  # a byte that is not in the encoding
+_BREAKS = re.compile(r"[\r\n\t]+")
 _LONGEST_ID = 200  # bytes of a file's name
 
 
@@ -214,72 +214,59 @@ def _number_rows(reader: CorpusReader, path: Path, rows: Any, last: Callable[[],
             yield start, []
 
 
-@dataclass
-class _Output:
-    """A corpus to be written into a folder that is empty; `suffix` compresses its files."""
+def _documents(dataset: Dataset) -> Iterator[tuple[SplitName, Iterator[tuple[str, str, list[str]]]]]:
+    """Splits with ids, texts and labels, read piece by piece."""
+    for split in (name for name in SPLITS if name in dataset.splits):
+        frame, cut = dataset.splits[split], dataset.pieces.get(split)
+        parts = [frame] if cut is None or cut.whole is not frame else cut.parts
+        yield split, (row for part in parts for row in part.select(*SCHEMA).collect().iter_rows())
 
-    dataset: Dataset
-    folder: Path
-    suffix: str
-    changed: set[str] = field(default_factory=set)  # ids of documents whose text lost line breaks
 
-    def documents(self) -> Iterator[tuple[SplitName, Iterator[tuple[str, str, list[str]]]]]:
-        """Splits with ids, texts and labels, read piece by piece."""
-        for split in (name for name in SPLITS if name in self.dataset.splits):
-            frame, cut = self.dataset.splits[split], self.dataset.pieces.get(split)
-            parts = [frame] if cut is None or cut.whole is not frame else cut.parts
-            yield split, (row for part in parts for row in part.select(*SCHEMA).collect().iter_rows())
+def _titles(dataset: Dataset) -> dict[str, str | None]:
+    if dataset.labels is None:
+        return {}
+    table = dataset.labels.select(pl.col("label", "title").cast(pl.String)).collect()
+    return dict(table.drop_nulls("label").unique("label", keep="first").iter_rows())
 
-    def write(self, name: str, lines: Iterable[str]) -> None:
-        """Write lines to a file."""
-        with writing_text(self.folder / f"{name}{self.suffix}") as stream:
-            stream.writelines(f"{line}\n" for line in lines)
 
-    def titles(self) -> dict[str, str | None]:
-        """The title of each label that has one."""
-        if self.dataset.labels is None:
-            return {}
-        table = self.dataset.labels.select(pl.col("label", "title").cast(pl.String)).collect()
-        return dict(table.drop_nulls("label").unique("label", keep="first").iter_rows())
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    with writing_text(path) as stream:
+        stream.writelines(f"{line}\n" for line in lines)
 
-    def refuse_signs(self, signs: str, where: str) -> None:
-        """Refuse labels with signs that the format reads as the end of a label."""
-        labels = pl.concat([frame.select(pl.col("labels").explode()) for frame in self.dataset.splits.values()]).drop_nulls().unique()
-        wrong = sorted(label for label in labels.collect()["labels"] if set(signs) & set(label))
-        if wrong:
-            raise DataError(
-                f"{len(wrong):,} labels cannot be written in this format, such as {wrong[0]!r}",
-                where=where,
-                expected=f"labels without any of {' '.join(map(repr, signs))}",
-                todo="choose another format (annif-jsonl and Parquet hold any label), or rename these labels",
-            )
 
-    def flatten(self, text: str, doc_id: str | None = None) -> str:
-        """A text without line breaks and tabs."""
-        line = re.sub(r"[\r\n\t]+", " ", text)
-        if line != text and doc_id is not None:
-            self.changed.add(doc_id)
-        return line
+def _refuse_signs(dataset: Dataset, signs: str, where: str) -> None:
+    """Refuse labels with signs that the format reads as the end of a label."""
+    labels = pl.concat([frame.select(pl.col("labels").explode()) for frame in dataset.splits.values()]).drop_nulls().unique()
+    wrong = sorted(label for label in labels.collect()["labels"] if set(signs) & set(label))
+    if wrong:
+        raise DataError(
+            f"{len(wrong):,} labels cannot be written in this format, such as {wrong[0]!r}",
+            where=where,
+            expected=f"labels without any of {' '.join(map(repr, signs))}",
+            todo="choose another format (annif-jsonl and Parquet hold any label), or rename these labels",
+        )
 
 
 def write_tsv(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     """Write train.tsv, validation.tsv and test.tsv."""
-    output = _Output(dataset, folder, suffix)
-    output.refuse_signs("<>\t\r\n", "the labels, in angle brackets")
-    for split, rows in output.documents():
-        output.write(
-            f"{split}.tsv",
-            (f"{output.flatten(text, doc_id)}\t{' '.join(f'<{label}>' for label in labels)}" for doc_id, text, labels in rows),
-        )
-    changed = f"line breaks or tabs of {len(output.changed):,} texts became blanks: this format has one document a line"
-    return [*([changed] if output.changed else []), "this format does not hold document ids", "this format does not hold titles of labels"]
+    _refuse_signs(dataset, "<>\t\r\n", "the labels, in angle brackets")
+    changed: set[str] = set()
+
+    def write_line(doc_id: str, text: str, labels: Sequence[str]) -> str:
+        line = _BREAKS.sub(" ", text)
+        changed.update([doc_id] if line != text else [])
+        return f"{line}\t{' '.join(f'<{label}>' for label in labels)}"
+
+    for split, rows in _documents(dataset):
+        _write_lines(folder / f"{split}.tsv{suffix}", (write_line(*row) for row in rows))
+    lost = [f"line breaks or tabs of {len(changed):,} texts became blanks: this format has one document a line"] if changed else []
+    return [*lost, "this format does not hold document ids", "this format does not hold titles of labels"]
 
 
 def write_csv(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     """Write train.csv, validation.csv and test.csv with the columns document_id, text and subject_uris."""
-    output = _Output(dataset, folder, suffix)
-    output.refuse_signs(" <>\t\r\n", "the labels, parted by blanks")
-    for split, rows in output.documents():
+    _refuse_signs(dataset, " <>\t\r\n", "the labels, parted by blanks")
+    for split, rows in _documents(dataset):
         with writing_text(folder / f"{split}.csv{suffix}") as stream:
             writer = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)  # else a carriage return alone would not be quoted
             writer.writerow((_ID, _TEXT, _SUBJECTS))
@@ -289,10 +276,9 @@ def write_csv(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
 
 def write_jsonl(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     """Write train.jsonl, validation.jsonl and test.jsonl; nothing is lost."""
-    output = _Output(dataset, folder, suffix)
-    titles = output.titles()
-    for split, rows in output.documents():
-        output.write(f"{split}.jsonl", (_describe(doc_id, text, labels, titles) for doc_id, text, labels in rows))
+    titles = _titles(dataset)
+    for split, rows in _documents(dataset):
+        _write_lines(folder / f"{split}.jsonl{suffix}", (_describe(doc_id, text, labels, titles) for doc_id, text, labels in rows))
     return []
 
 
@@ -303,16 +289,15 @@ def _describe(doc_id: str, text: str, labels: Sequence[str], titles: dict[str, s
 
 def write_folder(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     """Write train/ID.txt and train/ID.tsv, and so on; `DataError` if an id cannot be the name of a file."""
-    output = _Output(dataset, folder, suffix)
-    output.refuse_signs("<>\t\r\n", "the labels, in angle brackets")
-    titles = {label: output.flatten(title or "") for label, title in output.titles().items()}
-    for split, rows in output.documents():
+    _refuse_signs(dataset, "<>\t\r\n", "the labels, in angle brackets")
+    titles = {label: _BREAKS.sub(" ", title or "") for label, title in _titles(dataset).items()}
+    for split, rows in _documents(dataset):
         _refuse_ids(dataset.splits[split].select("doc_id").collect()["doc_id"].to_list())
         (folder / split).mkdir()
         for doc_id, text, labels in rows:
             with writing_text(folder / split / f"{doc_id}.txt{suffix}") as stream:
                 stream.write(text)
-            output.write(f"{split}/{doc_id}.tsv", (f"<{label}>\t{titles.get(label, '')}" for label in labels))
+            _write_lines(folder / split / f"{doc_id}.tsv{suffix}", (f"<{label}>\t{titles.get(label, '')}" for label in labels))
     return []
 
 

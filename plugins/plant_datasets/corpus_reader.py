@@ -83,10 +83,7 @@ class CorpusReader:
     ) -> Dataset:
         """Read the documents of all parts; large parts wait in files. Documents in no splits are split by a hash of their texts.
 
-        Args:
-            parts: documents by split; reading them may fill `titles` and `excluded`.
-            titles: of labels.
-            excluded: pairs of document and label that no prediction may hold.
+        Reading may fill `titles`, of labels, and `excluded`, pairs of document and label that no prediction may hold.
         """
         frames = {part: _make_frames(documents, "" if part is None else f"{part}-") for part, documents in parts.items()}
         if None in frames:
@@ -171,11 +168,7 @@ def split_of(name: str) -> SplitName | None:
 
 
 def find_parts(path: Path, accepts: Callable[[Path], bool]) -> dict[Part, Path]:
-    """The file of each split: the named file itself, or the accepted files of a folder whose names say train, validation or test.
-
-    Raises:
-        DataError: the folder has no training file, or two for one split.
-    """
+    """The file of each split: the named file itself, or the accepted files of a folder whose names say train, validation or test."""
     if not path.is_dir():
         return {None: path}
     parts: dict[Part, Path] = {}

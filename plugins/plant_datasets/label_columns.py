@@ -26,11 +26,9 @@ _MEANINGS = {
 
 
 def find_separator(columns: Sequence[pl.Series]) -> str | None:
-    """How the label cells of a corpus are written, from the cells of all its splits.
+    """How the label cells of all splits are written: "lists" (`["a", "b"]`) or a separator; None: one label in each cell.
 
-    Returns:
-        "lists" if every filled cell is a list (`["a", "b"]`), else the first of `;`, `|` and `,` that occurs in any, since headings hold
-        commas (`Mann, Thomas`), else None. A blank never separates labels, so that `atrial fibrillation` stays one.
+    Separators are tried in their order, since headings hold commas (`Mann, Thomas`). A blank separates no labels (`atrial fibrillation`).
     """
     filled = _filled(columns)
     if filled.len() and filled.str.contains(r"(?s)^\s*\[.*\]\s*$").all():
@@ -55,16 +53,7 @@ def _filled(columns: Sequence[pl.Series]) -> pl.Series:
 
 
 def parse_labels(column: pl.Series, separator: str | None, where: str) -> pl.Series:
-    """Label lists of a column of lists, strings or whole numbers.
-
-    Args:
-        column: lists are passed on unchanged.
-        separator: from `find_separator`, or the user's; None or "": each cell is one label.
-        where: the file, for messages.
-
-    Raises:
-        DataError: the column is of another type, or a cell is no list where the others are; with its row, counted from 1.
-    """
+    """Label lists of a column of lists, strings or whole numbers; with the separator "", lists in strings are not looked for."""
     if isinstance(column.dtype, pl.List):
         return column
     if column.dtype == pl.Null or column.dtype.is_integer():
@@ -134,15 +123,7 @@ def _refuse_stray_lists(column: pl.Series, where: str) -> None:
 
 
 def missing_column(name: str, flag: str, table: pl.LazyFrame, data: DataSection, path: Path | str) -> DataError:
-    """The error for a column that is missing: near names, and the columns that the user may have meant, by their content.
-
-    Args:
-        name: the missing column.
-        flag: the flag that names another one.
-        table: the table; a sample of its rows is read.
-        data: how all columns are named so far.
-        path: the file.
-    """
+    """The error for a column that is missing: near names, and the columns that the user may have meant, by a sample of their rows."""
     columns = table.collect_schema().names()
     guessed = _guess_flags(table, data, str(path))
     near = near_names(name, map(shorten, columns))

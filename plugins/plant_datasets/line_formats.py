@@ -167,12 +167,7 @@ class LineFormat:
             yield number, document
 
     def find_pairs(self, folder: Path, *, raw: bool = True) -> dict[Part, tuple[Path, Path | None]]:
-        """The file of labels and the file of texts of each split that has both.
-
-        Args:
-            folder: of the corpus.
-            raw: whether the first name of a file of texts is preferred to the second.
-        """
+        """The file of labels and the file of texts of each split; without `raw`, the last name of texts is tried first."""
         labels, *texts = self.pair
         pairs: dict[Part, tuple[Path, Path | None]] = {}
         for alias, split in ALIASES.items():

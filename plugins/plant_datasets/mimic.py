@@ -101,17 +101,7 @@ def find_table(root: Path, name: str) -> Path:
 
 
 def read_rows(reader: CorpusReader, name: str, columns: Sequence[str], parse: Callable[..., Parsed]) -> Iterator[Parsed]:
-    """What a function makes of each row of a table, which is never in memory as a whole.
-
-    Args:
-        reader: of the folder; takes the bad rows.
-        name: of the table.
-        columns: names in lower case of the cells that `parse` takes, as they are written.
-        parse: raises `ValueError` for a bad row.
-
-    Raises:
-        DataError: there is no such table or column, or more than ten rows are not in the encoding.
-    """
+    """What `parse` makes of the cells of each row; it raises `ValueError` for a bad row. A table is never in memory as a whole."""
     path = find_table(reader.path, name)
     reader.files.append(path)
     csv.field_size_limit(2**31 - 1)
@@ -290,13 +280,10 @@ def _remark(reader: CorpusReader, count: int, what: str) -> None:
 
 
 def clean(text: str, how: Literal["e23", "caml", "none", "alpha"], *, mask: bool = False) -> str:
-    """A note as the literature prepares it.
+    """A note as the literature prepares it; with `mask`, de-identified parts (`[**…**]`, `___`) are replaced by a blank first.
 
-    Args:
-        text: as MIMIC has it.
-        how: `e23`: lower case, letters and digits, without runs of numbers between blanks (Edin et al. 2023); `caml`: lower-cased words
-            without those that are numbers (Mullenbach et al. 2018); `alpha`: words of letters alone; `none`: as it is.
-        mask: replace de-identified parts (`[**…**]`, `___`) by a blank first.
+    `e23`: lower case, letters and digits, without runs of numbers between blanks (Edin et al. 2023); `caml`: lower-cased words
+    without those that are numbers (Mullenbach et al. 2018); `alpha`: words of letters alone; `none`: as it is.
     """
     text = _DEIDENTIFIED.sub(" ", text) if mask else text
     if how == "e23":
@@ -382,15 +369,8 @@ def _read_titles(reader: CorpusReader, columns: Sequence[str], version: int) -> 
 
 
 def read_splits(path: Path, subset: str) -> dict[str, SplitName]:
-    """The split of each admission, from a file of the literature.
-
-    Args:
-        path: a folder with CAML's train_full_hadm_ids.csv, dev_… and test_… (one number a line), or a table with `_id` (or `hadm_id`) and
-            `split`: feather (Edin et al.), Parquet, CSV.
-        subset: `full` or `50`, of CAML's files.
-
-    Raises:
-        DataError: the file is none of these.
+    """The split of each admission: from CAML's folder with train_full_hadm_ids.csv, … (one number a line; `subset` is `full` or `50`),
+    or from a table with `_id` (or `hadm_id`) and `split`: feather (Edin et al.), Parquet, CSV.
     """
     if path.is_dir():
         return _read_caml_splits(path, subset)

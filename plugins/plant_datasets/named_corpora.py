@@ -104,11 +104,7 @@ def _read_download(data: DataSection, options: NoOptions) -> Dataset:
 
 
 def find_split_folders(path: Path, pattern: str) -> dict[SplitName, Path]:
-    """The folders train, dev and test with files of a pattern (`*.json`, `**/*.jsonld`), in the named folder or one below.
-
-    Raises:
-        DataError: there is no folder of training files.
-    """
+    """The folders train, dev and test with files of a pattern (`*.json`, `**/*.jsonld`), in the named folder or one below."""
     folders = [path, *(folder for folder in sorted(path.iterdir()) if folder.is_dir())] if path.is_dir() else []
     for folder in folders:
         below = [child for child in sorted(folder.iterdir()) if child.is_dir() and child.name.lower() in ALIASES]

@@ -40,18 +40,13 @@ def load(data: DataSection, options: SyntheticClinicOptions) -> Dataset:
 
 
 def generate(*, documents: int, labels: int, seed: int) -> Dataset:
-    """A corpus of invented notes.
+    """A corpus of invented notes, cut 75/10/15.
 
     Codes follow a power law, so that many have a handful of training documents; when there are documents enough, each code has one.
     Bags of words cannot tell all: which qualifier goes with which condition, what is denied and what relatives have is in the order
     of the words.
-
-    Args:
-        documents: over all splits, parted 75/10/15.
-        labels: number of codes, at most 3,000.
-        seed: of the standard library's generator, whose sequence does not change between versions.
     """
-    rng = Random(f"synthetic-clinic {seed}")
+    rng = Random(f"synthetic-clinic {seed}")  # its sequence does not change between versions of Python
     codes = choose_codes(labels, rng)
     assigned = _assign(codes, documents, rng)
     notes = [write_note(own, _distract(own, codes, rng), rng) for own in assigned]

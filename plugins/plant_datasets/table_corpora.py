@@ -40,12 +40,7 @@ Read = tuple[dict[SplitName, Parts], list[Path], list[str]]  # splits, files, re
 
 
 def load(data: DataSection, options: NoOptions | None = None) -> Dataset:
-    """Read a corpus file or folder; the columns are named by the section.
-
-    Raises:
-        UsageError: no path was given.
-        DataError: a file, a column or a cell cannot be used; says which.
-    """
+    """Read a corpus file or folder; the columns are named by the section."""
     if data.path is None:
         raise UsageError(
             "no corpus was named, and no stage of this run has read one",
@@ -91,11 +86,7 @@ def _has_documents(columns: Sequence[str], data: DataSection) -> bool:
 
 
 def _find_split_files(folder: Path) -> dict[SplitName, list[Path]]:
-    """The files of each split: `train.parquet`, `dev.jsonl.gz`, or shards such as `train-00000-of-00002.parquet`.
-
-    Raises:
-        DataError: no training file, two files for one split, or a shard is missing.
-    """
+    """The files of each split: `train.parquet`, `dev.jsonl.gz`, or shards such as `train-00000-of-00002.parquet`."""
     files: dict[SplitName, list[Path]] = {}
     for path in sorted(folder.iterdir()):
         split = ALIASES.get(_SHARD.sub("", base_name(path)).lower())
@@ -203,15 +194,9 @@ def _name_splits(table: pl.LazyFrame, column: str, path: Path) -> pl.Series:
 def _map_tables(
     tables: Mapping[str, tuple[pl.LazyFrame, str]], data: DataSection, further: Sequence[pl.Expr] = ()
 ) -> tuple[dict[str, Parts], list[str]]:
-    """Map columns onto the schema: `doc_id`, `text`, `labels` and the rest.
+    """The tables with the columns `doc_id`, `text`, `labels` and the rest, in pieces by file; and remarks on what was guessed.
 
-    Args:
-        tables: by file, each with a prefix of its row numbers where these serve as ids.
-        data: how the columns are named.
-        further: columns to be added.
-
-    Returns:
-        The mapped tables by file, in pieces, and remarks on what was guessed.
+    Each table comes with a prefix of its row numbers, for ids.
     """
     for where, (table, _) in tables.items():
         schema = table.collect_schema()
@@ -270,10 +255,7 @@ def _map_columns(
 
 
 def _find_beside(corpus: Path, what: str) -> Path | None:
-    """The table of labels, evidence or excluded pairs of a corpus, in any format.
-
-    Beside `notes.parquet` that is `notes.labels.*` or else `labels.*`; in a folder `labels.*`.
-    """
+    """The table of labels, evidence or excluded pairs: of `notes.parquet` that is `notes.labels.*`, else `labels.*`, in any format."""
     folder = corpus if corpus.is_dir() else corpus.parent
     wanted = [what] if corpus.is_dir() else [f"{base_name(corpus)}.{what}", what]
     tables = [path for path in sorted(folder.iterdir()) if table_format(path) and path != corpus]
