@@ -31,7 +31,9 @@ class SyntheticClinicOptions(Options):
 class FeatureOptions(Options):
     """Where the names of features are."""
 
-    features: str | None = option(None, "A file with the name of each feature on a line (default: features.txt beside).", path=True)
+    features: str | None = option(
+        None, "A file with the name of each feature on a line (default: features.txt in the same folder).", path=True
+    )
 
 
 class AttentionXMLOptions(Options):
@@ -79,9 +81,9 @@ class MimicOptions(Options):
 
     splits: str | None = option(None, "The public file or folder of splits (default: patients are split by a hash).", path=True)
     text: Literal["e23", "caml", "alpha", "none"] = option(
-        "e23", "e23: as Edin et al. 2023; caml: as Mullenbach et al. 2018; alpha: words of letters alone; none: as it is."
+        "e23", "e23: as Edin et al. 2023; caml: as Mullenbach et al. 2018; alpha: words of letters only; none: as it is."
     )
-    deid: Literal["keep", "mask"] = option("keep", "mask: what was de-identified becomes a blank.")
+    deid: Literal["keep", "mask"] = option("keep", "mask: de-identified parts become a blank.")
 
 
 class Mimic3Options(MimicOptions):
@@ -100,7 +102,7 @@ class FewOptions(Mimic3Options):
     """Two protocols that must not be mixed."""
 
     protocol: Literal["full", "restricted"] = option(
-        "full", "full: all documents and codes, judged on rare codes alone; restricted: rare codes alone, and documents that have one."
+        "full", "full: all documents and codes, evaluated on rare codes only; restricted: rare codes only, and documents that have one."
     )
 
 
@@ -154,12 +156,14 @@ FORMATS = (
     _format("attentionxml", "AttentionXML: train_texts.txt and train_labels.txt.", "line_formats:ATTENTIONXML", AttentionXMLOptions),
     _format("pecos", "PECOS and X-Transformer: X.trn.txt, Y.trn.npz and output-items.txt.", "line_formats:PECOS"),
     _format("text2text", "PECOS's text2text: numbers of labels, a tab and the text on each line.", "line_formats:TEXT2TEXT"),
-    _format("libmultilabel", "LibMultiLabel: an id, labels parted by blanks, and the text, parted by tabs.", "line_formats:LIBMULTILABEL"),
+    _format(
+        "libmultilabel", "LibMultiLabel: an id, labels separated by blanks, and the text, separated by tabs.", "line_formats:LIBMULTILABEL"
+    ),
     _format("libsvm", "LibSVM, multi-label: labels, then feature:value counted from 1.", "line_formats:LIBSVM", FeatureOptions),
     _annif("tsv", "Annif's short documents: a text, a tab and <uri>s on each line."),
     _annif("csv", "Annif's CSV: columns text and subject_uris, perhaps document_id."),
     _annif("jsonl", "Annif's JSON lines: document_id, text and subjects with uri and label."),
-    _annif("folder", "Annif's full texts: document.txt beside document.tsv or document.key."),
+    _annif("folder", "Annif's full texts: document.txt with document.tsv or document.key."),
     _format("huggingface-dataset", "Hugging Face: a folder that save_to_disk left, or a data set of the hub.", "hub_datasets", HubOptions),
 )
 

@@ -41,7 +41,7 @@ def load_folder(data: DataSection, options: NoOptions) -> Dataset:
     parts: dict[Part, Iterator[Document]] = {part: _read_folder(reader, path, titles) for part, path in _folders(reader.path).items()}
     if not parts:
         raise lacks_training(
-            str(reader.path), "document.txt beside document.tsv or document.key, in the folder itself or in train/, validation/ and test/"
+            str(reader.path), "document.txt with document.tsv or document.key, in the folder itself or in train/, validation/ and test/"
         )
     return reader.dataset(parts, titles)
 
@@ -90,7 +90,7 @@ def _read_folder(reader: CorpusReader, folder: Path, titles: dict[str, str | Non
         reader.files += [path, key]
         yield Document(number, "".join(line for _, line in lines), labels, bare_name(path).removesuffix(".txt"))
     if broken:
-        reader.remarks.append(f"{folder}: {broken:,} texts have lines that cannot be read and are left out whole")
+        reader.remarks.append(f"{folder}: {broken:,} texts have lines that cannot be read and are left out")
     if unlabelled:
         reader.remarks.append(f"{folder}: {unlabelled:,} texts have neither a .tsv nor a .key file and are left out")
 
@@ -209,7 +209,7 @@ def _number_rows(reader: CorpusReader, path: Path, rows: Any, last: Callable[[],
         except StopIteration:
             return
         except csv.Error as error:
-            why = "a carriage return stands in a field without quotes" if "new-line" in str(error) else str(error)
+            why = "a field without quotes has a carriage return" if "new-line" in str(error) else str(error)
             reader.bad.add(path, start, why, last(), expected="fields with line breaks in double quotes")
             yield start, []
 
@@ -265,7 +265,7 @@ def write_tsv(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
 
 def write_csv(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     """Write train.csv, validation.csv and test.csv with the columns document_id, text and subject_uris."""
-    _refuse_signs(dataset, " <>\t\r\n", "the labels, parted by blanks")
+    _refuse_signs(dataset, " <>\t\r\n", "the labels, separated by blanks")
     for split, rows in _documents(dataset):
         with writing_text(folder / f"{split}.csv{suffix}") as stream:
             writer = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)  # else a carriage return alone would not be quoted
@@ -307,8 +307,8 @@ def _refuse_ids(ids: Sequence[str]) -> None:
     )
     if wrong is not None or len({name.casefold() for name in ids}) < len(ids):
         raise DataError(
-            "two ids differ by case alone" if wrong is None else f"the id {wrong!r} can be no name of a file",
+            "two ids differ only by case" if wrong is None else f"the id {wrong!r} cannot be the name of a file",
             where="the ids of documents",
-            expected="ids that are names of files: a document is a file",
+            expected="ids that can be names of files: each document is a file",
             todo="choose another format, such as annif-jsonl, or other ids with --id-column",
         )

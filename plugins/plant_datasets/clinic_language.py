@@ -225,7 +225,7 @@ def abbreviate(code: Code) -> str:
 
 
 def name_drug(code: Code) -> str:
-    """The drug that is given for the code's family."""
+    """The drug for the code's family."""
     return code.organ.drug + code.condition.drug
 
 

@@ -37,7 +37,7 @@ def load(data: DataSection, options: HubOptions) -> Dataset:
 
 
 def recognise(data: DataSection) -> str | None:
-    """The file dataset_dict.json, or state.json beside dataset_info.json, in a folder."""
+    """The file dataset_dict.json, or state.json and dataset_info.json, in a folder."""
     folder = Path(data.path or "")
     if data.path is not None and (folder / "dataset_dict.json").is_file():
         return "a Hugging Face data set with splits (dataset_dict.json)"

@@ -111,7 +111,7 @@ def _refuse_stray_lists(column: pl.Series, where: str) -> None:
         raise DataError(
             f"the labels are lists already: {strays[0][:60]}",
             where=f"{where}, column {column.name}",
-            expected="strings such as a;b where a separator is given",
+            expected="strings such as a;b, since a separator was named",
             todo="leave --label-separator out",
         )
     raise DataError(

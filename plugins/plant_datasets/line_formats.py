@@ -51,7 +51,7 @@ class Fault(ValueError):
 
 @dataclass(frozen=True)
 class Line:
-    """What a line says of a document."""
+    """What a line holds of a document."""
 
     labels: Sequence[str] | Sequence[int]  # ids, or numbers
     text: str = ""
@@ -204,7 +204,7 @@ def _count_labels(path: Path) -> int:
     line = next(iter(first_lines(path, 1)), "")
     if _HEADER.fullmatch(line) is None or len(line) > _LONGEST_HEADER:
         raise DataError(
-            f"the first line does not say how large the corpus is: {line[:60]!r}",
+            f"the first line does not give the size of the corpus: {line[:60]!r}",
             where=f"{path}, line 1",
             expected="three numbers: of documents, of features, of labels",
             todo="copy or make the file again",
@@ -242,7 +242,7 @@ def _find_texts(part: Part, path: Path) -> Path | None:
 def _read_features(reader: CorpusReader, path: Path, features: str | None) -> list[str] | None:
     file = Path(features) if features else find_file(path.parent, "features.txt")
     how = "numbers" if file is None else f"names in {file}"
-    reader.remarks.append(f"{path} has no texts beside it: each document is made of the {how} of its features, by falling weight")
+    reader.remarks.append(f"{path} has no file of texts: each document is the list of the {how} of its features, by falling weight")
     return None if file is None else list(reader.all_lines(file))
 
 

@@ -95,7 +95,7 @@ def find_table(root: Path, name: str) -> Path:
             f"{len(paths)} files are the table {name}",
             where=", ".join(map(str, paths)) or str(root),
             expected=f"{name}.csv or {name}.csv.gz below the folder that was named",
-            todo="name the folder that PhysioNet hands out (for MIMIC-IV one that holds both hosp and note)",
+            todo="name the folder of PhysioNet (for MIMIC-IV one that holds both hosp and note)",
         )
     return paths[0]
 
@@ -117,7 +117,7 @@ def read_rows(reader: CorpusReader, name: str, columns: Sequence[str], parse: Ca
                 f"there is no column {missing[0]}",
                 where=f"{path}, line 1: {show_names(names)}",
                 expected=f"columns {', '.join(columns)}",
-                todo="copy the file again, as PhysioNet hands it out",
+                todo="copy the file again from PhysioNet",
             )
         positions, stray, encoding = [names.index(column) for column in columns], 0, codec.removesuffix("-sig").upper()
         for line, row in lines:
@@ -283,7 +283,7 @@ def clean(text: str, how: Literal["e23", "caml", "none", "alpha"], *, mask: bool
     """A note as the literature prepares it; with `mask`, de-identified parts (`[**…**]`, `___`) are replaced by a blank first.
 
     `e23`: lower case, letters and digits, without runs of numbers between blanks (Edin et al. 2023); `caml`: lower-cased words
-    without those that are numbers (Mullenbach et al. 2018); `alpha`: words of letters alone; `none`: as it is.
+    without those that are numbers (Mullenbach et al. 2018); `alpha`: words of letters only; `none`: as it is.
     """
     text = _DEIDENTIFIED.sub(" ", text) if mask else text
     if how == "e23":

@@ -46,7 +46,7 @@ def _refuse_options(name: str, options: Options) -> None:
     chosen = [key for key, value in options.model_dump().items() if value != type(options).model_fields[key].default]
     if chosen:
         raise UsageError(
-            f"{', '.join(chosen)} cannot be chosen in tables: they are options of the files that the publisher hands out",
+            f"{', '.join(chosen)} cannot be chosen in tables: they are options of the publisher's files",
             where=f"dataset '{name}'",
             expected=f"the distribution of {name}, or none of its options",
             todo=f"`plant data info {name}` says where to get the distribution; or leave the options out",
@@ -254,14 +254,14 @@ def _read_spans(
         for number, line in reader.lines(path):
             fields = line.rstrip("\n").split("\t")
             if len(fields) < 5 or fields[0] not in texts or fields[1] not in _CODES:
-                reader.bad.add(path, number, "not document, DIAGNOSTICO or PROCEDIMIENTO, code, text and places", line)
+                reader.bad.add(path, number, "not document, DIAGNOSTICO or PROCEDIMIENTO, code, text and offsets", line)
                 continue
             doc_id, kind, code, _, offsets = fields[:5]
             try:
                 pairs = [tuple(map(int, pair.split())) for pair in offsets.split(";")] if _CODES[kind] in kinds else []
                 spans = [(start, end) for start, end in pairs if end > start]
             except ValueError:
-                reader.bad.add(path, number, "places are not pairs of numbers", line)
+                reader.bad.add(path, number, "the offsets are not pairs of numbers", line)
                 continue
             for start, end in spans:
                 yield doc_id, code, start, end, texts[doc_id][start:end]

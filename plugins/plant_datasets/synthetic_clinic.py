@@ -131,13 +131,13 @@ class Span:
 
 @dataclass
 class Note:
-    """Text under construction, which keeps the places of the mentions."""
+    """A text while it is written, and the offsets of its mentions."""
 
     text: str = ""
     spans: list[Span] = field(default_factory=list)
 
     def add(self, pattern: str, rng: Random, mention: str = "", label: str | None = None) -> None:
-        """Append a sentence, with the mention in its place; the place is kept if a label is given."""
+        """Append a sentence with a mention; a label keeps the offsets of its mention."""
         pattern = pattern.replace("{n}", str(rng.randint(2, 30)))
         before, place, after = pattern.partition("{m}")
         if not before:
@@ -173,7 +173,7 @@ Sentence = tuple[str, str, str | None]  # pattern, mention, label
 
 
 def _place_mentions(labels: Sequence[Code], sections: Sequence[NoteSection], rng: Random) -> dict[str, list[Sentence]]:
-    """Sentences that say the labels, by kind of section: each once in full, some once more in a later section."""
+    """Sentences that mention the labels, by kind of section: each once in full, some once more in a later section."""
     placed: dict[str, list[Sentence]] = {section.kind: [] for section in sections}
     for code in labels:
         first = rng.randrange(len(sections))

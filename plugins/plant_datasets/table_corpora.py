@@ -137,7 +137,7 @@ def _read_folder(folder: Path, data: DataSection, bad: BadRows) -> Read:
     files = [path for paths in parts.values() for path in paths]
     others = [path for path in sorted(folder.iterdir()) if path.is_file() and table_format(path) and path not in files]
     if strays := ", ".join(path.name for path in others if _may_be_split(path, data)):
-        remarks.append(f"{folder}: {strays} passed over: a split is called {', '.join(SPLITS)}")
+        remarks.append(f"{folder}: {strays} left out: splits are called {', '.join(SPLITS)}")
     return {split: mapped[where] for split, where in tables}, files, remarks
 
 
@@ -269,7 +269,7 @@ def _read_beside(what: str, path: Path, data: DataSection, remarks: list[str] | 
     except DataError as error:
         if remarks is None:
             raise
-        remarks.append(f"{path} is passed over: {error.what} (at {error.where})")
+        remarks.append(f"{path} is left out: {error.what} (at {error.where})")
         return None
 
 

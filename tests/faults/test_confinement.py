@@ -76,7 +76,7 @@ def test_labels_ids_and_titles_name_no_files(hostile: Path) -> None:
 
 def test_ids_that_are_paths_name_no_files_of_another_format(hostile: Path) -> None:
     options = {"path": str(hostile / "corpus.parquet"), "output": str(hostile / "out"), "to": "annif-folder"}
-    with pytest.raises(DataError, match="can be no name of a file"):
+    with pytest.raises(DataError, match="cannot be the name of a file"):
         run_stage(Request(registry=installed(), run_path=hostile / "run", flags={"data convert": options}), "data convert")
     assert not (hostile / "outside.txt").exists()
     assert not (hostile / "out").exists()

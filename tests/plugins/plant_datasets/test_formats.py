@@ -141,7 +141,7 @@ CASES: dict[str, tuple[str, dict[str, str | bytes], list[tuple[str, str, list[st
         {"train.svm": "1,3 1:0.1 3:0.2\n2:1\n 9:1\n", "features.txt": "cough\nfever\narm\n"},
         [("train-1", "arm cough", ["1", "3"]), ("train-2", "fever", [])],
         {},
-        ["has no texts beside it: each document is made of the names in", "line 3, column 1: feature 9 has no name"],
+        ["has no file of texts: each document is the list of the names in", "line 3, column 1: feature 9 has no name"],
     ),
     "features without names": (
         "libsvm", {"train.svm": "1 1:0.1 3:0.2 2:0.2\n"}, [("train-1", "f2 f3 f1", ["1"])], {}, ["the numbers of its features"],
@@ -154,7 +154,7 @@ CASES: dict[str, tuple[str, dict[str, str | bytes], list[tuple[str, str, list[st
         {"train.txt": "2 3 2\n0,1 0:0.5 2:1.5\n 1:1\n", "features.txt": "cough\nfever\narm\n"},
         [("train-1", "arm cough", ["0", "1"]), ("train-2", "fever", [])],
         {},
-        ["has no texts beside it: each document is made of the names in"],
+        ["has no file of texts: each document is the list of the names in"],
     ),
     "texts beside the features": (
         "xmlrepository-features",
@@ -236,7 +236,7 @@ CASES: dict[str, tuple[str, dict[str, str | bytes], list[tuple[str, str, list[st
         {"train.csv": b'text,subject_uris\none\rtwo,<a>\n"three\rfour",<b>\nfive,<c>\n'},
         [("train-2", "three\rfour", ["b"]), ("train-3", "five", ["c"])],
         {},
-        ["line 2: a carriage return stands in a field without quotes"],
+        ["line 2: a field without quotes has a carriage return"],
     ),
     "values of other types": (
         "annif-jsonl",
@@ -260,7 +260,7 @@ CASES: dict[str, tuple[str, dict[str, str | bytes], list[tuple[str, str, list[st
         },
         [("a", "oil\n", ["u1"]), ("b", "gas", ["gas prices"])],
         {"u1": "Oil", "gas prices": None},
-        ["a.tsv, line 2, column 1: no URI", "1 texts have neither", "1 texts have lines that cannot be read and are left out whole"],
+        ["a.tsv, line 2, column 1: no URI", "1 texts have neither", "1 texts have lines that cannot be read and are left out"],
     ),
 }  # fmt: skip
 
@@ -284,7 +284,7 @@ REFUSED: dict[str, tuple[str, dict[str, str | bytes], str]] = {
     ),
     "fewer texts": ("libsvm", {"train.svm": "0 1:1\n1 1:1\n", "train_raw_texts.txt": "a\n"}, "1 texts, and more lines of labels"),
     "texts after a blank": ("libsvm", {"train.svm": "0 1:1\n", "train_raw_texts.txt": "a\nb\n\nc\n"}, "1 lines of labels, and 2 more"),
-    "no header": ("xmlrepository-features", {"train.txt": "0 0:1\n"}, "the first line does not say how large the corpus is"),
+    "no header": ("xmlrepository-features", {"train.txt": "0 0:1\n"}, "the first line does not give the size of the corpus"),
     "a label that is no JSON": ("xmlrepository", {"trn.json": J, "lbl.json": "[1]\n"}, "a label cannot be read: no JSON object"),
     "no hub": ("huggingface-dataset", {}, "the data set cannot be read"),
     **{name: (name, {"README": "x"}, "the folder holds no training documents") for name in SPECS if name != "huggingface-dataset"},
@@ -441,7 +441,7 @@ def document(**cells: Any) -> Dataset:
 
 def test_what_a_format_cannot_hold_is_refused_or_said(tmp_path: Path) -> None:
     for name in ("a/b", "..", "x" * 300):
-        with pytest.raises(DataError, match="can be no name of a file"):
+        with pytest.raises(DataError, match="cannot be the name of a file"):
             write_format("annif-folder", document(doc_id=name), tmp_path / "none")
     with pytest.raises(DataError, match="1 labels cannot be written in this format, such as 'two words'"):
         write_format("annif-csv", document(labels=["two words"]), tmp_path)

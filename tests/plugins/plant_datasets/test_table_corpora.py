@@ -47,7 +47,7 @@ def test_a_folder_with_a_file_for_each_split(tmp_path: Path, names: tuple[str, .
     write_files(tmp_path, {"README.md": "train", "titles.csv": "label,title\na,A\n", "later.csv": "text,labels\nx,a\n"})
     dataset = load(tmp_path)
     assert (read(dataset), list(dataset.splits)) == (EXPECTED, ["train", "validation", "test"])
-    assert dataset.remarks == [f"{tmp_path}: later.csv passed over: a split is called train, validation, test"]
+    assert dataset.remarks == [f"{tmp_path}: later.csv left out: splits are called train, validation, test"]
 
 
 def test_shards_of_a_split_are_joined(tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_tables_beside_the_corpus_that_are_of_another_kind_are_passed_over(tmp_p
     dataset = load(tmp_path / "data.csv")
     assert (dataset.labels, dataset.evidence) == (None, None)
     [labels, evidence] = dataset.remarks[1:]
-    assert "labels.csv is passed over: there is no column 'label'" in labels
-    assert "evidence.csv is passed over" in evidence
+    assert "labels.csv is left out: there is no column 'label'" in labels
+    assert "evidence.csv is left out" in evidence
     assert "empty" in evidence
 
 
