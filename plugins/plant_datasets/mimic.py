@@ -128,8 +128,7 @@ def read_rows(reader: CorpusReader, name: str, columns: Sequence[str], parse: Ca
                 content = ",".join(row)[:_KEPT].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
                 reader.bad.add(path, line, str(error), content)
                 stray += isinstance(error, UnicodeError)
-                if isinstance(error, UnicodeError):
-                    refuse_many(stray, reader.bad.rows[-1], encoding)
+                refuse_many(stray, reader.bad.rows[-1], encoding)
                 continue
             yield parsed
 
