@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 
 from plant_cli.api import Options, Request, Result, SilentReporter, StageSpec, hookimpl
-from plant_cli.commands import recipe as recipe_stages
-from plant_cli.commands import run as run_stages
+from plant_cli.commands import SPECS
 from plant_cli.data.files import read_json
 from plant_cli.registry import Registry, installed
 from plant_cli.runs.runner import run_stage
@@ -78,8 +77,7 @@ class Laboratory:
                 StageSpec(name="gamma", summary="G.", options=GammaOptions, run=self.gamma),
                 StageSpec(name="look", summary="L.", run=self.play("look"), writes=False, sections=("data",)),
                 StageSpec(name="outside", summary="O.", run=self.play("outside"), writes=False, needs_run=False),
-                *run_stages.SPECS,
-                *recipe_stages.SPECS,
+                *(spec for spec in SPECS if spec.name.split()[0] in ("run", "recipe")),
             ]
 
         module.plant_register_stages = plant_register_stages

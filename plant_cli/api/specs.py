@@ -29,6 +29,8 @@ class StageSpec(Spec):
 
     Args:
         run: does the work: `run(context, options) -> Result`.
+        check: refuses what is missing: `check(context, options)`. It is called before `run` is imported, so that an error needs no seconds.
+        help: a sentence or two for `--help`, below the summary.
         sections: shared recipe sections whose options this stage takes as flags too, from `data`, `model`, `machine`.
         writes: false for an action: it leaves no folder and needs no lock. An action's name may have two words (`mig show`).
         takes: general flags that an action takes, from `tag`, `force`, `resume`; a stage takes all three. It reads them from its context.
@@ -42,6 +44,8 @@ class StageSpec(Spec):
     """
 
     run: Function[Callable[[StageContext, Any], Result]] = Function()
+    check: Function[Callable[[StageContext, Any], None] | None] = Function(required=False)
+    help: str = ""
     sections: tuple[Literal["data", "model", "machine"], ...] = ()
     writes: bool = True
     takes: tuple[Literal["tag", "force", "resume"], ...] = ()

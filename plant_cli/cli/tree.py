@@ -207,7 +207,7 @@ def stage_command(spec: StageSpec, name: str, registry: Registry, actions: dict[
         execute(spec, registry, given_values(flags, values))
 
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    text = "\n\n".join(filter(None, (spec.summary, _first_paragraph(spec.run), spec.source and f"Source: {spec.source}.")))
+    text = "\n\n".join(filter(None, (spec.summary, spec.help, spec.source and f"Source: {spec.source}.")))
     function = _with_signature(body, (flag.parameter for flag in flags))
     app.command(name=name, cls=StageCommand, help=text, context_settings=dict(CONTEXT))(function)
     command = get_command(app)
@@ -216,10 +216,6 @@ def stage_command(spec: StageSpec, name: str, registry: Registry, actions: dict[
     command.actions = actions  # type: ignore[attr-defined]
     command.examples = spec.examples or (_plain_example(spec),)  # type: ignore[attr-defined]
     return command
-
-
-def _first_paragraph(function: Callable[..., Any]) -> str:
-    return (inspect.getdoc(function) or "").partition("\n\n")[0]
 
 
 def _with_signature(body: Callable[[dict[str, Any]], None], parameters: Iterable[inspect.Parameter]) -> Callable[..., None]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import field_validator
+import polars as pl
 
 from plant_cli.api import (
     Choice,
@@ -18,75 +17,22 @@ from plant_cli.api import (
     Dataset,
     DatasetSpec,
     NoOptions,
-    Options,
     Result,
+    SplitName,
     StageContext,
-    StageSpec,
     Table,
     UsageError,
-    option,
 )
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from plant_cli.api import SplitName
-    from plant_cli.data.repair import SplitFrames as Parts
-    from plant_cli.data.splits import Shard
-
+from plant_cli.commands.options import ConvertOptions, MakeOptions, SplitOptions
+from plant_cli.data.documents import count_documents, find_splits, read_batches, read_digests, read_frames, tidy, tidy_dataset
+from plant_cli.data.labels import describe
+from plant_cli.data.loading import load_dataset
+from plant_cli.data.repair import SplitFrames as Parts
+from plant_cli.data.repair import require_writer, write_corpus, write_format
+from plant_cli.data.shares import Shard
+from plant_cli.data.splits import split_again
 
 FEW = 10  # files that are named when they are written
-_SHARE = r"^\d+/\d+$"
-
-
-def _require_share(text: str | None) -> str | None:
-    """A share that there can be; `ValueError` if it cannot."""
-    from plant_cli.data.splits import Shard
-
-    return None if text is None else str(Shard.parse(text))
-
-
-class OutputOptions(Options):
-    """Where a corpus is written."""
-
-    output: str = option(
-        help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz), with a split column; a name without suffix: a folder.",
-        short="-O",
-        min_length=1,
-    )
-
-
-class MakeOptions(OutputOptions):
-    """Which generator runs, and how large its corpus is."""
-
-    dataset: str = option(help="A dataset plugin that generates a corpus.", argument=True)
-    documents: int | None = option(None, "Documents to generate (default: the generator's).", ge=1)
-    labels: int | None = option(None, "Labels to generate (default: the generator's).", ge=1)
-    seed: int | None = option(None, "Equal seeds give equal corpora (default: the generator's).", ge=0)
-
-
-class SplitOptions(OutputOptions):
-    """How large the splits are."""
-
-    test: float = option(0.15, "Share of the documents for test.", ge=0, lt=1)
-    validation: float = option(0.05, "Share of the documents for validation.", ge=0, lt=1)
-    seed: int = option(0, "Equal seeds give equal splits.", ge=0)
-
-
-class ConvertOptions(Options):
-    """Which corpus, and where it is written."""
-
-    path: str = option(help="The corpus: a table, or a folder of splits.", argument=True)
-    output: str = option(help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz, .zst), or a folder.", argument=True, min_length=1)
-    to: str | None = option(None, "The format to write, by the name of its dataset plugin (default: tables, as OUTPUT is named).")
-    compression: Literal["none", "gz", "zst"] = option("none", "How text files of the format are compressed.")
-    shard: str | None = option(
-        None,
-        "Only this share of the documents, such as 2/4, into the folder OUTPUT, which all shares together make one corpus.",
-        pattern=_SHARE,
-    )
-
-    _is_a_share = field_validator("shard")(_require_share)
 
 
 def make(context: StageContext, options: MakeOptions) -> Result:
@@ -99,9 +45,6 @@ def make(context: StageContext, options: MakeOptions) -> Result:
 
 def stats(context: StageContext, _options: NoOptions) -> Result:
     """Documents, labels and their frequencies, lengths, and labels that no training document has."""
-    from plant_cli.data.documents import read_digests, tidy
-    from plant_cli.data.labels import describe
-
     digests = read_digests(_load(context, context.data), context.reporter, thorough=False)
     frames = {name: tidy(frame) for name, frame in digests.items()}
     if "train" not in frames:
@@ -129,8 +72,6 @@ def stats(context: StageContext, _options: NoOptions) -> Result:
 
 def split(context: StageContext, options: SplitOptions) -> Result:
     """All documents are pooled and split by --sampling; documents with equal texts, or of one --group-column, stay in one split."""
-    from plant_cli.data.splits import split_again
-
     if options.test + options.validation >= 1:
         raise UsageError(
             f"test {options.test} and validation {options.validation} leave no document to train on",
@@ -145,12 +86,6 @@ def split(context: StageContext, options: SplitOptions) -> Result:
 
 def convert(context: StageContext, options: ConvertOptions) -> Result:
     """In tables the columns become doc_id, text, labels and split; labels are trimmed, and lists become JSON in CSV and TSV."""
-    import polars as pl
-
-    from plant_cli.data.documents import tidy_dataset
-    from plant_cli.data.repair import require_writer, write_format
-    from plant_cli.data.splits import Shard
-
     if options.to is not None and options.shard is not None:
         raise UsageError(
             "a share of a corpus is written as tables",
@@ -176,20 +111,15 @@ def convert(context: StageContext, options: ConvertOptions) -> Result:
 
 
 def _load(context: StageContext, data: DataSection) -> Dataset:
-    from plant_cli.data.loading import load_dataset
-
     return load_dataset(context, data, tell=context.reporter.warn)
 
 
 def _read(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:
-    from plant_cli.data.documents import read_frames, tidy
-
     return {name: tidy(frame) for name, frame in read_frames(dataset).items()}
 
 
 def _stream(context: StageContext, dataset: Dataset, shard: Shard | None) -> dict[SplitName, Iterator[pl.DataFrame]]:
     """Tidy batches of each split, or of a share of it, with progress."""
-    from plant_cli.data.documents import count_documents, find_splits, read_batches, tidy
 
     def read(name: SplitName) -> Iterator[pl.DataFrame]:
         total = count_documents(dataset, name)
@@ -203,10 +133,6 @@ def _stream(context: StageContext, dataset: Dataset, shard: Shard | None) -> dic
 
 
 def _write(context: StageContext, dataset: Dataset, parts: Parts, output: str, *, force: bool, shard: Shard | None = None) -> Result:
-    import polars as pl
-
-    from plant_cli.data.repair import write_corpus
-
     counts = {name: [0, 0] for name in parts}
 
     def count(name: SplitName, batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -237,34 +163,3 @@ def _describe_output(
         data={"written": [str(path) for path in written], "documents": {name: figures[0] for name, figures in counts.items()}},
         next_step=next_step or f"plant mig {shlex.quote(output)} finds the words that indicate each label",
     )
-
-
-def _action(name: str, summary: str, options: type[Options], run: Callable[[StageContext, Any], Result], *examples: str) -> StageSpec:
-    return StageSpec(
-        name=f"data {name}",
-        summary=summary,
-        options=options,
-        run=run,
-        sections=() if run is make else ("data",),
-        writes=False,
-        takes=("force",) if run in (make, split, convert) else (),
-        needs_run=False,
-        panel="Corpus",
-        examples=tuple(f"plant data {name} {example}" for example in examples),
-    )
-
-
-SPECS = (
-    _action("make", "Generate a corpus.", MakeOptions, make, "synthetic-clinic --documents 2000 --labels 300 --seed 0 -O data.parquet"),
-    _action("stats", "Describe a corpus in numbers.", NoOptions, stats, "data.parquet"),
-    _action("split", "Split a corpus again.", SplitOptions, split, "all.csv --test 0.2 -O data.parquet"),
-    _action(
-        "convert",
-        "Write a corpus in another format.",
-        ConvertOptions,
-        convert,
-        "corpus/ data.jsonl.gz",
-        "data.parquet out --to annif-jsonl",
-        "data.csv parts --shard 2/4",
-    ),
-)

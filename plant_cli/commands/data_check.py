@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from plant_cli.api import (
     BackboneSpec,
@@ -14,42 +15,36 @@ from plant_cli.api import (
     Column,
     DataError,
     DataSection,
+    Dataset,
     MachineSection,
-    Options,
     Result,
+    SplitName,
     StageContext,
-    StageSpec,
     Table,
-    choice,
-    option,
 )
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from plant_cli.api import Dataset, SplitName
-    from plant_cli.data.checks import Finding
-    from plant_cli.data.near_duplicates import Signatures
-
-
-class CheckOptions(Options):
-    """What is compared, what counts as failure, and where a cleaned copy goes."""
-
-    fail_on_warning: bool = option(
-        False, "Exit with code 4 if the table lists a warning, not only for what would stop a run. Rows that cannot be read: see --strict."
-    )
-    backbone: Choice | None = choice("backbone", None, "Compare language and length of the texts with what this backbone reads.")
-    fix: str | None = option(
-        None, "Write a cleaned copy: a table such as clean.parquet, or a folder; FIX.changes.tsv lists every change.", min_length=1
-    )
+from plant_cli.commands.options import CheckOptions
+from plant_cli.data.checks import (
+    LEVELS,
+    THOROUGH,
+    Finding,
+    examine,
+    find_near_labels,
+    find_odd_label_counts,
+    find_unknown_labels,
+    find_unseen_labels,
+)
+from plant_cli.data.documents import SplitTexts, read_frames, tidy
+from plant_cli.data.evidence import read_evidence
+from plant_cli.data.loading import load_dataset
+from plant_cli.data.near_duplicates import Signatures, digest_and_sign, find_near_duplicates
+from plant_cli.data.repair import repair, repair_evidence, write_corpus
+from plant_cli.data.tables import collect, write_table
+from plant_cli.data.vocabularies import read_titles
+from plant_cli.network.reading_checks import find_cut_texts, find_languages
 
 
 def check(context: StageContext, options: CheckOptions) -> Result:
     """Repeated ids, equal and nearly equal texts, leaks between splits, odd and unknown labels, wrong encodings, languages, lengths."""
-    from plant_cli.data.checks import LEVELS
-    from plant_cli.data.loading import load_dataset
-    from plant_cli.data.near_duplicates import digest_and_sign
-
     dataset = load_dataset(context, context.data, tell=context.reporter.warn)
     found = _examine(context, dataset, *digest_and_sign(dataset, context.reporter), options.backbone)
     findings = sorted(found, key=lambda finding: LEVELS.index(finding.level))
@@ -83,9 +78,6 @@ def _choose_wrong(findings: Iterable[Finding], *, warnings: bool) -> list[Findin
 
 def _judge_copy(context: StageContext, options: CheckOptions) -> DataError | None:
     """What is still wrong with the cleaned copy, read as whoever goes on with it reads it."""
-    from plant_cli.data.loading import load_dataset
-    from plant_cli.data.near_duplicates import digest_and_sign
-
     path = str(options.fix)
     try:
         copy = load_dataset(context, DataSection(path=path))
@@ -97,8 +89,6 @@ def _judge_copy(context: StageContext, options: CheckOptions) -> DataError | Non
 
 def _count_changes(changes: pl.DataFrame, path: str) -> Table:
     """How often what was put right; changes that name another document, or a span, are counted together."""
-    import polars as pl
-
     kind = pl.col("change").str.replace(r"^was called .*", "got an id of its own").str.replace(r" repeats .*, which", " repeats one that")
     kind = kind.str.replace(r"(?s) a span of evidence of .*", " a span of evidence")
     counted = changes.group_by(kind, maintain_order=True).len()
@@ -109,13 +99,6 @@ def _count_changes(changes: pl.DataFrame, path: str) -> Table:
 def _examine(
     context: StageContext, dataset: Dataset, digests: dict[SplitName, pl.DataFrame], signatures: Signatures, chosen: Choice | None
 ) -> Iterator[Finding]:
-    from plant_cli.data.checks import THOROUGH, examine, find_near_labels, find_odd_label_counts, find_unknown_labels, find_unseen_labels
-    from plant_cli.data.documents import SplitTexts, tidy
-    from plant_cli.data.evidence import read_evidence
-    from plant_cli.data.near_duplicates import find_near_duplicates
-    from plant_cli.data.vocabularies import read_titles
-    from plant_cli.network.reading_checks import find_cut_texts, find_languages
-
     found = examine(digests, (*THOROUGH, find_near_labels, find_odd_label_counts))
     yield from found
     yield from find_near_duplicates(dataset, digests, context.reporter, signatures)
@@ -134,12 +117,6 @@ def _examine(
 
 def _fix(context: StageContext, dataset: Dataset, output: Path) -> tuple[list[Path], pl.DataFrame]:
     """Write the cleaned copy and the list of changes; this holds the whole corpus in memory."""
-    import polars as pl
-
-    from plant_cli.data.documents import read_frames
-    from plant_cli.data.repair import repair, repair_evidence, write_corpus
-    from plant_cli.data.tables import collect, write_table
-
     frames = read_frames(dataset)
     parts, changes = repair(frames)
     if dataset.evidence is not None:
@@ -156,19 +133,3 @@ def _fix(context: StageContext, dataset: Dataset, output: Path) -> tuple[list[Pa
 
 def _fail(count: int, where: str, todo: str) -> DataError:
     return DataError(f"{count} checks found something wrong", where=where, expected="a corpus that passes all of them", todo=todo)
-
-
-SPECS = (
-    StageSpec(
-        name="data check",
-        summary="Look for what may be wrong with a corpus.",
-        options=CheckOptions,
-        run=check,
-        sections=("data",),
-        writes=False,
-        takes=("force",),
-        needs_run=False,
-        panel="Corpus",
-        examples=("plant data check data.parquet --fail-on-warning", "plant data check notes.csv --backbone minilm --fix clean.parquet"),
-    ),
-)

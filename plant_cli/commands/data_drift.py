@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from plant_cli.api import Column, DataError, Options, Result, StageContext, StageSpec, Table, option
+import polars as pl
 
-if TYPE_CHECKING:
-    import polars as pl
-
-    from plant_cli.data.drift import Drift, Side
-
-
-class DriftOptions(Options):
-    """Which corpora are compared, and how much is shown."""
-
-    before: str = option(help="The earlier corpus, such as the one that a model was trained on.", argument=True)
-    after: str = option(help="The later corpus.", argument=True)
-    limit: int = option(10, "Rows of each table.", short="-l", ge=1)
+from plant_cli.api import Column, DataError, Result, StageContext, Table
+from plant_cli.commands.options import DriftOptions
+from plant_cli.data.documents import read_frames, tidy
+from plant_cli.data.drift import NEW, Drift, Side, compare
+from plant_cli.data.loading import load_dataset
+from plant_cli.data.vocabularies import read_titles
 
 
 def drift(context: StageContext, options: DriftOptions) -> Result:
     """Lengths, new words, labels whose frequency changed, labels that are new or gone. All splits of a corpus are pooled."""
-    from plant_cli.data.drift import compare
-
     titles: dict[str, str] = {}
     frames = [_read(context, path, titles) for path in (options.before, options.after)]
     found = compare(*frames)
@@ -37,12 +29,6 @@ def drift(context: StageContext, options: DriftOptions) -> Result:
 
 
 def _read(context: StageContext, path: str, titles: dict[str, str]) -> pl.DataFrame:
-    import polars as pl
-
-    from plant_cli.data.documents import read_frames, tidy
-    from plant_cli.data.loading import load_dataset
-    from plant_cli.data.vocabularies import read_titles
-
     dataset = load_dataset(context, context.data.model_copy(update={"path": path}), tell=context.reporter.warn)
     frame = pl.concat(tidy(part) for part in read_frames(dataset).values())
     if frame.is_empty():
@@ -68,8 +54,6 @@ def _summarise(found: Drift, options: DriftOptions) -> Table:
 
 
 def _describe_labels(found: Drift, titles: dict[str, str], limit: int) -> list[Table]:
-    import polars as pl
-
     table, sizes = found.labels, (found.before, found.after)
     changed = table.filter(pl.col("changed"))
     new = table.filter((pl.col("before") == 0) & (pl.col("after") > 0)).sort("after", "label", descending=[True, False])
@@ -81,10 +65,6 @@ def _describe_labels(found: Drift, titles: dict[str, str], limit: int) -> list[T
 
 
 def _describe_words(found: Drift, limit: int) -> list[Table]:
-    import polars as pl
-
-    from plant_cli.data.drift import NEW
-
     table, sizes = found.words, (found.before, found.after)
     new = table.filter((pl.col("before") == 0) & (pl.col("after") >= NEW)).sort("after", "word", descending=[True, False])
     changed = table.filter(pl.col("changed") & (pl.col("before") > 0))
@@ -106,8 +86,6 @@ def _list(title: str, rows: pl.DataFrame, name: str, sizes: tuple[Side, Side], t
 
 
 def _as_data(found: Drift, titles: dict[str, str]) -> dict[str, Any]:
-    import polars as pl
-
     labels = found.labels.with_columns(title=pl.col("label").replace_strict(titles, default=None, return_dtype=pl.String))
     words = found.words.filter(pl.col("changed") | (pl.col("before") == 0))
     figures = {name: value for name, value in vars(found).items() if isinstance(value, float)}
@@ -118,18 +96,3 @@ def _as_data(found: Drift, titles: dict[str, str]) -> dict[str, Any]:
         "labels": labels.to_dicts(),
         "words": words.to_dicts(),
     }
-
-
-SPECS = (
-    StageSpec(
-        name="data drift",
-        summary="Say how a corpus differs from an earlier one.",
-        options=DriftOptions,
-        run=drift,
-        sections=("data",),
-        writes=False,
-        needs_run=False,
-        panel="Corpus",
-        examples=("plant data drift 2024.parquet 2025.parquet", "plant data drift old.csv new.csv --vocabulary icd10cm_order_2026.txt"),
-    ),
-)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from plant_cli.api import Choice, Column, DatasetSpec, Options, Result, StageContext, StageSpec, Table, UsageError, option
-
-if TYPE_CHECKING:
-    from plant_cli.api import Dataset, DatasetCard
-
-
-class InfoOptions(Options):
-    """Which corpus."""
-
-    name: str | None = option(None, "A named corpus, such as eurlex-4k (default: list them).", argument=True)
-    path: str | None = option(None, "A download of it, to be counted.", argument=True, path=True)
+from plant_cli.api import (
+    Choice,
+    Column,
+    Dataset,
+    DatasetCard,
+    DatasetSpec,
+    Result,
+    StageContext,
+    Table,
+    UsageError,
+)
+from plant_cli.commands.options import InfoOptions
+from plant_cli.data.documents import count_documents
+from plant_cli.data.loading import load_dataset
+from plant_cli.data.vocabularies import find_used
 
 
 def info(context: StageContext, options: InfoOptions) -> Result:
@@ -67,26 +71,8 @@ def _compare(card: DatasetCard, found: Mapping[str, int] | None) -> list[Table]:
 
 
 def _count(context: StageContext, name: str, path: str) -> dict[str, int]:
-    from plant_cli.data.documents import count_documents
-    from plant_cli.data.loading import load_dataset
-    from plant_cli.data.vocabularies import find_used
-
     data = context.data.model_copy(update={"path": path, "dataset": Choice(name=name)})
     dataset: Dataset = load_dataset(context, data, tell=context.reporter.note)
     found: dict[str, int] = {split: count_documents(dataset, split) for split in dataset.splits}
     named = {} if dataset.labels is None else {"label names": dataset.labels.collect().height}
     return {**found, "labels": find_used(dataset).len(), **named}
-
-
-SPECS = (
-    StageSpec(
-        name="data info",
-        summary="Say what is known of a published corpus.",
-        options=InfoOptions,
-        run=info,
-        writes=False,
-        needs_run=False,
-        panel="Corpus",
-        examples=("plant data info", "plant data info eurlex-4k downloads/eurlex-4k"),
-    ),
-)

@@ -2,49 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from plant_cli.api import Column, Options, Result, SplitName, StageContext, StageSpec, Table, option
+import polars as pl
+
+from plant_cli.api import Column, Result, StageContext, Table
+from plant_cli.commands.options import DiffOptions
 from plant_cli.data.files import write_json
+from plant_cli.evaluation.aligned import build_input, read_predictions
 from plant_cli.evaluation.conventions import CONVENTIONS, ConventionName
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from plant_cli.evaluation.gold import Gold
-    from plant_cli.evaluation.measurement import Changes
-
+from plant_cli.evaluation.foreign import read_numbering
+from plant_cli.evaluation.gold import Gold, describe_gold, read_gold
+from plant_cli.evaluation.measurement import Changes, find_changes
+from plant_cli.evaluation.systems import find_system
 
 NAMED = 3  # labels of a cell
 CONVENTION: ConventionName = "xmlrepo"  # every document and every label counts
 
 
-class DiffOptions(Options):
-    """Options of `diff`."""
-
-    systems: list[str] = option(
-        ...,
-        "A and B: folder in the run (finetune-baseline), tag, another run's folder, or predictions file. Harm is what B does worse than A.",
-        argument=True,
-        path=True,
-        min_length=2,
-        max_length=2,
-    )
-    split: SplitName = option("test", "The split to compare on.")
-    k: int | None = option(None, "Compare the k highest-scored labels, not those that reach the threshold.", ge=1)
-    threshold: float | None = option(None, "Threshold of predictions files (default 0.5).")
-    label_order: str | None = option(None, "For files that number their labels: a file with a label a line, from 0.", path=True)
-    limit: int = option(10, "Documents and labels shown at either end; the files hold all.", ge=1)
-
-
 def run(context: StageContext, options: DiffOptions) -> Result:
     """Write documents.parquet, labels.tsv and diff.json, and show where harm and gain are greatest."""
-    from plant_cli.evaluation.aligned import build_input, read_predictions
-    from plant_cli.evaluation.foreign import read_numbering
-    from plant_cli.evaluation.gold import read_gold
-    from plant_cli.evaluation.measurement import find_changes
-    from plant_cli.evaluation.systems import find_system
-
     gold = read_gold(context.corpus(), options.split)
     inputs = []
     for name in options.systems:
@@ -74,8 +51,6 @@ def _summarise(changes: Changes, options: DiffOptions, gold: Gold) -> dict[str, 
 
 
 def _show(changes: Changes, options: DiffOptions, gold: Gold) -> list[Table]:
-    from plant_cli.evaluation.gold import describe_gold
-
     titles = {label: f"{label} {title or ''}".strip() for label, title in zip(gold.labels, gold.titles, strict=True)}
     worse, better = (_take(changes.documents, options.limit, sign) for sign in (1, -1))
     said = f"{describe_gold(gold, CONVENTIONS[CONVENTION])}; nothing is drawn at random, no seed"
@@ -91,8 +66,6 @@ def _show(changes: Changes, options: DiffOptions, gold: Gold) -> list[Table]:
 
 
 def _take(frame: pl.DataFrame, limit: int, sign: int) -> pl.DataFrame:
-    import polars as pl
-
     chosen = frame.filter(pl.col("harm") * sign > 0)
     return chosen.head(limit) if sign > 0 else chosen.tail(limit).reverse()
 
@@ -139,15 +112,3 @@ def _list_labels(frame: pl.DataFrame, title: str, titles: dict[str, str], said: 
     ]
     rows = [[titles[row["label"]], *(row[name] for name in counts), row["F1_a"], row["F1_b"]] for row in frame.iter_rows(named=True)]
     return Table(title=title, columns=columns, rows=rows, notes=[said])
-
-
-SPECS = (
-    StageSpec(
-        name="diff",
-        summary="Which documents and labels changed from one system to another, the greatest harm first.",
-        options=DiffOptions,
-        run=run,
-        sections=("machine",),
-        examples=("plant diff finetune-baseline finetune", "plant diff old-run finetune --k 5 --limit 20"),
-    ),
-)

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, requires
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from plant_cli.api import Column, NoOptions, PluginRecord, Result, StageContext, StageSpec, Table
+import torch
+from packaging.specifiers import SpecifierSet
+
+from plant_cli.api import Column, NoOptions, PluginRecord, Result, StageContext, Table
 from plant_cli.runs.machine import available_memory, describe_waiting, package_version
-
-if TYPE_CHECKING:
-    import torch
-
+from plant_cli.training.throughput import matrix_rate
 
 DISTRIBUTION = "plant-cli"
 GIB = 1024**3
@@ -74,8 +74,6 @@ def check_system() -> Iterator[CheckResult]:
 
 def check_devices() -> Iterator[CheckResult]:
     """The devices that torch can use, and whether bf16 is faster there."""
-    import torch
-
     devices = [torch.device("cpu")]
     yield CheckResult(topic="device", name="cpu", state="ok", found=f"{torch.get_num_threads()} threads of {os.cpu_count()} cores")
     yield CheckResult(topic="device", name="waiting threads", state="ok", found=describe_waiting())
@@ -95,10 +93,6 @@ def check_devices() -> Iterator[CheckResult]:
 
 def compare_precisions(device: torch.device) -> CheckResult:
     """Compare the matrix rates in bf16 and in fp32."""
-    import torch
-
-    from plant_cli.training.throughput import matrix_rate
-
     full, half = matrix_rate(device, torch.float32), matrix_rate(device, torch.bfloat16)
     found = f"bf16 {half / full:.1f}x the speed of fp32 ({full / 1e9:,.0f} GFLOP/s in fp32)"
     todo = "" if half > full else "--precision fp32 is faster here"
@@ -107,8 +101,6 @@ def compare_precisions(device: torch.device) -> CheckResult:
 
 def check_packages() -> Iterator[CheckResult]:
     """The packages `plant` needs, and those its extras need."""
-    from packaging.specifiers import SpecifierSet
-
     try:
         declared = requires(DISTRIBUTION) or []
     except PackageNotFoundError:
@@ -143,8 +135,6 @@ def check_plugins(plugins: Sequence[PluginRecord]) -> Iterator[CheckResult]:
 
 def check_features() -> Iterator[CheckResult]:
     """What large models and downloads need."""
-    import torch
-
     cuda, quantises = torch.cuda.is_available(), package_version("bitsandbytes") is not None
     found = "bitsandbytes is missing" if not quantises else "cuda and bitsandbytes" if cuda else "bitsandbytes, but no cuda device"
     slow = "" if cuda else "small ones run on the processor; billions of parameters need an NVIDIA GPU, or use an encoder such as minilm"
@@ -154,16 +144,3 @@ def check_features() -> Iterator[CheckResult]:
     todo = "unset HF_HUB_OFFLINE, or give a local folder" if offline else ""
     found = "switched off by HF_HUB_OFFLINE" if offline else "allowed (not tried)"
     yield CheckResult(topic="feature", name="models from the hub", state="warn" if offline else "ok", found=found, todo=todo)
-
-
-SPECS = (
-    StageSpec(
-        name="doctor",
-        summary="Say what will work on this machine: devices, precision, packages, plugins, disk and memory.",
-        run=examine,
-        writes=False,
-        needs_run=False,
-        panel="Tools",
-        examples=("plant doctor", "plant doctor --format json"),
-    ),
-)

@@ -6,24 +6,51 @@ import shlex
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from plant_cli.api import Result, StageContext, StageSpec, UsageError, option
+import numpy as np
+
+from plant_cli.api import Result, StageContext
 from plant_cli.api.context import with_tag
+from plant_cli.commands.options import EvalOptions
 from plant_cli.data.files import read_size, write_json
+from plant_cli.evaluation import tables as report
+from plant_cli.evaluation.aligned import Predictions, build_input, keep_documents, read_predictions
 from plant_cli.evaluation.conventions import CONVENTIONS
-from plant_cli.evaluation.results import ScoringOptions, check_gates, parse_gates
+from plant_cli.evaluation.foreign import Numbering, read_numbering
+from plant_cli.evaluation.gold import Gold, find_hierarchy, read_gold
+from plant_cli.evaluation.measures import (
+    Evaluation,
+    Score,
+    evaluate,
+    make_parts_table,
+    measure_parts,
+    parts_as_json,
+    write_documents,
+    write_labels,
+)
+from plant_cli.evaluation.reliability import describe, measure_reliability
+from plant_cli.evaluation.results import check_gates, parse_gates
+from plant_cli.evaluation.systems import (
+    System,
+    choose_families,
+    describe_list,
+    file_system,
+    find_chosen,
+    find_judged_tag,
+    find_thresholds,
+    own_system,
+    read_scores,
+    warn_leakage,
+)
+from plant_cli.evaluation.tables import Conditions
+from plant_cli.runs.folder import Run, StageFolder
+from plant_cli.runs.repetition import split_seed
+from plant_cli.scoring.predictions import NETWORK, WHOLE, list_parts
 
-if TYPE_CHECKING:
-    from plant_cli.evaluation.aligned import Predictions
-    from plant_cli.evaluation.foreign import Numbering
-    from plant_cli.evaluation.gold import Gold
-    from plant_cli.evaluation.measures import Evaluation, Score
-    from plant_cli.evaluation.systems import System
-    from plant_cli.evaluation.tables import Conditions
+Parts = dict[str, dict[str, Score]]
+Reliabilities = dict[str, dict[str, Any]]
 
-    Parts = dict[str, dict[str, Score]]
-    Reliabilities = dict[str, dict[str, Any]]
 
 SHOWN = ("P@1", "P@5", "nDCG@5", "R@50", "micro-F1", "macro-F1")  # in the record of the stage
 
@@ -32,43 +59,12 @@ DECIDE = "plant thresholds --target precision=0.9 says what can be assigned with
 """What to do next where the run has no other system; the second after scorers without a network, which have no training to compare."""
 
 
-class EvalOptions(ScoringOptions):
-    """Options of `eval`."""
-
-    require: list[str] = option([], "Fail (exit code 7) unless this holds, such as 'P@5>=0.6' (repeatable).")
-    predictions: str | None = option(
-        None,
-        "Evaluate another tool's predictions: Parquet, JSON lines or CSV with doc_id, labels, scores; Annif's JSON lines; XMLRepository "
-        "sparse text; npz; label:score text; a TREC run; a table with doc_id, label, score.",
-        path=True,
-    )
-    threshold: float | None = option(
-        None, "Assign labels that score at least this (default: as tuned on validation; 0.5 for another tool)."
-    )
-    thresholds: str | None = option(
-        None, "Assign labels by thresholds that `plant thresholds` chose: its folder, its tag, or a file.", path="or name"
-    )
-
-    def check_values(self) -> None:
-        """See `Options.check_values`."""
-        parse_gates(self.require)
-        if self.threshold is not None and self.thresholds is not None:
-            raise UsageError(
-                "one threshold and a list of thresholds are given",
-                where="plant eval, options threshold and thresholds",
-                expected="one of the two",
-                todo="leave one of them out",
-            )
-
-
 def run(context: StageContext, options: EvalOptions) -> Result:
     """Compute, write and show the metrics; then check what was required.
 
     Raises:
         GateFailed: a requirement does not hold; the results are written all the same.
     """
-    from plant_cli.evaluation.foreign import read_numbering
-
     gates = parse_gates(options.require)
     numbering = read_numbering(options.label_order, options.remove_pairs)
     evaluation, conditions, predictions = _evaluate(context, options, numbering, required=[gate.metric for gate in gates])
@@ -82,14 +78,6 @@ def run(context: StageContext, options: EvalOptions) -> Result:
 def _evaluate(
     context: StageContext, options: EvalOptions, numbering: Numbering, required: list[str]
 ) -> tuple[Evaluation, Conditions, Predictions]:
-    import numpy as np
-
-    from plant_cli.evaluation.aligned import build_input, read_predictions
-    from plant_cli.evaluation.gold import find_hierarchy, read_gold
-    from plant_cli.evaluation.measures import evaluate
-    from plant_cli.evaluation.systems import choose_families, read_scores, warn_leakage
-    from plant_cli.evaluation.tables import Conditions
-
     families = choose_families(context, options.metric_options)
     convention = CONVENTIONS[options.convention]
     gold = read_gold(context.corpus(), options.split)
@@ -130,9 +118,6 @@ def _measure_parts(
     context: StageContext, options: EvalOptions, numbering: Numbering, conditions: Conditions, whole: Collection[str]
 ) -> Parts:
     """Every part of our own system alone; nothing for another tool, or where metrics were chosen."""
-    from plant_cli.evaluation.measures import measure_parts
-    from plant_cli.evaluation.systems import choose_families
-
     folder = conditions.system.folder
     if folder is None or options.metric:
         return {}
@@ -153,10 +138,6 @@ def _measure_parts(
 
 def _measure_reliability(numbering: Numbering, conditions: Conditions, predictions: Predictions) -> Reliabilities:
     """Of the whole, and of the network alone where its predictions were kept; empty if the scores are no probabilities."""
-    from plant_cli.evaluation.aligned import read_predictions
-    from plant_cli.evaluation.reliability import measure_reliability
-    from plant_cli.scoring.predictions import NETWORK, WHOLE, list_parts
-
     alone = list_parts(conditions.system.folder).get(NETWORK) if conditions.system.folder else None
     read = {WHOLE: predictions, **({NETWORK: read_predictions(alone, conditions.gold, numbering=numbering)} if alone else {})}
     drawn = {"replicates": conditions.replicates, "level": conditions.level, "seed": conditions.seed}
@@ -165,8 +146,6 @@ def _measure_reliability(numbering: Numbering, conditions: Conditions, predictio
 
 
 def _find(context: StageContext, options: EvalOptions, gold: Gold) -> System:
-    from plant_cli.evaluation.systems import describe_list, file_system, find_chosen, find_judged_tag, find_thresholds, own_system
-
     chosen = None if options.thresholds is None else find_chosen(context, options.thresholds)
     if options.predictions is not None:
         foreign = file_system(Path(options.predictions), options.threshold)
@@ -187,7 +166,6 @@ def _keep_scores(system: System, split: str) -> str:
     if system.folder is None:
         return "another tool's predictions hold no others"
     other = "" if split == "test" else f" --split {split}"
-    from plant_cli.runs.folder import StageFolder
 
     record = StageFolder(system.folder).record()
     command = with_tag("plant predict", None if record is None else record.tag)
@@ -196,10 +174,6 @@ def _keep_scores(system: System, split: str) -> str:
 
 def _suggest_next(context: StageContext, options: EvalOptions, system: System, parts: Parts) -> str:
     """What to do next, with systems that this run has."""
-    from plant_cli.runs.folder import Run
-    from plant_cli.runs.repetition import split_seed
-    from plant_cli.scoring.predictions import NETWORK
-
     records = [(folder.name, folder.record()) for folder in Run.open(context.run_path).stages()]
     trained = [name for name, record in records if record is not None and record.stage == "finetune" and record.status == "done"]
     own = "finetune" if system.folder is None else system.folder.name.replace("predict", "finetune", 1)
@@ -217,12 +191,6 @@ def _suggest_next(context: StageContext, options: EvalOptions, system: System, p
 def _write(
     folder: Path, evaluation: Evaluation, conditions: Conditions, parts: Parts, reliability: Reliabilities, next_step: str
 ) -> Result:
-    from plant_cli.evaluation import tables as report
-    from plant_cli.evaluation.aligned import keep_documents
-    from plant_cli.evaluation.measures import make_parts_table, parts_as_json, write_documents, write_labels
-    from plant_cli.evaluation.reliability import describe
-    from plant_cli.scoring.predictions import NETWORK, WHOLE
-
     content = report.as_json(evaluation, conditions)
     content |= {key: reliability[name] for key, name in (("calibration", WHOLE), ("calibration_network", NETWORK)) if name in reliability}
     if parts:
@@ -242,17 +210,3 @@ def _write(
         next_step=next_step,
         summary={name: evaluation.scores[name].value for name in SHOWN if name in evaluation.scores},
     )
-
-
-SPECS = (
-    StageSpec(
-        name="eval",
-        summary="Every metric with confidence intervals, overall and for rare labels; our predictions or another tool's.",
-        options=EvalOptions,
-        run=run,
-        sections=("data", "machine"),
-        feeds=("significance", "report"),
-        seeded=True,
-        examples=("plant eval --bootstrap 1000", "plant eval --tag omikuji --predictions omikuji.parquet data.parquet"),
-    ),
-)

@@ -5,14 +5,26 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from plant_cli.api import Column, ComponentError, ExportableBackbone, Options, Result, StageContext, StageSpec, Table, UsageError, option
-
-if TYPE_CHECKING:
-    from plant_cli.api import Corpus
-    from plant_cli.network.assembly import Network
-
+from plant_cli import __version__
+from plant_cli.api import (
+    Column,
+    ComponentError,
+    Corpus,
+    ExportableBackbone,
+    Result,
+    StageContext,
+    Table,
+    UsageError,
+)
+from plant_cli.commands.options import ExportOptions
+from plant_cli.data.files import hash_file, replacing_folder, write_json
+from plant_cli.network.assembly import WEIGHTS, Network, load_network
+from plant_cli.runs.folder import current_time
+from plant_cli.scoring.decisions import THRESHOLDS
+from plant_cli.scoring.models import has_network
+from plant_cli.scoring.scorer_files import FOLDER, SCORERS, read_scorers
 
 CARD = "export.json"
 DECODER = "decoder.safetensors"
@@ -20,23 +32,8 @@ LABELS = "labels.json"
 FORMAT = 1
 
 
-class ExportOptions(Options):
-    """Options of `export`."""
-
-    folder: str = option(help="The folder to write; made if it does not exist.", argument=True, min_length=1)
-    merge: bool = option(
-        False, "Write whole weights, with the adapter merged in (bf16 where they were quantised). Default: the adapter and its base's id."
-    )
-
-
 def run(context: StageContext, options: ExportOptions) -> Result:
     """The folder is written whole or not at all; nothing is written to the run."""
-    from plant_cli.data.files import hash_file, replacing_folder, write_json
-    from plant_cli.network.assembly import WEIGHTS
-    from plant_cli.scoring.decisions import THRESHOLDS
-    from plant_cli.scoring.models import has_network
-    from plant_cli.scoring.scorer_files import FOLDER, SCORERS, read_scorers
-
     target = _writable(options, force=context.force)
     corpus = context.corpus()
     source = context.input("finetune", context.tag)
@@ -69,8 +66,6 @@ def run(context: StageContext, options: ExportOptions) -> Result:
 
 
 def _load(context: StageContext, source: Path, corpus: Corpus) -> Network:
-    from plant_cli.network.assembly import load_network
-
     network = load_network(source, context.component, context.machine, corpus.labels, corpus.sizes["train"])
     if not isinstance(network.backbone, ExportableBackbone):
         raise ComponentError(
@@ -98,9 +93,6 @@ def _writable(options: ExportOptions, *, force: bool) -> Path:
 
 
 def _card(network: Network | None, corpus: Corpus, backbone: dict[str, Any]) -> dict[str, Any]:
-    from plant_cli import __version__
-    from plant_cli.runs.folder import current_time
-
     parts = "scorers" if network is None else "a backbone reads, label attention scores; scorers may add their scores"
     return {
         "format": FORMAT,
@@ -127,18 +119,3 @@ def _describe_network(network: Network, backbone: dict[str, Any]) -> dict[str, A
         },
         "tokenizer_hash": network.backbone.tokenizer_hash,
     }
-
-
-SPECS = (
-    StageSpec(
-        name="export",
-        summary="Write the trained network to a folder that other programs read; --merge writes whole weights with the adapter in them.",
-        options=ExportOptions,
-        run=run,
-        sections=("machine",),
-        writes=False,
-        takes=("tag", "force"),
-        panel="Tools",
-        examples=("plant export model-folder --merge", "plant export adapter-folder --tag baseline"),
-    ),
-)

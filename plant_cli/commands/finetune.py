@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
-from plant_cli.api import ArtefactError, BackboneSpec, Column, LossSpec, Result, StageContext, StageSpec, Table
-from plant_cli.api.context import with_tag
+from plant_cli.api import BackboneSpec, Column, LossSpec, Result, StageContext, Table
+from plant_cli.api.context import Cell, with_tag
 from plant_cli.network.design import find_design
+from plant_cli.network.reading_checks import load_statistics, warn_of_languages
 from plant_cli.runs.session import open_session
+from plant_cli.scoring.calibration import FLATTEST, Calibrated, find_flattest
+from plant_cli.scoring.decisions import describe_source, describe_tuning
+from plant_cli.scoring.predictions import WHOLE
+from plant_cli.scoring.scorer_fitting import FusionFit
+from plant_cli.training.judging import FIGURES, Gain
+from plant_cli.training.materials import Inputs
 from plant_cli.training.options import FinetuneOptions
-
-if TYPE_CHECKING:
-    from plant_cli.api.context import Cell
-    from plant_cli.scoring.calibration import Calibrated
-    from plant_cli.scoring.scorer_fitting import FusionFit
-    from plant_cli.training.judging import Gain
-    from plant_cli.training.scorers_alone import AloneResult
-    from plant_cli.training.stage2 import FineTuned
+from plant_cli.training.scorers_alone import AloneResult, StageInputs, finetune_scorers
+from plant_cli.training.stage2 import FineTuned, finetune
 
 
 def run(context: StageContext, options: FinetuneOptions) -> Result:
@@ -27,16 +26,8 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     corpus = context.corpus()
     if not options.network:
         return _fit_scorers(context, options)
-    with _naming_other_ways():
-        planting = options.init == "planted"
-        lacks_planted = planting and context.find_input("pretrain-attn", options.planted) is None  # which needs relevance first
-        relevance = context.input("mig") if options.needs_relevance or lacks_planted else context.find_input("mig")
-        planted = context.input("pretrain-attn", options.planted) if planting else None
-
-    # Imports torch, which takes seconds: what is missing is said before.
-    from plant_cli.network.reading_checks import load_statistics, warn_of_languages
-    from plant_cli.training.materials import Inputs
-    from plant_cli.training.stage2 import finetune
+    relevance = context.input("mig") if options.needs_relevance else context.find_input("mig")
+    planted = context.input("pretrain-attn", options.planted) if options.init == "planted" else None
 
     given = Inputs(
         corpus=corpus,
@@ -53,25 +44,11 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
 
 
 def _fit_scorers(context: StageContext, options: FinetuneOptions) -> Result:
-    from plant_cli.training.scorers_alone import StageInputs, finetune_scorers
-
     given = StageInputs(corpus=context.corpus(), machine=context.machine, session=open_session(context), component=context.component)
     return _report_scorers(finetune_scorers(given, options), options, context.machine.seed, context.tag)
 
 
-@contextmanager
-def _naming_other_ways() -> Iterator[None]:
-    """Where an earlier stage is not there: say what needs none."""
-    try:
-        yield
-    except ArtefactError as error:
-        error.todo += "; `plant finetune --no-network` needs no earlier stage"
-        raise
-
-
 def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | None) -> Result:
-    from plant_cli.training.judging import FIGURES
-
     outcome, quality = reached.training, reached.quality
     recalls = [name for name in outcome.kept if name.startswith("shortlist")]
     alone = [f"{FIGURES[0]} of the network"] if reached.scorers else []
@@ -134,9 +111,6 @@ def _list_scorers(fitted: FusionFit | None) -> list[str]:
 
 
 def _list_parts(title: str, parts: Mapping[str, Mapping[str, float]], whole: Mapping[str, float], notes: Sequence[str]) -> Table:
-    from plant_cli.scoring.predictions import WHOLE
-    from plant_cli.training.judging import FIGURES
-
     columns = [Column(name="part"), *(Column(name=name, kind="points") for name in FIGURES)]
     rows: list[list[Cell]] = [[name, *(figures[figure] for figure in FIGURES)] for name, figures in {**parts, WHOLE: whole}.items()]
     return Table(title=title, columns=columns, rows=rows, notes=notes)
@@ -169,8 +143,6 @@ def _describe_calibration(found: Calibrated) -> str:
 
 def _describe_floor(found: Calibrated) -> list[str]:
     """Which labels the scores of a single source hardly tell apart."""
-    from plant_cli.scoring.calibration import FLATTEST, find_flattest
-
     linear = found.calibration.linear
     floored = find_flattest(linear)
     whose = "all labels"
@@ -184,28 +156,9 @@ def _describe_losses(found: Calibrated) -> list[str]:
 
 
 def _describe_threshold(threshold: float, options: FinetuneOptions, split: str) -> str:
-    from plant_cli.scoring.decisions import describe_source, describe_tuning
-
     if options.tune != "per-label":
         return f"threshold {threshold:.3g} {describe_tuning(split, options.tune)}"
     return (
         f"one threshold for each label tuned on {describe_source(split)}; {threshold:.3g} (the best for macro-F1) for labels without a "
         f"{split} document among those scored highest"
     )
-
-
-SPECS = (
-    StageSpec(
-        name="finetune",
-        summary="Stage 2: train the network to assign labels, from planted attention or, for comparison, from nothing "
-        "(practically uniform attention).",
-        options=FinetuneOptions,
-        source="PLANT, stage 2",
-        run=run,
-        sections=("data", "model", "machine"),
-        feeds=("thresholds", "predict", "eval", "significance", "diff", "report", "export", "suggest"),
-        parallel=True,
-        seeded=True,
-        examples=("plant finetune", "plant finetune --no-network --scorers words,titles data.parquet"),
-    ),
-)

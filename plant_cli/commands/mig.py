@@ -2,108 +2,38 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
 
-from pydantic import model_validator
+import numpy as np
+import numpy.typing as npt
 
 from plant_cli.api import (
-    Choice,
     Column,
-    ComponentError,
     Corpus,
-    Counts,
     Interrupted,
-    Options,
+    MachineSection,
     Result,
     SignalSpec,
     StageContext,
-    StageSpec,
     Table,
-    choice,
-    option,
 )
 from plant_cli.api.context import with_tag
-from plant_cli.data.files import SIZE_PATTERN, read_size
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from plant_cli.api import MachineSection
-    from plant_cli.relevance.cooccurrence import Cooccurrence, Margins
-    from plant_cli.relevance.engine import KeptWords, Signal
-    from plant_cli.relevance.relevance_table import Weighed
-
+from plant_cli.commands.options import MigOptions
+from plant_cli.data.files import read_size
+from plant_cli.data.shares import Shard
+from plant_cli.relevance.cooccurrence import Cooccurrence, Margins
+from plant_cli.relevance.counter import CorpusCounter
+from plant_cli.relevance.engine import KeptWords, Selection, Signal, bind_signal, keep_words
+from plant_cli.relevance.normalise import add_title_words, normalise
+from plant_cli.relevance.relevance_table import Weighed, read_label_words, write_forms, write_relevance
+from plant_cli.runs.processes import default_threads
 
 SHOWN_WORDS = 8
 
 
-class MigOptions(Options):
-    """Options of `mig`."""
-
-    k: int = option(1000, "Words kept for each label, at most.", ge=1)
-    min_df: int = option(2, "Words in fewer training documents than this are left out.", ge=1)
-    sign: Literal["positive", "any"] = option(
-        "positive",
-        "positive: only words that come more often with the label than without it; any: also words whose absence indicates the label.",
-    )
-    norm: Literal["label-max", "global-max", "none", "rank", "grades", "jaccard"] = option(
-        "label-max",
-        "How values become relevance in [0, 1]. none: values are only clipped to [0, 1]; global-max: divided by the largest value of all "
-        "labels (reads the counts twice); grades: the rank in 101 steps; jaccard: needs the signal mig.",
-    )
-    signal: Choice = choice("signal", "mig", "The signal that measures how strongly a word indicates a label.", was="score")
-    label_text_weight: float = option(
-        0.0,
-        "Relevance added to the words of a label's title, rarest word most, also to words that --min-df would leave out; 0: none. "
-        "0.25 helped labels with few documents on all corpora it was tried on.",
-        ge=0,
-        le=1,
-    )
-    allow_leakage: bool = option(
-        False,
-        "Count validation and test documents as well, as the public code of PLANT's authors does. Figures of such a run are too good: "
-        "plant eval and plant significance mark them.",
-    )
-    memory: str = option("2GB", "Memory for the blocks of labels under way, such as 500MB.", pattern=SIZE_PATTERN)
-    jobs: int | None = option(None, "Threads (default: --threads, else all cores).", ge=1)
-    shard: str | None = option(
-        None, "Only count, and only this share of the training documents, such as 2/4; --merge adds the shares up.", pattern=r"^\d+/\d+$"
-    )
-    merge: tuple[str, ...] = option(
-        (),
-        "A folder that --shard wrote, or a pattern such as 'shards/*/mig' (repeatable): add up these counts instead of counting.",
-        path=True,
-    )
-
-    @model_validator(mode="after")
-    def _jaccard_is_for_mig(self) -> MigOptions:
-        if self.norm == "jaccard" and self.signal.name != "mig":
-            raise ValueError(f"norm jaccard divides by the joint entropy: it needs the signal mig, not {self.signal.name}")
-        return self
-
-    @model_validator(mode="after")
-    def _a_shard_is_counted_or_merged(self) -> MigOptions:
-        if self.shard is not None and self.merge:
-            raise ValueError("a shard is either counted (--shard) or merged (--merge)")
-        if self.allow_leakage and (self.shard is not None or self.merge):
-            raise ValueError("shards are of train alone: --allow-leakage needs to count all documents at once")
-        if self.shard is not None:
-            from plant_cli.data.splits import Shard
-
-            Shard.parse(self.shard)
-        return self
-
-
 def run(context: StageContext, options: MigOptions) -> Result:
     """Count, score and keep the best words of every label; write `mig.parquet`, `words.parquet` and `labels.parquet`."""
-    from plant_cli.data.splits import Shard
-    from plant_cli.relevance.counter import CorpusCounter
-    from plant_cli.relevance.relevance_table import write_forms, write_relevance
-
     corpus = context.corpus()
     signal, signal_options = context.component(SignalSpec, options.signal)
     weight = _weigh_titles(context, corpus, options)
@@ -132,8 +62,6 @@ def run(context: StageContext, options: MigOptions) -> Result:
 
 def choose_jobs(machine: MachineSection, jobs: int | None) -> int:
     """How many threads count, where the user asks for `jobs` or leaves it to the machine."""
-    from plant_cli.runs.processes import default_threads
-
     return jobs or machine.threads or default_threads()
 
 
@@ -153,31 +81,8 @@ def _describe_shard(figures: dict[str, str | int]) -> Result:
     return Result(tables=[table], next_step="plant mig --merge 'FOLDERS'  # of all shards", summary=figures)
 
 
-def bind_signal(spec: SignalSpec, options: Options) -> Signal:
-    """A signal with its options, whose values are checked: it may come from any plugin."""
-    import numpy as np
-
-    from plant_cli.relevance.engine import Signal
-
-    def score(counts: Counts) -> npt.NDArray[np.float64]:
-        shape = np.broadcast_shapes(*(np.shape(c) for c in (counts.docs_with_word, counts.docs_with_label, counts.docs_with_both)))
-        values = np.asarray(spec.score(counts, options), dtype=np.float64)
-        if values.shape != shape or np.isnan(values).any() or np.isposinf(values).any():
-            raise ComponentError(
-                f"the signal '{spec.name}' gave {'NaN or +inf' if values.shape == shape else f'values of shape {values.shape}'}",
-                where=f"signal '{spec.name}', {math.prod(shape)} pairs of label and word",
-                expected=f"one number for each pair, shape {shape}; -inf for a word that must not be kept",
-                todo=f"`plant plugins` says who made '{spec.name}'; choose another with --signal",
-            )
-        return values
-
-    return Signal(score=score, signed=spec.signed, needs_pairs=spec.needs_pairs, quasi_convex=spec.quasi_convex)
-
-
 def _keep(context: StageContext, counting: Cooccurrence, signal: Signal, name: str, options: MigOptions, k: int) -> Iterator[KeptWords]:
     """The k best words of every label, block after block of labels."""
-    from plant_cli.relevance.engine import Selection, keep_words
-
     selection = Selection(k=k, sign=options.sign, memory=read_size(options.memory), jobs=choose_jobs(context.machine, options.jobs))
     with context.reporter.progress(f"scoring words ({name})", len(counting.margins.docs_with_label), "labels") as task:
         for kept in keep_words(counting, signal, selection):
@@ -190,8 +95,6 @@ def _weigh(
     corpus: Corpus, margins: Margins, keep: Callable[[int], Iterator[KeptWords]], options: MigOptions, title_weight: float
 ) -> Iterator[Weighed]:
     """Each block of kept words with its relevance in [0, 1], from the raw values and from the label titles."""
-    from plant_cli.relevance.normalise import add_title_words, normalise
-
     # The largest value of all labels must be known before the first block is weighed: nothing is held, so it takes a pass of its own.
     largest = max((block.values.max(initial=0.0) for block in keep(1)), default=0.0) if options.norm == "global-max" else None
     titles = _number_titles(corpus, margins) if title_weight else None
@@ -240,8 +143,6 @@ def _number_titles(corpus: Corpus, margins: Margins) -> list[list[int]]:
 
 
 def _describe(context: StageContext, corpus: Corpus, margins: Margins, kept: npt.NDArray[np.int64]) -> Result:
-    import numpy as np
-
     figures = {
         "labels": len(corpus.labels),
         "labels without words": int((kept == 0).sum()),
@@ -261,8 +162,6 @@ def _describe(context: StageContext, corpus: Corpus, margins: Margins, kept: npt
 
 def _sample(context: StageContext, corpus: Corpus, kept: npt.NDArray[np.int64]) -> Table:
     """The best words of a rare, a middling and a frequent label, so that a person sees whether they make sense."""
-    from plant_cli.relevance.relevance_table import read_label_words
-
     labels = corpus.labels
     by_count = sorted((i for i in range(len(labels)) if kept[i]), key=lambda i: labels.train_counts[i])
     chosen: Sequence[int] = list(dict.fromkeys(by_count[place] for place in (0, len(by_count) // 2, -1))) if by_count else []
@@ -277,22 +176,3 @@ def _sample(context: StageContext, corpus: Corpus, kept: npt.NDArray[np.int64]) 
         rows=rows,
         notes=["`plant mig show LABEL` shows any label; `plant mig edit LABEL` corrects it"],
     )
-
-
-SPECS = (
-    StageSpec(
-        name="mig",
-        summary="Find the words that indicate each label (exact mutual information gain, training documents only).",
-        options=MigOptions,
-        source="PLANT, equation 1",
-        run=run,
-        sections=("data", "machine"),
-        feeds=("pretrain-attn", "finetune"),
-        examples=(
-            "plant mig --k 1000 data.parquet",
-            "plant mig corpus.csv --text-column abstract --labels-column subjects",
-            "plant mig data.parquet --shard 2/4 --run shards/2",
-            "plant mig data.parquet --merge 'shards/*/mig'",
-        ),
-    ),
-)

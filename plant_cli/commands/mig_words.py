@@ -4,42 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from plant_cli.api import ArtefactError, Column, DataError, Options, Result, StageContext, StageSpec, Table, UsageError, near_names, option
+import polars as pl
 
-if TYPE_CHECKING:
-    import polars as pl
-
-    from plant_cli.relevance.relevance_table import LabelEdits
-
+from plant_cli.api import ArtefactError, Column, DataError, Result, StageContext, Table, UsageError, near_names
+from plant_cli.commands.options import EditOptions, MigShowOptions
+from plant_cli.relevance.relevance_table import (
+    LabelEdits,
+    read_edits,
+    read_forms,
+    read_label_index,
+    read_label_words,
+    read_pairs,
+    read_vocabulary,
+    set_aside,
+    write_edits,
+)
+from plant_cli.runs.lock import hold_lock
 
 SHOWN = 5  # labels in a message
 FORMS_SHOWN = 6  # of a word
 WAIT = 10.0  # seconds that an edit waits for another one to end
 
 
-class MigShowOptions(Options):
-    """Options of `mig show`."""
-
-    label: str = option(help="A label: its id or title, or part of one; after -- if it begins with a dash.", argument=True)
-    limit: int = option(20, "Words shown.", ge=1)
-
-
-class EditOptions(Options):
-    """Options of `mig edit`."""
-
-    label: str | None = option(None, "A label: its whole id or title; after -- if it begins with a dash.", argument=True)
-    deny: tuple[str, ...] = option((), "A word that must not count for the label (repeatable).")
-    allow: tuple[str, ...] = option((), "A word and its relevance from 0 to 1, such as stroke=0.8 (repeatable).")
-    list: bool = option(False, "Show the edits of the label, or of all labels, and change nothing.")
-    clear: bool = option(False, "Drop the earlier edits of the label, or of all labels (a copy of all stays in a file beside the folder).")
-
-
 def show(context: StageContext, options: MigShowOptions) -> Result:
     """The kept words of a label with value, relevance and the counts they come from, edits applied."""
-    from plant_cli.relevance.relevance_table import LabelEdits, read_edits, read_forms, read_label_words
-
     folder = context.input("mig")
     label = _find_label(context, folder, options.label, partly=True)
     edits = read_edits(folder).get(label["label"], LabelEdits())
@@ -79,8 +69,6 @@ def _name_forms(forms: Sequence[str]) -> str:
 
 def edit(context: StageContext, options: EditOptions) -> Result:
     """Deny or allow words of a label; the same command twice changes nothing more."""
-    from plant_cli.runs.lock import hold_lock
-
     if options.list or not context.run_path.is_dir():
         return _edit(context, options)
     with hold_lock(context.run_path, "mig edit", wait=WAIT):  # what held it may have made the relevance anew
@@ -88,8 +76,6 @@ def edit(context: StageContext, options: EditOptions) -> Result:
 
 
 def _edit(context: StageContext, options: EditOptions) -> Result:
-    from plant_cli.relevance.relevance_table import LabelEdits, read_edits, write_edits
-
     folder = context.input("mig")
     label = None if options.label is None else _find_label(context, folder, options.label, partly=False)["label"]
     word_of = _find_words(context, folder)
@@ -109,8 +95,6 @@ def _edit(context: StageContext, options: EditOptions) -> Result:
 
 def _find_words(context: StageContext, folder: Path) -> Callable[[str], str]:
     """Gives the word that a form is counted as; what is a word itself stays."""
-    from plant_cli.relevance.relevance_table import read_pairs
-
     pairs = read_pairs(folder)
     known, word_of = {word for word, _ in pairs}, {form: word for word, form in pairs}
 
@@ -125,8 +109,6 @@ def _find_words(context: StageContext, folder: Path) -> Callable[[str], str]:
 
 def _clear_edits(folder: Path) -> str | None:
     """Forget the edits of all labels, readable or not; says how many there were and which file keeps them. None if there were none."""
-    from plant_cli.relevance.relevance_table import read_edits, set_aside
-
     try:
         edits = read_edits(folder)
         counted = f"{sum(len(entry.deny) + len(entry.allow) for entry in edits.values())} edits of {len(edits)} labels"
@@ -137,8 +119,6 @@ def _clear_edits(folder: Path) -> str | None:
 
 
 def _check_edit(folder: Path, options: EditOptions, label: str | None, later: LabelEdits) -> None:
-    from plant_cli.relevance.relevance_table import read_vocabulary
-
     words = [*later.deny, *later.allow]
     both = sorted(later.deny & later.allow.keys())
     if both:
@@ -195,10 +175,6 @@ def _find_label(context: StageContext, folder: Path, wanted: str, *, partly: boo
         wanted: as the user wrote it.
         partly: whether the only label whose id or title contains it may be meant, too: where labels are shown, not where they are edited.
     """
-    import polars as pl
-
-    from plant_cli.relevance.relevance_table import read_label_index
-
     index = read_label_index(folder)
     names, lowered = [pl.col(name).str.to_lowercase() for name in ("label", "title")], wanted.lower()
     whole = pl.any_horizontal([name == lowered for name in names])
@@ -233,8 +209,6 @@ def _suggest(rows: pl.DataFrame) -> str:
 
 
 def _list_edits(folder: Path, edits: dict[str, LabelEdits], only: str | None, *, changed: bool, notes: Sequence[str] = ()) -> Result:
-    from plant_cli.relevance.relevance_table import read_label_index
-
     titles = dict(read_label_index(folder).select("label", "title").iter_rows())
     rows: list[tuple[str, str | None, str, str, float | None]] = []
     for label, entry in sorted(edits.items()):
@@ -251,23 +225,3 @@ def _list_edits(folder: Path, edits: dict[str, LabelEdits], only: str | None, *,
 
 def _significant(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.4g}")
-
-
-SPECS = (
-    StageSpec(
-        name="mig show",
-        summary="Show the words that indicate a label, with values and counts.",
-        options=MigShowOptions,
-        run=show,
-        writes=False,
-        examples=("plant mig show E11.9 --limit 50",),
-    ),
-    StageSpec(
-        name="mig edit",
-        summary="Deny or allow words of a label before training.",
-        options=EditOptions,
-        run=edit,
-        writes=False,
-        examples=("plant mig edit E11.9 --deny patient --allow insulin=0.8",),
-    ),
-)

@@ -8,12 +8,15 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from plant_cli.api import (
     BackboneSpec,
+    Corpus,
     LossSpec,
-    Options,
+    ModelSection,
     RecipeError,
     Result,
     ScorerSpec,
@@ -21,30 +24,26 @@ from plant_cli.api import (
     SignalSpec,
     StageContext,
     StageSpec,
-    option,
 )
+from plant_cli.commands.mig import choose_jobs
+from plant_cli.commands.options import PlanOptions
+from plant_cli.data.corpus_files import SPLITS_FILE
 from plant_cli.data.files import read_size
-
-if TYPE_CHECKING:
-    from plant_cli.api import Corpus, ModelSection
-    from plant_cli.runs.steps import Step
-    from plant_cli.training.planning import Estimate, Job, Planner
-
+from plant_cli.data.loading import load_dataset
+from plant_cli.data.prepare import prepare
+from plant_cli.network.hardware import choose_hardware
+from plant_cli.relevance.engine import Selection, bind_signal
+from plant_cli.runs.recipes import load_recipe, parse_command, read_run_recipe
+from plant_cli.runs.steps import Step, resolve_step, resolve_steps
+from plant_cli.training.options import ROLES, FinetuneOptions, PretrainOptions
+from plant_cli.training.planning import SAMPLED, Estimate, Job, Planner, free_memory, report
+from plant_cli.training.shortlisting import choose_shortlist
 
 STAGES = ("mig", "pretrain-attn", "finetune", "predict")
 
 
-class PlanOptions(Options):
-    """What to plan."""
-
-    recipe: str | None = option(None, "The recipe: a file, or a shipped one's name (default: the run as it is).", argument=True)
-
-
 def run(context: StageContext, options: PlanOptions) -> Result:
     """Plan with made-up weights: none are read, and nothing is written to the run."""
-    from plant_cli.network.hardware import choose_hardware
-    from plant_cli.training.planning import SAMPLED, Planner, free_memory, report
-
     if options.recipe is not None and context.request.recipe != options.recipe:  # a recipe that the user named, like any other
         return context.runner.run_stage(replace(context.request, recipe=options.recipe), "plan")
     recipe = context.request.recipe
@@ -64,9 +63,6 @@ def run(context: StageContext, options: PlanOptions) -> Result:
 
 def _steps(context: StageContext, recipe: str | None) -> list[Step]:
     """The steps of the recipe that can be planned; without a recipe those that the run would take now."""
-    from plant_cli.runs.recipes import load_recipe, parse_command, read_run_recipe
-    from plant_cli.runs.steps import resolve_step, resolve_steps
-
     request = context.request
     over = parse_command(request.sets, request.flags)
     over = over.only(over.values.keys() - {"plan"})
@@ -87,10 +83,6 @@ def _steps(context: StageContext, recipe: str | None) -> list[Step]:
 @contextmanager
 def _corpus(context: StageContext, step: Step, recipe: str | None) -> Iterator[Corpus]:
     """The run's corpus if it has one and no recipe says otherwise, else one that is prepared in a temporary folder."""
-    from plant_cli.data.corpus_files import SPLITS_FILE
-    from plant_cli.data.loading import load_dataset
-    from plant_cli.data.prepare import prepare
-
     if recipe is None and (context.run_path / "corpus" / SPLITS_FILE).exists():
         yield context.corpus()
         return
@@ -107,9 +99,6 @@ def _drop_idle(steps: list[Step]) -> list[Step]:
 
 
 def _plan(context: StageContext, step: Step, corpus: Corpus, planner: Planner, *, relevance: bool) -> Estimate:
-    from plant_cli.commands.mig import bind_signal, choose_jobs
-    from plant_cli.relevance.engine import Selection
-
     options: Any = step.options
     if step.spec.name == "mig":
         spec, signal_options = context.component(SignalSpec, options.signal)
@@ -135,12 +124,6 @@ def _find_start(context: StageContext, section: ModelSection) -> ModelSection:
 
 def _job(context: StageContext, step: Step, corpus: Corpus, *, relevance: bool) -> Job:
     """What a step that trains or scores asks of the machine; `relevance`: whether the run has it by then."""
-    import numpy as np
-
-    from plant_cli.training.options import ROLES, FinetuneOptions, PretrainOptions
-    from plant_cli.training.planning import Job
-    from plant_cli.training.shortlisting import choose_shortlist
-
     options: Any = step.options
     sizes = corpus.sizes
     batch = getattr(options, "batch", options.micro_batch)
@@ -181,17 +164,3 @@ def _job(context: StageContext, step: Step, corpus: Corpus, *, relevance: bool) 
         each = positives + proposed + -(-drawn * proposed // hard)
         return replace(job, labels=each, candidates=each)
     return replace(job, labels=positives + hard + drawn if hard else 0, candidates=proposed)
-
-
-SPECS = (
-    StageSpec(
-        name="plan",
-        summary="Say what a recipe or the run will take before it starts: memory, disk, hours, and whether it fits.",
-        options=PlanOptions,
-        run=run,
-        sections=("data", "model", "machine"),
-        writes=False,
-        panel="Tools",
-        examples=("plant plan quickstart", "plant plan recipe.yaml", "plant plan --set model.backbone=mistral"),
-    ),
-)

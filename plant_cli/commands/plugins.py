@@ -7,25 +7,16 @@ from plant_cli.api import (
     ComponentError,
     Components,
     NoOptions,
-    Options,
     PluginRecord,
     Result,
     Spec,
     StageContext,
-    StageSpec,
     Table,
     near_names,
-    option,
 )
 from plant_cli.api.options import option_rows
 from plant_cli.api.specs import KINDS, Kind
-
-
-class PluginShowOptions(Options):
-    """Options of `plant plugins show`."""
-
-    name: str = option(help="A component's name, such as `minilm`.", argument=True)
-    kind: str | None = option(None, "Only this kind of component, where several share the name.")
+from plant_cli.commands.options import PluginShowOptions
 
 
 def list_plugins(context: StageContext, options: NoOptions) -> Result:
@@ -128,26 +119,3 @@ def _component_data(registry: Components, kind: Kind, spec: Spec) -> dict[str, o
         "plugin": owner.name if owner else None,
         "options": [vars(row) for row in option_rows(spec.options)],
     }
-
-
-SPECS = (
-    StageSpec(
-        name="plugins",
-        summary="List the installed plugins and their components; broken ones with their error.",
-        run=list_plugins,
-        writes=False,
-        needs_run=False,
-        panel="Tools",
-        examples=("plant plugins", "plant plugins --format json"),
-    ),
-    StageSpec(
-        name="plugins show",
-        summary="Explain a component: its options, its source and who brings it.",
-        options=PluginShowOptions,
-        run=show_component,
-        writes=False,
-        needs_run=False,
-        panel="Tools",
-        examples=("plant plugins show minilm",),
-    ),
-)

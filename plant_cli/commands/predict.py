@@ -3,90 +3,54 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
 
 from plant_cli.api import (
-    Choice,
     Column,
+    Corpus,
     DataError,
-    Options,
     Result,
     ShortlistSpec,
+    Split,
+    SplitName,
     StageContext,
-    StageSpec,
     Table,
     UsageError,
-    choice,
-    option,
 )
 from plant_cli.api.context import with_tag
-from plant_cli.data.files import SIZE_PATTERN, read_size
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from plant_cli.api import Corpus, Split, SplitName
-    from plant_cli.network.cuts import Cut
-    from plant_cli.network.reading import HiddenReader, LiveReader
-    from plant_cli.runs.folder import Run
-    from plant_cli.scoring.decisions import Thresholds
-    from plant_cli.scoring.top_labels import Keep, TopLabels
-
+from plant_cli.commands.options import PredictOptions
+from plant_cli.data.corpus_files import CorpusRecord
+from plant_cli.data.files import read_size
+from plant_cli.evaluation.gold import join_gold
+from plant_cli.evaluation.systems import find_chosen, locate
+from plant_cli.evaluation.threshold_search import tune_threshold
+from plant_cli.network.candidates import propose
+from plant_cli.network.cuts import Cut, cut_summary
+from plant_cli.network.reading import HiddenReader, LiveReader
+from plant_cli.network.reading_checks import load_statistics
+from plant_cli.network.state_cache import StateCache
+from plant_cli.runs.folder import VALIDATION, Run
+from plant_cli.runs.processes import process_count
+from plant_cli.runs.session import open_session
+from plant_cli.scoring.averaging import average_splits
+from plant_cli.scoring.decisions import Thresholds, write_thresholds
+from plant_cli.scoring.models import has_network, load_model
+from plant_cli.scoring.opened_models import find_source
+from plant_cli.scoring.predictions import PREDICTIONS, remove_scores, require_room, write_parts, write_predictions, writing_scores
+from plant_cli.scoring.top_labels import Keep, Scoring, TopLabels
+from plant_cli.training.judging import KEPT
 
 SHOWN = 5  # documents, and labels of each, in the table
 SCRATCH = "validation-scores"  # while an average is made
-
-
-class PredictOptions(Options):
-    """Options of `predict`."""
-
-    systems: list[str] = option(
-        [],
-        "Systems to average, with --average: folder in the run (finetune-baseline), tag, or another run's folder. Each is loaded and "
-        "scores every label; lists that were stored before are not used.",
-        argument=True,
-        path=True,
-    )
-    average: bool = option(False, "Average the scores of the named systems, two or more; --tag names what comes out.")
-    mean: Literal["probabilities", "logits"] = option("probabilities", "What is averaged.")
-    tune: Literal["micro-F1", "macro-F1"] = option("micro-F1", "What the threshold of an average, tuned on validation, maximises.")
-    split: Literal["train", "validation", "test"] = option("test", "The split to score.")
-    top_k: int = option(100, "Labels kept of each document.", ge=1)
-    micro_batch: int = option(16, "Documents scored at once; lower it when memory runs out.", ge=1, was="batch")
-    shortlist: Choice | None = choice(
-        "shortlist", None, "Score only the labels that this proposes; needs `plant mig`. Default: every label is scored."
-    )
-    thresholds: str | None = option(
-        None,
-        "Add a column `decisions` (assign, review or reject) by thresholds that `plant thresholds` chose: its folder, its tag, or a file.",
-        path="or name",
-    )
-    auc: bool = option(False, "Keep the score of every label, 4 bytes each, so that `plant eval` can report AUC.")
-    cache_limit: float = option(
-        8.0,
-        "Disk for the cached hidden states of the split, in GB (frozen backbones only): other systems and seeds of the run read them, too.",
-        ge=0,
-    )
-    auc_disk: str = option("20GB", "Disk space that these scores, or those of an average, may take, such as 500MB.", pattern=SIZE_PATTERN)
-
-    @property
-    def leaves_out(self) -> bool:
-        """Whether only the labels of a shortlist are scored."""
-        return self.shortlist is not None and self.shortlist.name != "none"
-
-    def check_values(self) -> None:
-        """See `Options.check_values`."""
-        _refuse_loose_names(self)
 
 
 def run(context: StageContext, options: PredictOptions) -> Result:
     """Score every document of a split; the file holds label names, best first."""
     if options.average:
         return _average(context, options)
-    from plant_cli.scoring.predictions import PREDICTIONS, require_room, write_parts, write_predictions, writing_scores
 
     corpus = context.corpus()
     folder = context.input("finetune", context.tag)  # before any text is read: it may not be there
@@ -97,16 +61,8 @@ def run(context: StageContext, options: PredictOptions) -> Result:
 
     chosen = _find_chosen(context, options)
 
-    # Imports torch where there is a network, which takes seconds: what is missing is said before.
-    from plant_cli.scoring.models import has_network, load_model
-    from plant_cli.scoring.opened_models import find_source
-    from plant_cli.scoring.top_labels import Scoring
-
     proposed = {}
     if options.shortlist is not None and options.leaves_out:
-        from plant_cli.network.candidates import propose
-        from plant_cli.network.reading_checks import load_statistics
-
         if not has_network(folder):
             raise UsageError(
                 "a shortlist is of no use to a model without a network",
@@ -142,9 +98,6 @@ def run(context: StageContext, options: PredictOptions) -> Result:
 
 def _find_cache(context: StageContext, options: PredictOptions, split: str) -> Callable[[LiveReader], HiddenReader]:
     """What reads the split from the run's cache."""
-    from plant_cli.network.state_cache import StateCache
-    from plant_cli.runs.session import open_session
-
     cache = StateCache(
         session=open_session(context), data_hash=context.corpus().data_hash, limit=options.cache_limit, batch=options.micro_batch
     )
@@ -155,39 +108,12 @@ def _find_chosen(context: StageContext, options: PredictOptions) -> Thresholds |
     """The thresholds by which a column of decisions is added; None: none is."""
     if options.thresholds is None:
         return None
-    from plant_cli.evaluation.systems import find_chosen
 
     return find_chosen(context, options.thresholds)
 
 
-def _refuse_loose_names(options: PredictOptions) -> None:
-    names, where = options.systems, "plant predict " + " ".join(options.systems)
-    repeated = [name for name in names if names.count(name) > 1]
-    if bool(names) == options.average and not repeated and len(names) != 1:
-        return
-    if repeated:
-        raise UsageError(f"'{repeated[0]}' is given twice", where=where, expected="different systems", todo="name each system once")
-    if not options.average:
-        raise UsageError(
-            "systems are named, but not what to do with them",
-            where=where,
-            expected="--average and two or more systems, or none: then the network of this run, or of --tag, predicts",
-            todo="add --average --tag ensemble, or leave the names out (a corpus that moved: --path)",
-        )
-    raise UsageError(
-        f"there is nothing to average: {len(names)} system is named" if names else "there is nothing to average: no system is named",
-        where=where,
-        expected="two systems or more",
-        todo="plant predict finetune finetune-baseline --average --tag ensemble",
-    )
-
-
 def _average(context: StageContext, options: PredictOptions) -> Result:
     """Score the split, and validation for the threshold, with every member; keep the best labels of the mean."""
-    from plant_cli.runs.folder import VALIDATION
-    from plant_cli.scoring.decisions import write_thresholds
-    from plant_cli.scoring.predictions import PREDICTIONS, remove_scores, require_room, write_predictions
-
     _require_every_score(options)
     corpus = context.corpus()
     _refuse_taken_tag(context)
@@ -204,12 +130,6 @@ def _average(context: StageContext, options: PredictOptions) -> Result:
     names: tuple[SplitName, ...] = tuple(dict.fromkeys((options.split, "validation")))
     splits = {name: corpus.split(name) for name in names}
     require_room(context.folder, sum(map(len, splits.values())), len(corpus.labels), read_size(options.auc_disk))
-
-    # Imports torch, which takes seconds: what is missing is said before.
-    from plant_cli.evaluation.gold import join_gold
-    from plant_cli.evaluation.threshold_search import tune_threshold
-    from plant_cli.scoring.averaging import average_splits
-    from plant_cli.training.judging import KEPT
 
     members = [partial(_load, context, options, name, folder, mig) for name, folder, mig in systems]
     folders = {name: context.folder if name == options.split else context.folder / SCRATCH for name in splits}
@@ -236,9 +156,6 @@ def _average(context: StageContext, options: PredictOptions) -> Result:
 
 def _find_member(context: StageContext, name: str) -> tuple[str, Path, Callable[[], Path | None]]:
     """A system's name, the folder of its network, and what gives the folder of its run's relevance."""
-    from plant_cli.evaluation.systems import locate
-    from plant_cli.runs.folder import Run
-
     location = locate(name)
     if location.file is not None:
         raise UsageError(
@@ -260,10 +177,6 @@ def _load(
     context: StageContext, options: PredictOptions, system: str, folder: Path, mig: Callable[[], Path | None]
 ) -> Callable[[SplitName, Keep], Cut]:
     """What scores a split with a trained network; hands on every score, and says what was not read."""
-    from plant_cli.scoring.models import load_model
-    from plant_cli.scoring.opened_models import find_source
-    from plant_cli.scoring.top_labels import Scoring
-
     corpus = context.corpus()
     model = load_model(replace(find_source(context, folder), relevance=mig))
 
@@ -285,8 +198,6 @@ def _load(
 
 
 def _refuse_taken_tag(context: StageContext) -> None:
-    from plant_cli.runs.folder import Run
-
     taken = Run.open(context.run_path).stage("finetune", context.tag)
     if taken.is_done():
         raise UsageError(
@@ -309,8 +220,6 @@ def _refuse_one_twice(systems: Sequence[tuple[str, Path, Callable[[], Path | Non
 
 def _refuse_other_corpus(corpus: Corpus, run: Run) -> None:
     """An average, and a threshold tuned on validation, mean nothing for a member that was trained on other documents or labels."""
-    from plant_cli.data.corpus_files import CorpusRecord
-
     other = CorpusRecord.read(run.corpus_path)
     if other.data_hash == corpus.data_hash and other.label_hash == corpus.labels.hash:
         return
@@ -324,8 +233,6 @@ def _refuse_other_corpus(corpus: Corpus, run: Run) -> None:
 
 
 def _require_every_score(options: PredictOptions) -> None:
-    from plant_cli.runs.processes import process_count
-
     reason = "a shortlist leaves most labels without a score" if options.leaves_out else "each process has but its share of the documents"
     name = "average" if options.average else "auc"
     if options.leaves_out or process_count() > 1:
@@ -338,8 +245,6 @@ def _require_every_score(options: PredictOptions) -> None:
 
 
 def _report(top: TopLabels, split: Split, corpus: Corpus, tag: str | None) -> Result:
-    from plant_cli.network.cuts import cut_summary
-
     names = [f"{label} {title or ''}".strip() for label, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)]
     rows = [
         [
@@ -361,22 +266,3 @@ def _report(top: TopLabels, split: Split, corpus: Corpus, tag: str | None) -> Re
         next_step=f"{with_tag('plant eval', tag)} --bootstrap 1000",
         summary={"documents": len(split), "labels_kept": kept, **recall, **cut_summary({split.name: top.cut})},
     )
-
-
-SPECS = (
-    StageSpec(
-        name="predict",
-        summary="Score a split with the trained network; label names and scores, best first.",
-        options=PredictOptions,
-        run=run,
-        sections=("data", "machine"),
-        feeds=("eval", "significance", "diff", "report"),
-        parallel=True,
-        seeded=True,
-        examples=(
-            "plant predict",
-            "plant predict --auc --auc-disk 5GB",
-            "plant predict finetune finetune-baseline --average --tag ensemble",
-        ),
-    ),
-)

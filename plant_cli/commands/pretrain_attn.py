@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from plant_cli.api import BackboneSpec, Column, LossSpec, Result, StageContext, StageSpec, Table
+from plant_cli.api import BackboneSpec, Column, Corpus, LossSpec, Result, StageContext, Table
 from plant_cli.api.context import with_tag
 from plant_cli.network.design import find_design
+from plant_cli.network.reading_checks import load_statistics, warn_of_languages
 from plant_cli.runs.session import open_session
+from plant_cli.training.materials import Inputs
 from plant_cli.training.options import PretrainOptions
-
-if TYPE_CHECKING:
-    from plant_cli.api import Corpus
-    from plant_cli.training.stage1 import Planted
+from plant_cli.training.stage1 import Planted, plant_attention
 
 
 def run(context: StageContext, options: PretrainOptions) -> Result:
     """Train label queries and attention maps so that attention ranks a document's words by their relevance for each label."""
     corpus, relevance = context.corpus(), context.input("mig", options.relevance)
-
-    # Imports torch, which takes seconds: what is missing is said before.
-    from plant_cli.network.reading_checks import load_statistics, warn_of_languages
-    from plant_cli.training.materials import Inputs
-    from plant_cli.training.stage1 import plant_attention
 
     statistics = load_statistics(relevance, corpus)
     given = Inputs(
@@ -70,19 +62,3 @@ def _report(reached: Planted, said: str, tag: str | None) -> Result:
             **reached.cuts,
         },
     )
-
-
-SPECS = (
-    StageSpec(
-        name="pretrain-attn",
-        summary="Stage 1: plant relevance into the label attention, by learning to rank each document's words.",
-        options=PretrainOptions,
-        source="PLANT, stage 1; LambdaLoss (Wang et al. 2018) on nDCG",
-        run=run,
-        sections=("data", "model", "machine"),
-        feeds=("finetune",),
-        parallel=True,
-        seeded=True,
-        examples=("plant pretrain-attn", "plant pretrain-attn --backbone tiny --set model.backbone.hidden=64"),
-    ),
-)

@@ -5,16 +5,12 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from plant_cli.api import BackboneSpec, Options, Result, StageContext, StageSpec, UsageError, option
+from plant_cli.api import BackboneSpec, Result, StageContext, UsageError
+from plant_cli.commands.options import QuickstartOptions
+from plant_cli.commands.run import run_recipe
 
 RECIPE = "quickstart"
 ENCODER, SMALL = "minilm", "tiny"
-
-
-class QuickstartOptions(Options):
-    """Options of `quickstart`."""
-
-    backbone: str | None = option(None, "The backbone (default: minilm where its weights are installed, else tiny).")
 
 
 def run(context: StageContext, options: QuickstartOptions) -> Result:
@@ -23,8 +19,6 @@ def run(context: StageContext, options: QuickstartOptions) -> Result:
     plant quickstart
     plant quickstart --run try-it
     """
-    from plant_cli.commands.run import run_recipe
-
     if context.request.recipe is not None:
         raise UsageError(
             "quickstart has a recipe of its own",
@@ -47,17 +41,3 @@ def _choose_backbone(context: StageContext) -> str:
     """The pretrained encoder if its weights are there."""
     ready = (spec.is_installed is None or spec.is_installed() for spec in context.components(BackboneSpec) if spec.name == ENCODER)
     return ENCODER if any(ready) else SMALL
-
-
-SPECS = (
-    StageSpec(
-        name="quickstart",
-        summary="See everything in minutes: a made-up corpus, planted against uniform attention, with intervals.",
-        options=QuickstartOptions,
-        run=run,
-        sections=("machine",),
-        writes=False,
-        takes=("force", "resume"),
-        examples=("plant quickstart",),
-    ),
-)

@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from plant_cli.api import Column, NoOptions, Options, RecipeError, Result, StageContext, StageSpec, Table, UsageError, option
-
-if TYPE_CHECKING:
-    from plant_cli.runs.steps import Step
-
-
-class NameOptions(Options):
-    """Which recipe."""
-
-    recipe: str = option(help="A recipe file, or the name of a shipped recipe.", argument=True)
-
-
-class CopyOptions(NameOptions):
-    """Which recipe, and where to."""
-
-    file: str | None = option(None, "The file to write (default: the recipe's name in the working directory).", argument=True)
+from plant_cli.api import Column, NoOptions, RecipeError, Result, StageContext, Table, UsageError
+from plant_cli.commands.options import CopyOptions, NameOptions
+from plant_cli.data.files import replacing
+from plant_cli.runs.recipes import RecipeLayer, find_recipe, load_recipe, parse_yaml, shipped_recipes
+from plant_cli.runs.steps import Step, resolve_steps
 
 
 def list_recipes(context: StageContext, options: NoOptions) -> Result:
     """The recipes that come with `plant`."""
-    from plant_cli.runs.recipes import load_recipe, shipped_recipes
-
     rows = [(name, load_recipe(str(path)).summary) for name, path in shipped_recipes().items()]
     table = Table(title="Shipped recipes", columns=(Column(name="recipe"), Column(name="what it does")), rows=rows)
     return Result(tables=[table], next_step="`plant run NAME` runs one, `plant recipe copy NAME` gives you a file to change")
@@ -58,9 +45,6 @@ def check(context: StageContext, options: NameOptions) -> Result:
 
 def copy(context: StageContext, options: CopyOptions) -> Result:
     """Copy a shipped recipe to a file of one's own."""
-    from plant_cli.data.files import replacing
-    from plant_cli.runs.recipes import find_recipe
-
     source = find_recipe(options.recipe)
     target = Path(options.file) if options.file is not None else Path(source.name)
     if target.exists():
@@ -78,8 +62,6 @@ def copy(context: StageContext, options: CopyOptions) -> Result:
 
 def _require_base(source: Path, target: Path) -> None:
     """Refuse a copy that would not find what the recipe extends."""
-    from plant_cli.runs.recipes import find_recipe, parse_yaml
-
     base = parse_yaml(source.read_text(encoding="utf-8"), str(source)).values.get("extends")
     if not isinstance(base, str):
         return
@@ -95,9 +77,6 @@ def _require_base(source: Path, target: Path) -> None:
 
 
 def _resolve(context: StageContext, name: str) -> list[Step]:
-    from plant_cli.runs.recipes import RecipeLayer, load_recipe
-    from plant_cli.runs.steps import resolve_steps
-
     return resolve_steps(load_recipe(name), RecipeLayer(), context.request.registry)
 
 
@@ -110,46 +89,3 @@ def _rows(step: Step, shown: str, part: str, values: Any, path: tuple[str, ...] 
         else:
             rows.append((".".join((shown, *here)), "" if value is None else str(value), step.layer.origin((part, *here))))
     return rows
-
-
-SPECS = (
-    StageSpec(
-        name="recipe list",
-        summary="List the shipped recipes.",
-        run=list_recipes,
-        writes=False,
-        needs_run=False,
-        panel="Tools",
-        examples=("plant recipe list",),
-    ),
-    StageSpec(
-        name="recipe show",
-        summary="Show every value of a recipe and where it comes from.",
-        options=NameOptions,
-        run=show,
-        writes=False,
-        needs_run=False,
-        panel="Tools",
-        examples=("plant recipe show quickstart",),
-    ),
-    StageSpec(
-        name="recipe check",
-        summary="Validate a recipe without running it.",
-        options=NameOptions,
-        run=check,
-        writes=False,
-        needs_run=False,
-        panel="Tools",
-        examples=("plant recipe check recipe.yaml",),
-    ),
-    StageSpec(
-        name="recipe copy",
-        summary="Copy a shipped recipe to a file to change.",
-        options=CopyOptions,
-        run=copy,
-        writes=False,
-        needs_run=False,
-        panel="Tools",
-        examples=("plant recipe copy quickstart recipe.yaml",),
-    ),
-)

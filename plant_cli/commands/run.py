@@ -5,16 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from plant_cli.api import Column, Options, RecipeError, Request, Result, Runner, StageContext, StageSpec, Table, option
+from plant_cli.api import Column, RecipeError, Request, Result, Runner, StageContext, Table
+from plant_cli.commands.options import RunOptions
+from plant_cli.data.records import plain_values
 
 FIGURES = 4  # numbers of a step's summary shown beside it
-
-
-class RunOptions(Options):
-    """Which recipe, and with how many seeds."""
-
-    recipe: str = option(help="The recipe: a file, or the name of a shipped one.", argument=True)
-    seeds: int = option(1, "Train with this many seeds, counted from the recipe's; stages that do not depend on the seed run once.", ge=1)
 
 
 def run(context: StageContext, options: RunOptions) -> Result:
@@ -30,9 +25,7 @@ def run(context: StageContext, options: RunOptions) -> Result:
 
 def run_recipe(runner: Runner, request: Request) -> Result:
     """Run all steps of the request's recipe and report what became of each."""
-    from plant_cli.data.records import plain_values
-
-    shared = {section: given for section, given in request.flags.items() if section != SPECS[0].name}
+    shared = {section: given for section, given in request.flags.items() if section != "run"}
     outcomes = runner.run_recipe(replace(request, flags=shared))
     if not outcomes:
         raise RecipeError(
@@ -55,18 +48,3 @@ def run_recipe(runner: Runner, request: Request) -> Result:
 def _figures(summary: dict[str, Any]) -> str:
     numbers = [(key, value) for key, value in summary.items() if isinstance(value, int | float) and not isinstance(value, bool)]
     return ", ".join(f"{key} {value:.4g}" for key, value in numbers[:FIGURES])
-
-
-SPECS = (
-    StageSpec(
-        name="run",
-        summary="Run all stages of a recipe, passing over what has not changed.",
-        options=RunOptions,
-        run=run,
-        sections=("data", "model", "machine"),
-        writes=False,
-        parallel=True,
-        takes=("force", "resume"),
-        examples=("plant run quickstart", "plant run recipe.yaml --run my-run --set finetune.epochs=3", "plant run recipe.yaml --seeds 5"),
-    ),
-)

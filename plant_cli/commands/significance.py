@@ -3,61 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pydantic import model_validator
-
-from plant_cli.api import Result, StageContext, StageSpec, Table, UsageError, option
+from plant_cli.api import Result, StageContext, Table, UsageError
+from plant_cli.commands.options import SignificanceOptions
 from plant_cli.data.files import read_size, write_json
+from plant_cli.evaluation.comparison import Comparison, as_json, make_table, measure_gates
 from plant_cli.evaluation.conventions import CONVENTIONS
-from plant_cli.evaluation.results import DEFAULT_METRICS, ScoringOptions, check_gates, parse_gates
-
-if TYPE_CHECKING:
-    from plant_cli.evaluation.comparison import Comparison
-    from plant_cli.evaluation.counters import Families
-    from plant_cli.evaluation.gold import Gold
-    from plant_cli.evaluation.seeds import Measured, Measurement, Systems
-
-
-class SignificanceOptions(ScoringOptions):
-    """Options of `significance`."""
-
-    systems: list[str] = option(
-        ...,
-        "A, then the systems to compare it with: folder in the run (finetune-baseline), tag, another run's folder, or predictions file. "
-        "A positive difference means that A is better.",
-        argument=True,
-        path=True,
-        min_length=1,
-    )
-    metric: list[str] = option([], f"Only this metric (repeatable). Default: {', '.join(DEFAULT_METRICS)}.", short="-m")
-    bootstrap: int = option(1000, "Resamples of the documents behind the intervals of the differences.", ge=1)
-    permutations: int = option(10000, "Random swaps behind p (approximate randomisation); p is at least 1/(1 + this).", ge=1)
-    require: list[str] = option(
-        [], "Fail (exit code 7) unless A is better with 'p<0.05' (all metrics), 'p[P@5]<0.05', or by 'difference[P@5]>=0.01' (repeatable)."
-    )
-    paper: bool = option(
-        False,
-        "Report by the published rule: mean gain and plain percentiles of the replicates; Wilcoxon over documents for P@k and R@k, over "
-        "replicates for F1 and AUC (there p shrinks with their number).",
-    )
-    seeds: int | None = option(
-        None, "Compare means over this many seeds, as `plant run --seeds` trains them; one system alone: only its spread.", ge=2
-    )
-
-    @model_validator(mode="after")
-    def _one_system_has_only_a_spread(self) -> SignificanceOptions:
-        if len(self.systems) < 2 and self.seeds is None:
-            raise ValueError(
-                f"there is nothing to compare {self.systems[0]} with: name two or more, A first, as in "
-                "`plant significance finetune finetune-baseline`, or give --seeds"
-            )
-        return self
-
-    def check_values(self) -> None:
-        """See `Options.check_values`."""
-        _refuse_repeated(self.systems)
-        parse_gates(self.require)
+from plant_cli.evaluation.counters import Families
+from plant_cli.evaluation.foreign import read_numbering
+from plant_cli.evaluation.gold import Gold, describe_gold, find_hierarchy, read_gold
+from plant_cli.evaluation.measurement import Measure, compare_systems, measure_system
+from plant_cli.evaluation.results import check_gates, parse_gates
+from plant_cli.evaluation.seeds import (
+    Measured,
+    Measurement,
+    Systems,
+    compare_seeds,
+    keep_shared,
+    make_difference_table,
+    make_spread_table,
+    summarise,
+)
+from plant_cli.evaluation.seeds import as_json as seeds_as_json
+from plant_cli.evaluation.systems import choose_families, find_seeds, find_system, shorten_names
 
 
 def run(context: StageContext, options: SignificanceOptions) -> Result:
@@ -66,12 +35,6 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
     Raises:
         GateFailed: a requirement does not hold; the results are written all the same.
     """
-    from plant_cli.evaluation.comparison import as_json, measure_gates
-    from plant_cli.evaluation.gold import describe_gold, read_gold
-    from plant_cli.evaluation.measurement import compare_systems
-    from plant_cli.evaluation.seeds import keep_shared
-    from plant_cli.evaluation.systems import choose_families
-
     gates = parse_gates(options.require)
     families = choose_families(context, options.metric_options)
     gold = read_gold(context.corpus(), options.split)
@@ -116,23 +79,7 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
     return Result(tables=tables, data=content, summary=summary)
 
 
-def _refuse_repeated(systems: list[str]) -> None:
-    repeated = sorted({name for name in systems if systems.count(name) > 1})
-    if repeated:
-        raise UsageError(
-            f"'{repeated[0]}' is given twice",
-            where="plant significance " + " ".join(systems),
-            expected="different systems",
-            todo="name each system once, A first",
-        )
-
-
 def _measure(context: StageContext, options: SignificanceOptions, name: str, gold: Gold, families: Families) -> Measurement:
-    from plant_cli.evaluation.foreign import read_numbering
-    from plant_cli.evaluation.gold import find_hierarchy
-    from plant_cli.evaluation.measurement import Measure, measure_system
-    from plant_cli.evaluation.systems import find_system
-
     measure = Measure(
         families=families,
         convention=CONVENTIONS[options.convention],
@@ -148,8 +95,6 @@ def _measure_seeds(
     context: StageContext, options: SignificanceOptions, count: int, gold: Gold, families: Families
 ) -> tuple[list[int], Systems]:
     """The seeds, and every system's metrics with each; a file of another tool counts as the same with every seed."""
-    from plant_cli.evaluation.systems import find_seeds
-
     found = {name: find_seeds(context.run_path, name, count) for name in options.systems}
     trained = {name: systems for name, systems in found.items() if systems}
     if len({frozenset(systems) for systems in trained.values()}) != 1:
@@ -172,9 +117,6 @@ def _show_seeds(
     measured: list[tuple[str, Measured]], seeds: list[int], level: float, conditions: str
 ) -> tuple[list[Table], dict[str, Any]]:
     """The tables over seeds, and what significance.json says of them."""
-    from plant_cli.evaluation.seeds import as_json, compare_seeds, make_difference_table, make_spread_table, summarise
-    from plant_cli.evaluation.systems import shorten_names
-
     spreads = summarise(measured)
     differences = compare_seeds(spreads, level)
     short = shorten_names([name for name, _ in measured])
@@ -183,15 +125,12 @@ def _show_seeds(
     tables = [make_difference_table([d for d in shown if d.b == other], level, said) for other in list(short.values())[1:]]
     return [make_spread_table([replace(s, system=short[s.system]) for s in spreads], seeds, conditions), *tables], {
         "seeds": seeds,
-        "spreads": as_json(spreads),
-        "over_seeds": as_json(differences),
+        "spreads": seeds_as_json(spreads),
+        "over_seeds": seeds_as_json(differences),
     }
 
 
 def _show(comparisons: list[Comparison], options: SignificanceOptions, documents: str, seed: int) -> list[Table]:
-    from plant_cli.evaluation.comparison import make_table
-    from plant_cli.evaluation.systems import shorten_names
-
     level, resamples = f"{100 * options.level:g}%", f"{options.bootstrap} paired resamples, seed {seed}"
     if options.paper:
         notes = [
@@ -213,20 +152,3 @@ def _show(comparisons: list[Comparison], options: SignificanceOptions, documents
     short = shorten_names(options.systems)
     shown = [replace(c, a=short[c.a], b=short[c.b]) for c in comparisons]
     return [make_table([c for c in shown if c.b == other], paper=options.paper, notes=notes) for other in list(short.values())[1:]]
-
-
-SPECS = (
-    StageSpec(
-        name="significance",
-        summary="Is the difference between systems real? Paired bootstrap, approximate randomisation, Wilcoxon, Holm.",
-        options=SignificanceOptions,
-        run=run,
-        sections=("machine",),
-        feeds=("report",),
-        examples=(
-            "plant significance finetune finetune-baseline",
-            "plant significance finetune other-tool.parquet --metric P@5",
-            "plant significance finetune finetune-baseline --seeds 5 --tag seeds5",
-        ),
-    ),
-)

@@ -3,56 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from plant_cli.api import Column, Options, Result, StageContext, StageSpec, Table, UsageError, option
+import polars as pl
+
+from plant_cli.api import Column, Corpus, Result, StageContext, Table, UsageError
+from plant_cli.commands.options import FEW, MANY, SuggestOptions
+from plant_cli.data.files import require_free
+from plant_cli.data.tables import output_format, write_table
+from plant_cli.evaluation.systems import find_chosen
+from plant_cli.network.cuts import Cut, cut_summary
 from plant_cli.report.text import count
+from plant_cli.scoring.decisions import Thresholds, read_thresholds
+from plant_cli.scoring.models import TrainedModel, load_model
+from plant_cli.scoring.new_texts import TextReader
+from plant_cli.scoring.opened_models import find_source
+from plant_cli.scoring.top_labels import Scoring, TopLabels
 
-if TYPE_CHECKING:
-    import polars as pl
-
-    from plant_cli.api import Corpus
-    from plant_cli.network.cuts import Cut
-    from plant_cli.scoring.decisions import Thresholds
-    from plant_cli.scoring.models import TrainedModel
-    from plant_cli.scoring.top_labels import TopLabels
-
-
-FEW, MANY = 10, 100  # labels of a text that are looked at
 SHOWN = 5  # documents in the table when the rest is in a file
-
-
-class SuggestOptions(Options):
-    """Options of `suggest`."""
-
-    path: str | None = option(
-        None,
-        "Texts to label: a table, which needs no labels; a .txt file or a folder of them; or - for one text on standard input.",
-        argument=True,
-    )
-    text: str | None = option(None, "One text to label, instead of a table.")
-    top_k: int | None = option(None, f"Labels suggested for each text, at most (default: {FEW}; with --assigned {MANY}).", ge=1)
-    assigned: bool = option(False, "Only labels that reach the threshold tuned on validation.")
-    thresholds: str | None = option(
-        None,
-        "Decide by thresholds that `plant thresholds` chose (its folder, its tag, or a file), and say of each label whether to assign, to "
-        "review or to reject it.",
-        path="or name",
-    )
-    micro_batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1, was="batch")
-    why: bool = option(
-        False, "Say why each label is suggested: how much the network and each scorer add, and by which words, title or training documents."
-    )
-    text_column: str | None = option(None, "The column that holds the texts, or several (default: as in the run's corpus).")
-    encoding: str | None = option(None, "Encoding of the texts (default: UTF-8, or that of the run's corpus where they are not UTF-8).")
-    id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).")
-    output: str | None = option(
-        None,
-        "Write the suggestions to this table. In .csv and .tsv each has a row of its own (doc_id, rank, label, title, score, threshold, "
-        "assigned); in .jsonl and .parquet each document has one, with lists.",
-        short="-O",
-        min_length=1,
-    )
 
 
 def run(context: StageContext, options: SuggestOptions) -> Result:
@@ -61,13 +28,6 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     ids, texts = _read_texts(context, options)
     corpus = context.corpus()
     folder = context.input("finetune", context.tag)
-
-    # Imports torch, which takes seconds: what is missing is said before.
-    from plant_cli.evaluation.systems import find_chosen
-    from plant_cli.scoring.decisions import read_thresholds
-    from plant_cli.scoring.models import load_model
-    from plant_cli.scoring.opened_models import find_source
-    from plant_cli.scoring.top_labels import Scoring
 
     labels, chosen = corpus.labels, options.thresholds
     thresholds = read_thresholds(folder, labels.hash, len(labels)) if chosen is None else find_chosen(context, chosen)
@@ -99,8 +59,6 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
 
 
 def _read_texts(context: StageContext, options: SuggestOptions) -> tuple[list[str], list[str]]:
-    from plant_cli.scoring.new_texts import TextReader
-
     if options.path is None:
         return ["text"], [options.text or ""]
     given = {"text_column": options.text_column, "id_column": options.id_column, "encoding": options.encoding}
@@ -127,9 +85,6 @@ def _require_scorers(model: TrainedModel) -> None:
 
 def _writable(options: SuggestOptions, *, force: bool) -> Path | None:
     """The output's path, refused before any work where it could not be written."""
-    from plant_cli.data.files import require_free
-    from plant_cli.data.tables import output_format
-
     if (options.path is None) == (options.text is None):
         raise UsageError(
             "there is nothing to label" if options.path is None else "both a file and a text are given",
@@ -152,8 +107,6 @@ def _writable(options: SuggestOptions, *, force: bool) -> Path | None:
 
 def _suggestions(ids: list[str], top: TopLabels, thresholds: Thresholds, corpus: Corpus, reasons: list[list[str]] | None) -> pl.DataFrame:
     """A row for each suggestion: document, label, title, score, its threshold, whether the score reaches it, what to do, and why."""
-    import polars as pl
-
     names, titles = corpus.labels.ids, corpus.labels.titles
     cuts, decisions = thresholds.select(top.labels).tolist(), thresholds.decide(top.labels, top.scores)
     rows = [
@@ -175,8 +128,6 @@ def _suggestions(ids: list[str], top: TopLabels, thresholds: Thresholds, corpus:
 
 def _write(found: pl.DataFrame, output: Path, ids: list[str], *, titled: bool, decided: bool = False, explained: bool = False) -> None:
     """What was suggested, best labels first, in the form of the table: see `_list_pairs` and `_list_documents`."""
-    from plant_cli.data.tables import output_format, write_table
-
     in_rows = output_format(output) in (".csv", ".tsv")  # where a list in a cell is of no use to a person or a spreadsheet
     shape = _list_pairs if in_rows else _list_documents
     write_table(shape(found, ids, titled=titled, decided=decided, explained=explained), output)
@@ -184,8 +135,6 @@ def _write(found: pl.DataFrame, output: Path, ids: list[str], *, titled: bool, d
 
 def _list_pairs(found: pl.DataFrame, ids: list[str], *, titled: bool, decided: bool, explained: bool) -> pl.DataFrame:
     """A row for each document and label; a document without suggestions has one with nothing but its id."""
-    import polars as pl
-
     asked = {"title": titled, "decision": decided, "why": explained}
     names = ("doc_id", "rank", "label", "title", "score", "threshold", "assigned", "decision", "why")
     ranked = found.drop("doc_id").with_columns(
@@ -199,8 +148,6 @@ def _list_pairs(found: pl.DataFrame, ids: list[str], *, titled: bool, decided: b
 
 def _list_documents(found: pl.DataFrame, ids: list[str], *, titled: bool, decided: bool, explained: bool) -> pl.DataFrame:
     """A row for each document with lists, which are empty for one without suggestions."""
-    import polars as pl
-
     columns = {"label": "labels", **({"title": "titles"} if titled else {}), "score": "scores", "assigned": "assigned"}
     columns |= {**({"decision": "decisions"} if decided else {}), **({"why": "why"} if explained else {})}
     lists = found.group_by("row", maintain_order=True).agg(pl.col(one).alias(many) for one, many in columns.items())
@@ -212,10 +159,6 @@ def _list_documents(found: pl.DataFrame, ids: list[str], *, titled: bool, decide
 def _report(
     found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut, thresholds: Thresholds, *, chosen: bool, explained: bool
 ) -> Result:
-    import polars as pl
-
-    from plant_cli.network.cuts import cut_summary
-
     yes = pl.when("assigned").then(pl.lit("yes")).otherwise(pl.lit("no"))
     said = pl.col("decision") if chosen else yes
     source = thresholds.source
@@ -255,17 +198,3 @@ def _round(score: float) -> float:
     """Three significant digits: scores far below a hundredth differ, too. Only a score of 1 is shown as 1: a person reads it as certain."""
     rounded = float(f"{score:.3g}")
     return rounded if rounded < 1 or score >= 1 else round(1 - float(f"{1 - score:.1g}"), 12)
-
-
-SPECS = (
-    StageSpec(
-        name="suggest",
-        summary="Labels for new texts, by the trained model.",
-        options=SuggestOptions,
-        run=run,
-        sections=("machine",),
-        writes=False,
-        takes=("tag", "force"),
-        examples=("plant suggest new.csv -O suggestions.csv", "plant suggest --text 'acute bronchitis with cough'"),
-    ),
-)

@@ -4,81 +4,35 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pydantic import field_validator
-
-from plant_cli.api import ArtefactError, DataError, Options, Result, SplitName, StageContext, StageSpec, UsageError, option
+from plant_cli.api import ArtefactError, DataError, Result, SplitName, StageContext, UsageError
 from plant_cli.api.context import with_tag
+from plant_cli.commands.options import ThresholdOptions
 from plant_cli.data.files import write_json
-from plant_cli.evaluation.results import FEWEST, refuse_too_few
-from plant_cli.evaluation.targets import FORM, parse_targets
+from plant_cli.evaluation.aligned import Predictions, read_predictions
+from plant_cli.evaluation.bands import (
+    Circumstances,
+    are_probabilities,
+    as_json,
+    decide,
+    decide_left_out,
+    find_bands,
+    make_tables,
+    measure_bands,
+    refuse_unreachable,
+)
+from plant_cli.evaluation.gold import Gold, read_gold
+from plant_cli.evaluation.systems import Location, find_judged_tag, find_thresholds, locate
+from plant_cli.evaluation.targets import parse_targets
+from plant_cli.runs.folder import VALIDATION
+from plant_cli.scoring.decisions import write_thresholds
+from plant_cli.scoring.predictions import PREDICTIONS
 
-if TYPE_CHECKING:
-    from plant_cli.evaluation.aligned import Predictions
-    from plant_cli.evaluation.gold import Gold
-    from plant_cli.evaluation.systems import Location
-
-    Read = tuple[Gold, Predictions]
-
-
-class ThresholdOptions(Options):
-    """Options of `thresholds`."""
-
-    system: str | None = option(
-        None,
-        "Whose decisions: folder in the run (finetune-baseline), tag, or a file of any tool's predictions of validation. Default: the "
-        "network of this run, or of --tag.",
-        argument=True,
-        path="or name",
-    )
-    target: list[str] = option(
-        [],
-        f"What labels that are assigned without a person are to reach: {FORM}: the recall is then that of assigned and reviewed labels.",
-    )
-    review: float = option(
-        0.1,
-        "Labels that are not assigned are reviewed from this probability on. Not used when --target names both a precision and a recall.",
-        ge=0,
-        le=1,
-    )
-    measure: SplitName | None = option(None, "Measure the decisions on this split, too, such as test; nothing is chosen by it.")
-    measure_predictions: str | None = option(None, "A file with the predictions of that split, for a system that is a file.", path=True)
-    bootstrap: int = option(1000, f"Resamples of the documents behind the intervals, {FEWEST} or more; 0: no intervals.", ge=0)
-    level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
-
-    @field_validator("bootstrap")
-    @classmethod
-    def _refuse_too_few(cls, value: int) -> int:
-        return refuse_too_few(value)
-
-    def check_values(self) -> None:
-        """See `Options.check_values`."""
-        parse_targets(self.target)
-        if self.measure == "validation":
-            raise UsageError(
-                "validation is always measured, each document by thresholds that were chosen without it",
-                where="plant thresholds, option measure",
-                expected="another split, such as test",
-                todo="leave --measure out",
-            )
+Read = tuple[Gold, Predictions]
 
 
 def run(context: StageContext, options: ThresholdOptions) -> Result:
     """Choose both cuts of each label on validation, write thresholds.json and decisions.json, and show what they lead to."""
-    from plant_cli.evaluation.bands import (
-        Circumstances,
-        are_probabilities,
-        as_json,
-        decide,
-        decide_left_out,
-        find_bands,
-        make_tables,
-        measure_bands,
-        refuse_unreachable,
-    )
-    from plant_cli.scoring.decisions import write_thresholds
-
     aim, seed = parse_targets(options.target), context.machine.seed
     location = _locate(context, options)
     path = _find_validation(context, location)
@@ -123,8 +77,6 @@ def _suggest_next(context: StageContext, location: Location) -> str:
 
 
 def _locate(context: StageContext, options: ThresholdOptions) -> Location:
-    from plant_cli.evaluation.systems import Location, find_judged_tag, locate
-
     if options.system is None:
         tag = find_judged_tag(context)
         return Location(name="finetune" + (f"-{tag}" if tag else ""), tag=tag)
@@ -141,9 +93,6 @@ def _locate(context: StageContext, options: ThresholdOptions) -> Location:
 
 def _find_validation(context: StageContext, location: Location) -> Path:
     """The file of a system's predictions of validation."""
-    from plant_cli.evaluation.systems import find_thresholds
-    from plant_cli.runs.folder import VALIDATION
-
     if not context.corpus().has_split("validation"):
         raise DataError(
             "the corpus has no validation split",
@@ -174,8 +123,6 @@ def _find_validation(context: StageContext, location: Location) -> Path:
 
 def _find_measured(context: StageContext, options: ThresholdOptions, location: Location) -> Path:
     """The file of a system's predictions of the split that decisions are measured on."""
-    from plant_cli.scoring.predictions import PREDICTIONS
-
     if location.file is None:
         return context.ensure("predict", location.tag, {"split": options.measure}) / PREDICTIONS
     if options.measure_predictions is None:
@@ -189,25 +136,5 @@ def _find_measured(context: StageContext, options: ThresholdOptions, location: L
 
 
 def _read(context: StageContext, path: Path, split: SplitName) -> Read:
-    from plant_cli.evaluation.aligned import read_predictions
-    from plant_cli.evaluation.gold import read_gold
-
     gold = read_gold(context.corpus(), split)
     return gold, read_predictions(path, gold, context.reporter)
-
-
-SPECS = (
-    StageSpec(
-        name="thresholds",
-        summary="Which labels to assign, to have reviewed, or to reject, so that a target is reached on validation.",
-        options=ThresholdOptions,
-        run=run,
-        sections=("data", "machine"),
-        feeds=("eval", "suggest"),
-        seeded=True,
-        examples=(
-            "plant thresholds --target precision=0.9",
-            "plant thresholds --target precision=0.9 --target recall=0.95 --measure test",
-        ),
-    ),
-)

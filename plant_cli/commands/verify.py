@@ -6,32 +6,20 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from plant_cli.api import ArtefactError, Column, Options, Result, StageContext, StageSpec, Table, option
-
-if TYPE_CHECKING:
-    from plant_cli.data.records import FileState
-    from plant_cli.runs.folder import Run
-    from plant_cli.runs.recomputing import Recomputed
-
+from plant_cli.api import ArtefactError, Column, Result, StageContext, Table
+from plant_cli.commands.options import VerifyOptions
+from plant_cli.data.records import STAGE_FILE, FileState
+from plant_cli.runs.damage import examine_run
+from plant_cli.runs.folder import Run
+from plant_cli.runs.recomputing import Recomputed, recompute
 
 SHOWN = 3  # files in a message
 
 
-class VerifyOptions(Options):
-    """Options of `verify`."""
-
-    folder: str | None = option(None, "The run folder (default: that of --run).", argument=True, path=True)
-    recompute: bool = option(True, "Compute every evaluation again from the saved predictions, and compare its figures.")
-
-
 def verify(context: StageContext, options: VerifyOptions) -> Result:
     """Hash every recorded file of a run, and compute its evaluations again; the exit code is 4 unless all is as it was written."""
-    from plant_cli.runs.damage import examine_run
-    from plant_cli.runs.folder import Run
-    from plant_cli.runs.recomputing import recompute
-
     run = Run.open(context.run_path if options.folder is None else Path(options.folder))
     before = _read_records(run)
     with context.reporter.progress("comparing files with their hashes", None, "folders") as task:
@@ -64,8 +52,6 @@ def verify(context: StageContext, options: VerifyOptions) -> Result:
 
 def _read_records(run: Run) -> dict[str, bytes]:
     """What every record of the run's stages holds now; a stage that another process moves at this moment has none."""
-    from plant_cli.data.records import STAGE_FILE
-
     found = {}
     for path in sorted(run.path.glob(f"[!.]*/{STAGE_FILE}")):
         with suppress(OSError):
@@ -127,16 +113,3 @@ def _explain(run: Path, wrong: Sequence[FileState], count: int) -> ArtefactError
         todo="restore these files, or run their stages again with --force, the earliest first; "
         "damaged checkpoints and caches need nothing: they are passed over",
     )
-
-
-SPECS = (
-    StageSpec(
-        name="verify",
-        summary="Compare every file of a run with its recorded hash, and compute its figures again from the predictions.",
-        options=VerifyOptions,
-        run=verify,
-        writes=False,
-        panel="Tools",
-        examples=("plant verify", "plant verify copied-run --no-recompute", "plant verify --format json"),
-    ),
-)

@@ -15,7 +15,7 @@ from plant_cli.api.specs import DatasetSpec
 from plant_cli.data.documents import COLUMNS, CONTROL, TEXT_KEY, Frames, tidy
 from plant_cli.data.files import name_temporary, replacing, replacing_folder, require_free
 from plant_cli.data.parquet import write_frames
-from plant_cli.data.splits import Shard
+from plant_cli.data.shares import Shard
 from plant_cli.data.tables import collect, name_beside, output_format, trim, write_table, write_text_batches
 
 Parts = dict[SplitName, pl.DataFrame]

@@ -9,7 +9,7 @@ from pathlib import Path
 from scipy.sparse import csr_array, vstack
 
 from plant_cli.api import Corpus, DataError, Reporter, SplitName, UsageError
-from plant_cli.data.splits import Shard, find_paths
+from plant_cli.data.shares import Shard, find_paths
 from plant_cli.relevance.cooccurrence import Cooccurrence, MemoryCounts, Terms
 from plant_cli.relevance.relevance_table import read_pairs, write_forms
 from plant_cli.relevance.shards import RECORD, open_shards, write_shard

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,7 +11,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from plant_cli.api.errors import ComponentError
+from plant_cli.api.options import Options
 from plant_cli.api.signals import Counts
+from plant_cli.api.specs import SignalSpec
 from plant_cli.data.blocks import cut_blocks, work_ahead
 from plant_cli.relevance.cooccurrence import Cooccurrence, CountedPairs, Ints
 
@@ -45,6 +49,24 @@ class Signal:
     needs_pairs: bool = False  # it reads `Counts.pairs`; then, too, only words that meet the label are scored
     quasi_convex: bool = False
     """For one label and one number of documents with both, values fall and then rise (or only fall) with the documents of the word."""
+
+
+def bind_signal(spec: SignalSpec, options: Options) -> Signal:
+    """A signal with its options, whose values are checked: it may come from any plugin."""
+
+    def score(counts: Counts) -> npt.NDArray[np.float64]:
+        shape = np.broadcast_shapes(*(np.shape(c) for c in (counts.docs_with_word, counts.docs_with_label, counts.docs_with_both)))
+        values = np.asarray(spec.score(counts, options), dtype=np.float64)
+        if values.shape != shape or np.isnan(values).any() or np.isposinf(values).any():
+            raise ComponentError(
+                f"the signal '{spec.name}' gave {'NaN or +inf' if values.shape == shape else f'values of shape {values.shape}'}",
+                where=f"signal '{spec.name}', {math.prod(shape)} pairs of label and word",
+                expected=f"one number for each pair, shape {shape}; -inf for a word that must not be kept",
+                todo=f"`plant plugins` says who made '{spec.name}'; choose another with --signal",
+            )
+        return values
+
+    return Signal(score=score, signed=spec.signed, needs_pairs=spec.needs_pairs, quasi_convex=spec.quasi_convex)
 
 
 STRIDE = 8  # of the sample by which values that are surely too small are recognised

@@ -18,7 +18,7 @@ from plant_cli.data.blocks import cut_blocks, work_ahead
 from plant_cli.data.files import hash_file, read_json, replacing, write_json
 from plant_cli.data.parquet import panics_as_errors, write_frames
 from plant_cli.data.records import FORMAT, require_same
-from plant_cli.data.splits import Shard, require_whole
+from plant_cli.data.shares import Shard, require_whole
 from plant_cli.relevance.cooccurrence import CACHED_PAIRS, Cooccurrence, CountedPairs, Ints, Margins
 
 RECORD, COUNTS, WORDS, LABELS = "shard.json", "counts.parquet", "counted-words.parquet", "counted-labels.parquet"

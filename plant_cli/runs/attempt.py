@@ -24,6 +24,13 @@ REFUSALS = (UsageError, RecipeError, DataError, ArtefactError, ComponentError)
 RESERVE = 64 * 2**20  # bytes given back when a stage fails, so that a lack of memory can be recorded
 
 
+def perform(context: RunContext, step: Step) -> Result:
+    """Run the function of a stage or an action, after the check that it may have."""
+    if step.spec.check is not None:
+        step.spec.check(context, step.options)
+    return step.spec.run(context, step.options)
+
+
 def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> Result:
     """Run a stage in its folder, or continue it if the context says so, and add it to the run's own recipe.
 
@@ -33,7 +40,7 @@ def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> R
     record = _begin(context, step, folder, run)
     started = time.perf_counter()
     try:
-        result = step.spec.run(context, step.options)
+        result = perform(context, step)
         if not (run.path / HEADER_NAME).exists():  # writing now would make a new run with one file
             raise ArtefactError(
                 f"the run '{run.path}' is no longer there",

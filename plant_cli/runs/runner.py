@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from plant_cli.api import Interrupted, PlantError, RecipeError, Request, Result, StageSpec, StepResult
 from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.data.records import STAGE_FILE
-from plant_cli.runs.attempt import attempt
+from plant_cli.runs.attempt import attempt, perform
 from plant_cli.runs.changes import refuse_changed_sources
 from plant_cli.runs.folder import HEADER_NAME, Run
 from plant_cli.runs.machine import find_shortage
@@ -150,7 +150,7 @@ class RequestRunner:
         started = time.perf_counter()
         context = self._open(step)
         with self._explained(resumes=False), context.reading_whole():
-            result = step.spec.run(context, step.options)
+            result = perform(context, step)
         return _report(step, result, started)
 
     def _open(self, step: Step) -> RunContext:

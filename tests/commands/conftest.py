@@ -10,10 +10,7 @@ import pytest
 from laboratory import LABELS, gold_labels, write_corpus
 
 from plant_cli.api import Options, Request, Result, SilentReporter, StageSpec, hookimpl
-from plant_cli.commands import diff as diff_stage
-from plant_cli.commands import eval as evaluation_stage
-from plant_cli.commands import significance as significance_stage
-from plant_cli.commands import verify as verify_stage
+from plant_cli.commands import SPECS
 from plant_cli.registry import Registry
 from plant_cli.runs.repetition import split_seed
 from plant_cli.runs.runner import run_stage
@@ -62,10 +59,7 @@ def played(tmp_path):
         return [
             StageSpec(name="finetune", summary="played", options=PlayedOptions, run=_finetune, sections=("data",)),
             StageSpec(name="predict", summary="played", options=PlayedOptions, run=_predict, sections=("data",)),
-            *evaluation_stage.SPECS,
-            *significance_stage.SPECS,
-            *diff_stage.SPECS,
-            *verify_stage.SPECS,
+            *(spec for spec in SPECS if spec.name in ("eval", "significance", "diff", "verify")),
         ]
 
     module.plant_register_stages = plant_register_stages

@@ -54,7 +54,7 @@ def scored(monkeypatch: pytest.MonkeyPatch) -> list[tuple[torch.Tensor, torch.Te
             found.append((hidden, network.decoder(Reading.of(hidden, mask))))
         return network
 
-    monkeypatch.setattr(networks, "load_network", watching)
+    monkeypatch.setattr("plant_cli.commands.export.load_network", watching)
     return found
 
 

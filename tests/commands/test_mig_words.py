@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from plant_cli.api import ArtefactError, DataError, UsageError
-from plant_cli.commands.mig_words import EditOptions, MigShowOptions, edit, show
+from plant_cli.commands.mig_words import edit, show
+from plant_cli.commands.options import EditOptions, MigShowOptions
 from plant_cli.data.labels import LabelTable
 from plant_cli.relevance.cooccurrence import Margins
 from plant_cli.relevance.engine import KeptWords
@@ -215,7 +216,7 @@ def test_an_edit_reads_the_relevance_that_it_waited_for(context: Any, monkeypatc
             yield
 
     take = context.input
-    monkeypatch.setattr("plant_cli.runs.lock.hold_lock", note)
+    monkeypatch.setattr("plant_cli.commands.mig_words.hold_lock", note)
     monkeypatch.setattr(type(context), "input", lambda self, name, tag=None: (read.append(True), take(name, tag))[1])
     edit(context, EditOptions(label="flu", deny=("and",)))
     assert read[0] is False

@@ -19,7 +19,6 @@ from safetensors.torch import load_file
 
 from plant_cli.api import ArtefactError, DataError, Request, SilentReporter, UsageError
 from plant_cli.data.files import read_json
-from plant_cli.network import reading_checks as languages
 from plant_cli.registry import installed
 from plant_cli.runs.runner import run_stage
 
@@ -50,7 +49,7 @@ def test_training_looks_at_the_language_of_its_documents_and_names_the_weights(
 ) -> None:
     seen: list[Any] = []
     clinic("mig")
-    monkeypatch.setattr(languages, "warn_of_languages", lambda *given: seen.append(given))
+    monkeypatch.setattr(f"plant_cli.commands.{stage.replace('-', '_')}.warn_of_languages", lambda *given: seen.append(given))
     monkeypatch.setattr(TinyBackbone, "origin", "org/model at revision abc", raising=False)
     reporter = SilentReporter()
     clinic(stage, f"{stage}.epochs=1", *(["finetune.init=random"] if stage == "finetune" else []), reporter=reporter)

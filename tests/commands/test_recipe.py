@@ -62,7 +62,7 @@ def test_what_options_alone_decide_is_refused_before_the_first_step(stage, secti
 
 
 def test_list_names_what_is_shipped(laboratory, recipe, monkeypatch):
-    monkeypatch.setattr("plant_cli.runs.recipes.shipped_recipes", lambda: {"small": recipe})
+    monkeypatch.setattr("plant_cli.commands.recipe.shipped_recipes", lambda: {"small": recipe})
     result = laboratory.run("recipe list")
     assert result.tables[0].rows == [("small", "Small.")]
 

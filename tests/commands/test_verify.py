@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from plant_cli.api import ArtefactError, Result
-from plant_cli.commands.verify import VerifyOptions, verify
+from plant_cli.commands.options import VerifyOptions
+from plant_cli.commands.verify import verify
 from plant_cli.data.files import hash_file
 from plant_cli.data.records import FileState
 from plant_cli.runs.damage import examine_run
@@ -78,7 +79,7 @@ def test_a_run_that_is_written_meanwhile_is_not_judged(run: Path, monkeypatch: p
         flip(run / "mig" / "mig.parquet")
         return examine_run(opened)
 
-    monkeypatch.setattr("plant_cli.runs.damage.examine_run", examine)
+    monkeypatch.setattr("plant_cli.commands.verify.examine_run", examine)
     with pytest.raises(ArtefactError, match="the run was written while it was verified: mig"):
         look(run)
 

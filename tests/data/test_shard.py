@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from plant_cli.api import UsageError
-from plant_cli.data.splits import Shard, find_paths, require_whole
+from plant_cli.data.shares import Shard, find_paths, require_whole
 
 
 @pytest.mark.parametrize("of", [1, 2, 7])

@@ -3,8 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from plant_cli.commands.eval import EvalOptions
-from plant_cli.commands.significance import SignificanceOptions
+from plant_cli.commands.options import EvalOptions, SignificanceOptions
 from plant_cli.evaluation.results import ScoringOptions
 
 

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import DataError, SilentReporter, Split, UsageError
 from plant_cli.data.labels import LabelTable
-from plant_cli.data.splits import Shard
+from plant_cli.data.shares import Shard
 from plant_cli.data.word_analysis import PLAIN, WordAnalyser
 from plant_cli.relevance.counter import CorpusCounter
 

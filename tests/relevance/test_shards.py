@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from plant_cli.api import ArtefactError, SignalSpec, UsageError
-from plant_cli.commands.mig import bind_signal
 from plant_cli.data.files import hash_file
 from plant_cli.registry import Registry
 from plant_cli.relevance.cooccurrence import MemoryCounts, count_terms
-from plant_cli.relevance.engine import Selection, keep_words
+from plant_cli.relevance.engine import Selection, bind_signal, keep_words
 from plant_cli.relevance.shards import Shard, merge_vocabularies, number_words, open_shards, read_record, write_shard
 
 DOCUMENTS = [["a", "a", "b"], ["b"], ["c", "c", "a"]]

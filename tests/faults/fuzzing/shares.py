@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from plant_cli.data.files import hash_file
-from plant_cli.data.splits import Shard
+from plant_cli.data.shares import Shard
 from plant_cli.relevance.cooccurrence import MemoryCounts, count_terms
 from plant_cli.relevance.shards import RECORD, open_shards, write_shard
 from tests.faults.fuzzing.inputs import Files, changed_json, mutations

@@ -1,0 +1,489 @@
+"""The options of the core's commands, as recipes, flags and help know them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import field_validator, model_validator
+
+from plant_cli.api import (
+    Choice,
+    Options,
+    SplitName,
+    UsageError,
+    choice,
+    option,
+)
+from plant_cli.data.files import SIZE_PATTERN
+from plant_cli.data.shares import Shard
+from plant_cli.evaluation.results import DEFAULT_METRICS, FEWEST, ScoringOptions, parse_gates, refuse_too_few
+from plant_cli.evaluation.targets import FORM, parse_targets
+
+SHARE = r"^\d+/\d+$"  # of a corpus, such as 2/4
+
+
+def _require_share(text: str | None) -> str | None:
+    """A share that there can be; `ValueError` if it cannot."""
+    return None if text is None else str(Shard.parse(text))
+
+
+class OutputOptions(Options):
+    """Where a corpus is written."""
+
+    output: str = option(
+        help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz), with a split column; a name without suffix: a folder.",
+        short="-O",
+        min_length=1,
+    )
+
+
+class MakeOptions(OutputOptions):
+    """Which generator runs, and how large its corpus is."""
+
+    dataset: str = option(help="A dataset plugin that generates a corpus.", argument=True)
+    documents: int | None = option(None, "Documents to generate (default: the generator's).", ge=1)
+    labels: int | None = option(None, "Labels to generate (default: the generator's).", ge=1)
+    seed: int | None = option(None, "Equal seeds give equal corpora (default: the generator's).", ge=0)
+
+
+class SplitOptions(OutputOptions):
+    """How large the splits are."""
+
+    test: float = option(0.15, "Share of the documents for test.", ge=0, lt=1)
+    validation: float = option(0.05, "Share of the documents for validation.", ge=0, lt=1)
+    seed: int = option(0, "Equal seeds give equal splits.", ge=0)
+
+
+class ConvertOptions(Options):
+    """Which corpus, and where it is written."""
+
+    path: str = option(help="The corpus: a table, or a folder of splits.", argument=True)
+    output: str = option(help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz, .zst), or a folder.", argument=True, min_length=1)
+    to: str | None = option(None, "The format to write, by the name of its dataset plugin (default: tables, as OUTPUT is named).")
+    compression: Literal["none", "gz", "zst"] = option("none", "How text files of the format are compressed.")
+    shard: str | None = option(
+        None,
+        "Only this share of the documents, such as 2/4, into the folder OUTPUT, which all shares together make one corpus.",
+        pattern=SHARE,
+    )
+
+    _is_a_share = field_validator("shard")(_require_share)
+
+
+class CheckOptions(Options):
+    """What is compared, what counts as failure, and where a cleaned copy goes."""
+
+    fail_on_warning: bool = option(
+        False, "Exit with code 4 if the table lists a warning, not only for what would stop a run. Rows that cannot be read: see --strict."
+    )
+    backbone: Choice | None = choice("backbone", None, "Compare language and length of the texts with what this backbone reads.")
+    fix: str | None = option(
+        None, "Write a cleaned copy: a table such as clean.parquet, or a folder; FIX.changes.tsv lists every change.", min_length=1
+    )
+
+
+class DriftOptions(Options):
+    """Which corpora are compared, and how much is shown."""
+
+    before: str = option(help="The earlier corpus, such as the one that a model was trained on.", argument=True)
+    after: str = option(help="The later corpus.", argument=True)
+    limit: int = option(10, "Rows of each table.", short="-l", ge=1)
+
+
+class InfoOptions(Options):
+    """Which corpus."""
+
+    name: str | None = option(None, "A named corpus, such as eurlex-4k (default: list them).", argument=True)
+    path: str | None = option(None, "A download of it, to be counted.", argument=True, path=True)
+
+
+class DiffOptions(Options):
+    """Options of `diff`."""
+
+    systems: list[str] = option(
+        ...,
+        "A and B: folder in the run (finetune-baseline), tag, another run's folder, or predictions file. Harm is what B does worse than A.",
+        argument=True,
+        path=True,
+        min_length=2,
+        max_length=2,
+    )
+    split: SplitName = option("test", "The split to compare on.")
+    k: int | None = option(None, "Compare the k highest-scored labels, not those that reach the threshold.", ge=1)
+    threshold: float | None = option(None, "Threshold of predictions files (default 0.5).")
+    label_order: str | None = option(None, "For files that number their labels: a file with a label a line, from 0.", path=True)
+    limit: int = option(10, "Documents and labels shown at either end; the files hold all.", ge=1)
+
+
+class EvalOptions(ScoringOptions):
+    """Options of `eval`."""
+
+    require: list[str] = option([], "Fail (exit code 7) unless this holds, such as 'P@5>=0.6' (repeatable).")
+    predictions: str | None = option(
+        None,
+        "Evaluate another tool's predictions: Parquet, JSON lines or CSV with doc_id, labels, scores; Annif's JSON lines; XMLRepository "
+        "sparse text; npz; label:score text; a TREC run; a table with doc_id, label, score.",
+        path=True,
+    )
+    threshold: float | None = option(
+        None, "Assign labels that score at least this (default: as tuned on validation; 0.5 for another tool)."
+    )
+    thresholds: str | None = option(
+        None, "Assign labels by thresholds that `plant thresholds` chose: its folder, its tag, or a file.", path="or name"
+    )
+
+    def check_values(self) -> None:
+        """See `Options.check_values`."""
+        parse_gates(self.require)
+        if self.threshold is not None and self.thresholds is not None:
+            raise UsageError(
+                "one threshold and a list of thresholds are given",
+                where="plant eval, options threshold and thresholds",
+                expected="one of the two",
+                todo="leave one of them out",
+            )
+
+
+class ExportOptions(Options):
+    """Options of `export`."""
+
+    folder: str = option(help="The folder to write; made if it does not exist.", argument=True, min_length=1)
+    merge: bool = option(
+        False, "Write whole weights, with the adapter merged in (bf16 where they were quantised). Default: the adapter and its base's id."
+    )
+
+
+class MigOptions(Options):
+    """Options of `mig`."""
+
+    k: int = option(1000, "Words kept for each label, at most.", ge=1)
+    min_df: int = option(2, "Words in fewer training documents than this are left out.", ge=1)
+    sign: Literal["positive", "any"] = option(
+        "positive",
+        "positive: only words that come more often with the label than without it; any: also words whose absence indicates the label.",
+    )
+    norm: Literal["label-max", "global-max", "none", "rank", "grades", "jaccard"] = option(
+        "label-max",
+        "How values become relevance in [0, 1]. none: values are only clipped to [0, 1]; global-max: divided by the largest value of all "
+        "labels (reads the counts twice); grades: the rank in 101 steps; jaccard: needs the signal mig.",
+    )
+    signal: Choice = choice("signal", "mig", "The signal that measures how strongly a word indicates a label.", was="score")
+    label_text_weight: float = option(
+        0.0,
+        "Relevance added to the words of a label's title, rarest word most, also to words that --min-df would leave out; 0: none. "
+        "0.25 helped labels with few documents on all corpora it was tried on.",
+        ge=0,
+        le=1,
+    )
+    allow_leakage: bool = option(
+        False,
+        "Count validation and test documents as well, as the public code of PLANT's authors does. Figures of such a run are too good: "
+        "plant eval and plant significance mark them.",
+    )
+    memory: str = option("2GB", "Memory for the blocks of labels under way, such as 500MB.", pattern=SIZE_PATTERN)
+    jobs: int | None = option(None, "Threads (default: --threads, else all cores).", ge=1)
+    shard: str | None = option(
+        None, "Only count, and only this share of the training documents, such as 2/4; --merge adds the shares up.", pattern=SHARE
+    )
+    merge: tuple[str, ...] = option(
+        (),
+        "A folder that --shard wrote, or a pattern such as 'shards/*/mig' (repeatable): add up these counts instead of counting.",
+        path=True,
+    )
+
+    @model_validator(mode="after")
+    def _jaccard_is_for_mig(self) -> MigOptions:
+        if self.norm == "jaccard" and self.signal.name != "mig":
+            raise ValueError(f"norm jaccard divides by the joint entropy: it needs the signal mig, not {self.signal.name}")
+        return self
+
+    @model_validator(mode="after")
+    def _a_shard_is_counted_or_merged(self) -> MigOptions:
+        if self.shard is not None and self.merge:
+            raise ValueError("a shard is either counted (--shard) or merged (--merge)")
+        if self.allow_leakage and (self.shard is not None or self.merge):
+            raise ValueError("shards are of train alone: --allow-leakage needs to count all documents at once")
+        if self.shard is not None:
+            Shard.parse(self.shard)
+        return self
+
+
+class MigShowOptions(Options):
+    """Options of `mig show`."""
+
+    label: str = option(help="A label: its id or title, or part of one; after -- if it begins with a dash.", argument=True)
+    limit: int = option(20, "Words shown.", ge=1)
+
+
+class EditOptions(Options):
+    """Options of `mig edit`."""
+
+    label: str | None = option(None, "A label: its whole id or title; after -- if it begins with a dash.", argument=True)
+    deny: tuple[str, ...] = option((), "A word that must not count for the label (repeatable).")
+    allow: tuple[str, ...] = option((), "A word and its relevance from 0 to 1, such as stroke=0.8 (repeatable).")
+    list: bool = option(False, "Show the edits of the label, or of all labels, and change nothing.")
+    clear: bool = option(False, "Drop the earlier edits of the label, or of all labels (a copy of all stays in a file beside the folder).")
+
+
+class PlanOptions(Options):
+    """What to plan."""
+
+    recipe: str | None = option(None, "The recipe: a file, or a shipped one's name (default: the run as it is).", argument=True)
+
+
+class PluginShowOptions(Options):
+    """Options of `plant plugins show`."""
+
+    name: str = option(help="A component's name, such as `minilm`.", argument=True)
+    kind: str | None = option(None, "Only this kind of component, where several share the name.")
+
+
+class PredictOptions(Options):
+    """Options of `predict`."""
+
+    systems: list[str] = option(
+        [],
+        "Systems to average, with --average: folder in the run (finetune-baseline), tag, or another run's folder. Each is loaded and "
+        "scores every label; lists that were stored before are not used.",
+        argument=True,
+        path=True,
+    )
+    average: bool = option(False, "Average the scores of the named systems, two or more; --tag names what comes out.")
+    mean: Literal["probabilities", "logits"] = option("probabilities", "What is averaged.")
+    tune: Literal["micro-F1", "macro-F1"] = option("micro-F1", "What the threshold of an average, tuned on validation, maximises.")
+    split: Literal["train", "validation", "test"] = option("test", "The split to score.")
+    top_k: int = option(100, "Labels kept of each document.", ge=1)
+    micro_batch: int = option(16, "Documents scored at once; lower it when memory runs out.", ge=1, was="batch")
+    shortlist: Choice | None = choice(
+        "shortlist", None, "Score only the labels that this proposes; needs `plant mig`. Default: every label is scored."
+    )
+    thresholds: str | None = option(
+        None,
+        "Add a column `decisions` (assign, review or reject) by thresholds that `plant thresholds` chose: its folder, its tag, or a file.",
+        path="or name",
+    )
+    auc: bool = option(False, "Keep the score of every label, 4 bytes each, so that `plant eval` can report AUC.")
+    cache_limit: float = option(
+        8.0,
+        "Disk for the cached hidden states of the split, in GB (frozen backbones only): other systems and seeds of the run read them, too.",
+        ge=0,
+    )
+    auc_disk: str = option("20GB", "Disk space that these scores, or those of an average, may take, such as 500MB.", pattern=SIZE_PATTERN)
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether only the labels of a shortlist are scored."""
+        return self.shortlist is not None and self.shortlist.name != "none"
+
+    def check_values(self) -> None:
+        """See `Options.check_values`."""
+        _refuse_loose_names(self)
+
+
+def _refuse_loose_names(options: PredictOptions) -> None:
+    names, where = options.systems, "plant predict " + " ".join(options.systems)
+    repeated = [name for name in names if names.count(name) > 1]
+    if bool(names) == options.average and not repeated and len(names) != 1:
+        return
+    if repeated:
+        raise UsageError(f"'{repeated[0]}' is given twice", where=where, expected="different systems", todo="name each system once")
+    if not options.average:
+        raise UsageError(
+            "systems are named, but not what to do with them",
+            where=where,
+            expected="--average and two or more systems, or none: then the network of this run, or of --tag, predicts",
+            todo="add --average --tag ensemble, or leave the names out (a corpus that moved: --path)",
+        )
+    raise UsageError(
+        f"there is nothing to average: {len(names)} system is named" if names else "there is nothing to average: no system is named",
+        where=where,
+        expected="two systems or more",
+        todo="plant predict finetune finetune-baseline --average --tag ensemble",
+    )
+
+
+class QuickstartOptions(Options):
+    """Options of `quickstart`."""
+
+    backbone: str | None = option(None, "The backbone (default: minilm where its weights are installed, else tiny).")
+
+
+class NameOptions(Options):
+    """Which recipe."""
+
+    recipe: str = option(help="A recipe file, or the name of a shipped recipe.", argument=True)
+
+
+class CopyOptions(NameOptions):
+    """Which recipe, and where to."""
+
+    file: str | None = option(None, "The file to write (default: the recipe's name in the working directory).", argument=True)
+
+
+MOST_DOCUMENTS = 100
+
+
+class ReportOptions(Options):
+    """Options of `report`."""
+
+    systems: list[str] = option(
+        [],
+        "The system to judge, then those to compare it with: a run's folder, a stage's folder in one, or a folder (finetune-baseline) or "
+        "tag in --run. Each must be evaluated. Default: the one without a tag in --run.",
+        argument=True,
+        path=True,
+    )
+    output: str = option("report.html", "The page: one HTML file that fetches nothing.", short="-O", min_length=1)
+    figures: str | None = option(
+        None, "Write every figure here, too, as SVG and PNG, and the headline in LaTeX and Markdown.", min_length=1
+    )
+    tables: str | None = option(None, "Write the headline in LaTeX and Markdown here (default: beside the figures).", min_length=1)
+    documents: int = option(
+        10, "Documents shown with their evidence, which loads the model; 0: none, and no text on the page.", ge=0, le=MOST_DOCUMENTS
+    )
+    permutations: int = option(10000, "Random swaps behind p of differences (approximate randomisation).", ge=1)
+    paper: bool = option(False, "Mark differences by the published rule, as `plant significance --paper` does.")
+
+
+class RunOptions(Options):
+    """Which recipe, and with how many seeds."""
+
+    recipe: str = option(help="The recipe: a file, or the name of a shipped one.", argument=True)
+    seeds: int = option(1, "Train with this many seeds, counted from the recipe's; stages that do not depend on the seed run once.", ge=1)
+
+
+class SignificanceOptions(ScoringOptions):
+    """Options of `significance`."""
+
+    systems: list[str] = option(
+        ...,
+        "A, then the systems to compare it with: folder in the run (finetune-baseline), tag, another run's folder, or predictions file. "
+        "A positive difference means that A is better.",
+        argument=True,
+        path=True,
+        min_length=1,
+    )
+    metric: list[str] = option([], f"Only this metric (repeatable). Default: {', '.join(DEFAULT_METRICS)}.", short="-m")
+    bootstrap: int = option(1000, "Resamples of the documents behind the intervals of the differences.", ge=1)
+    permutations: int = option(10000, "Random swaps behind p (approximate randomisation); p is at least 1/(1 + this).", ge=1)
+    require: list[str] = option(
+        [], "Fail (exit code 7) unless A is better with 'p<0.05' (all metrics), 'p[P@5]<0.05', or by 'difference[P@5]>=0.01' (repeatable)."
+    )
+    paper: bool = option(
+        False,
+        "Report by the published rule: mean gain and plain percentiles of the replicates; Wilcoxon over documents for P@k and R@k, over "
+        "replicates for F1 and AUC (there p shrinks with their number).",
+    )
+    seeds: int | None = option(
+        None, "Compare means over this many seeds, as `plant run --seeds` trains them; one system alone: only its spread.", ge=2
+    )
+
+    @model_validator(mode="after")
+    def _one_system_has_only_a_spread(self) -> SignificanceOptions:
+        if len(self.systems) < 2 and self.seeds is None:
+            raise ValueError(
+                f"there is nothing to compare {self.systems[0]} with: name two or more, A first, as in "
+                "`plant significance finetune finetune-baseline`, or give --seeds"
+            )
+        return self
+
+    def check_values(self) -> None:
+        """See `Options.check_values`."""
+        _refuse_repeated(self.systems)
+        parse_gates(self.require)
+
+
+def _refuse_repeated(systems: list[str]) -> None:
+    repeated = sorted({name for name in systems if systems.count(name) > 1})
+    if repeated:
+        raise UsageError(
+            f"'{repeated[0]}' is given twice",
+            where="plant significance " + " ".join(systems),
+            expected="different systems",
+            todo="name each system once, A first",
+        )
+
+
+FEW, MANY = 10, 100  # labels of a text that are looked at
+
+
+class SuggestOptions(Options):
+    """Options of `suggest`."""
+
+    path: str | None = option(
+        None,
+        "Texts to label: a table, which needs no labels; a .txt file or a folder of them; or - for one text on standard input.",
+        argument=True,
+    )
+    text: str | None = option(None, "One text to label, instead of a table.")
+    top_k: int | None = option(None, f"Labels suggested for each text, at most (default: {FEW}; with --assigned {MANY}).", ge=1)
+    assigned: bool = option(False, "Only labels that reach the threshold tuned on validation.")
+    thresholds: str | None = option(
+        None,
+        "Decide by thresholds that `plant thresholds` chose (its folder, its tag, or a file), and say of each label whether to assign, to "
+        "review or to reject it.",
+        path="or name",
+    )
+    micro_batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1, was="batch")
+    why: bool = option(
+        False, "Say why each label is suggested: how much the network and each scorer add, and by which words, title or training documents."
+    )
+    text_column: str | None = option(None, "The column that holds the texts, or several (default: as in the run's corpus).")
+    encoding: str | None = option(None, "Encoding of the texts (default: UTF-8, or that of the run's corpus where they are not UTF-8).")
+    id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).")
+    output: str | None = option(
+        None,
+        "Write the suggestions to this table. In .csv and .tsv each has a row of its own (doc_id, rank, label, title, score, threshold, "
+        "assigned); in .jsonl and .parquet each document has one, with lists.",
+        short="-O",
+        min_length=1,
+    )
+
+
+class ThresholdOptions(Options):
+    """Options of `thresholds`."""
+
+    system: str | None = option(
+        None,
+        "Whose decisions: folder in the run (finetune-baseline), tag, or a file of any tool's predictions of validation. Default: the "
+        "network of this run, or of --tag.",
+        argument=True,
+        path="or name",
+    )
+    target: list[str] = option(
+        [],
+        f"What labels that are assigned without a person are to reach: {FORM}: the recall is then that of assigned and reviewed labels.",
+    )
+    review: float = option(
+        0.1,
+        "Labels that are not assigned are reviewed from this probability on. Not used when --target names both a precision and a recall.",
+        ge=0,
+        le=1,
+    )
+    measure: SplitName | None = option(None, "Measure the decisions on this split, too, such as test; nothing is chosen by it.")
+    measure_predictions: str | None = option(None, "A file with the predictions of that split, for a system that is a file.", path=True)
+    bootstrap: int = option(1000, f"Resamples of the documents behind the intervals, {FEWEST} or more; 0: no intervals.", ge=0)
+    level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
+
+    @field_validator("bootstrap")
+    @classmethod
+    def _refuse_too_few(cls, value: int) -> int:
+        return refuse_too_few(value)
+
+    def check_values(self) -> None:
+        """See `Options.check_values`."""
+        parse_targets(self.target)
+        if self.measure == "validation":
+            raise UsageError(
+                "validation is always measured, each document by thresholds that were chosen without it",
+                where="plant thresholds, option measure",
+                expected="another split, such as test",
+                todo="leave --measure out",
+            )
+
+
+class VerifyOptions(Options):
+    """Options of `verify`."""
+
+    folder: str | None = option(None, "The run folder (default: that of --run).", argument=True, path=True)
+    recompute: bool = option(True, "Compute every evaluation again from the saved predictions, and compare its figures.")

@@ -1,0 +1,47 @@
+"""What a command needs before it begins, looked up before its module is imported: torch takes seconds."""
+
+from __future__ import annotations
+
+from plant_cli.api import ArtefactError, StageContext
+from plant_cli.commands.options import EvalOptions, PredictOptions, SuggestOptions
+from plant_cli.training.options import FinetuneOptions, PretrainOptions
+
+
+def require_relevance(context: StageContext, options: PretrainOptions) -> None:
+    """For `pretrain-attn`."""
+    context.corpus()
+    context.input("mig", options.relevance)
+
+
+def require_planted(context: StageContext, options: FinetuneOptions) -> None:
+    """For `finetune`: the planted attention, which needs relevance first."""
+    context.corpus()
+    if not options.network:
+        return
+    try:
+        planting = options.init == "planted"
+        if options.needs_relevance or (planting and context.find_input("pretrain-attn", options.planted) is None):
+            context.input("mig")
+        if planting:
+            context.input("pretrain-attn", options.planted)
+    except ArtefactError as error:
+        error.todo += "; `plant finetune --no-network` needs no earlier stage"
+        raise
+
+
+def require_trained(context: StageContext, options: PredictOptions) -> None:
+    """For `predict`; the members of an average are looked up one by one."""
+    context.corpus()
+    if not options.average:
+        context.input("finetune", context.tag)
+
+
+def require_corpus(context: StageContext, options: EvalOptions) -> None:
+    """For `eval`, which makes missing predictions itself."""
+    context.corpus()
+
+
+def require_model(context: StageContext, options: SuggestOptions) -> None:
+    """For `suggest`."""
+    context.corpus()
+    context.input("finetune", context.tag)
