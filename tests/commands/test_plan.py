@@ -141,7 +141,7 @@ def test_what_does_not_fit_is_reported_with_the_micro_batch_that_does(clinic: An
     first = clinic("plan", "finetune.micro_batch=8").data["finetune"]
     assert first["micro_batch"] == 8
     monkeypatch.setattr("plant_cli.training.planning.resident_memory", lambda: first["memory"]["process and texts"])
-    monkeypatch.setattr("plant_cli.training.planning.free_memory", lambda hardware: first["peak_bytes"] - 1)
+    monkeypatch.setattr("plant_cli.commands.plan.free_memory", lambda hardware: first["peak_bytes"] - 1)
     result = clinic("plan", "finetune.micro_batch=8")
     assert 0 < result.data["finetune"]["micro_batch"] < 8
     assert any("finetune does not fit: --micro-batch " in note for note in result.tables[-1].notes)
