@@ -28,8 +28,12 @@ from plant_cli.api.errors import (
     ResourceError,
     TrainingError,
     UsageError,
+    damaged_file,
+    exclusive_options,
     first_line,
+    missing_column,
     near_names,
+    refuse_repeated,
 )
 from plant_cli.api.hooks import hookimpl
 from plant_cli.api.metrics import AllScores, Hierarchy, Metric, MetricInput, MetricValue, WeightedMetric

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
 
 
 class PlantError(Exception):
@@ -87,6 +89,38 @@ class Interrupted(PlantError):
     """The user (or the system) asked to stop; what was done so far is saved."""
 
     exit_code = 130
+
+
+@contextmanager
+def naming_command(command: str) -> Iterator[None]:
+    """Name the command in errors of the block that name no place."""
+    try:
+        yield
+    except PlantError as error:
+        error.where = error.where or command
+        raise
+
+
+def damaged_file(what: str, why: str, path: Path, *, todo: str, expected: str = "the file as it was written") -> ArtefactError:
+    """For a file of a run that is not what was written: `damaged_file("the decision threshold", "it lacks a key", path, todo=…)`."""
+    return ArtefactError(f"{what} is damaged: {why}", where=str(path), expected=expected, todo=todo)
+
+
+def missing_column(name: str, columns: Iterable[str], *, where: str, todo: str) -> DataError:
+    """For a table without a column; the names of its columns are compared with the wanted one."""
+    return DataError(f"there is no column '{name}'", where=where, expected=near_names(name, columns), todo=todo)
+
+
+def exclusive_options(first: str, second: str, *, why: str = "", todo: str = "leave one of them out") -> UsageError:
+    """For two options, or two values of options, that exclude each other."""
+    return UsageError(f"{first} and {second} exclude each other" + (f": {why}" if why else ""), expected="one of the two", todo=todo)
+
+
+def refuse_repeated(names: Sequence[str], what: str) -> None:
+    """Refuse a list in which a name is given twice: `refuse_repeated(options.systems, "system")`."""
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise UsageError(f"'{repeated}' is given twice", expected=f"different {what}s", todo=f"name each {what} once")
 
 
 def first_line(error: BaseException) -> str:

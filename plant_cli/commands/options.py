@@ -12,7 +12,9 @@ from plant_cli.api import (
     SplitName,
     UsageError,
     choice,
+    exclusive_options,
     option,
+    refuse_repeated,
 )
 from plant_cli.data.files import SIZE_PATTERN
 from plant_cli.data.shares import Shard
@@ -136,12 +138,7 @@ class EvalOptions(ScoringOptions):
         """See `Options.check_values`."""
         parse_gates(self.require)
         if self.threshold is not None and self.thresholds is not None:
-            raise UsageError(
-                "one threshold and a list of thresholds are given",
-                where="plant eval, options threshold and thresholds",
-                expected="one of the two",
-                todo="leave one of them out",
-            )
+            raise exclusive_options("--threshold", "--thresholds")
 
 
 class ExportOptions(Options):
@@ -277,29 +274,19 @@ class PredictOptions(Options):
 
     def check_values(self) -> None:
         """See `Options.check_values`."""
-        _refuse_loose_names(self)
-
-
-def _refuse_loose_names(options: PredictOptions) -> None:
-    names, where = options.systems, "plant predict " + " ".join(options.systems)
-    repeated = [name for name in names if names.count(name) > 1]
-    if bool(names) == options.average and not repeated and len(names) != 1:
-        return
-    if repeated:
-        raise UsageError(f"'{repeated[0]}' is given twice", where=where, expected="different systems", todo="name each system once")
-    if not options.average:
-        raise UsageError(
-            "systems are named, but not what to do with them",
-            where=where,
-            expected="--average and two or more systems, or none: then the network of this run, or of --tag, predicts",
-            todo="add --average --tag ensemble, or leave the names out (a corpus that moved: --path)",
-        )
-    raise UsageError(
-        f"there is nothing to average: {len(names)} system is named" if names else "there is nothing to average: no system is named",
-        where=where,
-        expected="two systems or more",
-        todo="plant predict finetune finetune-baseline --average --tag ensemble",
-    )
+        refuse_repeated(self.systems, "system")
+        if self.systems and not self.average:
+            raise UsageError(
+                "systems are named, but not what to do with them",
+                expected="--average and two or more systems, or none: then the network of this run, or of --tag, predicts",
+                todo="add --average --tag ensemble, or leave the names out (a corpus that moved: --path)",
+            )
+        if self.average and len(self.systems) < 2:
+            raise UsageError(
+                f"there is nothing to average: {len(self.systems) or 'no'} system is named",
+                expected="two systems or more",
+                todo="plant predict finetune finetune-baseline --average --tag ensemble",
+            )
 
 
 class QuickstartOptions(Options):
@@ -389,19 +376,8 @@ class SignificanceOptions(ScoringOptions):
 
     def check_values(self) -> None:
         """See `Options.check_values`."""
-        _refuse_repeated(self.systems)
+        refuse_repeated(self.systems, "system")
         parse_gates(self.require)
-
-
-def _refuse_repeated(systems: list[str]) -> None:
-    repeated = sorted({name for name in systems if systems.count(name) > 1})
-    if repeated:
-        raise UsageError(
-            f"'{repeated[0]}' is given twice",
-            where="plant significance " + " ".join(systems),
-            expected="different systems",
-            todo="name each system once, A first",
-        )
 
 
 FEW, MANY = 10, 100  # labels of a text that are looked at
@@ -476,7 +452,7 @@ class ThresholdOptions(Options):
         if self.measure == "validation":
             raise UsageError(
                 "validation is always measured, each document by thresholds that were chosen without it",
-                where="plant thresholds, option measure",
+                where="--measure",
                 expected="another split, such as test",
                 todo="leave --measure out",
             )

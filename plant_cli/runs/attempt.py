@@ -11,6 +11,7 @@ from typing import Any, Never
 
 from plant_cli.api import ArtefactError, ComponentError, DataError, GateFailed, Interrupted, PlantError, RecipeError, Result, UsageError
 from plant_cli.api.context import command_for
+from plant_cli.api.errors import naming_command
 from plant_cli.data.files import remove, replacing
 from plant_cli.data.records import StageRecord, plain_values
 from plant_cli.runs.changes import hash_sources, stage_key
@@ -26,9 +27,10 @@ RESERVE = 64 * 2**20  # bytes given back when a stage fails, so that a lack of m
 
 def perform(context: RunContext, step: Step) -> Result:
     """Run the function of a stage or an action, after the check that it may have."""
-    if step.spec.check is not None:
-        step.spec.check(context, step.options)
-    return step.spec.run(context, step.options)
+    with naming_command(f"plant {step.spec.name}"):
+        if step.spec.check is not None:
+            step.spec.check(context, step.options)
+        return step.spec.run(context, step.options)
 
 
 def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> Result:

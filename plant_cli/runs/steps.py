@@ -25,6 +25,7 @@ from plant_cli.api import (
     near_names,
 )
 from plant_cli.api.context import NAME_RULE, names_folder
+from plant_cli.api.errors import naming_command
 from plant_cli.api.options import SHARED_SECTIONS, consent_options, former_names
 from plant_cli.api.specs import KINDS, kind_of
 from plant_cli.data.records import StageRecord
@@ -358,7 +359,8 @@ def _build(model: type[OptionsT], layer: RecipeLayer, part: str, shown: str) -> 
 
 def _check_values(options: Options, layer: RecipeLayer, shown: str) -> None:
     try:
-        options.check_values()
+        with naming_command(f"plant {shown}"):
+            options.check_values()
     except UsageError as error:
         origin = layer.origins.get((OWN,), FLAGS)
         if origin == FLAGS:

@@ -1,6 +1,11 @@
-"""Hints from known names, and what others' errors say."""
+"""Hints from known names, what others' errors say, and errors that recur."""
 
-from plant_cli.api import first_line, near_names
+from pathlib import Path
+
+import pytest
+
+from plant_cli.api import UsageError, damaged_file, exclusive_options, first_line, missing_column, near_names, refuse_repeated
+from plant_cli.api.errors import naming_command
 
 
 def test_near_names_are_found_whatever_their_case() -> None:
@@ -18,3 +23,31 @@ def test_the_first_line_of_what_an_error_says() -> None:
     assert first_line(ValueError("\n one\ntwo")) == "one"
     assert first_line(ValueError("x" * 9_000)) == "x" * 200
     assert first_line(ValueError(" ")) == first_line(ValueError()) == "ValueError"
+
+
+def test_what_recurs_has_four_parts() -> None:
+    errors = [
+        damaged_file("the list", "it lacks a key", Path("a.json"), todo="run it again"),
+        missing_column("txt", ["text", "labels"], where="a.csv", todo="name it with --text-column"),
+        exclusive_options("--one", "--other"),
+        exclusive_options("--one", "--other", why="both choose", todo="leave --one out"),
+    ]
+    assert [(error.exit_code, error.what, error.where, error.expected, error.todo) for error in errors] == [
+        (4, "the list is damaged: it lacks a key", "a.json", "the file as it was written", "run it again"),
+        (4, "there is no column 'txt'", "a.csv", "did you mean 'text'?", "name it with --text-column"),
+        (2, "--one and --other exclude each other", "", "one of the two", "leave one of them out"),
+        (2, "--one and --other exclude each other: both choose", "", "one of the two", "leave --one out"),
+    ]
+
+
+def test_a_name_that_is_given_twice_is_refused() -> None:
+    refuse_repeated(["a", "b"], "system")
+    with pytest.raises(UsageError, match="'b' is given twice"):
+        refuse_repeated(["a", "b", "b"], "system")
+
+
+def test_an_error_without_a_place_names_the_command() -> None:
+    for where, shown in (("", "plant eval"), ("a.csv", "a.csv")):
+        with pytest.raises(UsageError) as caught, naming_command("plant eval"):
+            raise UsageError("no", where=where, expected="yes", todo="again")
+        assert caught.value.where == shown
