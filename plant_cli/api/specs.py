@@ -39,6 +39,14 @@ class StageSpec(Spec):
             that is thrown away. A stage without it is run by the first process alone.
         feeds: names of stages that read its results. In a recipe it runs before them, even if all its sections stand later.
         seeded: true if what it leaves depends, by itself or through its inputs, on the seed of training: `plant run --seeds` repeats it.
+        system: its part in a trained system, which is all stages of one tag. `trains`: it makes the system, and its folder names it.
+            `scores`: it keeps the scores of the system of its tag. `measures`: its folder names that system, too.
+        judges: true if it judges the system of its own tag if there is one, else the one without a tag.
+        compares: true if it compares the systems that its option `systems` names, over as many seeds as its option `seeds` says:
+            `plant run --seeds` runs it once, over all seeds, and adds one to a recipe that has none.
+        figures: JSON files in its folder that `plant verify` computes again.
+        locks: true for an action that locks the run itself, and so cannot be a step of a recipe.
+        order: its place in `plant --help`; equal ones by name.
         panel: heading under which `plant --help` lists it.
         examples: one or two whole command lines for `--help`.
     """
@@ -53,6 +61,12 @@ class StageSpec(Spec):
     parallel: bool = False
     feeds: tuple[str, ...] = ()
     seeded: bool = False
+    system: Literal["trains", "scores", "measures"] | None = None
+    judges: bool = False
+    compares: bool = False
+    figures: tuple[str, ...] = ()
+    locks: bool = False
+    order: int = 100
     panel: str = "Stages"
     examples: tuple[str, ...] = ()
 

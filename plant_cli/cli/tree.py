@@ -79,7 +79,6 @@ def _line(error: Any, command: str) -> str:
     return " ".join(error.ctx.get_usage().split()).removeprefix("Usage: ") if error.ctx else f"{command} [OPTIONS] …"
 
 
-WORKFLOW = ("mig", "pretrain-attn", "finetune", "predict", "eval", "significance", "thresholds", "run", "quickstart")
 HEADINGS = {"data": "Corpus", "model": "Network", "machine": "Machine", GENERAL: "Run and output"}
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 PANELS = ("Stages", "Corpus", "Tools")
@@ -98,9 +97,10 @@ class StageGroup(Explained, TyperGroup):
         self.specs = {s.name.removeprefix(prefix): s for s in specs if s.name.startswith(prefix)}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """First words of the commands: those of the workflow in its order, then the others by name."""
-        order = {name: position for position, name in enumerate(WORKFLOW)}
-        return sorted({name.split()[0] for name in self.specs}, key=lambda name: (order.get(name, len(order)), name))
+        """First words of the commands, by the order of their specs, then by name."""
+        order = {name: spec.order for name, spec in self.specs.items()}
+        last = StageSpec.order
+        return sorted({name.split()[0] for name in self.specs}, key=lambda name: (order.get(name, last), name))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Build one command; None if there is no such name."""

@@ -138,6 +138,7 @@ SPECS = (
         run="plant_cli.commands.diff:run",
         help="Write documents.parquet, labels.tsv and diff.json, and show where harm and gain are greatest.",
         sections=("machine",),
+        figures=("diff.json",),
         examples=("plant diff finetune-baseline finetune", "plant diff old-run finetune --k 5 --limit 20"),
     ),
     StageSpec(
@@ -159,6 +160,10 @@ SPECS = (
         sections=("data", "machine"),
         feeds=("significance", "report"),
         seeded=True,
+        system="measures",
+        judges=True,
+        figures=("metrics.json", "intervals.json"),
+        order=5,
         examples=("plant eval --bootstrap 1000", "plant eval --tag omikuji --predictions omikuji.parquet data.parquet"),
     ),
     StageSpec(
@@ -186,6 +191,8 @@ SPECS = (
         feeds=("thresholds", "predict", "eval", "significance", "diff", "report", "export", "suggest"),
         parallel=True,
         seeded=True,
+        system="trains",
+        order=3,
         examples=("plant finetune", "plant finetune --no-network --scorers words,titles data.parquet"),
     ),
     StageSpec(
@@ -197,6 +204,7 @@ SPECS = (
         help="Count, score and keep the best words of every label; write `mig.parquet`, `words.parquet` and `labels.parquet`.",
         sections=("data", "machine"),
         feeds=("pretrain-attn", "finetune"),
+        order=1,
         examples=(
             "plant mig --k 1000 data.parquet",
             "plant mig corpus.csv --text-column abstract --labels-column subjects",
@@ -220,6 +228,7 @@ SPECS = (
         run="plant_cli.commands.mig_words:edit",
         help="The same command twice changes nothing more.",
         writes=False,
+        locks=True,
         examples=("plant mig edit E11.9 --deny patient --allow insulin=0.8",),
     ),
     StageSpec(
@@ -262,6 +271,8 @@ SPECS = (
         feeds=("eval", "significance", "diff", "report"),
         parallel=True,
         seeded=True,
+        system="scores",
+        order=4,
         examples=(
             "plant predict",
             "plant predict --auc --auc-disk 5GB",
@@ -280,6 +291,7 @@ SPECS = (
         feeds=("finetune",),
         parallel=True,
         seeded=True,
+        order=2,
         examples=("plant pretrain-attn", "plant pretrain-attn --backbone tiny --set model.backbone.hidden=64"),
     ),
     StageSpec(
@@ -291,6 +303,8 @@ SPECS = (
         sections=("machine",),
         writes=False,
         takes=("force", "resume"),
+        locks=True,
+        order=9,
         examples=("plant quickstart",),
     ),
     StageSpec(
@@ -354,6 +368,8 @@ SPECS = (
         writes=False,
         parallel=True,
         takes=("force", "resume"),
+        locks=True,
+        order=8,
         examples=("plant run quickstart", "plant run recipe.yaml --run my-run --set finetune.epochs=3", "plant run recipe.yaml --seeds 5"),
     ),
     StageSpec(
@@ -364,6 +380,9 @@ SPECS = (
         help="Test each metric, correct over metrics and systems, and write significance.json; then check what was required.",
         sections=("machine",),
         feeds=("report",),
+        compares=True,
+        figures=("significance.json",),
+        order=6,
         examples=(
             "plant significance finetune finetune-baseline",
             "plant significance finetune other-tool.parquet --metric P@5",
@@ -391,6 +410,9 @@ SPECS = (
         sections=("data", "machine"),
         feeds=("eval", "suggest"),
         seeded=True,
+        judges=True,
+        figures=("thresholds.json", "decisions.json"),
+        order=7,
         examples=(
             "plant thresholds --target precision=0.9",
             "plant thresholds --target precision=0.9 --target recall=0.95 --measure test",

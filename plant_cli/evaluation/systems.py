@@ -20,7 +20,7 @@ from plant_cli.api.specs import MetricSpec
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.evaluation.counters import Floats, ScoreTable
 from plant_cli.evaluation.gold import Gold
-from plant_cli.runs.changes import STAGE_OF_SYSTEM, split_folder
+from plant_cli.runs.changes import match_system, split_folder
 from plant_cli.runs.folder import Run, StageFolder
 from plant_cli.runs.repetition import mark_seed, split_seed
 from plant_cli.scoring.decisions import THRESHOLDS, Thresholds, describe_tuning, read_thresholds
@@ -74,7 +74,7 @@ class Location:
 
 def locate(name: str) -> Location:
     """What a name means: a folder of the run (`finetune-baseline`), a tag (`baseline`), a folder of another run, or a file."""
-    path, stage = Path(name), STAGE_OF_SYSTEM.fullmatch(name)
+    path, stage = Path(name), match_system(name)
     if stage:
         return Location(name=name, tag=stage["tag"])
     if path.is_file():

@@ -7,19 +7,28 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from plant_cli.api import ArtefactError, Options
+from plant_cli.api import ArtefactError, Options, StageSpec
 from plant_cli.data.files import hash_file, hash_json
 from plant_cli.data.records import StageRecord
+from plant_cli.registry import installed
 from plant_cli.runs.folder import HEADER_NAME, Run, StageFolder
 from plant_cli.runs.repetition import find_input_tag, split_seed
 
-SYSTEM = ("finetune", "predict")  # stages that a system consists of
-STAGE_OF_SYSTEM = re.compile(r"(?:finetune|predict|eval)(?:-(?P<tag>.+))?")
+
+def stages_of_systems(*parts: str) -> list[str]:
+    """The stages that have one of these parts in a trained system (`StageSpec.system`)."""
+    return [spec.name for spec in installed().specs(StageSpec) if spec.system in parts]
+
+
+def match_system(name: str) -> re.Match[str] | None:
+    """The folder of a system's stage, such as `finetune-baseline`, with its group `tag`; None for another name."""
+    stages = "|".join(map(re.escape, stages_of_systems("trains", "scores", "measures")))
+    return re.fullmatch(rf"(?:{stages})(?:-(?P<tag>.+))?", name)
 
 
 def split_folder(path: Path) -> tuple[Path, str | None]:
     """The run and the tag of a folder, which is a run or a stage in one."""
-    stage = STAGE_OF_SYSTEM.fullmatch(path.name)
+    stage = match_system(path.name)
     return (path.parent, stage["tag"]) if stage and (path.parent / HEADER_NAME).exists() else (path, None)
 
 
@@ -37,7 +46,8 @@ def hash_source(path: Path) -> str | None:
     run, tag = split_folder(path)
     if not (run / HEADER_NAME).exists():
         return None
-    return hash_json({name: _hash_stage(run / (f"{name}-{tag}" if tag else name)) for name in SYSTEM})
+    hashes = {name: _hash_stage(run / (f"{name}-{tag}" if tag else name)) for name in stages_of_systems("trains", "scores")}
+    return hash_json({name: known for name, known in hashes.items() if known is not None})
 
 
 def _hash_stage(path: Path) -> str | None:
@@ -50,8 +60,6 @@ def _hash_stage(path: Path) -> str | None:
 
 
 Sections = Mapping[str, Mapping[str, Any]]
-
-JUDGES = ("eval", "thresholds")  # they judge the system of their own tag, if there is one
 
 # The place of a file and the device do not change the results: contents are compared by their hashes.
 INDIFFERENT = {"data": ("path",), "machine": ("device", "threads")}
@@ -90,7 +98,7 @@ def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
             stale.append(f"its input '{name}' has changed")
         elif (tag := find_input_tag(run, other.stage, other.tag, record.tag)) != other.tag:
             stale.append(f"its input '{name}' is of another seed than '{run.stage(other.stage, tag).name}'")
-        elif other.stage in SYSTEM and (own := _find_own_system(record, other.tag, run)) is not None:
+        elif other.stage in stages_of_systems("trains", "scores") and (own := _find_own_system(record, other.tag, run)) is not None:
             stale.append(f"it judged '{name}', but '{own}' has its tag now")
     return stale
 
@@ -98,10 +106,11 @@ def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
 def _find_own_system(record: StageRecord, judged: str | None, run: Run) -> str | None:
     """The system with the tag of a judging stage, if that stage judged the untagged system because no other existed then."""
     variant = split_seed(record.tag)[0]
-    if record.stage not in JUDGES or record.options.get("system") is not None or variant is None or split_seed(judged)[0] is not None:
+    judges = record.stage in [spec.name for spec in installed().specs(StageSpec) if spec.judges]
+    if not judges or record.options.get("system") is not None or variant is None or split_seed(judged)[0] is not None:
         return None
-    tags = dict.fromkeys([record.tag, variant])
-    return next((folder.name for tag in tags for stage in SYSTEM if (folder := run.stage(stage, tag)).record() is not None), None)
+    tags, stages = dict.fromkeys([record.tag, variant]), stages_of_systems("trains", "scores")
+    return next((folder.name for tag in tags for stage in stages if (folder := run.stage(stage, tag)).record() is not None), None)
 
 
 def trace_stale(name: str, run: Run) -> dict[str, list[str]]:

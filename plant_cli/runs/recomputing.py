@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from plant_cli.api import Interrupted, PlantError, Request, Runner, SilentReporter
+from plant_cli.api import Interrupted, PlantError, Request, Runner, SilentReporter, StageSpec
 from plant_cli.data.files import read_json
 from plant_cli.data.records import StageRecord
 from plant_cli.runs.changes import hash_source
 from plant_cli.runs.folder import Run
 from plant_cli.runs.session import Interruption
 
-FIGURES: Mapping[str, tuple[str, ...]] = {
-    "eval": ("metrics.json", "intervals.json"),
-    "significance": ("significance.json",),
-    "diff": ("diff.json",),
-    "thresholds": ("thresholds.json", "decisions.json"),
-}
 TOLERANCE = 1e-9  # another processor sums in another order
 
 
@@ -42,14 +36,17 @@ class Recomputed:
 
 def recompute(run: Run, request: Request, runner: Runner) -> Iterator[Recomputed]:
     """Compute every finished evaluation of a run again from its predictions, in a folder that is thrown away; the run does not change."""
+    figures = {spec.name: spec.figures for spec in request.registry.specs(StageSpec) if spec.figures}
     with Interruption(lambda _: request.reporter.note("stopping after this evaluation")) as interruption:
         for folder in run.stages():
             record = folder.record()
-            if record is None or record.status != "done" or record.stage not in FIGURES:
+            if record is None or record.status != "done" or record.stage not in figures:
                 continue
             reason = _find_hindrance(run, record)
             result = (
-                Recomputed(folder=folder.name, reason=reason) if reason else _recompute_stage(run, folder.path, record, request, runner)
+                Recomputed(folder=folder.name, reason=reason)
+                if reason
+                else _recompute_stage(run, folder.path, record, request, runner, figures[record.stage])
             )
             if interruption.requested:
                 raise Interrupted(
@@ -71,7 +68,7 @@ def _find_hindrance(run: Run, record: StageRecord) -> str:
     return f"'{changed[0]}' is not what it was computed from" if changed else ""
 
 
-def _recompute_stage(run: Run, folder: Path, record: StageRecord, request: Request, runner: Runner) -> Recomputed:
+def _recompute_stage(run: Run, folder: Path, record: StageRecord, request: Request, runner: Runner, figures: Sequence[str]) -> Recomputed:
     options = {**record.options, **({"require": []} if "require" in record.options else {})}
     flags = {record.stage: options, **record.sections}
     with TemporaryDirectory(prefix="plant-verify-") as scratch:
@@ -83,7 +80,7 @@ def _recompute_stage(run: Run, folder: Path, record: StageRecord, request: Reque
             raise
         except PlantError as error:
             return Recomputed(folder=folder.name, reason=error.what)
-        pairs = [pair for name in FIGURES[record.stage] for pair in _pair_files(folder, copy / folder.name, name)]
+        pairs = [pair for name in figures for pair in _pair_files(folder, copy / folder.name, name)]
     different = tuple(f"{place} {ours}, again {theirs}" for place, ours, theirs in pairs if not _is_same(ours, theirs))
     return Recomputed(folder=folder.name, numbers=len(pairs), different=different)
 

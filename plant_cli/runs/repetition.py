@@ -37,9 +37,6 @@ def find_input_tag(run: Run, stage: str, tag: str | None, reader: str | None) ->
     return tag if run.stage(stage, seeded).record() is None else seeded
 
 
-TRAINING, COMPARISON = "finetune", "significance"
-
-
 def repeat(recipe: RecipeLayer, steps: Sequence[Step], count: int, components: Components) -> RecipeLayer:
     """The recipe for `count` seeds: `finetune` for the first, `finetune-seed2` and so on for the others, each with its `machine.seed`.
 
@@ -55,10 +52,11 @@ def repeat(recipe: RecipeLayer, steps: Sequence[Step], count: int, components: C
         for step in repeated
     ]
     over = f"seeds{count}"
-    compared = [step for step in steps if step.spec.name == COMPARISON and "seeds" not in step.layer.values.get(OWN, {})]
+    compared = [step for step in steps if step.spec.compares and "seeds" not in step.layer.values.get(OWN, {})]
     ends = [merge(_write(step, copy := f"{step.name}-{over}"), nest((copy, "seeds"), count, origin)) for step in compared]
-    if not any(step.spec.name == COMPARISON for step in steps) and COMPARISON in {spec.name for spec in components.specs(StageSpec)}:
-        ends = [_compare_all(repeated, join_tag(COMPARISON, over), count, origin)]
+    if not any(step.spec.compares for step in steps):
+        comparisons = [spec.name for spec in components.specs(StageSpec) if spec.compares]
+        ends = [_compare_all(repeated, join_tag(name, over), count, origin) for name in comparisons[:1]]
     kept = [_write(step, step.name) for step in steps if step not in compared]
     names = {step.name for step in steps}
     return merge(recipe.only(SHARED_SECTIONS), *kept, *(copy for copy in copies if not copy.values.keys() & names), *ends)
@@ -90,7 +88,7 @@ def _write(step: Step, section: str) -> RecipeLayer:
 
 
 def _compare_all(repeated: Sequence[Step], section: str, count: int, origin: str) -> RecipeLayer:
-    systems = [step.name for step in repeated if step.spec.name == TRAINING]
+    systems = [step.name for step in repeated if step.spec.system == "trains"]
     if not systems:
         return RecipeLayer()
     return merge(nest((section, "systems"), systems, origin), nest((section, "seeds"), count, origin))

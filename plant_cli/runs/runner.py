@@ -24,8 +24,6 @@ from plant_cli.runs.steps import Consent, Step, check_sections, find_choices, jo
 if TYPE_CHECKING:
     from plant_cli.data.store import StoredCorpus
 
-LOCKING = ("run", "quickstart", "mig edit")  # what locks the run itself, and so cannot be a step of a recipe
-
 
 def run_stage(request: Request, name: str, tag: str | None = None) -> Result:
     """Run a stage or an action. See `plant_cli.api.Runner.run_stage`."""
@@ -74,7 +72,7 @@ class RequestRunner:
         the run, so that one recipe always means one experiment. Under several seeds the stages of training are repeated.
         """
         steps = resolve_steps(self._recipe, self._over, self.request.registry)
-        inner = next((step.spec.name for step in steps if step.spec.name in LOCKING), None)
+        inner = next((step.spec.name for step in steps if step.spec.locks), None)
         if inner is not None:
             raise RecipeError(
                 f"`{inner}` cannot be a step of a recipe: it locks the run itself",

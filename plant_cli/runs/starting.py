@@ -13,7 +13,6 @@ from plant_cli.runs.changes import find_changes
 from plant_cli.runs.folder import VALIDATION, Run, StageFolder
 from plant_cli.runs.steps import OWN, Step
 
-OF_A_SYSTEM = ("predict",)  # stages whose tag is that of a trained system: another one keeps nothing
 OF_INPUTS = ("its input ", "the contents of ", "it judged ")  # how changes begin that are not of options
 SHOWN = 3  # files in a message
 
@@ -51,7 +50,7 @@ def decide(request: Request, step: Step, folder: StageFolder, run: Run, *, may_s
         raise _lost_record(folder, command_for(step.spec.name, step.tag, request.run_path))
     if not done and request.resume and not changes:
         return "resume", record
-    raise _refusal(folder, record, changes, run, resume=request.resume, may_skip=may_skip)
+    raise _refusal(step, folder, record, changes, run, resume=request.resume, may_skip=may_skip)
 
 
 def must_run(request: Request, step: Step, folder: StageFolder, run: Run) -> bool:
@@ -75,7 +74,9 @@ def _lost_record(folder: StageFolder, command: str) -> ArtefactError:
     )
 
 
-def _refusal(folder: StageFolder, record: StageRecord, changes: Sequence[str], run: Run, *, resume: bool, may_skip: bool) -> UsageError:
+def _refusal(
+    step: Step, folder: StageFolder, record: StageRecord, changes: Sequence[str], run: Run, *, resume: bool, may_skip: bool
+) -> UsageError:
     """Why a stage does not start: the content of its folder, and the flag that replaces or continues it."""
     names, where, done = list(record.outputs), str(folder.path), record.status == "done"
     if changes:
@@ -90,7 +91,7 @@ def _refusal(folder: StageFolder, record: StageRecord, changes: Sequence[str], r
             + (", with other options or inputs than now" if changes else ""),
             where=where,
             expected="a stage that has not run" if not changes else "the same options and inputs, to skip it",
-            todo=_offer(record, changes, run, one_of_many=may_skip),
+            todo=_offer(step, record, changes, run, one_of_many=may_skip),
         )
     if resume:
         return UsageError(
@@ -115,11 +116,11 @@ def _find_maker(record: StageRecord, name: str, run: Run) -> str | None:
     return readers[-1] if readers else None
 
 
-def _offer(record: StageRecord, changes: Sequence[str], run: Run, *, one_of_many: bool) -> str:
+def _offer(step: Step, record: StageRecord, changes: Sequence[str], run: Run, *, one_of_many: bool) -> str:
     """The flags that help; a tag first if the options differ, since the user may want both results."""
     if one_of_many:
         return "repeat the command with --force to replace it"
-    if record.stage in OF_A_SYSTEM:
+    if step.spec.system == "scores":  # another tag would be that of another system
         if any(change.startswith("split was ") for change in changes):
             kept = run.stage("finetune", record.tag).path / VALIDATION
             return (

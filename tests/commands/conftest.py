@@ -57,8 +57,8 @@ def played(tmp_path):
     @hookimpl
     def plant_register_stages():
         return [
-            StageSpec(name="finetune", summary="played", options=PlayedOptions, run=_finetune, sections=("data",)),
-            StageSpec(name="predict", summary="played", options=PlayedOptions, run=_predict, sections=("data",)),
+            StageSpec(name="finetune", summary="played", options=PlayedOptions, run=_finetune, sections=("data",), system="trains"),
+            StageSpec(name="predict", summary="played", options=PlayedOptions, run=_predict, sections=("data",), system="scores"),
             *(spec for spec in SPECS if spec.name in ("eval", "significance", "diff", "verify")),
         ]
 
