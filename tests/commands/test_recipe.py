@@ -38,7 +38,7 @@ def test_check_lists_the_steps_or_says_what_is_wrong(laboratory, recipe):
     ("section", "said"),
     [
         ("eval: {require: ['P@5>>0.6']}", "the requirement 'P@5>>0.6' cannot be read"),
-        ("eval: {threshold: 0.5, thresholds: strict}", "one threshold and a list of thresholds"),
+        ("eval: {threshold: 0.5, thresholds: strict}", "--threshold and --thresholds exclude each other"),
         ("significance: {systems: [finetune, other], require: ['p<<0.05']}", "the requirement 'p<<0.05' cannot be read"),
         ("significance: {systems: [finetune, finetune]}", "'finetune' is given twice"),
         ("thresholds: {target: [precision]}", "the target 'precision' cannot be read"),
