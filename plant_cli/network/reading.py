@@ -135,25 +135,35 @@ def lay_out_words(words: Sequence[Rows] | None, rows: Rows, mask: Tensor) -> Ten
 def tokenize(
     network: Network, texts: Sequence[str], reporter: Reporter, name: str, batch: int = 512, evidence: Evidence | None = None
 ) -> TokenBatch:
-    """Tokenise a split, with progress and a note on what, of its gold evidence too, lies beyond the backbone's limit."""
+    """Tokenise a split, with progress and a warning about what is not read."""
+    tokens = make_tokens(network, texts, reporter, name, batch)
+    warn_of_cut(network, tokens, reporter, name, evidence)
+    return tokens
+
+
+def make_tokens(network: Network, texts: Sequence[str], reporter: Reporter, name: str, batch: int = 512) -> TokenBatch:
+    """Tokenise a split, with progress."""
     parts: list[TokenBatch] = []
     with reporter.progress(f"tokenising {name}", len(texts), "documents") as task:
         for start in range(0, len(texts), batch):
             parts.append(network.backbone.tokenize(texts[start : start + batch]))
             task.advance(len(parts[-1]))
-    tokens = TokenBatch(
+    return TokenBatch(
         ids=[i for p in parts for i in p.ids], spans=[s for p in parts for s in p.spans], dropped=[d for p in parts for d in p.dropped]
     )
+
+
+def warn_of_cut(network: Network, tokens: TokenBatch, reporter: Reporter, name: str, evidence: Evidence | None) -> None:
+    """Warn of what lies beyond the backbone's limit, of the gold evidence too."""
     cut = measure_cut(tokens, evidence)
     if cut.documents:
         longer = sum(1 for dropped in tokens.dropped if dropped)
         reporter.warn(
-            f"{name}: {longer} of {len(texts)} documents ({cut.documents:.1%}) are longer than {network.backbone.max_length} tokens; "
+            f"{name}: {longer} of {len(tokens)} documents ({cut.documents:.1%}) are longer than {network.backbone.max_length} tokens; "
             f"{sum(tokens.dropped)} tokens beyond ({cut.tokens:.1%} of all) are not read"
             f"{f'; {cut.evidence}' if cut.evidence else ''} "
             "(to read them, train with --set model.backbone.max_tokens=…)"
         )
-    return tokens
 
 
 def lengths(tokens: TokenBatch) -> npt.NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Hidden states of a frozen backbone, computed once and kept on disk: later epochs, stages and seeds cost only the label attention."""
+"""Tokens, and the hidden states of a frozen backbone, made once and kept on disk for later epochs, stages and seeds."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import Reading, TokenBatch
-from plant_cli.data.files import hash_json, remove
+from plant_cli.data.files import hash_json, hash_strings, remove
+from plant_cli.network.assembly import Network
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import HiddenReader, LiveReader, Rows, lay_out_words, lengths, sorted_batches
+from plant_cli.network.reading import HiddenReader, LiveReader, Rows, lay_out_words, lengths, make_tokens, sorted_batches
+from plant_cli.network.tensors import read_tensors, write_tensors
 from plant_cli.runs.damage import CACHE_MARK, is_whole, write_mark
 from plant_cli.runs.folder import CACHE
 from plant_cli.runs.lock import hold_lock
 from plant_cli.runs.session import Session
 
-STATES = "hidden.bin"
+STATES, TOKENS = "hidden.bin", "tokens.safetensors"
 
 
 class CachedReader:
@@ -70,17 +72,36 @@ class CachedReader:
 
 @dataclass(frozen=True, kw_only=True)
 class StateCache:
-    """The hidden states that a run keeps.
+    """The tokens and hidden states that a run keeps.
 
-    They lie in the run folder. Their key is made of backbone, weights, tokenizer, precision, corpus and the tokens that are read (titles of
-    labels may be among them), so that stages and seeds that read the same share them; half-written ones are written again. Several runs
-    may share one folder `cache` through links: one of them fills it at a time, and the others wait and take what it left.
+    They lie in the run folder. The key of tokens is made of backbone, tokenizer and texts; that of hidden states of backbone, weights,
+    tokenizer, precision, corpus and the tokens that are read (titles of labels may be among them). So stages and seeds that read the same
+    share them; half-written ones are written again. Several runs may share one folder `cache` through links: one of them fills it at a
+    time, and the others wait and take what it left.
     """
 
     session: Session  # of the stage
     data_hash: str  # of the corpus
     limit: float  # disk that the states of one split may take, in GB
     batch: int  # documents that the backbone reads at once
+
+    def tokenize(self, network: Network, texts: Sequence[str], split: str, hardware: Hardware) -> TokenBatch:
+        """The tokens of the texts of a split: as an earlier stage with this backbone left them, or made now and kept."""
+        backbone, chosen, session = network.backbone, network.section.backbone, self.session
+        if not texts:
+            return make_tokens(network, texts, session.reporter, split)
+        options = {"name": chosen.name, **chosen.options, "longest": backbone.max_length}
+        key = hash_json({"backbone": options, "tokenizer": backbone.tokenizer_hash, "texts": hash_strings(texts)})
+        folder = session.run_path / CACHE / f"tokens-{split.replace(' ', '-')}-{key[:16]}"
+        with _fill_alone(folder.parent, hardware, session):
+            first, owner = hardware.processes.first, f"the tokens of {split}"
+            if not hardware.processes.any(first and not is_whole(folder / CACHE_MARK, owner, session.reporter.warn)):
+                return _read_tokens(folder / TOKENS)
+            tokens = make_tokens(network, texts, session.reporter, split)
+            if first:
+                _write_tokens(folder, tokens)
+            hardware.processes.any(False)  # the tokens are there
+        return tokens
 
     def open(self, live: LiveReader, split: str) -> HiddenReader:
         """A cached reader for a frozen backbone whose states fit the limit, else the live one.
@@ -121,6 +142,22 @@ class StateCache:
                 "weights": fingerprint_weights(network.backbone_module),
             }
         )
+
+
+def _write_tokens(folder: Path, tokens: TokenBatch) -> None:
+    remove(folder)
+    folder.mkdir(parents=True)
+    arrays = {"ids": np.concatenate(tokens.ids), "spans": np.concatenate(tokens.spans)}
+    arrays |= {"sizes": lengths(tokens), "dropped": np.asarray(tokens.dropped, dtype=np.int64)}
+    write_tensors(folder / TOKENS, arrays, framework="np")
+    write_mark(folder / CACHE_MARK)
+
+
+def _read_tokens(path: Path) -> TokenBatch:
+    arrays = read_tensors(path, "the tokens of a split", "remove its folder and run the command again", framework="np")[0]
+    ends = np.cumsum(arrays["sizes"])[:-1]
+    ids, spans = np.split(arrays["ids"], ends), np.split(arrays["spans"], ends)
+    return TokenBatch(ids=ids, spans=spans, dropped=arrays["dropped"].tolist())
 
 
 def hash_tokens(tokens: TokenBatch) -> str:

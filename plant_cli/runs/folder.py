@@ -17,7 +17,7 @@ from plant_cli.data.records import FORMAT, STAGE_FILE, Facts, FileState, RunHead
 from plant_cli.runs.lock import LOCK_NAME, hold_lock
 
 VALIDATION = "validation.parquet"  # predictions for validation, each document calibrated without itself
-CACHE = "cache"  # hidden states that the stages of a run share
+CACHE = "cache"  # tokens and hidden states that the stages of a run share
 SCRATCH = "checkpoints"  # needed to continue a stage; not an output
 
 

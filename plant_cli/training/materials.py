@@ -33,7 +33,7 @@ from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
 from plant_cli.network.cuts import cut_summary, measure_cut
 from plant_cli.network.design import Design, find_design
 from plant_cli.network.hardware import Hardware, choose_hardware
-from plant_cli.network.reading import HiddenReader, LiveReader, Rows, find_token_words, lengths, tokenize
+from plant_cli.network.reading import HiddenReader, LiveReader, Rows, find_token_words, lengths, warn_of_cut
 from plant_cli.network.reading_checks import WordStatistics
 from plant_cli.network.state_cache import StateCache
 from plant_cli.training.options import TrainingOptions
@@ -271,7 +271,8 @@ def _tell_difference(folder: Path, planted: tuple[Spec, dict[str, Any]], wanted:
 
 
 def _open(name: str, split: Split, given: Inputs, network: Network, hardware: Hardware, cache: StateCache) -> Material:
-    tokens = tokenize(network, split.texts, given.session.reporter, name, evidence=split.evidence)
+    tokens = cache.tokenize(network, split.texts, name, hardware)
+    warn_of_cut(network, tokens, given.session.reporter, name, split.evidence)
     vocabulary = given.statistics.table.words if given.statistics else ()
     words = find_token_words(split.texts, tokens, vocabulary, given.corpus.analyser) if network.needs_words else None
     return Material(split=split, reader=cache.open(LiveReader(network, tokens, hardware, words), name.replace(" ", "-")))

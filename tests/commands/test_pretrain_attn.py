@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -146,8 +147,9 @@ def test_a_dropped_connection_loses_nothing(clinic: Any) -> None:
 
 def test_the_frozen_backbone_reads_once_for_both_trainings(clinic: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second command has the network from the run, where all options of the backbone are written out."""
-    module = TinyBackbone.module
+    module, tokenize, tokenised = TinyBackbone.module, TinyBackbone.tokenize, Counter[str]()
     monkeypatch.setattr(TinyBackbone, "module", lambda backbone: module(backbone).requires_grad_(False))
+    monkeypatch.setattr(TinyBackbone, "tokenize", lambda backbone, texts: tokenised.update(texts) or tokenize(backbone, texts))
 
     def run(name: str, *sets: str) -> list[str]:
         run_stage(Request(registry=installed(), run_path=clinic.path, sets=[*sets, "machine.device=cpu"], reporter=SilentReporter()), name)
@@ -157,3 +159,4 @@ def test_the_frozen_backbone_reads_once_for_both_trainings(clinic: Any, monkeypa
     found = run("pretrain-attn", *(item for item in clinic.sets if item.startswith("model.")), "pretrain-attn.epochs=1")
     assert [name.split("-")[1] for name in found] == ["train", "validation"]
     assert run("finetune", "finetune.epochs=1") == found
+    assert set(tokenised.values()) == {1}, "a text is tokenised once in a run"

@@ -211,3 +211,22 @@ def test_another_precision_has_another_cache(frozen: Any, session: Session) -> N
     whole, half = opened(frozen, session), opened(frozen, session, BF16)
     assert len(list((session.run_path / "cache").glob("hidden-*"))) == 2
     assert torch.allclose(half.read(ROWS).hidden.float(), whole.read(ROWS).hidden, atol=0.02)
+
+
+def test_texts_are_tokenised_once_for_each_backbone(frozen: Any, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    frozen.section = find_design(frozen.section, installed().resolve).section
+    kept = StateCache(session=session, data_hash="d", limit=1.0, batch=2)
+    first = kept.tokenize(frozen, TEXTS, "train with titles", FP32)
+    made = tokenize(frozen, TEXTS, SilentReporter(), "train")
+    monkeypatch.setattr(cache, "make_tokens", lambda *given: pytest.fail("tokenised again"))
+    for tokens in (first, kept.tokenize(frozen, TEXTS, "train with titles", FP32)):
+        assert [ids.tolist() for ids in tokens.ids] == [ids.tolist() for ids in made.ids]
+        assert [spans.tolist() for spans in tokens.spans] == [spans.tolist() for spans in made.spans]
+        assert [ids.dtype for ids in tokens.ids] == [ids.dtype for ids in made.ids]
+        assert list(tokens.dropped) == list(made.dropped)
+    with pytest.raises(pytest.fail.Exception):
+        kept.tokenize(frozen, TEXTS[:1], "train with titles", FP32)
+    (folder,) = (session.run_path / "cache").glob("tokens-train-with-titles-*")
+    (folder / "tokens.safetensors").write_bytes(b"damaged")
+    with pytest.raises(pytest.fail.Exception):
+        kept.tokenize(frozen, TEXTS, "train with titles", FP32)
