@@ -13,7 +13,6 @@ import json
 import re
 import sys
 import tomllib
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -25,11 +24,10 @@ from plant_cli.api.components import SpecT
 from plant_cli.api.hooks import HOOKS
 from plant_cli.api.options import SHARED_SECTIONS, OptionRow, option_rows
 from plant_cli.api.specs import TABLE
-from plant_cli.cli.flags import GENERAL, Flag, stage_flags
-from plant_cli.cli.tree import stage_command
+from plant_cli.cli.flags import GENERAL, Flag, first_clause, stage_flags
+from plant_cli.cli.help import sort_by_work
 from plant_cli.data.loading import ANY
 from plant_cli.data.records import RunHeader, StageRecord
-from plant_cli.main import build
 from plant_cli.registry import installed
 from plant_cli.runs.recipes import load_recipe, shipped_recipes
 
@@ -39,38 +37,48 @@ BLOCK = re.compile(r"(?P<start><!-- generated: (?P<name>[a-z-]+) -->\n).*?(?P<en
 
 
 def command_list() -> Iterator[str]:
-    """One row for each command, in the order of work."""
-    yield from table(("command", "what it does"), [(f"[`plant {s.name}`](#{slug(f'plant {s.name}')})", s.summary) for s in commands()])
+    """One row for each command, by task and in the order of work."""
+    rows = [(spec.group, f"[`plant {spec.name}`](#{slug(f'plant {spec.name}')})", spec.summary) for spec in commands()]
+    yield from table(("task", "command", "what it does"), rows)
 
 
 def command_pages() -> Iterator[str]:
-    """A section for each command: usage, source, examples, its own flags, and the shared ones by name."""
+    """A section for each command: source, examples, everyday flags in a table, expert ones in a list, shared ones by name."""
     for spec in commands():
         yield from (f"## `plant {spec.name}`", "", spec.summary, "")
         if spec.source:
             yield from (f"Source: {spec.source}.", "")
-        names = flag_names(spec)
-        yield from ("```sh", *(spec.examples or (usage(spec),)), "```", "")
-        rows = list(option_rows(spec.options))
-        named = [(names[spec.name, row.name], row) for row in rows]
-        yield from option_table(sorted(named, key=lambda pair: pair[0].startswith("`-")), "flag")  # arguments first
+        yield from ("```sh", *(spec.examples or (f"plant {spec.name}",)), "```", "")
+        own = [flag for flag in stage_flags(spec, installed()) if flag.section == spec.name]
+        yield from everyday_table([flag for flag in own if flag.everyday])
+        yield from expert_list([flag for flag in own if not flag.everyday])
         shared = [f"[`{name}`](#section-{name})" for name in spec.sections]
-        yield from (f"Takes also the flags of {', '.join([*shared, '[every command](#general-flags)'])}.", "")
+        yield from (f"Also: {', '.join([*shared, '[general flags](#general-flags)'])}.", "")
+
+
+def everyday_table(flags: Sequence[Flag]) -> Iterator[str]:
+    """A table of flags with all that is said of them; nothing where there are none."""
+    yield from table(("flag", "default", "meaning"), [(code(f.shown), f.default, f.text) for f in flags]) if flags else ()
+
+
+def expert_list(flags: Sequence[Flag]) -> Iterator[str]:
+    """A line for each flag: its default, and the first clause of its text."""
+    yield from (f"* {code(flag.shown)}{f' ({flag.default})' if flag.default else ''}: {first_clause(flag.text)}" for flag in flags)
+    yield from [""] * bool(flags)
 
 
 def shared_sections() -> Iterator[str]:
     """The flags and recipe keys that several stages share."""
-    names = flag_names(next(spec for spec in commands() if set(spec.sections) == set(SHARED_SECTIONS)))
+    example = next(spec for spec in commands() if set(spec.sections) == set(SHARED_SECTIONS))
     for section, model in SHARED_SECTIONS.items():
         yield from (f"### Section `{section}`", "", first_sentence(model.__doc__), "")
-        yield from option_table([(names[section, row.name], row) for row in option_rows(model)], "flag")
+        yield from everyday_table([flag for flag in stage_flags(example, installed()) if flag.section == section])
 
 
 def general_flags() -> Iterator[str]:
-    """The flags that stand outside any recipe."""
-    example = next(spec for spec in commands() if spec.writes and spec.sections)
-    shown = [(parameter, shown_names(flag, parameter)) for flag, parameter in parameters(example) if flag.section == GENERAL]
-    yield from table(("flag", "meaning"), [(names, parameter.help) for parameter, names in shown])
+    """The flags that are in no recipe."""
+    example = next(spec for spec in commands() if spec.writes and spec.parallel)
+    yield from everyday_table([flag for flag in stage_flags(example, installed()) if flag.section == GENERAL])
 
 
 def component_pages() -> Iterator[str]:
@@ -286,35 +294,7 @@ def shipped(kind: type[SpecT]) -> list[SpecT]:
 
 def commands() -> list[StageSpec]:
     """The shipped stages and actions as `plant --help` orders them, each stage before its actions."""
-    order = build(installed()).list_commands(None)
-    return sorted(shipped(StageSpec), key=lambda spec: (order.index(spec.name.split()[0]), spec.name))
-
-
-def parameters(spec: StageSpec) -> list[tuple[Flag, Any]]:
-    """Each flag of a command beside the parameter that Typer made of it."""
-    made = {parameter.name: parameter for parameter in stage_command(spec, spec.name, installed(), {}).params}
-    return [(flag, made[flag.parameter.name]) for flag in stage_flags(spec, installed())]
-
-
-def shown_names(flag: Flag, parameter: Any) -> str:
-    """A flag as it is typed."""
-    names = [flag.field.upper()] if flag.positional else [*parameter.opts, *parameter.secondary_opts]
-    return ", ".join(map(code, names))
-
-
-def flag_names(spec: StageSpec) -> defaultdict[tuple[str, str], str]:
-    """The flags of a command as they are typed, by section and option; options without one are reached with `--set`."""
-    found = {(flag.section, flag.field): shown_names(flag, parameter) for flag, parameter in parameters(spec)}
-    return defaultdict(lambda: "`--set`", found)
-
-
-def usage(spec: StageSpec) -> str:
-    """A command line with the arguments of the stage, optional ones in brackets."""
-    arguments = [flag for flag in stage_flags(spec, installed()) if flag.positional]
-    required = inspect.Parameter.empty
-    return " ".join(
-        ["plant", spec.name, *(f.field.upper() if f.parameter.default is required else f"[{f.field.upper()}]" for f in arguments)]
-    )
+    return sort_by_work(shipped(StageSpec))
 
 
 def option_table(rows: Sequence[tuple[str, OptionRow]], heading: str) -> Iterator[str]:

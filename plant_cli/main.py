@@ -16,7 +16,7 @@ from plant_cli.registry import Registry, installed
 from plant_cli.runs.machine import limit_spinning
 
 SUMMARY = "Extreme multi-label text classification with planted attention, and honest statistics."
-HINT = "`plant quickstart` shows everything on a small corpus in minutes; `plant COMMAND --help` explains one command."
+HINT = "`plant quickstart` shows everything on a small corpus in minutes; `plant COMMAND -h` explains one command."
 
 
 def build(registry: Registry) -> StageGroup:

@@ -24,8 +24,19 @@ from plant_cli.api.hooks import GROUP, HOOK_SPECS, HOOKS
 from plant_cli.api.options import SHARED_SECTIONS, Choice, Options, former_names
 from plant_cli.api.specs import KINDS, TABLE, Kind, StageSpec, kind_of
 
-RESERVED = ("corpus", "extends", "summary")  # a folder of every run, and headings of recipes
-GENERAL_FLAGS = ("force", "format", "help", "print_config", "quiet", "resume", "run", "set", "tag")  # they mean one thing in every command
+RESERVED = ("corpus", "extends", "summary", "help")  # a folder of every run, headings of recipes, and `plant help`
+GENERAL_FLAGS = (
+    "force",
+    "format",
+    "help",
+    "help_all",
+    "print_config",
+    "quiet",
+    "resume",
+    "run",
+    "set",
+    "tag",
+)  # they mean one thing in every command
 GENERAL_LETTERS = ("-f", "-h", "-q")
 LONGEST_FAULT = 300  # characters of what a broken plugin says
 VARIABLE, CORE = "PLANT_PLUGINS", "core"
@@ -251,6 +262,14 @@ def _bad_options(kind: str, spec: Spec, error: ValidationError) -> ComponentErro
     first: Any = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
     expected = first["msg"]
+    if first["type"] == "missing":
+        help = spec.options.model_fields[key].description if key in spec.options.model_fields else ""
+        return ComponentError(
+            f"the {kind} '{spec.name}' needs the option {key}",
+            where=f"{kind} '{spec.name}'",
+            expected=help or "a value",
+            todo=f"give it in a recipe or by --set; `plant plugins show {spec.name}` lists the options",
+        )
     if first["type"] == "extra_forbidden":
         now = former_names(spec.options).get(key)
         expected = f"'{now}', as the option is now called" if now else near_names(key, spec.options.model_fields)

@@ -14,7 +14,7 @@ class PlantError(Exception):
     Args:
         what: what is wrong, in one sentence.
         where: the file and line, key, row, run or component it is about; an attempt at a stage or action fills in its folder.
-        expected: what would have been right.
+        expected: what would have been right; "" where nothing is wrong, as after Ctrl-C.
         todo: what to do next; a command where there is one.
     """
 

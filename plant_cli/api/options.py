@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pydantic.fields import FieldInfo
 
 LARGEST = 2**63 - 1  # of the whole numbers that tensors and tables hold
+Level = Literal["everyday", "expert"]
+"""Who needs an option: `everyday` options have a line in the short help of a command, `expert` ones are only in `--help-all`."""
 
 
 class Options(BaseModel):
@@ -113,6 +115,8 @@ def option(
     default: Any = ...,
     help: str = "",
     *,
+    level: Level = "expert",
+    value: str = "",
     short: str | None = None,
     argument: bool = False,
     path: bool | Literal["or name"] = False,
@@ -125,7 +129,10 @@ def option(
 
     Args:
         default: its value when nobody says otherwise; leave out for a required option.
-        help: one sentence for `--help` and the docs, with the unit where there is one.
+        help: what it does, with the unit where there is one. The short help shows the first clause, up to a full stop, colon, semicolon or
+            bracket: some fifty characters.
+        level: `everyday` if most users need it; it then has a line in the command's short help.
+        value: the word for its value in help, such as "FILE" (default: by the type).
         short: a one-letter flag such as `"-O"`.
         argument: true for a positional argument.
         path: true if the value names a file or folder, or is a list of such: a run keeps it absolute (`Options.located`). `"or name"` if it
@@ -136,23 +143,25 @@ def option(
         keys: of a mapping whose keys name components and whose values are their options: the kind in `plant_cli.api.specs.KINDS`.
         rules: pydantic's constraints (`ge`, `le`, `gt`, `pattern`, …).
     """
-    extra: dict[str, Any] = {"short": short, "argument": argument, "path": path, "was": was, "consent": consent, "kind": None, "keys": keys}
+    extra: dict[str, Any] = {"level": level, "value": value, "short": short, "argument": argument, "path": path, "was": was}
+    extra |= {"consent": consent, "kind": None, "keys": keys}
     return Field(default, description=help, json_schema_extra=extra, **rules)
 
 
-def choice(kind: str, default: str | None, help: str, *, was: str | None = None) -> Any:
+def choice(kind: str, default: str | None, help: str, *, level: Level = "expert", was: str | None = None) -> Any:
     """An option whose value is a component; annotate the field as `Choice`.
 
     Args:
         kind: a name in `plant_cli.api.specs.KINDS`, such as "loss".
         default: the component's name; None if none is chosen unless somebody says so, the field is then `Choice | None`.
-        help: one sentence for `--help` and the docs.
+        help: what it does, as in `option`.
+        level: as in `option`.
         was: the option's former name, as in `option`.
     """
     return Field(
         None if default is None else Choice(name=default),
         description=help,
-        json_schema_extra={"short": None, "argument": False, "was": was, "kind": kind},
+        json_schema_extra={"level": level, "short": None, "argument": False, "was": was, "kind": kind},
     )
 
 
@@ -179,7 +188,7 @@ def option_rows(model: type[Options]) -> Iterator[OptionRow]:
         yield OptionRow(
             name=name,
             type=type_text(info.annotation),
-            rules=_rules_text(info),
+            rules=rules_text(info),
             default=default_text(info),
             required=info.is_required(),
             help=info.description or "",
@@ -217,7 +226,8 @@ def type_text(annotation: Any) -> str:
     return words.get(annotation, getattr(annotation, "__name__", str(annotation)).lower())
 
 
-def _rules_text(info: FieldInfo) -> str:
+def rules_text(info: FieldInfo) -> str:
+    """The limits of an option, such as `>= 1`; empty if it has none."""
     signs = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<", "min_length": "length >=", "max_length": "length <=", "pattern": "matches"}
     parts = [
         f"{sign} {getattr(rule, key)}" for rule in info.metadata for key, sign in signs.items() if getattr(rule, key, None) is not None
@@ -229,53 +239,74 @@ class DataSection(Options):
     """Which corpus, and how its columns are named (recipe section `data`)."""
 
     path: str | None = option(
-        None, "The corpus: a file with a split column, or a folder of train, validation and test files.", argument=True, path=True
+        None,
+        "The corpus, a file or a folder: one file with a split column, or a folder of train, validation and test files.",
+        level="everyday",
+        argument=True,
+        path=True,
     )
-    dataset: Choice = choice("dataset", "files", "The dataset plugin that reads the corpus; files: whichever recognises PATH.")
-    text_column: str = option("text", "The column that holds the text; of several, such as title,abstract, each begins a new line.")
-    labels_column: str = option("labels", "The column that holds the list of labels.")
-    id_column: str | None = option(None, "The column that holds the document id (default: doc_id if there is one, else the row number).")
-    split_column: str = option("split", "The column that says train, validation or test, when all splits are in one file.")
+    dataset: Choice = choice(
+        "dataset", "files", "The dataset plugin that reads the corpus; files: the one that recognises the content of PATH."
+    )
+    text_column: str = option(
+        "text", "Column of the text; several, such as title,abstract, are joined, each on a new line.", value="COLUMN", level="everyday"
+    )
+    labels_column: str = option("labels", "Column of the list of labels.", value="COLUMN", level="everyday")
+    id_column: str | None = option(
+        None,
+        "Column of the document id (default: doc_id if there is such a column, else the row number).",
+        value="COLUMN",
+        level="everyday",
+    )
+    split_column: str = option("split", "Column that says train, validation or test, when all splits are in one file.", value="COLUMN")
     label_separator: str | None = option(
         None, "How labels are separated when a cell is one string; '' for one label per cell (default: ';', '|' or ',' by content)."
     )
-    titles: str | None = option(None, "A table of label titles (default: a labels file beside the corpus).", path=True)
+    titles: str | None = option(None, "A table of label titles (default: a labels file in the folder of the corpus).", path=True)
     vocabulary: str | None = option(
         None,
-        "What labels mean: a table (TSV, CSV, …), SKOS, or a file of ICD titles, with titles, other names and more.",
+        "Titles and other names of the labels: a table (TSV, CSV, …), SKOS, or a file of ICD titles.",
+        level="everyday",
         path=True,
     )
     vocabulary_language: str | None = option(None, "Language of the vocabulary's titles, such as de (default: en, else the most frequent).")
     zero_shot: bool = option(
         False,
-        "Index labels that have a title but no training document, too: the scorer titles can suggest them. Deprecated ones are left out. "
+        "Also index labels that have a title but no training document: the scorer titles can suggest them. Deprecated labels are left out. "
         "Only for models without a network.",
     )
     evidence: str | None = option(
-        None, "A table of gold evidence: doc_id, label, start, end in characters (default: an evidence file beside the corpus).", path=True
+        None,
+        "A table of gold evidence: doc_id, label, start, end in characters (default: an evidence file in the folder of the corpus).",
+        path=True,
     )
     keep_labels: str | None = option(None, "Keep labels by their training documents: top:50, rare:50, or a range such as 1-5 or 10-.")
     label_scope: Literal["targets", "documents"] = option(
-        "targets", "targets: other labels than those kept are removed; documents: a document that has a kept label keeps all of its labels."
+        "targets",
+        "What --keep-labels removes. targets: all other labels; documents: nothing from a document that has one of the kept labels.",
     )
     keep_unlabelled: bool = option(False, "Keep documents that have none of the kept labels.")
-    train_share: float = option(1.0, "Share of the training documents that is used.", gt=0, le=1)
+    train_share: float = option(1.0, "Share of the training documents to use.", gt=0, le=1)
     sampling: Literal["uniform", "stratified"] = option(
         "uniform", "How documents are chosen for train_share and resplit; stratified: each label in proportion, the rarest first."
     )
     resplit: bool = option(False, "Pool all documents and split them again, by test_share and validation_share.")
     test_share: float = option(0.15, "Share of all documents for test when they are split again.", ge=0, lt=1)
-    group_column: str | None = option(None, "A column whose equal values stay in one split when documents are split, such as subject_id.")
-    duplicates: Literal["keep", "drop"] = option("keep", "drop: of equal texts in a split the first stays (case and punctuation aside).")
-    leaks: Literal["keep", "drop"] = option("keep", "drop: training documents whose text another split has too are left out of train.")
+    group_column: str | None = option(
+        None, "A column whose equal values stay in one split when documents are split, such as subject_id.", value="COLUMN"
+    )
+    duplicates: Literal["keep", "drop"] = option(
+        "keep", "Equal texts in a split. drop: only the first is kept (case and punctuation do not count)."
+    )
+    leaks: Literal["keep", "drop"] = option("keep", "Training documents whose text is also in another split. drop: they are left out.")
     subset_seed: int = option(0, "Equal seeds give equal parts of the corpus, and hold out the same documents for validation.", ge=0)
     encoding: str | None = option(None, "Encoding of text files, such as windows-1252 (default: UTF-8; UTF-16 and UTF-32 by mark).")
     strict: bool = option(False, "Stop at the first row that cannot be read (default: such rows are left out, counted and listed).")
     rejects: str | None = option(None, "A TSV file for the rows that cannot be read, with their lines and what is wrong.", path=True)
     analyser: str = option(
         "auto",
-        "What counts as a word: lemmas (dictionaries of simplemma), stems (Snowball), another analyser, or none: words as they are, "
-        "lower-cased. auto: lemmas, else stems, in languages where they help; languages are found by content.",
+        "What counts as a word: lemmas (dictionaries of simplemma), stems (Snowball), another analyser, or none: the lower-cased words "
+        "themselves. auto: lemmas, else stems, in languages where they help; the language is detected from the texts.",
     )
     validation_share: float = option(0.05, "Share of train held out as validation when there is no validation split.", gt=0, lt=1)
     validation_minimum: int = option(200, "At least this many documents are held out (never more than a fifth of train).", ge=1)
@@ -284,7 +315,7 @@ class DataSection(Options):
 class ModelSection(Options):
     """The network: which backbone reads the text and which decoder scores the labels (recipe section `model`)."""
 
-    backbone: Choice = choice("backbone", "minilm", "The backbone that turns text into hidden states.")
+    backbone: Choice = choice("backbone", "minilm", "The network that reads the text.", level="everyday")
     decoder: Choice = choice("decoder", "label-attention", "The decoder that turns hidden states into label scores.")
     label_queries: Literal["random", "titles"] = option(
         "random", "What label queries start from: random vectors, or the labels' titles as the backbone reads them."
@@ -294,8 +325,8 @@ class ModelSection(Options):
 class MachineSection(Options):
     """Randomness and hardware (recipe section `machine`)."""
 
-    seed: int = option(0, "Every random choice follows from this number.", ge=0, le=2**32 - 1)
-    device: str = option("auto", "auto, cpu, cuda, cuda:1, mps.")
+    seed: int = option(0, "Every random choice follows from this number.", level="everyday", ge=0, le=2**32 - 1)
+    device: str = option("auto", "Where to compute: auto, cpu, cuda, cuda:1, mps.", level="everyday")
     precision: Literal["auto", "fp32", "bf16"] = option(
         "auto", "Number format of matrix products; softmax and losses are always fp32. auto: bf16 where the device has it."
     )

@@ -47,8 +47,8 @@ class StageSpec(Spec):
         figures: JSON files in its folder that `plant verify` computes again.
         locks: true for an action that locks the run itself, and so cannot be a step of a recipe.
         order: its place in `plant --help`; equal ones by name.
-        panel: heading under which `plant --help` lists it.
-        examples: one or two whole command lines for `--help`.
+        group: heading under which `plant --help` lists it: Begin, Look, Train by hand, Corpus, Tools, or another one.
+        examples: two or three whole command lines; help begins with them.
     """
 
     run: Function[Callable[[StageContext, Any], Result]] = Function()
@@ -67,7 +67,7 @@ class StageSpec(Spec):
     figures: tuple[str, ...] = ()
     locks: bool = False
     order: int = 100
-    panel: str = "Stages"
+    group: str = "Tools"
     examples: tuple[str, ...] = ()
 
     def accepts(self, flag: Literal["tag", "force", "resume"]) -> bool:

@@ -1,4 +1,4 @@
-"""Arguments and file names that are not valid text: the system passes on any bytes, and not all of them are characters."""
+"""One command from its values to its result on the screen, whatever bytes come in and whoever reads what goes out."""
 
 from __future__ import annotations
 
@@ -23,14 +23,7 @@ from plant_cli.registry import Registry
 
 @contextmanager
 def refuse_bytes(given: Mapping[str, Mapping[str, Any]]) -> Iterator[None]:
-    """Refuse arguments that are not valid text, and inside the block file names that are not.
-
-    Args:
-        given: values by recipe section and option.
-
-    Raises:
-        UsageError: an argument or a file name cannot be read in the terminal's encoding.
-    """
+    """`UsageError` for values, by section and option, that are not valid text in this terminal; and inside the block for names of files."""
     for name, value in (pair for options in given.values() for pair in options.items()):
         wrong = next(filter(_holds_bytes, map(str, value if isinstance(value, list | tuple) else [value])), None)
         if wrong is not None:
@@ -104,13 +97,7 @@ def silence(stream: io.FileIO | TextIO) -> None:
 
 
 def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]]) -> None:
-    """Run a stage or action with what the user gave, and show its result. An error ends the process with its exit code.
-
-    Args:
-        spec: the stage or action.
-        registry: where components are found.
-        given: flag values by recipe section, and under `general` those of the command itself.
-    """
+    """Run a stage or action with the values of its flags, by section, and show its result. An error ends the process."""
     general = given.pop(GENERAL, {})
     owner = registry.owner(StageSpec, spec.name)
     with report_failures(owner.distribution if owner else "plant-cli", registry), refuse_bytes({**given, GENERAL: general}):
@@ -159,7 +146,7 @@ def _unshown(spec: StageSpec, run: Path, error: OSError) -> ResourceError:
         f"the stage is done and recorded, but its result could not be shown: {error.strerror}",
         where="stdout",
         expected="a terminal, a pipe, or a file with space left",
-        todo=f"do not repeat the stage: its files are whole, in the folder of `plant {spec.name}` in {run}",
+        todo=f"do not repeat the stage: all of its files are in the folder of `plant {spec.name}` in {run}",
     )
 
 

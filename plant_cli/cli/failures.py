@@ -1,4 +1,4 @@
-"""A command under a memory limit (`ulimit -v`): where a library ends the process, somebody is left to say so."""
+"""What a person and a shell see of an error; and of a command that a library ends where memory is limited (`ulimit -v`)."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from plant_cli.api import DataError, PlantError, PluginError, PluginRecord, ResourceError, first_line
 from plant_cli.registry import Registry
 from plant_cli.report.text import printable
 from plant_cli.runs.machine import bound_heaps
 
-if TYPE_CHECKING:
-    from plant_cli.api import PlantError
-
-
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 KILL_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 FROM_KERNEL = 0x80  # SI_KERNEL: the terminal has sent it to every process of the command
 BUFFER = 34 << 20  # bytes of a thread of OpenBLAS
 CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGTRAP)
+BUG, INTERRUPTED, CLOSED_PIPE = 1, 130, 141  # exit codes; the last is what a shell reports for a program that SIGPIPE ended
+GONE = (errno.ENOENT, errno.ESTALE)
 
 
 def find_limit() -> int | None:
@@ -41,27 +39,18 @@ def find_limit() -> int | None:
 
 def explain_shortage(what: str, limit: int) -> PlantError:
     """The error for what went wrong where memory is limited to so many bytes."""
-    from plant_cli.api import ResourceError
-
     return ResourceError(
         what,
         where=f"this process may take {limit / 2**20:,.0f} MiB of memory (`ulimit -v`, `ulimit -d`)",
-        expected="room for the libraries, a gigabyte or more, beside what the command itself takes; `plant plan` says how much",
+        expected="a gigabyte or more for the libraries, and the memory that the command itself takes; `plant plan` says how much",
         todo="raise the limit (`ulimit -v unlimited`), then run the same command again; one that trains goes on with --resume",
     )
 
 
 def run_watched(work: Callable[[], None], limit: int) -> None:
-    """Do the work in a process of its own, and leave as it does; where a library ended it, with a message.
+    """Do the work in a child process and leave with its exit code; where a library ended it, with a message.
 
-    Signals reach it, and it ends with this process.
-
-    Args:
-        work: the command; it returns or raises `SystemExit`.
-        limit: of memory, in bytes.
-
-    Raises:
-        SystemExit: with the exit code of the work.
+    Signals reach the child, and it ends with this process.
     """
     watched = {*FORWARDED, signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, watched)
@@ -82,7 +71,7 @@ def run_watched(work: Callable[[], None], limit: int) -> None:
     code = _wait(child, watched)
     by_itself = bool(os.read(ended, 1))
     if code in {-crash for crash in CRASHES} or (code == 1 and not by_itself):
-        leave(explain_shortage("a library ended the command, most likely for want of memory; what it wrote stands above", limit))
+        leave(explain_shortage("a library ended the command, most likely because memory ran out; its own message is above", limit))
     if code < 0:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, watched)
         if -code != signal.SIGKILL:
@@ -94,12 +83,8 @@ def run_watched(work: Callable[[], None], limit: int) -> None:
 def reserve_products(limit: int) -> None:
     """Have the two OpenBLAS of numpy and scipy take their buffers now: one that gets none later asks for it for ever.
 
-    Where all threads' buffers would take an eighth of the memory or more, products take one thread. Where the buffers are more than a
-    tenth of the memory, nothing is taken: a command that needs no products may still do its work, and polars hangs where it finds too
-    little.
-
-    Args:
-        limit: of memory, in bytes.
+    Where the buffers of all threads would take an eighth of the memory, products take one thread. Where they are more than a tenth of the
+    memory, nothing is taken: a command without products may still do its work, and polars hangs where it finds too little.
     """
     if 2 * len(os.sched_getaffinity(0)) * BUFFER > limit // 8:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -128,19 +113,11 @@ def _wait(child: int, watched: set[signal.Signals]) -> int:
             os.kill(child, found.si_signo)
 
 
-BUG = 1
-INTERRUPTED = 130
-GONE = (errno.ENOENT, errno.ESTALE)
-CLOSED_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
-
-
 @contextmanager
 def report_failures(who: str = "plant-cli", registry: Registry | None = None) -> Iterator[None]:
     """Report whatever is raised inside and leave with its exit code; no trace on the screen.
 
-    Args:
-        who: the distribution to report a bug to.
-        registry: of the plugins that may have raised it.
+    `who` is the distribution to report a bug to, `registry` has the plugins that may have raised it.
     """
     try:
         yield
@@ -164,8 +141,9 @@ def report_failures(who: str = "plant-cli", registry: Registry | None = None) ->
 
 
 def describe(error: PlantError) -> str:
-    """The four parts of an error, one line each."""
-    return f"error: {error.what}\n  where:      {error.where}\n  expected:   {error.expected}\n  what to do: {error.todo}"
+    """The four parts of an error, one line each; a part without text is left out."""
+    parts = {"error: ": error.what, "  where:      ": error.where, "  expected:   ": error.expected, "  what to do: ": error.todo}
+    return "\n".join(name + text for name, text in parts.items() if text)
 
 
 def _explain(error: BaseException) -> PlantError | None:
@@ -180,9 +158,9 @@ def _explain(error: BaseException) -> PlantError | None:
     place = next((str(name) for name in (error.filename, error.filename2) if name is not None), "stdout, or a file that was open")
     if error.errno in GONE:
         return ResourceError(
-            f"the system finds no such file any more: {error.strerror}",
+            f"a file is gone: {error.strerror}",
             where=place,
-            expected="files and folders that stay where they are while the command runs",
+            expected="files and folders that nobody moves while the command runs",
             todo="check that nothing was moved, renamed or deleted meanwhile (this folder, the run folder), then repeat the command",
         )
     return ResourceError(
@@ -194,12 +172,9 @@ def _explain(error: BaseException) -> PlantError | None:
 
 
 def _may_lack_memory(error: BaseException) -> bool:
-    """Whether an error may come from a memory limit.
-
-    Libraries loaded or parsed in part; code that oneDNN has no room to make; compiled code that failed without saying why.
-    """
-    told = isinstance(error, RuntimeError) and str(error).startswith(("could not create a ", "could not execute a "))
-    return told or isinstance(error, MemoryError | ImportError | NameError | SyntaxError | SystemError)
+    """Whether an error may come from a memory limit: libraries loaded in part, code that oneDNN has no room to make, unnamed failures."""
+    onednn = isinstance(error, RuntimeError) and str(error).startswith(("could not create a ", "could not execute a "))
+    return onednn or isinstance(error, MemoryError | ImportError | NameError | SyntaxError | SystemError)
 
 
 def _explain_panic(error: BaseException) -> PlantError:
@@ -209,30 +184,26 @@ def _explain_panic(error: BaseException) -> PlantError:
     if speaks_of_shortage(error):
         return ResourceError(
             what,
-            where="a library below plant; what it wrote stands above",
+            where="a library that plant uses; its own message is above",
             expected="enough memory, threads and open files (`ulimit -a` lists the limits of this shell)",
             todo="give it more memory, or work on less at a time (--micro-batch, --memory); `plant plan` says what is needed",
         )
     return DataError(
         what,
-        where="a file that the command reads, most likely a Parquet file; what the library wrote stands above",
-        expected="files that are whole",
-        todo="`plant verify` looks at those of a run, `plant data check PATH` at a corpus; make again or copy again what is damaged",
+        where="a file that the command reads, most likely a Parquet file; the message of the library is above",
+        expected="undamaged files",
+        todo="find the damaged file (`plant verify` for a run, `plant data check PATH` for a corpus); make or copy it again",
     )
 
 
 def describe_bug(error: BaseException, who: str, strangers: Sequence[PluginRecord] = ()) -> str:
     """What to show for an unexpected error, and the file that holds its whole trace; the trace itself if no file can be written.
 
-    Args:
-        error: what was raised.
-        who: the distribution to report it to.
-        strangers: plugins of others, one of which may have given what led to it.
+    One of the `strangers`, plugins of others, may have caused it.
     """
     trace = "".join(traceback.format_exception(error))
-    place, rest = _keep_trace(trace), ""
-    if place is None:
-        rest = f"\n{trace}"
+    place = _keep_trace(trace)
+    rest = "" if place else f"\n{trace}"
     others = [record for record in strangers if record.distribution != who]
     checks = f"; if {' or '.join(record.name for record in others)} took part, first run {_check(others[0])}" if others else ""
     return (

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import re
 import types
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, Union, get_args, get_origin
 
@@ -13,7 +14,8 @@ import typer
 from pydantic.fields import FieldInfo
 
 from plant_cli.api import Choice, StageSpec
-from plant_cli.api.options import SHARED_SECTIONS, default_text, former_names
+from plant_cli.api.context import DEFAULT_RUN
+from plant_cli.api.options import SHARED_SECTIONS, default_text, former_names, rules_text, type_text
 from plant_cli.api.specs import KINDS
 from plant_cli.registry import Registry
 from plant_cli.runs.recipes import parse_sets
@@ -26,41 +28,53 @@ MAPPING = dict[str, dict[str, Any]]  # options of several components by name
 
 @dataclass(frozen=True, kw_only=True)
 class Flag:
-    """One Typer parameter and the recipe value it stands for.
-
-    Args:
-        section: the recipe section (`mig`, `data`, …), or `general` for what every command has.
-        field: the option's name in that section.
-        positional: true for an argument, false for a `--flag`.
-        mapping: true if it is given as `name.key=value` texts, as `--set` is, and fills a mapping of mappings.
-    """
+    """One Typer parameter and the recipe value it stands for, with what help says about it."""
 
     section: str
+    """The recipe section (`mig`, `data`, …), or `general` for what is in no recipe."""
     field: str
-    positional: bool
-    mapping: bool = False
+    """The option's name in that section."""
     parameter: inspect.Parameter
+    shown: str
+    """As help shows it, with its value: `-O, --output PATH`, `--[no-]network`, `PATH`."""
+    text: str
+    """What it does."""
+    default: str = ""
+    kind: str = "text"
+    """Its type and range in words."""
+    everyday: bool = False
+    positional: bool = False
+    mapping: bool = False
+    """Whether it is given as texts `name.key=value` and fills a mapping of mappings."""
+
+    @property
+    def clause(self) -> str:
+        """The first clause of the text, with the default: what fits on one line."""
+        return first_clause(self.text) + (f" [{self.default}]" if self.default else "")
+
+
+def first_clause(text: str) -> str:
+    """A text up to its first full stop, question mark, colon, semicolon, or bracket."""
+    return re.split(r"(?<=\?) |[.;:](?: |$)| \(", text, maxsplit=1)[0]
 
 
 def stage_flags(spec: StageSpec, registry: Registry) -> list[Flag]:
-    """The flags of a stage's command: its own options, then those of its shared sections, then the general ones. Of two flags with one name
-    the first is kept; where a stage has an argument of its own, those of shared sections are flags.
+    """The flags of a stage's command, arguments first: its own options, those of its shared sections, the general ones.
+
+    Of two flags with one name the first is kept. Where a stage has an argument of its own, those of shared sections are flags.
     """
     sections = {spec.name: spec.options} | {name: SHARED_SECTIONS[name] for name in spec.sections}
     own = any(_extra(info).get("argument") for info in spec.options.model_fields.values())
     flags = [
         flag
         for section, model in sections.items()
-        for name, info in model.model_fields.items()
+        for name, info in sorted(model.model_fields.items(), key=lambda pair: pair[0] not in model.__annotations__)  # then the inherited
         if (flag := _option_flag(section, name, info, spec, registry, positional=section == spec.name or not own)) is not None
     ]
-    taken: set[str] = set()
-    kept: list[Flag] = []
+    kept: dict[str, Flag] = {}
     for flag in [*flags, *_general_flags(spec)]:
-        if flag.field not in taken:
-            taken.add(flag.field)
-            kept.append(flag)
-    return sorted(kept, key=lambda flag: not flag.positional)
+        kept.setdefault(flag.field, flag)
+    return sorted(kept.values(), key=lambda flag: not flag.positional)
 
 
 def former_flags(spec: StageSpec) -> dict[str, str]:
@@ -87,20 +101,47 @@ def _extra(info: FieldInfo) -> dict[str, Any]:
 
 def _option_flag(section: str, name: str, info: FieldInfo, spec: StageSpec, registry: Registry, *, positional: bool) -> Flag | None:
     extra = _extra(info)
-    kind, mapping = flag_type(info.annotation), info.annotation == MAPPING
-    if kind is None:
+    typed, mapping = flag_type(info.annotation), info.annotation == MAPPING
+    if typed is None:
         return None
-    text = _help_text(info, extra.get("kind"), registry)
+    text, default, row = _help_text(info, extra.get("kind"), registry), default_text(info), type_text(info.annotation)
+    described: dict[str, Any] = {
+        "section": section,
+        "field": name,
+        "text": text,
+        "default": "" if typed is bool and default == "no" else default,
+        "kind": f"{row} {rules_text(info)}".strip(),
+        "everyday": extra.get("level") == "everyday" or info.is_required(),
+    }
     if extra.get("argument") and positional:
         required = info.is_required() and section == spec.name and not spec.writes
         settings: Any = typer.Argument(metavar=name.upper(), help=text, show_default=False)
-        return _flag(section, name, kind, settings, positional=True, default=inspect.Parameter.empty if required else None)
-    long = f"--{_dashed(name)}"
-    names = [f"{long}/--no-{long[2:]}"] if kind is bool else [long]
-    short = extra.get("short")
-    metavar = "NAME.KEY=VALUE" if mapping else None
-    settings = typer.Option(*([str(short)] if short else []), *names, help=text, show_default=False, metavar=metavar)
-    return replace(_flag(section, name, kind, settings), mapping=mapping)
+        parameter = _parameter(section, name, typed, settings, default=inspect.Parameter.empty if required else None)
+        return Flag(parameter=parameter, shown=name.upper(), positional=True, **described)
+    short, long = [extra["short"]] if extra.get("short") else [], f"--{_dashed(name)}"
+    word = (
+        "NAME.KEY=VALUE"
+        if mapping
+        else extra.get("value") or "PATH"
+        if extra.get("path") or extra.get("value")
+        else _value_word(info.annotation)
+    )
+    settings = typer.Option(
+        *short, f"{long}/--no-{long[2:]}" if typed is bool else long, help=text, show_default=False, metavar=word or None
+    )
+    tried = f"--[no-]{long[2:]}" if typed is bool and default != "no" else long
+    shown = " ".join(filter(None, [", ".join([*short, tried]), word]))
+    return Flag(parameter=_parameter(section, name, typed, settings), shown=shown, mapping=mapping, **described)
+
+
+def _value_word(annotation: Any) -> str:
+    """What stands for a flag's value in help: `N`, `TEXT`, `a|b`; nothing for a switch."""
+    origin, args = get_origin(annotation), [a for a in get_args(annotation) if a is not type(None)]
+    if origin is Literal:
+        return "|".join(map(str, args))
+    if args:
+        return _value_word(args[0])
+    return {bool: "", int: "N", float: "X", Choice: "NAME", Path: "DIR"}.get(annotation, "TEXT")
 
 
 def _dashed(name: str) -> str:
@@ -128,52 +169,43 @@ def flag_type(annotation: Any) -> Any:
 
 
 def _help_text(info: FieldInfo, kind: Any, registry: Registry) -> str:
-    text = info.description or ""
-    if kind:
-        names = ", ".join(s.name for s in registry.specs(KINDS[str(kind)].spec))
-        text += f" One of: {names}." if names else ""
-    default = default_text(info)
-    return f"{text}  [default: {default}]" if default else text
+    names = ", ".join(s.name for s in registry.specs(KINDS[str(kind)].spec)) if kind else ""
+    return f"{info.description or ''} One of: {names}." if names else info.description or ""
 
 
-def _flag(section: str, field: str, kind: Any, settings: Any, *, positional: bool = False, default: Any = None) -> Flag:
+def _parameter(section: str, field: str, typed: Any, settings: Any, default: Any = None) -> inspect.Parameter:
     name = f"{section}__{field}".replace("-", "_").replace(" ", "_")
-    accepted: Any = kind if default is inspect.Parameter.empty else Optional[kind]  # noqa: UP045 (the type is a value here)
-    annotation: Any = Annotated[accepted, settings]
-    parameter = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-    return Flag(section=section, field=field, positional=positional, parameter=parameter)
+    accepted: Any = typed if default is inspect.Parameter.empty else Optional[typed]  # noqa: UP045 (the type is a value here)
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[accepted, settings])
 
 
 def _general_flags(spec: StageSpec) -> list[Flag]:
-    """The flags that stand outside any recipe. Each is declared here alone; a command has those that its spec asks for."""
-    configured = spec.writes or bool(spec.sections)
-    flags: list[tuple[bool, str, Any, tuple[str, ...], str]] = [
-        (spec.needs_run, "run", Path, ("--run",), "The run folder.  [default: plant-run]"),
-        (
-            spec.accepts("tag"),
-            "tag",
-            str,
-            ("--tag",),
-            "The variant to work on, kept beside the plain one: finetune --tag B writes finetune-B, eval --tag B reads it.",
-        ),
-        (configured, "recipe", str, ("--recipe",), "Take options from a recipe: a file, or a shipped one's name."),
-        (configured, "set", list[str], ("--set",), "Set any recipe value: model.backbone.max_tokens=512 (repeatable)."),
-        (spec.accepts("force"), "force", bool, ("--force", "-f"), "Replace what is there already."),
-        (spec.accepts("resume"), "resume", bool, ("--resume",), "Continue what was interrupted or failed."),
-        (
-            spec.parallel,
-            "launch",
-            Path,
-            ("--launch",),
-            "Share the work between the processes that this file of `accelerate config` describes.",
-        ),
-        (True, "format", Format, ("--format",), "How the result is written to stdout.  [default: table]"),
-        (True, "quiet", bool, ("--quiet", "-q"), "No progress, notes or hints on stderr."),
-        (spec.writes, "print_config", bool, ("--print-config",), "Show what this would run with, as a recipe, and stop."),
+    """The flags that are in no recipe. Each is declared here alone; a command has those that its spec asks for."""
+    configured, formats = spec.writes or bool(spec.sections), ", ".join(get_args(Format))
+    variant = "Name of a variant. finetune --tag B writes finetune-B beside the plain one, eval --tag B reads it."
+    launch = "Share the work between the processes that this file of `accelerate config` describes."
+    everyday: list[tuple[bool, str, Any, str, str]] = [
+        (spec.needs_run, "run", Path, "--run DIR", "The run folder. The variable PLANT_RUN names it, too."),
+        (spec.accepts("tag"), "tag", str, "--tag TAG", variant),
+        (configured, "set", list[str], "--set KEY=VALUE", "Set a recipe value, such as finetune.epochs=3 (repeatable)."),
+        (spec.accepts("force"), "force", bool, "-f, --force", "Replace what is there already."),
+        (spec.accepts("resume"), "resume", bool, "--resume", "Continue what was interrupted or failed."),
+        (not spec.writes, "format", Format, "--format FORMAT", f"Format of the result: {formats}."),
     ]
-    variables, values = {"run": "PLANT_RUN"}, {"set": "KEY=VALUE"}
-    return [
-        _flag(GENERAL, field, kind, typer.Option(*names, help=text, envvar=variables.get(field), metavar=values.get(field)))
-        for wanted, field, kind, names, text in flags
-        if wanted
+    expert: list[tuple[bool, str, Any, str, str]] = [
+        (spec.writes, "format", Format, "--format FORMAT", f"Format of the result: {formats}."),
+        (configured, "recipe", str, "--recipe RECIPE", "Take options from a recipe: a file, or a shipped one's name."),
+        (spec.parallel, "launch", Path, "--launch FILE", launch),
+        (True, "quiet", bool, "-q, --quiet", "No progress, notes or hints on stderr."),
+        (spec.writes, "print_config", bool, "--print-config", "Show what this would run with, as a recipe, and stop."),
     ]
+    made = []
+    for level, flags in (("everyday", everyday), ("expert", expert)):
+        for _, field, typed, shown, text in filter(lambda row: row[0], flags):
+            names, word = re.findall(r"--?[a-z-]+", shown), shown.rpartition(" ")[2]
+            variable, metavar = "PLANT_RUN" if field == "run" else None, word if word.isupper() or "=" in word else None
+            parameter = _parameter(GENERAL, field, typed, typer.Option(*names, help=text, envvar=variable, metavar=metavar))
+            default = {"run": DEFAULT_RUN, "format": "table"}.get(field, "")
+            described = {"text": text, "default": str(default), "kind": type_text(typed), "everyday": level == "everyday"}
+            made.append(Flag(section=GENERAL, field=field, parameter=parameter, shown=shown, **described))
+    return made

@@ -71,28 +71,15 @@ def _copy_files(source: Path, target: Path) -> None:
 
 
 def launch(file: Path, arguments: Sequence[str]) -> Never:
-    """Become the launcher of this command.
-
-    Args:
-        file: as `accelerate config` writes it: how many processes, on which machines and devices.
-        arguments: of the command line, `--launch` among them.
-
-    Raises:
-        UsageError: there is no such file, or it does not describe a launch.
-    """
+    """Become the launcher of this command, by a file of `accelerate config`; `UsageError` if there is none, or it describes no launch."""
     os.execv(sys.executable, [sys.executable, *launcher(file, read_launch(file)), "-m", "--", "plant_cli", *without_launch(arguments)])
 
 
 def run_together(spec: StageSpec, request: Request, tag: str | None) -> Result | None:
     """Run a stage or action together with the processes that were launched with this one.
 
-    The first process works in the run and gets the result. Each other process works with the same options in a copy of the run, so that
-    all take the same decisions, and gets None. A stage that cannot be shared is run by the first process alone.
-
-    Args:
-        spec: the stage or action.
-        request: what the user asked for; its reporter is that of the first process, the others are silent.
-        tag: the variant of the stage.
+    The first process works in the run and gets the result. Each other process works silently with the same options in a copy of the run,
+    so that all take the same decisions, and gets None. A stage that cannot be shared is run by the first process alone.
     """
     from plant_cli.runs.runner import run_stage
 

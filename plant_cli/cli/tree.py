@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -12,7 +12,8 @@ from typer.main import get_command
 
 from plant_cli.api import PlantError, RecipeError, StageSpec, UsageError, near_names
 from plant_cli.cli.execution import execute
-from plant_cli.cli.flags import GENERAL, former_flags, given_values, stage_flags
+from plant_cli.cli.flags import first_clause, former_flags, given_values, stage_flags
+from plant_cli.cli.help import GROUPS, WIDEST, explain_option, full_help, list_lines, short_help, sort_by_work, terminal_width
 from plant_cli.registry import Registry
 from plant_cli.report.text import printable
 
@@ -79,9 +80,8 @@ def _line(error: Any, command: str) -> str:
     return " ".join(error.ctx.get_usage().split()).removeprefix("Usage: ") if error.ctx else f"{command} [OPTIONS] …"
 
 
-HEADINGS = {"data": "Corpus", "model": "Network", "machine": "Machine", GENERAL: "Run and output"}
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
-PANELS = ("Stages", "Corpus", "Tools")
+CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": WIDEST}
+HELP = "Explain a command, or one option: plant help finetune.epochs"
 
 # Typer hands its commands a context and a formatter whose classes it keeps private: they are `Any` here.
 
@@ -97,10 +97,11 @@ class StageGroup(Explained, TyperGroup):
         self.specs = {s.name.removeprefix(prefix): s for s in specs if s.name.startswith(prefix)}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """First words of the commands, by the order of their specs, then by name."""
-        order = {name: spec.order for name, spec in self.specs.items()}
-        last = StageSpec.order
-        return sorted({name.split()[0] for name in self.specs}, key=lambda name: (order.get(name, last), name))
+        """First words of the commands, by group and in the order of work."""
+        names = dict.fromkeys(
+            name.removeprefix(self.prefix).split()[0] for name in (spec.name for spec in sort_by_work(self.specs.values()))
+        )
+        return [*names, *([] if self.prefix else ["help"])]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Build one command; None if there is no such name."""
@@ -108,6 +109,8 @@ class StageGroup(Explained, TyperGroup):
         spec = self.specs.get(cmd_name)
         if spec is not None:
             return stage_command(spec, cmd_name, self.registry, actions)
+        if cmd_name == "help" and not self.prefix:
+            return help_command(self)
         if not actions:
             return None
         return StageGroup(
@@ -144,18 +147,19 @@ class StageGroup(Explained, TyperGroup):
             todo="`plant plugins` says why they are broken" if broken else f"`{ctx.command_path} -h` lists all commands",
         )
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands under the headings of their specs, without building any."""
-        panels: dict[str, list[tuple[str, str]]] = {}
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write a line for each command under the heading of its group, without building any; then the options."""
+        groups: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
             actions = {n: s for n, s in self.specs.items() if n.split()[0] == name}
             spec = actions.get(name)
-            panel = (spec or next(iter(actions.values()))).panel
-            panels.setdefault(panel, []).append((name, spec.summary if spec else _group_summary(actions)))
-        known = [p for p in PANELS if p in panels]
-        for panel in [*known, *sorted(set(panels) - set(known))]:
-            with formatter.section(panel):
-                formatter.write_dl(panels[panel])
+            text = first_clause(spec.summary) if spec else ", ".join(sorted(n.split()[-1] for n in actions))
+            group = next(iter(actions.values())).group if actions else GROUPS[-1]
+            groups.setdefault(group, []).append((name, text or HELP))
+        for group, rows in groups.items():
+            formatter.write("\n" + list_lines(group, rows, terminal_width()) + "\n")
+        with formatter.section("Options"):
+            formatter.write_dl([record for parameter in self.get_params(ctx) if (record := parameter.get_help_record(ctx))])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the hint, and which plugins are broken."""
@@ -168,71 +172,64 @@ class StageGroup(Explained, TyperGroup):
 
 
 class StageCommand(Explained, TyperCommand):
-    """A stage's command whose help groups flags by recipe section, and lists actions (`mig show`) and examples."""
+    """A stage's command, which knows its spec, its registry and its actions (`mig show`)."""
 
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self.headings: dict[str, str] = {}  # by parameter name
-        self.actions: dict[str, StageSpec] = {}
-        self.examples: Sequence[str] = ()
+    spec: StageSpec
+    registry: Registry
+    actions: Mapping[str, StageSpec]
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments and flags under the headings of their sections."""
-        grouped: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            heading = "Arguments" if parameter.param_type_name == "argument" else self.headings.get(parameter.name, HEADINGS[GENERAL])
-            if record is not None:
-                grouped.setdefault(heading, []).append(record)
-        for heading, records in grouped.items():
-            with formatter.section(heading):
-                formatter.write_dl(records)
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the short help."""
+        self.write_help(ctx, formatter, short_help)
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write actions and examples below the flags."""
-        if self.actions:
-            with formatter.section("Actions"):
-                formatter.write_dl([(name, spec.summary) for name, spec in self.actions.items()])
-        if self.examples:
-            with formatter.section("Examples"):
-                for example in self.examples:
-                    formatter.write(f"  {example}\n")
+    def write_help(self, ctx: Any, formatter: Any, help: Callable[..., str]) -> None:
+        """Write the usage, and what a function of `plant_cli.cli.help` says."""
+        self.format_usage(ctx, formatter)
+        formatter.write("\n" + help(self.spec, self.registry, self.actions, terminal_width()))
 
 
 def stage_command(spec: StageSpec, name: str, registry: Registry, actions: dict[str, StageSpec]) -> Any:
     """The Typer command of one stage or action."""
     flags = stage_flags(spec, registry)
 
-    def body(values: dict[str, Any]) -> None:
+    def body(**values: Any) -> None:
         execute(spec, registry, given_values(flags, values))
 
-    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    text = "\n\n".join(filter(None, (spec.summary, spec.help, spec.source and f"Source: {spec.source}.")))
-    function = _with_signature(body, (flag.parameter for flag in flags))
-    app.command(name=name, cls=StageCommand, help=text, context_settings=dict(CONTEXT))(function)
-    command = get_command(app)
-    command.headings = {flag.parameter.name: HEADINGS.get(flag.section, "Options") for flag in flags}  # type: ignore[attr-defined]
-    command.former_flags = former_flags(spec)  # type: ignore[attr-defined]
-    command.actions = actions  # type: ignore[attr-defined]
-    command.examples = spec.examples or (_plain_example(spec),)  # type: ignore[attr-defined]
+    everything = Annotated[bool, typer.Option("--help-all", is_eager=True, callback=_show_all, help="Show all options and exit.")]
+    last = inspect.Parameter("help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=everything)
+    body.__signature__ = inspect.Signature([*(flag.parameter for flag in flags), last])  # type: ignore[attr-defined]
+    command = _command(body, name, StageCommand)
+    command.spec, command.registry, command.actions = spec, registry, actions
+    command.former_flags = former_flags(spec)
     return command
 
 
-def _with_signature(body: Callable[[dict[str, Any]], None], parameters: Iterable[inspect.Parameter]) -> Callable[..., None]:
-    def function(**values: Any) -> None:
-        body(values)
-
-    function.__signature__ = inspect.Signature(list(parameters))  # type: ignore[attr-defined]
-    return function
+def _command(body: Callable[..., None], name: str, kind: type[TyperCommand], **settings: Any) -> Any:
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.command(name=name, cls=kind, context_settings=CONTEXT | settings)(body)
+    return get_command(app)
 
 
-def _plain_example(spec: StageSpec) -> str:
-    arguments = [
-        name.upper()
-        for name, info in spec.options.model_fields.items()
-        if isinstance(info.json_schema_extra, dict) and info.json_schema_extra.get("argument") and info.is_required()
-    ]
-    return " ".join(["plant", spec.name, *arguments])
+def _show_all(ctx: typer.Context, wanted: bool) -> None:
+    if wanted:
+        formatter = ctx.make_formatter()
+        ctx.command.write_help(ctx, formatter, full_help)  # type: ignore[attr-defined]
+        typer.echo(formatter.getvalue().rstrip("\n"))
+        raise typer.Exit
+
+
+def help_command(root: StageGroup) -> Any:
+    """`plant help`: the help of a command, or what is known of one option."""
+
+    def body(ctx: typer.Context, words: Annotated[list[str] | None, typer.Argument(metavar="[COMMAND|OPTION]")] = None) -> None:
+        name, parent = " ".join(words or ()), ctx.parent
+        command = root.get_command(parent, name) if name else root
+        if command is None:
+            typer.echo(explain_option(name, root.registry, terminal_width()), nl=False)
+        else:
+            typer.echo(command.get_help(parent if command is root else command.make_context(name, [], parent, resilient_parsing=True)))
+
+    return _command(body, "help", TyperCommand, ignore_unknown_options=True)
 
 
 def _broken_plugins(registry: Registry) -> str:

@@ -429,9 +429,8 @@ def refuse_many(wrong: int, row: BadRow, codec: str, *, texts: bool = False) -> 
     """
     if wrong <= LISTED:
         return
-    what = f"the texts are not {codec}: more than {LISTED} have" if texts else f"the file is not {codec}: it has more than {LISTED} rows"
     raise DataError(
-        f"{what}{'' if texts else ' with'} bytes that are none",
+        f"not {codec}: more than {LISTED} {'texts' if texts else 'rows'} cannot be decoded",
         where=row.place,
         expected=f"text in {codec}",
         todo="name its encoding, such as --encoding latin-1 or cp1252, or convert it: iconv -f LATIN1 -t UTF-8 FILE",

@@ -127,16 +127,16 @@ def refuse_too_few(resamples: int) -> int:
 class ScoringOptions(Options):
     """Base of the options of every stage that computes metrics."""
 
-    metric: list[str] = option([], "Only this metric, such as P@5 or 'R@10[1-5]' (repeatable).", short="-m")
+    metric: list[str] = option([], "Only this metric, such as P@5 or 'R@10[1-5]' (repeatable).", level="everyday", short="-m")
     metric_options: dict[str, dict[str, Any]] = option(
         {},
         "An option of a family of metrics, such as propensity.a=0.5 (repeatable); `plant plugins show propensity` lists a family's.",
         keys="metric",
     )
     convention: ConventionName = option("plant", HELP)
-    bootstrap: int = option(1000, f"Resamples of the documents behind the intervals, {FEWEST} or more; 0: no intervals.", ge=0)
+    bootstrap: int = option(1000, "Resamples for the intervals, 20 or more; 0: no intervals.", level="everyday", ge=0)
     level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
-    split: SplitName = option("test", "The split to measure on.")
+    split: SplitName = option("test", "The split to measure on.", level="everyday")
     hierarchy: str | None = option(
         None,
         "A table of labels and their parents (columns label and parent), for hierarchical metrics and F1 by level (default: the parents "

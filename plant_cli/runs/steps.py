@@ -161,7 +161,8 @@ def explain(error: ValidationError, model: type[Options], layer: RecipeLayer, pa
     elif kind == "extra_forbidden" and key not in model.model_fields:
         what, expected, todo = f"'{shown}' has no option '{key}'", near_names(key, model.model_fields), "correct or remove the key"
     elif not key:
-        what, expected, todo = f"the options of '{shown}' do not go together", _rule(problems[0], model, key), "correct them"
+        what, _, expected = _rule(problems[0], model, key).partition(": ")
+        expected, todo = expected or f"other options of '{shown}'", f"correct the options of '{shown}'"
     else:
         what, expected, todo = f"'{name}' cannot be {problems[0]['input']!r}", _rule(problems[0], model, key), "correct the value"
     if len(problems) > 1:

@@ -324,7 +324,7 @@ class TrainingLoop:
         raise Interrupted(
             f"stopped in epoch {self.position.epoch + 1} after {self.position.step} steps; a checkpoint is saved",
             where=str(self.session.folder / "checkpoints"),
-            expected="nothing: this is what was asked for",
+            expected="",
             todo="run the same command again with --resume to go on exactly where it stopped",
         )
 

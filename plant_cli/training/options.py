@@ -53,7 +53,9 @@ class TrainingOptions(Options):
 
     patience: int | None = option(2, "Epochs without a better validation value before training stops.", ge=1)
     batch: int = option(32, "Documents of one optimiser step; the last step of an epoch has what is left over.", ge=1)
-    micro_batch: int = option(8, "Documents in memory at once, at most; a step is cut evenly. Lower it when memory runs out.", ge=1)
+    micro_batch: int = option(
+        8, "Documents in memory at once, at most; a step is cut evenly. Lower it when memory runs out.", level="everyday", ge=1
+    )
     rate_backbone: float = option(5e-5, "Peak learning rate of the backbone, when it is trained.", gt=0)
     layer_rates: LayerRates = option(
         "equal",
@@ -64,13 +66,13 @@ class TrainingOptions(Options):
     warmup: float = option(0.05, "Share of steps over which rates rise.", ge=0, lt=1)
     sparse_updates: bool | None = option(
         None,
-        "Leave the rows of label tables that no document of a step touched as they are, moments and weight decay too: less memory, "
-        "another optimiser than AdamW on whole tables. Default: from 30,000 labels on.",
+        "Update only the label rows used in the current step. Saves memory; results differ slightly from plain AdamW. "
+        "Default: from 30,000 labels on.",
     )
     clip: float = option(1.0, "Largest norm of a gradient.", gt=0)
     cache_limit: float = option(8.0, "Disk for cached hidden states of one split, in GB (frozen backbones only).", ge=0)
     tracker: str | None = option(
-        None, "Send loss and validation figures to a tracker, too: tensorboard, wandb, mlflow, … as accelerate names them."
+        None, "Also send loss and validation figures to a tracker: tensorboard, wandb, mlflow, … as accelerate names them."
     )
     curves: bool = option(False, "Draw loss and validation figure as lines in the terminal after every epoch.")
     checkpoint_minutes: float = option(10.0, "Minutes between checkpoints within an epoch.", gt=0)
@@ -87,6 +89,7 @@ class PretrainOptions(TrainingOptions):
         None,
         f"Passes over train at most. Default: as many as rank {LISTS} lists for each label, from {FEWEST} to {MOST}; "
         f"{MOST} where queries start as they were drawn.",
+        level="everyday",
         ge=1,
     )
     least_gain: float = option(
@@ -172,7 +175,10 @@ class FinetuneOptions(TrainingOptions):
     """Options of `finetune`."""
 
     init: Literal["planted", "random"] = option(
-        "planted", "planted: from the attention of pretrain-attn, with all that is planted. random: from nothing (the clean contrast)."
+        "planted",
+        "What training starts from. planted: the attention of pretrain-attn, with all that is planted. random: nothing "
+        "(the clean contrast).",
+        level="everyday",
     )
     planted: str | None = option(
         None,
@@ -196,13 +202,15 @@ class FinetuneOptions(TrainingOptions):
         f"Default: {', '.join(SCORERS)}; with --init random none (paper: none).",
         was="lexical",
     )
-    epochs: int = option(10, "Passes over train at most.", ge=1)
+    epochs: int = option(10, "Passes over train at most.", level="everyday", ge=1)
     rate_attention: float = option(1e-3, "Peak learning rate of label queries and attention maps.", gt=0)
-    network: bool = option(True, "Train a network. Without one, scorers alone are the model: it is ready in seconds.")
+    network: bool = option(
+        True, "Train a network, not the scorers alone. Without a network the model is ready in seconds.", level="everyday"
+    )
     only_if_better: bool = option(
         False,
-        "Leave the network out of the model unless validation shows that it adds to the scorers: the 95% interval of what it gains in MAP "
-        "lies above 0.",
+        "Keep the network only if it adds to the scorers: on validation, the 95% interval of its gain in MAP must be above 0.",
+        level="everyday",
     )
     allow_missing: bool = option(False, "Leave a scorer out that fails, with a warning, instead of stopping.")
     patience: int | None = option(
@@ -219,7 +227,8 @@ class FinetuneOptions(TrainingOptions):
     rate_head: float | None = option(None, f"Peak learning rate of what labels share: value path and head. {RATE_HEAD.help}", gt=0)
     rate_boost: float | None = option(None, f"Peak learning rate of the tables of each label (boost). {RATE_BOOST.help}", gt=0)
     unfreeze: Literal["gradual", "all"] = option(
-        "gradual", "gradual: first value path and head, then attention at a smaller rate, then the backbone from its last layers."
+        "gradual",
+        "Order of unfreezing. gradual: first value path and head, then attention at a smaller rate, then the last layers of the backbone.",
     )
     unfreeze_epochs: int = option(1, "Epochs that pass before gradual unfreezing goes one step on.", ge=1)
     attention_factor: float = option(0.3, "Factor on the attention's rate under gradual unfreezing.", gt=0, le=1)
@@ -238,7 +247,8 @@ class FinetuneOptions(TrainingOptions):
     )
     tune: Literal["micro-F1", "macro-F1", "per-label"] = option(
         "micro-F1",
-        "What the decision threshold, tuned on validation, maximises. per-label: one threshold for each label, for the label's own F1.",
+        "What the threshold maximises; it is tuned on validation. per-label: one threshold for each label, for the label's own F1.",
+        level="everyday",
         was="threshold",
     )
 

@@ -49,13 +49,15 @@ class AwdLstmOptions(DropoutOptions):
 class PretrainLmOptions(DropoutOptions):
     """Options of `pretrain-lm`."""
 
-    directions: Literal["both", "forward", "backward"] = option("both", "Language models to train: one that reads forward, one backward.")
+    directions: Literal["both", "forward", "backward"] = option(
+        "both", "Language models to train: one that reads forward, one backward.", level="everyday"
+    )
     embedding: int = option(400, "Size of the word embeddings, and of the hidden states of the last layer (tied weights).", ge=1)
     hidden: int = option(1152, "Hidden size of the layers before the last.", ge=1)
     layers: int = option(3, "LSTM layers.", ge=1)
     min_count: int = option(3, "Times that a word must occur in train to have an embedding of its own.", ge=1)
     max_words: int = option(60_000, "Words with an embedding of their own, the most frequent ones.", ge=2)
-    epochs: int = option(10, "Passes over train at most; 0: keep the random or imported weights.", ge=0)
+    epochs: int = option(10, "Passes over train at most; 0: keep the random or imported weights.", level="everyday", ge=0)
     patience: int = option(2, "Epochs without a lower validation perplexity before training stops.", ge=1)
     batch: int = option(64, "Streams of text that are read side by side.", ge=1)
     window: int = option(72, "Tokens of each stream in one optimiser step; the state is carried to the next.", ge=2)
@@ -104,12 +106,13 @@ def plant_register_stages() -> Sequence[StageSpec]:
     return [
         StageSpec(
             name=STAGE,
-            summary="Train the language models that the backbone awd-lstm reads with, on the texts of train.",
+            summary="Train the language models of the backbone awd-lstm on the texts of train.",
             options=PretrainLmOptions,
             source="Merity et al. 2018, arXiv:1708.02182; Howard and Ruder 2018, arXiv:1801.06146",
             run="plant_awd_lstm.pretraining:pretrain",
             sections=("data", "machine"),
             feeds=("pretrain-attn", "finetune"),
+            group="Train by hand",
             examples=("plant pretrain-lm", "plant pretrain-lm --weights wt103.safetensors --words words.txt"),
         )
     ]

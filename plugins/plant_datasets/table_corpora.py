@@ -21,7 +21,6 @@ from plant_cli.kit import (
     peek_columns,
     read_bytes,
     scan_table,
-    shorten,
     show_names,
     table_format,
     text_columns,
@@ -282,10 +281,10 @@ def _read_further(what: str, path: Path, data: DataSection) -> pl.LazyFrame:
     for name in _NEEDED[what]:
         if name not in schema:
             raise DataError(
-                f"there is no column '{name}'",
+                f"the table of {'titles' if what == 'labels' else what} has no column '{name}'",
                 where=f"{path}, columns {show_names(schema.names())}",
-                expected=near_names(name, map(shorten, schema)) if what == "labels" else f"the columns {', '.join(_NEEDED[what])}",
-                todo=f"name the right one with {flag}" if _BESIDE[what] else "rename the column",
+                expected=f"the columns {'label and title' if what == 'labels' else ', '.join(_NEEDED[what])}",
+                todo="rename the columns" + ("; or give the table as --vocabulary, which takes other names" * (what == "labels")),
             )
         if what == "evidence" and schema[name].is_nested():
             raise _nested_column(name, flag, str(path))

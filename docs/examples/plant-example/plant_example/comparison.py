@@ -36,6 +36,6 @@ SPEC = StageSpec(
     sections=("data", "machine"),
     writes=False,
     takes=("force", "resume"),
-    panel="Corpus",
+    group="Corpus",
     examples=("plant try-signals --signal mig --signal npmi --dataset weather",),
 )

@@ -37,6 +37,6 @@ SPEC = StageSpec(
     options=LabelCardOptions,
     run=run,
     sections=("data", "machine"),
-    panel="Corpus",
+    group="Corpus",
     examples=("plant label-card --dataset weather", "plant label-card corpus.csv --minimum 5"),
 )

