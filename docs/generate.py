@@ -38,7 +38,7 @@ BLOCK = re.compile(r"(?P<start><!-- generated: (?P<name>[a-z-]+) -->\n).*?(?P<en
 
 def command_list() -> Iterator[str]:
     """One row for each command, by task and in the order of work."""
-    rows = [(spec.group, f"[`plant {spec.name}`](#{slug(f'plant {spec.name}')})", spec.summary) for spec in commands()]
+    rows = [(spec.group, f"[`plant {spec.name}`](#{slug(f'plant {spec.name}')})", first_clause(spec.summary)) for spec in commands()]
     yield from table(("task", "command", "what it does"), rows)
 
 
@@ -72,7 +72,9 @@ def shared_sections() -> Iterator[str]:
     example = next(spec for spec in commands() if set(spec.sections) == set(SHARED_SECTIONS))
     for section, model in SHARED_SECTIONS.items():
         yield from (f"### Section `{section}`", "", first_sentence(model.__doc__), "")
-        yield from everyday_table([flag for flag in stage_flags(example, installed()) if flag.section == section])
+        flags = [flag for flag in stage_flags(example, installed()) if flag.section == section]
+        yield from everyday_table([flag for flag in flags if flag.everyday])
+        yield from expert_list([flag for flag in flags if not flag.everyday])
 
 
 def general_flags() -> Iterator[str]:

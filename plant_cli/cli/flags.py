@@ -39,6 +39,8 @@ class Flag:
     """As help shows it, with its value: `-O, --output PATH`, `--[no-]network`, `PATH`."""
     text: str
     """What it does."""
+    choices: str = ""
+    """The components that it chooses from."""
     default: str = ""
     kind: str = "text"
     """Its type and range in words."""
@@ -46,6 +48,11 @@ class Flag:
     positional: bool = False
     mapping: bool = False
     """Whether it is given as texts `name.key=value` and fills a mapping of mappings."""
+
+    @property
+    def full_text(self) -> str:
+        """The text, and what there is to choose from."""
+        return f"{self.text} One of: {self.choices}." if self.choices else self.text
 
     @property
     def clause(self) -> str:
@@ -104,13 +111,14 @@ def _option_flag(section: str, name: str, info: FieldInfo, spec: StageSpec, regi
     typed, mapping = flag_type(info.annotation), info.annotation == MAPPING
     if typed is None:
         return None
-    text, default, row = _help_text(info, extra.get("kind"), registry), default_text(info), type_text(info.annotation)
+    text, default, kind = info.description or "", default_text(info), extra.get("kind")
     described: dict[str, Any] = {
         "section": section,
         "field": name,
         "text": text,
+        "choices": ", ".join(one.name for one in registry.specs(KINDS[str(kind)].spec)) if kind else "",
         "default": "" if typed is bool and default == "no" else default,
-        "kind": f"{row} {rules_text(info)}".strip(),
+        "kind": f"{type_text(info.annotation)} {rules_text(info)}".strip(),
         "everyday": extra.get("level") == "everyday" or info.is_required(),
     }
     if extra.get("argument") and positional:
@@ -166,11 +174,6 @@ def flag_type(annotation: Any) -> Any:
     if annotation is Choice:
         return str
     return annotation if annotation in SCALARS else None
-
-
-def _help_text(info: FieldInfo, kind: Any, registry: Registry) -> str:
-    names = ", ".join(s.name for s in registry.specs(KINDS[str(kind)].spec)) if kind else ""
-    return f"{info.description or ''} One of: {names}." if names else info.description or ""
 
 
 def _parameter(section: str, field: str, typed: Any, settings: Any, default: Any = None) -> inspect.Parameter:

@@ -63,7 +63,7 @@ def full_help(spec: StageSpec, registry: Registry, actions: Mapping[str, StageSp
     grouped: dict[str, list[tuple[str, str]]] = {}
     for flag in stage_flags(spec, registry):
         default = f" [default: {flag.default}]" if flag.default else ""
-        grouped.setdefault("Arguments" if flag.positional else flag.section, []).append((flag.shown, flag.text + default))
+        grouped.setdefault("Arguments" if flag.positional else flag.section, []).append((flag.shown, flag.full_text + default))
     order = ("Arguments", spec.name, *HEADINGS)
     parts = [
         *(textwrap.fill(text, width) for text in (spec.summary, spec.help, spec.source and f"Source: {spec.source}.") if text),
@@ -131,7 +131,7 @@ def explain_option(words: str, registry: Registry, width: int) -> str:
 def _explain(flag: Flag, commands: Sequence[str], width: int) -> str:
     key = "" if flag.section == GENERAL else f"{flag.section}.{flag.field}"
     rows = [
-        ("what", flag.text),
+        ("what", flag.full_text),
         ("argument" if flag.positional else "flag", flag.shown),
         ("of", ", ".join(commands)),
         ("recipe key", f"{key} (also by --set {key}=…)" if key else ""),
