@@ -1,4 +1,4 @@
-"""A command line that the parser cannot read is explained in four parts, like every other error."""
+"""The commands: one for each stage and action that is registered, `plant help`, and errors of their command lines in four parts."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ WRONG_USAGE: Any = typer.BadParameter.__base__
 
 
 class Explained:
-    """A command whose parser's errors are explained in four parts; mixed into Typer's.
-
-    Attributes:
-        former_flags: flags that had another name before, the new name by the old.
-    """
+    """A command whose parser's errors are explained in four parts; mixed into Typer's."""
 
     former_flags: Mapping[str, str] = {}
+    """Flags that had another name before, the new name by the old."""
+    lists_all = "-h lists all commands"
+    """Which flag lists what there is."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **settings: Any) -> Any:
         """Parse the words after the command's name."""
@@ -37,18 +36,13 @@ class Explained:
         except WRONG_USAGE as error:
             if type(error).__name__ == "NoArgsIsHelpError":  # is the help itself
                 raise
-            raise explain(error, " ".join(filter(None, [parent and parent.command_path, info_name])), self.former_flags) from error
+            command = " ".join(filter(None, [parent and parent.command_path, info_name]))
+            flag, _, what = self.lists_all.partition(" ")
+            raise explain(error, command, self.former_flags, f"`{command} {flag}` {what}") from error
 
 
-def explain(error: Any, command: str, former: Mapping[str, str]) -> PlantError:
-    """The parser's error about a command, as one that says what to do.
-
-    Args:
-        error: what the parser raised.
-        command: the command as it was typed, such as `plant mig`.
-        former: flags that had another name before, the new name by the old.
-    """
-    ask = f"`{command} -h` lists what there is"
+def explain(error: Any, command: str, former: Mapping[str, str], ask: str) -> PlantError:
+    """The parser's error about a command as it was typed, as one that says what to do; `ask` says where the options are listed."""
     parameter = getattr(error, "param", None)
     if parameter is not None and error.message:
         expected = error.message.removeprefix("Value error, ").removeprefix("Input should be ").partition(", unable")[0]
@@ -98,10 +92,8 @@ class StageGroup(Explained, TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """First words of the commands, by group and in the order of work."""
-        names = dict.fromkeys(
-            name.removeprefix(self.prefix).split()[0] for name in (spec.name for spec in sort_by_work(self.specs.values()))
-        )
-        return [*names, *([] if self.prefix else ["help"])]
+        names = [spec.name.removeprefix(self.prefix).split()[0] for spec in sort_by_work(self.specs.values())]
+        return [*dict.fromkeys(names), *([] if self.prefix else ["help"])]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Build one command; None if there is no such name."""
@@ -174,6 +166,7 @@ class StageGroup(Explained, TyperGroup):
 class StageCommand(Explained, TyperCommand):
     """A stage's command, which knows its spec, its registry and its actions (`mig show`)."""
 
+    lists_all = "--help-all lists all options"
     spec: StageSpec
     registry: Registry
     actions: Mapping[str, StageSpec]

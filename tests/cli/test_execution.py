@@ -9,13 +9,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import polars as pl
 import pytest
 
-from plant_cli.api import Column, GateFailed, Options, Result, StageSpec, Table, UsageError, hookimpl, option
+from plant_cli.api import Column, GateFailed, Options, Result, StageSpec, Table, UsageError, option
 from plant_cli.cli.execution import refuse_bytes, tolerate_lost_reader
 from plant_cli.data.files import read_json, write_json
 from plant_cli.main import build
@@ -42,24 +41,20 @@ def _look(context: Any, options: Any) -> Result:
     return Result(data={"writes": False})
 
 
-@pytest.fixture
-def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    def plant_register_stages() -> list[StageSpec]:
-        return [
-            StageSpec(name="sow", summary="Sow.", options=SowOptions, run=_sow),
-            StageSpec(name="look", summary="Look.", run=_look, writes=False, needs_run=False),
-        ]
+SPECS = (
+    StageSpec(name="sow", summary="Sow.", options=SowOptions, run=_sow),
+    StageSpec(name="look", summary="Look.", run=_look, writes=False, needs_run=False),
+)
 
-    module = ModuleType("garden")
-    module.plant_register_stages = hookimpl(plant_register_stages)  # type: ignore[attr-defined]
-    registry = Registry()
-    registry.register(module, name="garden")
+
+@pytest.fixture
+def plant(garden: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # where the trace of a bug goes
 
     def run(*arguments: str) -> int:
         with pytest.raises(SystemExit) as left:
-            build(registry).main(list(arguments), prog_name="plant")
+            build(garden).main(list(arguments), prog_name="plant")
         return int(left.value.code or 0)
 
     return run

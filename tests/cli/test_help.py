@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from types import ModuleType
 from typing import Any, Literal
 
 import pytest
 
-from plant_cli.api import NoOptions, Options, Result, StageSpec, hookimpl, option
+from plant_cli.api import NoOptions, Options, Result, StageSpec, option
 from plant_cli.cli.flags import first_clause, stage_flags
 from plant_cli.cli.help import BY_RUN, everyday_flags, sort_by_work, takes_run_corpus
 from plant_cli.main import build
 from plant_cli.registry import Registry, installed
 
-SPECS = {spec.name: spec for spec in installed().specs(StageSpec)}
+CORE = {spec.name: spec for spec in installed().specs(StageSpec)}
 LINES, COLUMNS = 40, 80
 
 
@@ -34,7 +33,7 @@ def _run(context: Any, options: Any) -> Result:
     return Result()
 
 
-GARDEN = (
+SPECS = (
     StageSpec(
         name="dig",
         summary="Dig a hole: a deep one.",
@@ -54,13 +53,8 @@ GARDEN = (
 
 
 @pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+def shown(garden: Registry, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     """What a command line of the invented garden writes to stdout: `shown("dig", "-h")`; of the core's with `registry=installed()`."""
-    module = ModuleType("garden")
-    module.plant_register_stages = hookimpl(lambda: list(GARDEN))  # type: ignore[attr-defined]
-    module.plant_register_stages.__name__ = "plant_register_stages"  # type: ignore[attr-defined]
-    garden = Registry()
-    garden.register(module, name="garden")
 
     def show(*arguments: str, registry: Registry = garden, columns: int = COLUMNS) -> str:
         monkeypatch.setenv("COLUMNS", str(columns))
@@ -70,7 +64,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     return show
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", CORE)
 def test_the_short_help_fits_on_a_screen_and_no_option_is_lost(shown: Any, name: str) -> None:
     short, full = (shown(*name.split(), flag, registry=installed()) for flag in ("-h", "--help-all"))
     assert sum(1 + (len(line) - 1) // COLUMNS for line in short.splitlines() if line) + short.count("\n\n") < LINES
@@ -78,8 +72,8 @@ def test_the_short_help_fits_on_a_screen_and_no_option_is_lost(shown: Any, name:
     assert headings[0] == "Examples"
     assert 1 <= len(re.findall(rf"^  plant {name}", short, re.MULTILINE)) <= 3
     assert " …" not in short, "the first clause of an everyday option is too long for a line"
-    flags = stage_flags(SPECS[name], installed())
-    everyday = everyday_flags(SPECS[name], installed())
+    flags = stage_flags(CORE[name], installed())
+    everyday = everyday_flags(CORE[name], installed())
     rest = int(found[1]) if (found := re.search(r"^(\d+) more: plant", short, re.MULTILINE)) else 0
     assert len(everyday) + rest == len(flags)
     assert all(f"  {flag.shown} " in short for flag in everyday)
@@ -124,14 +118,14 @@ def test_a_stage_that_others_feed_takes_the_corpus_of_the_run(shown: Any) -> Non
     assert f"\n{BY_RUN}\n" in text
     assert "--text-column" not in text
     assert "--text-column COLUMN" in shown("fill", "--help-all")
-    assert {name for name in SPECS if takes_run_corpus(SPECS[name], installed())} >= {
+    assert {name for name in CORE if takes_run_corpus(CORE[name], installed())} >= {
         "pretrain-attn",
         "finetune",
         "predict",
         "eval",
         "thresholds",
     }
-    assert not takes_run_corpus(SPECS["mig"], installed())
+    assert not takes_run_corpus(CORE["mig"], installed())
 
 
 def test_all_options_are_listed_by_section_with_all_that_is_said_of_them(shown: Any) -> None:
@@ -168,10 +162,10 @@ def test_commands_are_listed_by_task_with_a_line_each(shown: Any) -> None:
 
 
 def test_stages_stand_in_the_order_of_work() -> None:
-    by_hand = [spec.name for spec in sort_by_work(SPECS.values()) if spec.group == "Train by hand" and " " not in spec.name]
+    by_hand = [spec.name for spec in sort_by_work(CORE.values()) if spec.group == "Train by hand" and " " not in spec.name]
     places = [by_hand.index(name) for name in ("mig", "pretrain-attn", "finetune", "predict", "run")]
     assert places == sorted(places)
-    assert {"quickstart", "suggest"} <= {spec.name for spec in SPECS.values() if spec.group == "Begin"}
+    assert {"quickstart", "suggest"} <= {spec.name for spec in CORE.values() if spec.group == "Begin"}
 
 
 def test_one_option_is_explained(shown: Any) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any, Literal
 
 import pytest
 
-from plant_cli.api import Choice, NoOptions, Options, Result, StageSpec, choice, hookimpl, option
+from plant_cli.api import Choice, NoOptions, Options, PluginError, Result, StageSpec, choice, option
 from plant_cli.cli import tree as commands
 from plant_cli.cli.failures import report_failures
 from plant_cli.main import build
-from plant_cli.registry import Registry
+from plant_cli.registry import PluginRecord, Registry
+from tests.cli.conftest import make_plugin
 
 
 class DigOptions(Options):
@@ -32,13 +32,6 @@ def _run(context: Any, options: Any) -> Result:
     return Result()
 
 
-def _module(*specs: StageSpec, name: str = "garden") -> ModuleType:
-    module = ModuleType(name)
-    module.plant_register_stages = hookimpl(lambda: list(specs))  # type: ignore[attr-defined]
-    module.plant_register_stages.__name__ = "plant_register_stages"  # type: ignore[attr-defined]
-    return module
-
-
 SPECS = (
     StageSpec(
         name="dig", summary="Dig a hole.", options=DigOptions, run=_run, sections=("data", "machine"), examples=("plant dig --depth 2",)
@@ -51,21 +44,14 @@ SPECS = (
 
 
 @pytest.fixture
-def registry() -> Registry:
-    made = Registry()
-    made.register(_module(*SPECS), name="garden")
-    return made
-
-
-@pytest.fixture
-def plant(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Any:
+def plant(garden: Registry, monkeypatch: pytest.MonkeyPatch) -> Any:
     calls: list[tuple[str, dict[str, Any]]] = []
     monkeypatch.setattr(commands, "execute", lambda spec, registry, given: calls.append((spec.name, given)))
 
     def run(*args: str) -> tuple[int, list[tuple[str, dict[str, Any]]]]:
         calls.clear()
         with pytest.raises(SystemExit) as left, report_failures():
-            build(registry).main(list(args), prog_name="plant")
+            build(garden).main(list(args), prog_name="plant")
         return int(left.value.code or 0), calls
 
     return run
@@ -152,18 +138,14 @@ def test_a_command_line_that_cannot_be_read_is_explained_in_four_parts(
     assert [line.split(":")[0].strip() for line in said.splitlines()] == ["error", "where", "expected", "what to do"]
 
 
-def test_two_owners_are_an_error_that_names_both(registry: Registry, plant: Any) -> None:
-    from plant_cli.api import PluginError
-
-    registry.register(_module(SPECS[2], name="other"), name="other")
+def test_two_owners_are_an_error_that_names_both(garden: Registry, plant: Any) -> None:
+    garden.register(make_plugin(SPECS[2], name="other"), name="other")
     with pytest.raises(PluginError, match=r"garden.*and other"):
-        build(registry).main(["mig"], prog_name="plant")
+        build(garden).main(["mig"], prog_name="plant")
 
 
-def test_broken_plugins_are_named_where_a_command_is_missing(registry: Registry, plant: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    from plant_cli.registry import PluginRecord
-
-    registry.plugins.append(PluginRecord(name="rotten", error="ImportError: no"))
+def test_broken_plugins_are_named_where_a_command_is_missing(garden: Registry, plant: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    garden.plugins.append(PluginRecord(name="rotten", error="ImportError: no"))
     plant("harvest")
     assert "rotten" in capsys.readouterr().err
     plant("--help")
