@@ -209,6 +209,6 @@ def _general_flags(spec: StageSpec) -> list[Flag]:
             variable, metavar = "PLANT_RUN" if field == "run" else None, word if word.isupper() or "=" in word else None
             parameter = _parameter(GENERAL, field, typed, typer.Option(*names, help=text, envvar=variable, metavar=metavar))
             default = {"run": DEFAULT_RUN, "format": "table"}.get(field, "")
-            described = {"text": text, "default": str(default), "kind": type_text(typed), "everyday": level == "everyday"}
+            described: dict[str, Any] = {"text": text, "default": str(default), "kind": type_text(typed), "everyday": level == "everyday"}
             made.append(Flag(section=GENERAL, field=field, parameter=parameter, shown=shown, **described))
     return made

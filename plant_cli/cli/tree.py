@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -215,7 +215,7 @@ def help_command(root: StageGroup) -> Any:
     """`plant help`: the help of a command, or what is known of one option."""
 
     def body(ctx: typer.Context, words: Annotated[list[str] | None, typer.Argument(metavar="[COMMAND|OPTION]")] = None) -> None:
-        name, parent = " ".join(words or ()), ctx.parent
+        name, parent = " ".join(words or ()), cast(typer.Context, ctx.parent)
         command = root.get_command(parent, name) if name else root
         if command is None:
             typer.echo(explain_option(name, root.registry, terminal_width()), nl=False)
