@@ -106,7 +106,7 @@ def plant_register_stages() -> Sequence[StageSpec]:
     return [
         StageSpec(
             name=STAGE,
-            summary="Train the language models of the backbone awd-lstm on the texts of train.",
+            summary="Train the language models of the backbone awd-lstm (on the texts of train).",
             options=PretrainLmOptions,
             source="Merity et al. 2018, arXiv:1708.02182; Howard and Ruder 2018, arXiv:1801.06146",
             run="plant_awd_lstm.pretraining:pretrain",

@@ -78,7 +78,6 @@ def test_the_short_help_fits_on_a_screen_and_no_option_is_lost(shown: Any, name:
     assert len(everyday) + rest == len(flags)
     assert all(f"  {flag.shown} " in short for flag in everyday)
     assert all(f"  {flag.shown}" in full for flag in flags)
-    assert name in shown("--help", registry=installed()) or " " in name
 
 
 def test_the_short_help_gives_each_everyday_option_a_line(shown: Any) -> None:
@@ -161,7 +160,8 @@ def test_commands_are_listed_by_task_with_a_line_each(shown: Any) -> None:
     assert shown("help") == shown("-h")
 
 
-def test_stages_stand_in_the_order_of_work() -> None:
+def test_the_core_is_listed_by_task_in_the_order_of_work(shown: Any) -> None:
+    assert " …" not in shown("-h", registry=installed())
     by_hand = [spec.name for spec in sort_by_work(CORE.values()) if spec.group == "Train by hand" and " " not in spec.name]
     places = [by_hand.index(name) for name in ("mig", "pretrain-attn", "finetune", "predict", "run")]
     assert places == sorted(places)
