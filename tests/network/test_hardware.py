@@ -1,13 +1,23 @@
-"""The device and number format that a machine section means."""
+"""Devices, number formats and threads are chosen as asked, and work is spread over threads."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
+
 import pytest
 import torch
+from torch import Tensor
 
 from plant_cli.api import MachineSection, ResourceError
+from plant_cli.network import attention as fused
+from plant_cli.network import attention as log
+from plant_cli.network import gathering as gather
+from plant_cli.network import gathering as normed
+from plant_cli.network import gathering as single
 from plant_cli.network import hardware
-from plant_cli.network.hardware import choose_hardware
+from plant_cli.network.compute import each
+from plant_cli.network.hardware import choose_hardware, find_device
 
 
 @pytest.fixture(autouse=True)
@@ -48,3 +58,148 @@ def test_numbers_that_are_all_but_zero_are_zero() -> None:
     assert (smallest * 0.5).item() > 0
     choose_hardware(MachineSection(device="cpu", threads=1))
     assert (smallest * 0.5).item() == 0
+
+
+@pytest.mark.parametrize(
+    ("cuda", "mps", "expected"), [(True, True, "cuda"), (False, True, "cpu"), (False, False, "cpu")], ids=["cuda", "mps", "cpu"]
+)
+def test_auto_is_the_fastest_that_can_do_all(cuda: bool, mps: bool, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: int(cuda))
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+    assert find_device("auto").type == expected
+
+
+def test_a_named_device_must_be_there() -> None:
+    assert find_device("cpu") == torch.device("cpu")
+    with pytest.raises(ResourceError, match="no device 'cuda:99'"):
+        find_device("cuda:99")
+
+
+@pytest.mark.parametrize("name", ["cuda:x", "cpu:-1", "cpu:", "cpu: 0", "mps:abc", "gpu", ""])
+def test_a_mistyped_device_is_told(name: str) -> None:
+    with pytest.raises(ResourceError, match=f"no device '{name}'"):
+        find_device(name)
+
+
+DOCUMENTS, POSITIONS, LABELS, HIDDEN, HEADS = 6, 24, 40, 32, 4
+
+
+@pytest.fixture
+def threads() -> Iterator[int]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield 3
+    torch.set_num_threads(before)
+
+
+def test_results_come_in_the_order_of_the_items(threads: int) -> None:
+    first_may_end = threading.Event()
+
+    def work(item: int) -> int:
+        if item == 0:
+            assert first_may_end.wait(10)
+        if item == 2:
+            first_may_end.set()
+        return item * item
+
+    assert list(each(work, range(20))) == [n * n for n in range(20)]
+
+
+def test_each_item_is_worked_on_by_one_thread_of_as_many_as_torch_has(threads: int) -> None:
+    together = threading.Barrier(threads)
+
+    def work(item: int) -> tuple[int, int]:
+        if item < threads:
+            together.wait(10)
+        return threading.get_ident(), torch.get_num_threads()
+
+    found = list(each(work, range(12)))
+    assert {count for _, count in found} == {1}
+    assert len({thread for thread, _ in found}) == threads
+    assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize(("count", "items"), [(1, 5), (3, 2), (3, 0)])
+def test_few_items_and_one_thread_stay_with_the_caller(threads: int, count: int, items: int) -> None:
+    torch.set_num_threads(count)
+    found = list(each(lambda _: (threading.get_ident(), torch.get_num_threads()), range(items)))
+    assert found == [(threading.get_ident(), count)] * items
+
+
+def test_modes_are_those_of_the_caller(threads: int) -> None:
+    def work(_: int) -> tuple[bool, bool, torch.dtype]:
+        return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), (torch.ones(2, 2) @ torch.ones(2, 2)).dtype
+
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
+        assert set(each(work, range(6))) == {(False, False, torch.bfloat16)}
+    with torch.inference_mode():
+        assert set(each(work, range(6))) == {(False, True, torch.float32)}
+    assert set(each(work, range(6))) == {(True, False, torch.float32)}
+
+
+def test_a_failure_is_raised_and_ends_the_rest(threads: int) -> None:
+    begun = []
+
+    def work(item: int) -> int:
+        begun.append(item)
+        if item == 1:
+            raise ValueError("item 1")
+        return item
+
+    with pytest.raises(ValueError, match="item 1"):
+        list(each(work, range(1000)))
+    assert len(begun) < 20
+    assert torch.get_num_threads() == threads
+
+
+def test_another_device_has_threads_of_its_own(threads: int) -> None:
+    assert set(each(lambda _: threading.get_ident(), range(6), torch.device("meta"))) == {threading.get_ident()}
+
+
+def draw(dtype: torch.dtype) -> tuple[list[Tensor], Tensor, Tensor]:
+    """Queries, directions, keys and values, then the mask and the wanted pairs."""
+    random = torch.Generator().manual_seed(0)
+    shapes = (LABELS, HIDDEN), (LABELS, HIDDEN), (DOCUMENTS, POSITIONS, HIDDEN), (DOCUMENTS, POSITIONS, HIDDEN)
+    tensors = [torch.randn(shape, generator=random).to(dtype).requires_grad_() for shape in shapes]
+    ends = torch.tensor([24, 1, 9, 0, 17, 24])
+    wanted = torch.rand(DOCUMENTS, LABELS, generator=random) < 0.3
+    return tensors, torch.arange(POSITIONS) < ends[:, None], wanted
+
+
+Form = Callable[[list[Tensor], Tensor, Tensor | None], Tensor]
+FORMS: dict[str, Form] = {
+    "fused": lambda t, mask, wanted: fused.label_attention(*t, mask, heads=HEADS, elements=16 * HIDDEN, wanted=wanted),
+    "log": lambda t, mask, wanted: log.log_attention(t[0], t[2], mask, heads=HEADS, wanted=wanted),
+    "single": lambda t, mask, wanted: single.single_head_attention(*t, mask, elements=16 * POSITIONS, wanted=wanted),
+    "normed": lambda t, mask, wanted: normed.normed_attention(t[0], t[1][0], t[2], t[3], mask, elements=16 * HIDDEN, wanted=wanted),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+@pytest.mark.parametrize("chosen", [False, True], ids=["all pairs", "some pairs"])
+def test_numbers_and_gradients_do_not_depend_on_threads(threads: int, form: str, dtype: torch.dtype, chosen: bool) -> None:
+    found = []
+    for count in (1, threads):
+        torch.set_num_threads(count)
+        tensors, mask, wanted = draw(dtype)
+        result = FORMS[form](tensors, mask, wanted if chosen else None)
+        real = torch.where(torch.isfinite(result), result, 0.0)
+        (real * torch.linspace(-1, 1, real.numel()).view_as(real)).sum().backward()
+        found.append([real.detach(), *(t.grad for t in tensors if t.grad is not None)])
+    one, several = found
+    assert len(one) == len(several) > 1
+    assert all(torch.equal(a, b) for a, b in zip(one, several, strict=True))
+    assert all(a.any() for a in one)
+
+
+def test_sharpened_states_do_not_depend_on_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(gather.SCORES, "cpu", 1)
+    found = []
+    for count in (1, threads):
+        torch.set_num_threads(count)
+        (queries, _, keys, values), mask, _ = draw(torch.float32)
+        found.append(gather.gather_sharpened(queries, keys, values, mask, heads=HEADS, factors=(1.0, 0.5, 0.3)))
+    assert torch.equal(*found)
+    assert found[0].any()

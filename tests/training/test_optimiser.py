@@ -1,7 +1,8 @@
-"""Row-wise AdamW: each row as a parameter of its own under torch's AdamW, and clipping of sparse gradients."""
+"""The optimiser steps rows of label tables, by groups, rates and schedules."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,16 +10,32 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from plant_cli.api import ComponentError, UsageError
+from plant_cli.runs.group import SINGLE_PROCESS
 from plant_cli.training import optimiser
-from plant_cli.training.optimiser import RowAdamW, decide_sparse, sparse_tables
+from plant_cli.training.optimiser import (
+    Group,
+    Rates,
+    RowAdamW,
+    cosine,
+    decide_sparse,
+    factors,
+    make_groups,
+    make_optimizer,
+    set_rates,
+    sparse_tables,
+    unfreeze,
+)
+from plant_cli.training.options import EVERYTHING, Schedule, layer_share
+from plant_cli.training.strategies import add_gradients, clip_gradients, full_state, scale_gradients, touched_rows
 
-ROWS, STEPS = 6, 12
+ROWS, STEPS, WIDTH = 6, 12, 3
 
 
 def table(seed: int = 0) -> nn.Parameter:
-    return nn.Parameter(torch.randn(ROWS, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64))
+    return nn.Parameter(torch.randn(ROWS, WIDTH, generator=torch.Generator().manual_seed(seed), dtype=torch.float64))
 
 
 def drawn_steps(seed: int = 1) -> list[tuple[Tensor, Tensor]]:
@@ -144,3 +161,128 @@ def test_updates_are_sparse_where_labels_are_many_and_a_step_selects(
     network.decoder = nn.Linear(2, 2)
     with pytest.raises(ComponentError, match="has no sparse gradients"):
         decide_sparse(network, True, selects=True)
+
+
+GRADUAL = Schedule(gradual=True, attention_factor=0.3)
+
+
+def groups() -> list[Group]:
+    return [
+        Group(role="head", rate=1e-2, parameters=(torch.nn.Parameter(torch.ones(1)),)),
+        Group(role="attention", rate=1e-3, parameters=(torch.nn.Parameter(torch.ones(1)),)),
+        Group(role="backbone", rate=1e-4, parameters=(torch.nn.Parameter(torch.ones(1)),), depth=0),
+        Group(role="backbone", rate=1e-4, parameters=(torch.nn.Parameter(torch.ones(1)),), depth=1),
+    ]
+
+
+def test_gradual_unfreezing_goes_from_the_head_down() -> None:
+    assert factors(groups(), 0, GRADUAL) == [1.0, 0.0, 0.0, 0.0]
+    assert factors(groups(), 1, GRADUAL) == [1.0, 0.3, 0.0, 0.0]
+    assert factors(groups(), 2, GRADUAL) == [1.0, 0.3, 1.0, 0.0]
+    assert factors(groups(), 3, GRADUAL) == [1.0, 0.3, 1.0, 1.0]
+    assert factors(groups(), 0, EVERYTHING) == [1.0] * 4
+
+
+def test_a_phase_may_take_several_epochs() -> None:
+    slow = Schedule(gradual=True, attention_factor=0.5, epochs=2)
+    assert [factors(groups(), epoch, slow)[1] for epoch in range(4)] == [0.0, 0.0, 0.5, 0.5]
+    assert [factors(groups(), epoch, slow)[3] for epoch in (5, 6)] == [0.0, 1.0]
+
+
+def test_the_rate_of_the_backbone_falls_from_its_last_layers_to_its_first(small_network: Callable[..., Any]) -> None:
+    network = small_network()
+    found = make_groups(network, Rates(head=1.0, boost=2.0, attention=3.0, backbone=6.0, layers="harmonic"))
+    rates = {group.depth: group.rate for group in found if group.role == "backbone"}
+    assert len(rates) == len(network.backbone.layer_groups()) >= 2
+    for group in (group for group in found if group.role == "backbone"):  # depth 0 are the last layers
+        assert list(map(id, group.parameters)) == list(map(id, network.backbone.layer_groups()[-1 - group.depth]))
+    assert rates == {depth: pytest.approx(6.0 / (depth + 1)) for depth in rates}
+    assert {group.role: group.rate for group in found if group.role != "backbone"} == {"head": 1, "boost": 2, "attention": 3, "value": 1}
+
+
+def test_frozen_groups_have_no_gradient_and_do_not_move() -> None:
+    found = groups()
+    optimizer = make_optimizer(found, weight_decay=0.5)
+    active = factors(found, 0, GRADUAL)
+    unfreeze(found, active)
+    set_rates(optimizer, found, 1.0, active)
+    sum(p.sum() for g in found for p in g.parameters if p.requires_grad).backward()
+    optimizer.step()
+    assert [bool(g.parameters[0] == 1.0) for g in found] == [False, True, True, True]
+
+
+def test_the_rate_rises_and_falls_as_half_a_cosine() -> None:
+    assert cosine(0, 100, 0.05) == pytest.approx(0.2)
+    assert cosine(4, 100, 0.05) == pytest.approx(1.0)
+    assert cosine(5, 100, 0.05) == pytest.approx(1.0)
+    middle = 5 + 95 / 2
+    assert cosine(int(middle), 100, 0.05) == pytest.approx(0.5 * (1 + math.cos(math.pi * 47 / 95)))
+    assert cosine(100, 100, 0.05) == pytest.approx(0.0)
+
+
+def test_each_group_has_its_rate() -> None:
+    found = groups()
+    optimizer = make_optimizer(found, weight_decay=0.0)
+    set_rates(optimizer, found, 0.5, [1.0, 0.3, 0.0, 1.0])
+    assert [entry["lr"] for entry in optimizer.param_groups] == pytest.approx([5e-3, 1.5e-4, 0.0, 5e-5])
+
+
+def test_shares_fall_from_the_last_layers_to_the_first() -> None:
+    assert [layer_share(depth, "equal") for depth in range(3)] == [1.0, 1.0, 1.0]
+    assert [layer_share(depth, "harmonic") for depth in range(4)] == pytest.approx([1, 1 / 2, 1 / 3, 1 / 4])
+    assert [layer_share(depth, "geometric") for depth in range(3)] == pytest.approx([1, 1 / 2.6, 1 / 6.76])
+
+
+@pytest.mark.parametrize("largest", [0.5, 100.0])
+def test_sparse_gradients_are_clipped_as_dense_ones(largest: float) -> None:
+    """Two micro-batches that share a row accumulate; the norm is that of the sum."""
+    parts, dense = ([table(), table(1)] for _ in range(2))
+    for labels in (torch.tensor([0, 2]), torch.tensor([2, 4])):
+        for (rows, other), is_sparse in ((parts, True), (dense, False)):
+            loss = functional.embedding(labels, rows, sparse=is_sparse).square().sum() + other.square().sum()
+            loss.backward()  # type: ignore[no-untyped-call]
+    assert parts[0].grad is not None
+    assert parts[0].grad.is_sparse
+    clip_gradients(parts, largest)
+    torch.nn.utils.clip_grad_norm_(dense, largest)
+    torch.testing.assert_close(parts[0].grad.to_dense(), dense[0].grad, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(parts[1].grad, dense[1].grad, rtol=1e-12, atol=1e-12)
+
+
+def test_rows_named_twice_are_touched_once_with_their_sum() -> None:
+    rows = table()
+    functional.embedding(torch.tensor([4, 1, 4]), rows, sparse=True).sum().backward()  # type: ignore[no-untyped-call]
+    found, gradient = touched_rows(rows)
+    assert found.tolist() == [1, 4]
+    assert gradient.tolist() == [[1.0] * WIDTH, [2.0] * WIDTH]
+
+
+def test_a_dense_gradient_touches_every_row() -> None:
+    rows = table()
+    rows.grad = torch.ones_like(rows)
+    assert touched_rows(rows)[0].tolist() == list(range(ROWS))
+
+
+def test_scaling_multiplies_sparse_and_dense_gradients() -> None:
+    dense, sparse = table(), table(1)
+    dense.grad = torch.ones_like(dense)
+    functional.embedding(torch.tensor([2]), sparse, sparse=True).sum().backward()  # type: ignore[no-untyped-call]
+    scale_gradients([dense, sparse], 0.25, SINGLE_PROCESS)
+    assert sparse.grad is not None
+    assert (dense.grad.unique().tolist(), sparse.grad.to_dense().sum().item()) == ([0.25], 0.25 * WIDTH)
+
+
+def test_a_process_on_its_own_adds_nothing() -> None:
+    parameter = table()
+    add_gradients(SINGLE_PROCESS, [parameter], [])
+    assert parameter.grad is None
+
+
+def test_the_state_of_an_optimiser_is_given_if_it_is_to_be_kept() -> None:
+    parameter = table()
+    optimizer = torch.optim.AdamW([parameter])
+    parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    assert full_state(optimizer, keep=False) == {}
+    kept = full_state(optimizer, keep=True)
+    assert torch.equal(kept["state"][0]["exp_avg"], optimizer.state[parameter]["exp_avg"])
