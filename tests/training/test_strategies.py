@@ -1,4 +1,4 @@
-"""Whatever steps, the result is that of one process: this file is also the program that the processes run."""
+"""Processes that share a network take the steps of one process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 from torch.distributed.tensor import DTensor
+
+from plant_cli.api import UsageError
+from plant_cli.runs.group import gather_full
+from plant_cli.training.strategies import blocks, refuse_configuration
 
 TEXTS = [["fever a cough b c", "patient d"], ["a b c d e f g"], ["cough", "fever patient a b"]]
 TARGETS = {"llama": ("q_proj", "v_proj"), "bert": ("query", "value")}
@@ -231,3 +236,57 @@ if __name__ == "__main__":
         made = learn(Path(sys.argv[1]), place / str(index), given.pop("epochs", range(4)), **given)
         if os.environ["RANK"] == "0":
             torch.save({**made, "kinds": sorted(made["kinds"])}, place / f"{index}.pt")
+
+
+class Layer(nn.Module):
+    pass
+
+
+class Model(nn.Module):
+    _no_split_modules = ("Layer",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([Layer(), Layer()])
+        self.norm = nn.LayerNorm(2)
+
+
+def test_blocks_are_what_the_model_does_not_want_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FSDP_TRANSFORMER_CLS_TO_WRAP", raising=False)
+    model = Model()
+    assert blocks(nn.Sequential(model)) == list(model.layers)  # also of a model in a wrapper, as adapters are
+
+
+def test_or_what_the_launch_configuration_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FSDP_TRANSFORMER_CLS_TO_WRAP", "LayerNorm,Unknown")
+    model = Model()
+    assert blocks(model) == [model.norm]
+
+
+def test_a_backbone_that_names_none_is_gathered_at_once(small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FSDP_TRANSFORMER_CLS_TO_WRAP", raising=False)
+    assert blocks(small_network().backbone_module) == []
+
+
+def test_what_is_not_spread_is_whole() -> None:
+    tensor = torch.ones(2)
+    assert gather_full(tensor) is tensor
+
+
+def refused(config: dict[str, Any]) -> UsageError:
+    with pytest.raises(UsageError) as caught:
+        refuse_configuration(config)
+    return caught.value
+
+
+@pytest.mark.parametrize("stage", [0, 3])
+def test_other_stages_are_refused_with_what_shares_parameters(stage: int) -> None:
+    error = refused({"zero_optimization": {"stage": stage}})
+    assert f"stage {stage}" in error.what
+    assert "FSDP" in error.todo
+
+
+def test_an_optimiser_is_declared_once() -> None:
+    error = refused({"zero_optimization": {"stage": 2}, "optimizer": {"type": "Adam"}, "scheduler": {}})
+    assert "its own optimizer and scheduler" in error.what
+    assert "deepspeed_config_file" in error.where
