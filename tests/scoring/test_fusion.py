@@ -49,23 +49,24 @@ def test_standard_scores_know_no_scale_and_no_offset() -> None:
     assert not standardise(np.ones((4, 2)), np.ones((2, 2)), np.zeros(4, dtype=np.int64))[0].any()
 
 
-def plain_loss(coefficients: Floats, design: Floats, right: npt.NDArray[np.bool_], penalty: float) -> float:
+def plain_loss(coefficients: Floats, design: Floats, right: npt.NDArray[np.bool_], penalty: float, prior: Floats) -> float:
     """Logistic loss in a loop, coefficients penalised in units of their columns' root mean squares."""
     loss = 0.0
     for x, yes in zip(design.tolist(), right.tolist(), strict=True):
         logit = sum(c * v for c, v in zip(coefficients, x, strict=True))
         loss += math.log1p(math.exp(-logit if yes else logit))
     scales = np.sqrt(np.mean(design**2, axis=0))
-    return loss + penalty / 2 * float(np.sum((coefficients * scales) ** 2))
+    return loss + penalty / 2 * float(np.sum(((coefficients - prior) * scales) ** 2))
 
 
-def test_coefficients_are_those_of_least_loss() -> None:
+@pytest.mark.parametrize("prior", [np.zeros(3), np.array([3.0, 0.5, -9.0])], ids=["zero", "others"])
+def test_coefficients_are_those_of_least_loss(prior: Floats) -> None:
     chance = np.random.default_rng(0)
     design = chance.normal(size=(60, 3)) * np.array([1, 10, 0.1])
     right = chance.random(60) < 1 / (1 + np.exp(-design @ np.array([1.0, -0.2, 3])))
-    found = fit_logistic(design, right, 0.5, np.zeros(3))
-    least = minimize(plain_loss, np.zeros(3), (design, right, 0.5), method="BFGS").fun
-    assert plain_loss(found, design, right, 0.5) == pytest.approx(least, abs=1e-6)
+    found = fit_logistic(design, right, 0.5, prior)
+    least = minimize(plain_loss, np.zeros(3), (design, right, 0.5, prior), method="BFGS").fun
+    assert plain_loss(found, design, right, 0.5, prior) == pytest.approx(least, abs=1e-6)
 
 
 def test_examples_that_can_be_told_apart_and_none_at_all_have_finite_coefficients() -> None:
@@ -248,3 +249,15 @@ def test_the_pairs_of_a_network_have_their_best_and_short_lists_end() -> None:
     assert top.labels.tolist() == [[1, 3, -1], [2, -1, -1]]
     assert top.scores[0, 0] == top.scores[0, 1] > 0.5
     assert top.scores[1, 1] == -np.inf
+
+
+@pytest.mark.parametrize("last", [0.0, 70.0])
+def test_labels_of_one_frequency_share_a_floor_up_to_the_last_knot(drawn: Drawn, last: float) -> None:
+    counts = np.array([3, 4, 4, 48, 49, 50, 51, 70, 900])
+    model = FrequencyLinear(knots=np.array([1.0, 50.0]), weights=np.array([[0.5, 2.0]]), bias=np.array([-1.0, 3.0]))
+    pairs = gather_pairs([drawn_scores(drawn.gold, 0, 1.0)])
+    found = fuse(model, pairs, counts, last)
+    assert found.floors.shape == (30, 5 if last == 0 else 7)
+    rows, labels = np.divmod(np.arange(270), 9)
+    exact = model.apply(pairs.look_up(rows, labels), counts[labels])
+    np.testing.assert_allclose(found.dense(np.arange(30)).ravel(), exact, rtol=1e-5, atol=1e-5)

@@ -112,8 +112,10 @@ def test_blocks_cover_all_rows_once_and_hold_few_pairs() -> None:
 
 def test_folds_are_drawn_from_all_of_train_and_leave_out_a_fifth_at_most() -> None:
     folds = cut_folds(100, 100)
-    assert sorted(np.concatenate(folds).tolist()) == list(range(100))
-    assert max(map(len, folds)) <= 20
+    for wanted in (7, 90, 100):
+        some = cut_folds(100, wanted)
+        assert sorted(np.concatenate(some).tolist()) == list(range(wanted))
+        assert max(map(len, some)) <= 20
     assert all(np.diff(fold).max() > 1 for fold in folds)  # no slices: neighbours in a file are often alike
 
 
