@@ -123,7 +123,7 @@ class Scorer(Protocol):
 
         Returns:
             Scores for each view that the scorer takes of a document (its whole text, its best passage, …), most take one: each csr [B, L]
-            float32, finite, columns ascending, at most `plant_cli.kit.lexical.KEPT` labels of a document. A label that is not listed
+            float32, finite, columns ascending, at most `plant_cli.kit.KEPT` labels of a document. A label that is not listed
             scores 0, or less than the least that is listed where the list is full or goes below 0.
         """
         ...
