@@ -23,7 +23,6 @@ FEWEST = 10  # word triples; shorter texts are alike by chance
 HASHES, BANDS = 64, 16  # at a similarity of 0.8 two texts share a band of 4 hashes with probability 1 - (1 - 0.8^4)^16 = 0.9998
 SHOWN = 6  # pairs in a message
 _BLOCK = 16_000_000  # bytes of text that are looked at together
-_CACHED = 1 << 15  # word triples that are hashed together: with what comes of them they stay in the cache of a core
 _HELD = 50_000_000  # word triples of candidates that are held together: 400 MB
 _WORD = r"[\p{L}\p{M}\p{N}]+"
 Unsigned = npt.NDArray[np.uint64]
@@ -50,7 +49,7 @@ def digest_and_sign(dataset: Dataset, reporter: Reporter) -> tuple[dict[SplitNam
         parts = []
         for batch in read_progress(dataset, name, reporter):
             parts.append(digest(batch))
-            signed.append(sign_texts(batch["text"], seed=len(signed)))
+            signed.append(sign_texts(batch["text"]))
         digests[name] = pl.concat(parts)
     return digests, join_signatures(signed)
 
@@ -109,22 +108,28 @@ def match_texts(read: Callable[[str], Iterable[pl.Series]], signatures: Signatur
     Memory holds 128 bytes of each text, and the triples of those texts whose signatures agree, at most `_HELD` at a time.
 
     Args:
-        read: gives all texts, in order, in batches, each time it is called; it is told what they are read for.
+        read: gives all texts, in order, in batches, each time it is called with the purpose.
         signatures: of the texts, if they are known (default: read them for that).
     """
-    known = signatures or join_signatures([sign_texts(texts, seed) for seed, texts in enumerate(read("comparing texts"))])
-    proposed = np.array(sorted(_share_bands(known.keys)), dtype=np.int64).reshape(-1, 2)
-    candidates = proposed[(known.sizes[proposed] >= FEWEST).all(axis=1)]
+    known = signatures or join_signatures([sign_texts(texts) for texts in read("comparing texts")])
+    long = np.flatnonzero(known.sizes >= FEWEST)
+    candidates = long[np.array(sorted(_share_bands(known.keys[long])), dtype=np.int64).reshape(-1, 2)]
     near: dict[int, int] = {}
     for first, last in pairwise(cut_blocks(known.sizes[candidates].sum(axis=1), _HELD)):
         _confirm(candidates[first:last], read, near)
     return np.array([(first, second) for second, first in near.items()], dtype=np.int64).reshape(-1, 2)
 
 
-def sign_texts(texts: pl.Series, seed: int) -> Signatures:
-    """Signatures of some texts; those with too few triples get numbers by the seed, which mean nothing."""
-    blocks = list(_shingle_blocks(texts))
-    return join_signatures([Signatures(_join_bands(_sign(shingles, starts, seed)), np.diff(starts)) for shingles, starts in blocks])
+def sign_texts(texts: pl.Series) -> Signatures:
+    """Signatures of some texts."""
+    from rensa import RMinHash
+
+    parts = []
+    for triples, starts in _hash_triples(texts):
+        digests = RMinHash.digest_matrix_from_flat_token_hashes(triples, starts, num_perm=HASHES, seed=0).to_rows()
+        bands = np.array(digests, dtype=np.uint32).reshape(-1, BANDS, HASHES // BANDS)
+        parts.append(Signatures(_join(bands.astype(np.uint64)), np.diff(starts)))
+    return join_signatures(parts)
 
 
 def join_signatures(parts: Sequence[Signatures]) -> Signatures:
@@ -142,71 +147,35 @@ def _confirm(candidates: npt.NDArray[np.int64], read: Callable[[str], Iterable[p
             near[second] = first
 
 
-def _shingle_blocks(texts: pl.Series) -> Iterator[tuple[Unsigned, npt.NDArray[np.int64]]]:
+def _hash_triples(texts: pl.Series) -> Iterator[tuple[Unsigned, npt.NDArray[np.int64]]]:
     """Hashes of the word triples of some texts at a time, and where those of each text begin [n + 1]."""
     for first, last in pairwise(cut_blocks(texts.str.len_bytes().fill_null(0).to_numpy().astype(np.int64), _BLOCK)):
         words = texts[first:last].str.to_lowercase().str.extract_all(_WORD)
         lengths = words.list.len().fill_null(0).to_numpy().astype(np.int64)
-        hashed = words.explode().drop_nulls().hash(seed=1).to_numpy() if int(lengths.sum()) else np.empty(0, dtype=np.uint64)
-        yield _join_words(hashed.astype(np.uint64), lengths)
+        hashed = words.explode().drop_nulls().hash(seed=1).to_numpy().astype(np.uint64) if lengths.any() else np.empty(0, dtype=np.uint64)
+        counts = np.maximum(lengths - WORDS + 1, 0)
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        begins = np.arange(starts[-1]) - np.repeat(starts[:-1], counts) + np.repeat(np.cumsum(lengths) - lengths, counts)
+        triples = _join(hashed[begins[:, None] + np.arange(WORDS)])
+        yield triples ^ (triples >> np.uint64(29)), starts
 
 
-def _join_words(hashed: Unsigned, lengths: npt.NDArray[np.int64]) -> tuple[Unsigned, npt.NDArray[np.int64]]:
-    """Runs of words within each text, from the hashes of the words."""
-    counts = np.maximum(lengths - WORDS + 1, 0)
-    begins = np.cumsum(lengths) - lengths
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    places = np.arange(starts[-1]) - np.repeat(starts[:-1], counts) + np.repeat(begins, counts)
-    joined = np.zeros(len(places), dtype=np.uint64)
-    for word in range(WORDS):
-        joined = joined * np.uint64(0x9E3779B97F4A7C15) + hashed[places + word]
-    return joined ^ (joined >> np.uint64(29)), starts
-
-
-def _sign(shingles: Unsigned, starts: npt.NDArray[np.int64], seed: int) -> Unsigned:
-    """The least of each of many hashes over the triples of each text [n, HASHES]; of a text with too few, its own numbers, by the seed."""
-    rng = np.random.default_rng(0)
-    factors = rng.integers(1, 2**63, size=HASHES, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    shifts = rng.integers(0, 2**63, size=HASHES, dtype=np.uint64)
-    sizes = np.diff(starts)
-    signed = np.random.default_rng(seed).integers(0, 2**63, size=(len(sizes), HASHES), dtype=np.uint64)
-    for first, last in pairwise(cut_blocks(sizes, _CACHED)):
-        long = np.flatnonzero(sizes[first:last] >= FEWEST)
-        if not len(long):
-            continue
-        # texts with too few triples lie between the long ones: their part of a reduction is thrown away
-        filled = np.flatnonzero(sizes[first:last] > 0)
-        place, begins = np.searchsorted(filled, long), starts[first:last][filled] - starts[first]
-        own = shingles[starts[first] : starts[last]]
-        mixed, high = np.empty_like(own), np.empty_like(own)
-        for number, (factor, shift) in enumerate(zip(factors, shifts, strict=True)):
-            np.multiply(own, factor, out=mixed)
-            np.add(mixed, shift, out=mixed)
-            np.right_shift(mixed, np.uint64(32), out=high)
-            np.bitwise_xor(mixed, high, out=mixed)
-            signed[first + long, number] = np.minimum.reduceat(mixed, begins)[place]
-    return signed
-
-
-def _join_bands(signatures: Unsigned) -> Unsigned:
-    """A hash of each band of the signatures [n, BANDS]."""
-    keys = np.zeros((len(signatures), BANDS), dtype=np.uint64)
-    for column, band in enumerate(np.array_split(np.arange(HASHES), BANDS)):
-        for number in band:
-            keys[:, column] = keys[:, column] * np.uint64(0x9E3779B97F4A7C15) + signatures[:, number]
-    return keys
+def _join(numbers: Unsigned) -> Unsigned:
+    """One hash of the numbers along the last axis, by their order."""
+    joined = np.zeros(numbers.shape[:-1], dtype=np.uint64)
+    for column in range(numbers.shape[-1]):
+        joined = joined * np.uint64(0x9E3779B97F4A7C15) + numbers[..., column]
+    return joined
 
 
 def _share_bands(keys: Unsigned) -> set[tuple[int, int]]:
     """Pairs of rows that agree in some band: each with the first row of its bucket."""
     pairs: set[tuple[int, int]] = set()
     for key in keys.T:
-        order = np.argsort(key, kind="stable")
-        same = np.flatnonzero(key[order][1:] == key[order][:-1]) + 1
-        heads = np.arange(len(order))
-        for place in same.tolist():
-            heads[place] = heads[place - 1]
-        pairs |= {(int(order[heads[place]]), int(order[place])) for place in same.tolist()}
+        _, heads, buckets = np.unique(key, return_index=True, return_inverse=True)
+        first = heads[buckets]
+        later = np.flatnonzero(first != np.arange(len(key)))
+        pairs |= set(zip(first[later].tolist(), later.tolist(), strict=True))
     return pairs
 
 
@@ -214,10 +183,9 @@ def _sets_of(rows: npt.NDArray[np.int64], batches: Iterable[pl.Series]) -> Itera
     """The distinct triples of some texts, whose rows ascend."""
     before = 0
     for batch in batches:
-        own = rows[np.searchsorted(rows, before) : np.searchsorted(rows, before + batch.len())]
-        place = 0
-        for shingles, starts in _shingle_blocks(batch.gather(own - before)):
-            for text in range(len(starts) - 1):
-                yield int(own[place]), np.unique(shingles[starts[text] : starts[text + 1]])
-                place += 1
+        chosen = rows[np.searchsorted(rows, before) : np.searchsorted(rows, before + batch.len())]
+        numbers = iter(chosen.tolist())
+        for triples, starts in _hash_triples(batch.gather(chosen - before)):
+            for begin, end in pairwise(starts.tolist()):
+                yield next(numbers), np.unique(triples[begin:end])
         before += batch.len()

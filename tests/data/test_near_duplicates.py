@@ -48,8 +48,6 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     short = ["", "too short", "of three triples at least"]
     texts = pl.Series([one for i in range(30) for one in (text(i % 7), *(short if i % 8 == 1 else []))])
     whole = match_texts(lambda _: [texts])
-    monkeypatch.setattr(near_duplicates, "_CACHED", 300)
-    np.testing.assert_array_equal(match_texts(lambda _: [texts]), whole)
     monkeypatch.setattr(near_duplicates, "_BLOCK", 300)
     np.testing.assert_array_equal(match_texts(lambda _: [texts]), whole)
     monkeypatch.setattr(near_duplicates, "_HELD", 500)
